@@ -1,0 +1,78 @@
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+
+/**
+ * The signature of the Agent Session Service on a webhook delivery: hex HMAC-SHA256 of
+ * `<timestamp>.<raw body>` (interface.md, Webhook events). `timestamp` is the header's digits, untouched.
+ */
+export function signServiceWebhook(secret: string, timestamp: string, body: Uint8Array | string): string {
+  return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex')
+}
+
+const HEX_SHA256 = /^[0-9a-f]{64}$/
+
+/** True when any of `secrets` made `signature`. Constant-time per secret; a value that is not 64 lower-case hex digits is never compared. */
+export function verifyServiceWebhook(
+  secrets: readonly string[],
+  timestamp: string,
+  body: Uint8Array | string,
+  signature: string,
+): boolean {
+  if (!HEX_SHA256.test(signature)) return false
+  const given = Buffer.from(signature, 'hex')
+  let genuine = false
+  for (const secret of secrets) {
+    const expected = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest()
+    if (timingSafeEqual(expected, given)) genuine = true
+  }
+  return genuine
+}
+
+const SECRET_PREFIX = 'whsec_'
+
+/**
+ * The key inside a Standard Webhooks secret (`whsec_` + base64). A secret without the prefix is used as base64, too.
+ * @throws {Error} when the rest is not base64 of at least one byte.
+ */
+export function callbackKey(secret: string): Buffer {
+  const encoded = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
+  const key = Buffer.from(encoded, 'base64')
+  if (key.length === 0 || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(encoded)) {
+    throw new Error('a Standard Webhooks secret is "whsec_" followed by base64')
+  }
+  return key
+}
+
+/**
+ * The `webhook-signature` header of Standard Webhooks: `v1,` + base64 HMAC-SHA256 of `id.timestamp.body`,
+ * one for each key, separated by a space.
+ */
+export function signCallback(keys: readonly Buffer[], id: string, timestamp: string, body: string): string {
+  const signed = `${id}.${timestamp}.${body}`
+  if (keys.length === 1) return `v1,${createHmac('sha256', keys[0] as Buffer).update(signed).digest('base64')}`
+  return keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`).join(' ')
+}
+
+/** True when any `v1,` part of a `webhook-signature` header was made with any of `keys`. */
+export function verifyCallbackSignature(
+  keys: readonly Buffer[],
+  id: string,
+  timestamp: string,
+  body: Uint8Array | string,
+  header: string,
+): boolean {
+  let genuine = false
+  for (const part of header.split(' ')) {
+    if (!part.startsWith('v1,')) continue
+    const given = Buffer.from(part.slice(3), 'base64')
+    for (const key of keys) {
+      const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest()
+      if (given.length === expected.length && timingSafeEqual(expected, given)) genuine = true
+    }
+  }
+  return genuine
+}
+
+/** Compares two secrets (an admin token, say) without telling by time how much of them agrees. */
+export function sameSecret(expected: string, given: string): boolean {
+  return timingSafeEqual(hash('sha256', expected, 'buffer'), hash('sha256', given, 'buffer'))
+}
