@@ -48,7 +48,10 @@ export function callbackKey(secret: string): Buffer {
  */
 export function signCallback(keys: readonly Buffer[], id: string, timestamp: string, body: string): string {
   const signed = `${id}.${timestamp}.${body}`
-  if (keys.length === 1) return `v1,${createHmac('sha256', keys[0] as Buffer).update(signed).digest('base64')}`
+  if (keys.length === 1)
+    return `v1,${createHmac('sha256', keys[0] as Buffer)
+      .update(signed)
+      .digest('base64')}`
   return keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`).join(' ')
 }
 

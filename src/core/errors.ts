@@ -1,0 +1,80 @@
+/**
+ * The service refused or failed a request (interface.md, Errors).
+ * `status` 0 means that no answer came: see `fault`.
+ */
+export class ServiceError extends Error {
+  readonly code: string
+  readonly status: number
+  /** For a report to the people who run the service. */
+  readonly requestId: string | null
+  /** Milliseconds, from `Retry-After`. */
+  readonly retryAfter: number | null
+
+  constructor(details: {
+    code: string
+    status: number
+    message: string
+    requestId?: string | null
+    retryAfter?: number | null
+    cause?: unknown
+  }) {
+    super(details.message, { cause: details.cause })
+    this.name = 'ServiceError'
+    this.code = details.code
+    this.status = details.status
+    this.requestId = details.requestId ?? null
+    this.retryAfter = details.retryAfter ?? null
+  }
+
+  /** The token was rejected: terminal until it changes. */
+  get unauthorized(): boolean {
+    return this.status === 401
+  }
+
+  get notFound(): boolean {
+    return this.status === 404
+  }
+
+  /** No answer, or one that the same request may well not get again. */
+  get transient(): boolean {
+    return this.status === 0 || this.status >= 500 || this.code === 'rate_limit_exceeded'
+  }
+}
+
+export type NetworkFaultKind = 'refused' | 'reset' | 'dns' | 'timeout' | 'aborted' | 'other'
+
+/** An HTTP exchange that ended without an answer. */
+export class NetworkFault extends Error {
+  readonly kind: NetworkFaultKind
+
+  constructor(kind: NetworkFaultKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'NetworkFault'
+    this.kind = kind
+  }
+}
+
+/** A fault that the person who runs us can mend: said in plain words, without a stack trace. */
+export class OperatorError extends Error {
+  /** The exit code of the process: 1 failed, 2 unusable configuration or arguments, 3 token rejected. */
+  readonly exitCode: 1 | 2 | 3
+
+  constructor(message: string, exitCode: 1 | 2 | 3 = 1) {
+    super(message)
+    this.name = 'OperatorError'
+    this.exitCode = exitCode
+  }
+}
+
+/** Thrown by an in-process handler to say: this event can never be handled, put it among the dead letters. */
+export class DeadLetter extends Error {
+  constructor(message = 'the handler gave this event up') {
+    super(message)
+    this.name = 'DeadLetter'
+  }
+}
+
+/** What a person may read of an unknown thrown thing. Never sent to the model. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,107 @@
+import { hash } from 'node:crypto'
+
+/** A channel brings news: the stream, a webhook, or our own polling. */
+export type Channel = 'stream' | 'webhook' | 'poll'
+
+export const CHANNELS: readonly Channel[] = ['stream', 'webhook', 'poll']
+
+/** When each channel first told us of a fact, milliseconds on our wall clock. */
+export type Seen = Partial<Record<Channel, number>>
+
+/**
+ * A normalised event: something that happened, named once and for good.
+ *
+ * `id` is made from the fact's natural key alone, so that it is the same whichever channel reported it, on whichever
+ * replica, before or after a crash or a lost database. It is the idempotency key of every callback about it.
+ */
+export interface Fact {
+  id: string
+  type: string
+  /** null for frames that name no session. */
+  sessionId: string | null
+  turnId: string | null
+  /** When we took it in, milliseconds on our wall clock. */
+  at: number
+  /** `state` facts are decided by reading a resource, `transcript` facts are what a channel handed us. */
+  family: 'state' | 'transcript'
+  /** The digits of the stream's `seq`; transcript facts from the stream only. */
+  seq: string | null
+  /** JSON text. Transcript: the frame's data as received. State: what goes into the callback's `data`, less `session`. */
+  body: string
+  seen: Seen
+}
+
+/** Types of state facts: the ones that only a reading of the resource can make. */
+export const STATE_TYPES = [
+  'session.created',
+  'session.deleted',
+  'session.working',
+  'session.idle',
+  'session.requires_action',
+  'session.failed',
+  'turn.started',
+  'turn.completed',
+  'turn.failed',
+  'turn.ended',
+  'turn.settled',
+  'action.required',
+  'action.resolved',
+  'call.answered',
+  'call.failed',
+  'call.not_delivered',
+] as const
+
+export type StateType = (typeof STATE_TYPES)[number]
+
+const STATE = new Set<string>(STATE_TYPES)
+
+/**
+ * The type under which a stream frame becomes a fact: its own name, except where a state fact has that name and means
+ * more (`turn.started` becomes `stream.turn.started`).
+ */
+export function transcriptType(name: string): string {
+  return STATE.has(name) ? `stream.${name}` : name
+}
+
+const PREFIX = 'evt_'
+
+function digest(text: string, length: number): string {
+  return hash('sha256', text, 'base64url').slice(0, length)
+}
+
+/**
+ * The id of a transcript fact of the stream. It leads with the seq, so that the index of ids grows at its end and a
+ * person can tell the order; the rest keeps two services with the same seq apart.
+ */
+export function streamFactId(seq: string, sessionId: string | null): string {
+  return `${PREFIX}${seq}_${sessionTag(sessionId ?? '')}`
+}
+
+/** A session's tag is asked for at every frame and hashing is not free; a few thousand are remembered. */
+const TAGS_KEPT = 4096
+const tags = new Map<string, string>()
+
+function sessionTag(sessionId: string): string {
+  let tag = tags.get(sessionId)
+  if (tag === undefined) {
+    tag = digest(sessionId, 10)
+    if (tags.size >= TAGS_KEPT) tags.clear()
+    tags.set(sessionId, tag)
+  }
+  return tag
+}
+
+/** The id of a transcript fact that came from an item. */
+export function itemFactId(sessionId: string, itemId: string): string {
+  return `${PREFIX}i_${digest(`item\0${sessionId}\0${itemId}`, 24)}`
+}
+
+/** The id of a state fact, from its type and natural key (product.md, Facts). */
+export function stateFactId(type: string, ...key: (string | number)[]): string {
+  return `${PREFIX}${digest([type, ...key].join('\0'), 26)}`
+}
+
+/** Facts with the same id are the same fact; `pos` is a fact's place in our log, ascending, never used twice. */
+export interface StoredFact extends Fact {
+  pos: number
+}

@@ -1,0 +1,54 @@
+/** How a handler is called. Durations in milliseconds. */
+export interface HandlerSpec {
+  name: string
+  target: HandlerTarget
+  events: string[]
+  format: 'standard' | 'cloudevents'
+  /** Per session: one at a time, in order. */
+  ordered: boolean
+  concurrency: number
+  batch: { max: number; wait: number }
+  timeout: number
+  retry: RetrySpec
+}
+
+export type HandlerTarget =
+  /** `secrets` sign every callback, the newest first; none: unsigned. */
+  { kind: 'http'; url: string; secrets: string[] } | { kind: 'module'; handle: ModuleHandler }
+
+export interface RetrySpec {
+  attempts: number
+  base: number
+  max: number
+}
+
+/** An in-process handler. Throwing means retry, throwing DeadLetter means dead. */
+export type ModuleHandler = (event: CallbackEvent, context: HandlerContext) => unknown
+
+/** A callback as the handler sees it (product.md, Callbacks). */
+export interface CallbackEvent {
+  type: string
+  /** ISO 8601, when the sidecar took the fact in. */
+  timestamp: string
+  id: string
+  session_id: string | null
+  data: Record<string, unknown>
+  delivery: { attempt: number; handler: string; test?: true }
+  /** When each channel first told of it, milliseconds on the sidecar's clock. */
+  seen: Record<string, number>
+}
+
+export interface HandlerContext {
+  /** From 1. */
+  attempt: number
+  /** Aborted at the handler's timeout and when the sidecar stops. */
+  signal: AbortSignal
+  log: HandlerLog
+}
+
+export interface HandlerLog {
+  debug(message: string, details?: object): void
+  info(message: string, details?: object): void
+  warn(message: string, details?: object): void
+  error(message: string, details?: object): void
+}

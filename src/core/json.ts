@@ -1,0 +1,39 @@
+/** What JSON can hold. */
+export type Json = null | boolean | number | string | Json[] | JsonObject
+export type JsonObject = { [key: string]: Json | undefined }
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Numbers of 16 digits and more may not fit a double. */
+const LONG_NUMBER = /\d{16}/
+
+interface Source {
+  source?: string
+}
+
+/** Node has it; the compiler's library does not know it yet. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
+
+const keepDigits = (_key: string, value: unknown, context: Source): unknown =>
+  typeof value === 'number' && context.source !== undefined && String(value) !== context.source
+    ? rawJSON(context.source)
+    : value
+
+/**
+ * Parses JSON and keeps every digit of numbers that a double cannot hold (they become raw JSON, which
+ * `JSON.stringify` writes as it was read). The usual text, without such a number, takes the fast path.
+ * @throws {SyntaxError}
+ */
+export function parseJson(text: string): unknown {
+  return LONG_NUMBER.test(text) ? JSON.parse(text, keepDigits as never) : JSON.parse(text)
+}
+
+export function stringOf(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+export function numberOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}

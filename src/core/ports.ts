@@ -1,0 +1,126 @@
+import type { Health, Item, Page, Session, Turn, WebhookSubscription } from './resource.ts'
+import type { JsonObject } from './json.ts'
+
+/**
+ * The doors through which time, chance and the network come in. The core has no others, which is what lets a
+ * simulation crash it thousands of times a minute.
+ */
+
+export interface Clock {
+  /** Wall clock, milliseconds since the epoch. For what people and other programs read. */
+  now(): number
+  /**
+   * Milliseconds since the epoch as of the start of the process, counted on from there by the monotonic clock. For
+   * waiting, leases and back-off: a jump of the wall clock does not move it.
+   */
+  steady(): number
+  /** Calls `run` once after `ms` unless cancelled. */
+  after(ms: number, run: () => void): Timer
+  /** Calls `run` as soon as what is under way in this tick is done. */
+  soon(run: () => void): void
+}
+
+export interface Timer {
+  cancel(): void
+}
+
+export interface Random {
+  /** A number in [0, 1). */
+  next(): number
+  /** `bytes` random bytes as lower-case hex. */
+  hex(bytes: number): string
+}
+
+export interface HttpRequest {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  url: string
+  headers: Record<string, string>
+  body?: string
+  /** Milliseconds for the whole exchange, connecting included. */
+  timeout: number
+  /** Bytes of the answer that are read; what comes after is cut off. */
+  maxBody: number
+  /** At most this many connections to the origin; the first caller of an origin decides. Default 32. */
+  connections?: number
+  signal?: AbortSignal
+}
+
+export interface HttpReply {
+  status: number
+  /** Names in lower case. */
+  headers: Record<string, string>
+  body: string
+  /** True when the answer was longer than `maxBody`. */
+  truncated: boolean
+}
+
+export interface HttpStreamRequest {
+  url: string
+  headers: Record<string, string>
+  /** Milliseconds to wait for the answer's head. */
+  timeout: number
+  signal: AbortSignal
+}
+
+export interface HttpStream {
+  status: number
+  headers: Record<string, string>
+  /** The body as it comes. Ends when the peer closes cleanly; throws a NetworkFault on anything else. */
+  chunks: AsyncIterable<Uint8Array>
+}
+
+/** Redirects are never followed. Every failure is a NetworkFault. */
+export interface Http {
+  exchange(request: HttpRequest): Promise<HttpReply>
+  open(request: HttpStreamRequest): Promise<HttpStream>
+  close(): Promise<void>
+}
+
+export interface ListQuery {
+  limit?: number
+  order?: 'asc' | 'desc'
+  after?: string
+  status?: string
+}
+
+/** The body of an answer to a function call (interface.md, Answering required actions). */
+export type Answer = { output: string } | { error: string }
+
+/**
+ * The service that we follow, one method an operation that we use. Every method throws ServiceError. An operation
+ * that discovery did not find throws one with the code `route_unknown` and status 404 is never used for that.
+ */
+export interface Service {
+  health(): Promise<Health>
+  listSessions(query: ListQuery): Promise<Page<Session>>
+  readSession(id: string): Promise<Session>
+  listTurns(sessionId: string, query: ListQuery): Promise<Page<Turn>>
+  /** The single turn, when its route is known; otherwise null and the caller reads the list. */
+  readTurn(sessionId: string, turnId: string): Promise<Turn | null>
+  listItems(sessionId: string, query: ListQuery): Promise<Page<Item>>
+  /** Published artifacts of a session, as given; null when the route is not known. */
+  listArtifacts(sessionId: string): Promise<JsonObject[] | null>
+  /** @returns the service's word for what became of the answer (`not_delivered`, …), null when it said none. */
+  answer(sessionId: string, callId: string, answer: Answer, key: string): Promise<string | null>
+  sendMessage(sessionId: string, text: string, key: string): Promise<void>
+  listWebhooks(): Promise<WebhookSubscription[]>
+  createWebhook(url: string, key: string): Promise<WebhookSubscription>
+  deleteWebhook(id: string): Promise<void>
+  /** Opens the organization-wide stream. `cursor` null: live frames only. Throws on any status but 200. */
+  openStream(cursor: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
+  /** The service's clock less ours, milliseconds, from the `Date` of its answers; 0 until one came. */
+  clockOffset(): number
+  /** False from a 401 until the token changes: no request is sent then. */
+  authorized(): boolean
+  /** Calls `listener` whenever `authorized()` changes. */
+  onAuthorization(listener: (authorized: boolean) => void): void
+}
+
+/** Structured log, as pino has it. */
+export interface Log {
+  debug(details: object, message: string): void
+  info(details: object, message: string): void
+  warn(details: object, message: string): void
+  error(details: object, message: string): void
+  child(bindings: object): Log
+}

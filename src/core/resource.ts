@@ -1,0 +1,96 @@
+import type { JsonObject, Json } from './json.ts'
+
+/**
+ * The resources of the service, as far as we rely on them. `raw` is the object as it was given, unknown fields
+ * included; it is what handlers get. Times are milliseconds on the service's clock.
+ */
+export interface Session {
+  id: string
+  /** `idle`, `working`, `requires_action`, `failed`, or a word this version does not know. */
+  status: string
+  createdAt: number | null
+  updatedAt: number
+  title: string | null
+  metadata: Record<string, string>
+  actions: Action[]
+  raw: JsonObject
+}
+
+export interface Turn {
+  id: string
+  sessionId: string
+  /** `working`, `completed`, `failed`, or a word this version does not know. */
+  status: string
+  createdAt: number | null
+  startedAt: number | null
+  completedAt: number | null
+  /** null while running; then `pending`, `ready`, `partial` or `failed`. */
+  artifacts: string | null
+  raw: JsonObject
+}
+
+/** An entry of a session's `required_actions`. */
+export interface Action {
+  /** `function_call`, `approval`, `question`, or a word this version does not know. */
+  type: string
+  callId: string
+  turnId: string | null
+  /** The function's name, on a function_call. */
+  name: string | null
+  arguments: Json | undefined
+  createdAt: number | null
+  expiresAt: number | null
+  raw: JsonObject
+}
+
+export interface Item {
+  id: string
+  sessionId: string
+  type: string
+  /** `detail.event`: the name of the stream event that this item records. */
+  event: string | null
+  createdAt: number | null
+  raw: JsonObject
+}
+
+export interface WebhookSubscription {
+  id: string
+  url: string
+  events: string[]
+  active: boolean
+  /** Shown once, in the answer to the creation. */
+  secret: string | null
+}
+
+export interface Health {
+  scopes: string[]
+  usable: boolean
+  missingScopes: string[]
+}
+
+export interface Page<T> {
+  data: T[]
+  hasMore: boolean
+  lastId: string | null
+}
+
+/** What every callback says about its session. */
+export interface SessionBrief {
+  title: string | null
+  metadata: Record<string, string>
+  status: string
+}
+
+/** A turn is final when it no longer works: `completed`, `failed`, or any other word once `completed_at` is set. */
+export function isFinal(turn: Pick<Turn, 'status' | 'completedAt'>): boolean {
+  if (turn.status === 'working') return false
+  if (turn.status === 'completed' || turn.status === 'failed') return true
+  return turn.completedAt !== null
+}
+
+const SETTLED = new Set(['ready', 'partial', 'failed'])
+
+/** A turn is settled when it is final and so are its artifacts: nothing about it will change any more. */
+export function isSettled(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>): boolean {
+  return isFinal(turn) && turn.artifacts !== null && SETTLED.has(turn.artifacts)
+}

@@ -1,0 +1,54 @@
+import type { HandlerLog, RetrySpec } from './handler.ts'
+import type { Json, JsonObject } from './json.ts'
+import type { SessionBrief } from './resource.ts'
+
+/** How a function tool is run. Durations in milliseconds. */
+export interface ToolSpec {
+  name: string
+  description: string
+  /** JSON Schema of the arguments, as declared to the service. */
+  parameters: JsonObject
+  target: ToolTarget
+  timeout: number
+  concurrency: number
+  retry: RetrySpec
+  /** What to do with a call that was running when we crashed: run it again with the same key, or post the error. */
+  afterCrash: 'retry' | 'fail'
+  /** The only error text that the model ever sees. */
+  error: string
+  onNotDelivered: 'resend' | 'report'
+}
+
+export type ToolTarget =
+  | { kind: 'http'; url: string; secrets: string[] }
+  | { kind: 'module'; run: ModuleTool }
+
+/** What a tool is asked to do. */
+export interface ToolCall {
+  callId: string
+  name: string
+  arguments: Json | undefined
+  sessionId: string
+  turnId: string | null
+  /** Milliseconds on the service's clock. */
+  createdAt: number | null
+  expiresAt: number | null
+  /** From 1. */
+  attempt: number
+  /** True when an earlier run may have had its effect: a crash came between. */
+  uncertain: boolean
+  session: SessionBrief
+}
+
+/** `invalid`: the arguments do not fit; tried no more. */
+export type ToolResult =
+  | { kind: 'output'; output: string }
+  | { kind: 'deferred' }
+  | { kind: 'rejected' }
+  | { kind: 'failed'; error: string; retryAfter?: number }
+
+/** An in-process tool, arguments already checked. */
+export type ModuleTool = (
+  call: ToolCall,
+  context: { signal: AbortSignal; log: HandlerLog },
+) => Promise<ToolResult>
