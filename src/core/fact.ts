@@ -29,6 +29,11 @@ export interface Fact {
   /** JSON text. Transcript: the frame's data as received. State: what goes into the callback's `data`, less `session`. */
   body: string
   seen: Seen
+  /**
+   * What a channel can claim to have seen without having read it: `turn.final/<turn id>`, `session.idle/<session id>`.
+   * Joins a state fact to the hints about it. null on transcript facts.
+   */
+  subject: string | null
 }
 
 /** Types of state facts: the ones that only a reading of the resource can make. */

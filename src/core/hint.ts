@@ -9,12 +9,12 @@ export interface Hint {
   channel: Channel
   /** When the channel told us, milliseconds on our wall clock. */
   at: number
-  /** What exactly the channel told us of, so that the fact that comes of it can say who saw it first. */
-  sighting?: Sighting
+  /** What has to be read: the session alone says which actions wait; a turn's end is only in the turn. */
+  scope: HintScope
+  /** Milliseconds that the reading may wait so that hints that come together cost one reading. */
+  delay: number
+  /** The subject of the fact that the channel told us of (see Fact.subject), so that the fact can say who saw it first. */
+  subject?: string
 }
 
-/** A channel's claim that a fact of `type` about `key` (a turn, a call, a session) exists. */
-export interface Sighting {
-  type: string
-  key: string
-}
+export type HintScope = 'session' | 'turns'

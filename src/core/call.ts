@@ -1,0 +1,55 @@
+import type { JsonObject } from './json.ts'
+
+/**
+ * A function call that this sidecar took on: `received → running → finished → answered | not_delivered | failed`.
+ * Each arrow is durable before its effect is visible outside.
+ */
+export type CallState = 'received' | 'running' | 'finished' | 'answered' | 'not_delivered' | 'failed'
+
+export const FINAL_CALL_STATES: readonly CallState[] = ['answered', 'not_delivered', 'failed']
+
+export interface Call {
+  callId: string
+  sessionId: string
+  turnId: string | null
+  name: string
+  state: CallState
+  /** The entry of `required_actions` as given. */
+  action: JsonObject
+  /** Runs of the tool so far. */
+  attempts: number
+  /** An earlier run may have had its effect: we crashed while it ran. */
+  uncertain: boolean
+  /** The tool answered 202: its answer comes through the admin API, until the deadline. */
+  deferred: boolean
+  /** What is posted, and nothing else: stored before the first posting. */
+  result: CallResult | null
+  /** Postings of the answer so far. */
+  posts: number
+  /** The last posting had no reply: the actions are read again before the next. */
+  unsure: boolean
+  /** What became of it: the service's own word, or `unknown`, `refused`, `expired`, `cancelled`. */
+  outcome: string | null
+  /** For people: why the last run or posting failed. Never sent to the model. */
+  error: string | null
+  /** Milliseconds on the service's clock. */
+  createdAt: number | null
+  expiresAt: number | null
+  /** Milliseconds on our wall clock. */
+  receivedAt: number
+  startedAt: number | null
+  finishedAt: number | null
+  endedAt: number | null
+  /** Steady milliseconds: nothing is done for this call before. */
+  dueAt: number
+}
+
+/** `error` is posted as the answer's `error`, `output` as its `output`. */
+export type CallResult = { kind: 'output' | 'error'; text: string }
+
+/** A step of the ledger: refused unless the call is in one of the states `from`. */
+export interface CallStep {
+  callId: string
+  from: readonly CallState[]
+  set: Partial<Omit<Call, 'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'receivedAt'>>
+}

@@ -1,0 +1,74 @@
+import type { StoredFact } from './fact.ts'
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'dead'
+
+/** One try of a callback. `status` is the HTTP status (200 for a module that returned), `error` why there was none. */
+export interface Attempt {
+  /** Milliseconds on our wall clock. */
+  at: number
+  status?: number
+  error?: string
+  /** How long it took, milliseconds. */
+  ms: number
+}
+
+/** What a lane still owes its handler, with the fact that it is about. */
+export interface PendingDelivery {
+  /** Attempts that count against the handler's retry policy. */
+  attempts: number
+  fact: StoredFact
+}
+
+/**
+ * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the others. Whoever claimed it
+ * is alone with it until the lease ends.
+ */
+export interface Lane {
+  /** The store's own number of it. */
+  id: number
+  handler: string
+  key: string
+}
+
+/** Facts that a commit put into a lane. */
+export interface LaneNews {
+  lane: Lane
+  /** The lane held nothing before and is claimed for the caller; it holds just `deliveries`. */
+  claimed: boolean
+  deliveries: PendingDelivery[]
+}
+
+/** What became of an attempt, or of putting a lane off without one. */
+export interface Settlement {
+  lane: Lane
+  pos: number
+  result: 'delivered' | 'retry' | 'dead'
+  attempts: number
+  attempt: Attempt
+  /** With `retry`: steady milliseconds before which the lane is left alone. */
+  dueAt?: number
+}
+
+/** A delivery as people see it. */
+export interface DeliveryRecord {
+  id: string
+  factId: string
+  pos: number
+  type: string
+  handler: string
+  sessionId: string | null
+  status: DeliveryStatus
+  attempts: Attempt[]
+  /** Milliseconds; null unless pending. */
+  nextAt: number | null
+}
+
+/** `dlv_<place of the fact>_<number of the handler>`. */
+export function deliveryId(pos: number, handlerNumber: number): string {
+  return `dlv_${pos}_${handlerNumber}`
+}
+
+export function parseDeliveryId(id: string): { pos: number; handlerNumber: number } | null {
+  const match = /^dlv_(\d{1,15})_(\d{1,9})$/.exec(id)
+  return match === null ? null : { pos: Number(match[1]), handlerNumber: Number(match[2]) }
+}

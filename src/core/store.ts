@@ -1,0 +1,235 @@
+import type { Call, CallState, CallStep } from './call.ts'
+import type { DeliveryRecord, DeliveryStatus, Lane, LaneNews, PendingDelivery, Settlement } from './delivery.ts'
+import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
+import type { Hint, HintScope } from './hint.ts'
+import type { Action, Session, Turn } from './resource.ts'
+
+/**
+ * Everything that must survive us. Asynchronous, and work is claimed, so that a database shared by several replicas fits
+ * the same port. A promise of a write settles only after the write is durable.
+ */
+export interface Store {
+  /** The one door for facts: all of a batch or nothing. */
+  commit(batch: Batch): Promise<Committed>
+
+  /** The value of a checkpoint, null when there is none. */
+  checkpoint(name: string): Promise<string | null>
+  setCheckpoint(name: string, value: string | null): Promise<void>
+
+  /** Dirty sessions that are due and not claimed, oldest first; claimed until `releaseHint` or a commit that clears them. */
+  claimHints(limit: number, now: number): Promise<DirtySession[]>
+  releaseHint(sessionId: string | null, dueAt: number): Promise<void>
+  /** When the next unclaimed hint is due, steady milliseconds; null when there is none. */
+  nextHint(): Promise<number | null>
+
+  /** What we know of a session: null when we never read it. */
+  known(sessionId: string): Promise<KnownSession | null>
+  /** What we know of each of `ids`, for comparing with a page of the service's list. */
+  glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
+  /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
+  unseenSessions(before: number, after: string, limit: number): Promise<string[]>
+  /** How many sessions we believe to exist, and how many of them are not at rest. */
+  countSessions(): Promise<{ alive: number; active: number }>
+  activeSessions(after: string, limit: number): Promise<string[]>
+
+  /** Lanes of a handler that are due and free, the longest due first, claimed for the caller. */
+  claimLanes(handler: string, limit: number, now: number): Promise<Lane[]>
+  /** What a lane owes after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
+  readLane(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
+  /** `dueAt` puts the lane off; without it the lane may be claimed at once if it still owes anything. */
+  releaseLane(lane: Lane, dueAt?: number): Promise<void>
+  nextLane(handler: string): Promise<number | null>
+  /** Writes what became of attempts. May be held back for some milliseconds to share a commit with others. */
+  settle(settlements: readonly Settlement[]): Promise<void>
+
+  /** Calls that are due and not claimed. */
+  claimCalls(limit: number, now: number): Promise<Call[]>
+  releaseCall(callId: string): void
+  call(callId: string): Promise<Call | null>
+  nextCall(): Promise<number | null>
+  /** Open calls of a session. */
+  openCalls(sessionId: string): Promise<Call[]>
+
+  /** Makes the handlers known; those that were not before start with no backlog. */
+  registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
+  pauseHandler(name: string, reason: string | null): Promise<void>
+
+  subscription(url: string): Promise<SubscriptionRecord | null>
+  subscriptions(): Promise<SubscriptionRecord[]>
+  saveSubscription(record: SubscriptionRecord): Promise<void>
+  forgetSubscription(id: string): Promise<void>
+
+  /** Keeps bytes that could not be read, for a person to look at. The oldest go when there are too many. */
+  quarantine(entry: { at: number; source: string; reason: string; bytes: string }): Promise<void>
+
+  /** Makes deliveries pending again; with `dryRun` only counts them. */
+  retry(selection: RetrySelection): Promise<{ count: number }>
+  /** Hands one handler past facts again, those that it wants. */
+  replay(handler: string, from: { pos: number } | { seq: string } | { at: number }): Promise<{ count: number }>
+
+  /** Facts of state that an enabled channel should have told of and did not; each is returned once. */
+  missed(channels: readonly Channel[], before: number): Promise<{ channel: Channel; type: string }[]>
+  /** Removes what is delivered and older than `before` (our wall clock); at most some thousand rows a call. */
+  prune(before: number): Promise<number>
+
+  read: StoreReader
+  close(): Promise<void>
+}
+
+/** What the admin API and the metrics ask. */
+export interface StoreReader {
+  facts(query: { after?: string; limit: number; order: 'asc' | 'desc'; type?: string; sessionId?: string }): Promise<StoredFact[]>
+  fact(id: string): Promise<StoredFact | null>
+  sessions(query: { after?: string; limit: number; status?: string }): Promise<SessionRecord[]>
+  session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
+  calls(query: { after?: string; limit: number; state?: CallState; sessionId?: string }): Promise<Call[]>
+  deliveries(query: {
+    after?: string
+    limit: number
+    status?: DeliveryStatus
+    handler?: string
+    factId?: string
+    sessionId?: string
+  }): Promise<DeliveryRecord[]>
+  delivery(id: string): Promise<DeliveryRecord | null>
+  handlers(): Promise<HandlerRecord[]>
+  counts(): Promise<StoreCounts>
+}
+
+export interface StoreCounts {
+  sessions: Record<string, number>
+  actions: Record<string, { count: number; oldest: number | null }>
+  /** By handler. `oldestPending` is when the oldest undelivered fact was taken in. */
+  deliveries: Record<string, { pending: number; dead: number; oldestPending: number | null }>
+  openCalls: number
+  dirty: number
+  bytes: number
+}
+
+export interface Batch {
+  facts?: readonly Fact[]
+  hints?: readonly Hint[]
+  /** The stream's cursor: never moves back. */
+  cursor?: string
+  /** A transcript's turn.ended frames: `turn.completed` waits for them. */
+  endedTurns?: readonly { turnId: string; sessionId: string; at: number }[]
+  readings?: readonly Reading[]
+  /** Steps of the call ledger; facts that hang on a step are committed only with it. */
+  calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
+  checkpoints?: Readonly<Record<string, string>>
+}
+
+export interface Committed {
+  /** The facts that were new, in order. */
+  facts: StoredFact[]
+  lanes: LaneNews[]
+  /** Readings that were made from something older than what we know by now: nothing of them was written. */
+  stale: string[]
+  /** Calls whose step was refused. */
+  refused: string[]
+  /** Channels that told us of a fact that we already had. */
+  sightings: { channel: Channel; type: string; at: number; factAt: number }[]
+  /** True when hints were added. */
+  hinted: boolean
+  newCalls: number
+}
+
+export interface DirtySession {
+  sessionId: string | null
+  /** Moves with every hint: a reading clears the hint only if none came while it read. */
+  generation: number
+  scope: HintScope
+  seen: Seen
+  /** Readings that failed in a row. */
+  failures: number
+}
+
+/** Enough of a known session to tell whether a page of the list brings news. */
+export interface SessionGlance {
+  status: string
+  updatedAt: number
+  deleted: boolean
+  /** Nothing about it is under way: idle or failed, no action open, every turn settled. */
+  atRest: boolean
+}
+
+export interface KnownSession extends SessionGlance {
+  revision: number
+  session: Session
+  /** Service clock: settled turns created up to then were there before us and make no facts. */
+  baseline: number
+  /** Turns that are not settled, and the newest settled one. */
+  turns: KnownTurn[]
+  /** Actions that are not resolved. */
+  actions: Action[]
+}
+
+export interface KnownTurn {
+  turn: Turn
+  final: boolean
+  settled: boolean
+  /** Our wall clock: when the stream's turn.ended came. */
+  endedFrameAt: number | null
+  /** Steady milliseconds: when we first read it as final. */
+  finalReadAt: number | null
+  /** The final fact is out. */
+  finalFact: boolean
+}
+
+/** What reading a session found, to be written as a whole. */
+export interface Reading {
+  sessionId: string
+  /** The revision that it was compared with; null when the session was not known. */
+  revision: number | null
+  /** null: the session is gone. */
+  session: Session | null
+  baseline: number
+  atRest: boolean
+  turns: readonly KnownTurn[]
+  opened: readonly Action[]
+  resolved: readonly string[]
+  newCalls: readonly Call[]
+  facts: readonly Fact[]
+  at: number
+  /** Clears the hint unless its generation moved; `nextLook` (steady ms) makes it due again. */
+  hint: { generation: number | null; nextLook: number | null; scope: HintScope }
+}
+
+export interface HandlerRegistration {
+  name: string
+  ordered: boolean
+  wants(type: string): boolean
+}
+
+export interface HandlerRecord {
+  name: string
+  number: number
+  pausedAt: number | null
+  pauseReason: string | null
+}
+
+export interface SubscriptionRecord {
+  id: string
+  url: string
+  secret: string
+  createdAt: number
+  /** Retired ones stay valid for a while: deliveries signed with them may still be under way. */
+  retiredAt: number | null
+}
+
+export interface SessionRecord {
+  session: Session
+  deletedAt: number | null
+  firstSeenAt: number
+  readAt: number
+  atRest: boolean
+}
+
+export interface RetrySelection {
+  id?: string
+  status?: 'dead'
+  handler?: string
+  /** Our wall clock: facts taken in from then on. */
+  since?: number
+  dryRun?: boolean
+}
