@@ -1,5 +1,12 @@
 import type { Call, CallState, CallStep } from './call.ts'
-import type { DeliveryRecord, DeliveryStatus, Lane, LaneNews, PendingDelivery, Settlement } from './delivery.ts'
+import type {
+  DeliveryRecord,
+  DeliveryStatus,
+  Lane,
+  LaneNews,
+  PendingDelivery,
+  Settlement,
+} from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
 import type { Action, Session, Turn } from './resource.ts'
@@ -19,11 +26,17 @@ export interface Store {
   /** Dirty sessions that are due and not claimed, oldest first; claimed until `releaseHint` or a commit that clears them. */
   claimHints(limit: number, now: number): Promise<DirtySession[]>
   releaseHint(sessionId: string | null, dueAt: number): Promise<void>
+  /** Gives a claim back after the commit that cleared the hint, or that found it renewed. */
+  doneHint(sessionId: string | null): void
+  /** The wish for a sweep is fulfilled, unless a new one came meanwhile. */
+  finishSweep(generation: number): Promise<void>
   /** When the next unclaimed hint is due, steady milliseconds; null when there is none. */
   nextHint(): Promise<number | null>
 
   /** What we know of a session: null when we never read it. */
   known(sessionId: string): Promise<KnownSession | null>
+  /** Turns of a session that are not settled, also those of which only a frame told. */
+  knownTurns(sessionId: string): Promise<KnownTurn[]>
   /** What we know of each of `ids`, for comparing with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
   /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
@@ -54,7 +67,7 @@ export interface Store {
   registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
   pauseHandler(name: string, reason: string | null): Promise<void>
 
-  subscription(url: string): Promise<SubscriptionRecord | null>
+  /** The newest first. */
   subscriptions(): Promise<SubscriptionRecord[]>
   saveSubscription(record: SubscriptionRecord): Promise<void>
   forgetSubscription(id: string): Promise<void>
@@ -65,7 +78,10 @@ export interface Store {
   /** Makes deliveries pending again; with `dryRun` only counts them. */
   retry(selection: RetrySelection): Promise<{ count: number }>
   /** Hands one handler past facts again, those that it wants. */
-  replay(handler: string, from: { pos: number } | { seq: string } | { at: number }): Promise<{ count: number }>
+  replay(
+    handler: string,
+    from: { pos: number } | { seq: string } | { at: number },
+  ): Promise<{ count: number }>
 
   /** Facts of state that an enabled channel should have told of and did not; each is returned once. */
   missed(channels: readonly Channel[], before: number): Promise<{ channel: Channel; type: string }[]>
@@ -78,7 +94,13 @@ export interface Store {
 
 /** What the admin API and the metrics ask. */
 export interface StoreReader {
-  facts(query: { after?: string; limit: number; order: 'asc' | 'desc'; type?: string; sessionId?: string }): Promise<StoredFact[]>
+  facts(query: {
+    after?: string
+    limit: number
+    order: 'asc' | 'desc'
+    type?: string
+    sessionId?: string
+  }): Promise<StoredFact[]>
   fact(id: string): Promise<StoredFact | null>
   sessions(query: { after?: string; limit: number; status?: string }): Promise<SessionRecord[]>
   session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
@@ -166,6 +188,8 @@ export interface KnownSession extends SessionGlance {
 
 export interface KnownTurn {
   turn: Turn
+  /** False while only its turn.ended frame told of it: `turn` is then a placeholder. */
+  read: boolean
   final: boolean
   settled: boolean
   /** Our wall clock: when the stream's turn.ended came. */

@@ -1,0 +1,18 @@
+import { messageOf } from '../core/errors.ts'
+
+const MEANING = {
+  full: 'the store cannot be written; is the disk full?',
+  damaged: 'the store is damaged',
+  closed: 'the store is closed',
+}
+
+/** A write or reading that the store could not do. Nothing of it was written. */
+export class StoreError extends Error {
+  readonly kind: keyof typeof MEANING
+
+  constructor(kind: keyof typeof MEANING, cause?: unknown) {
+    super(cause === undefined ? MEANING[kind] : `${MEANING[kind]} (${messageOf(cause)})`, { cause })
+    this.name = 'StoreError'
+    this.kind = kind
+  }
+}

@@ -1,0 +1,102 @@
+import type { Clock, Timer } from '../../core/ports.ts'
+import { StoreError } from '../error.ts'
+import { codeOf } from './open.ts'
+import type { Sqlite } from './open.ts'
+
+interface Write {
+  run(): unknown
+  /** Called once the write is durable, before anybody else runs. */
+  committed(result: unknown): void
+  failed(error: unknown): void
+}
+
+/** How long a write that nobody waits for may be held back to share a commit, milliseconds. */
+const LAZY_DELAY = 5
+
+/**
+ * Group commit: writes that arrive together share one transaction and so one fdatasync. The promise stays per write: it
+ * settles after its transaction is on disk.
+ */
+export class Committer {
+  readonly #db: Sqlite
+  readonly #clock: Clock
+  readonly #observe: (seconds: number) => void
+  #queue: Write[] = []
+  #scheduled = false
+  #lazy: Timer | null = null
+
+  constructor(db: Sqlite, clock: Clock, observe: (seconds: number) => void) {
+    this.#db = db
+    this.#clock = clock
+    this.#observe = observe
+  }
+
+  /** `effect` changes memory according to what was written; it runs only after the commit. */
+  write<T>(run: () => T, options: { lazy?: boolean; effect?: (result: T) => void } = {}): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({
+        run,
+        committed: (result) => {
+          options.effect?.(result as T)
+          resolve(result as T)
+        },
+        failed: reject,
+      })
+      this.#schedule(options.lazy ?? false)
+    })
+  }
+
+  #schedule(lazy: boolean): void {
+    if (this.#scheduled) return
+    if (lazy) {
+      this.#lazy ??= this.#clock.after(LAZY_DELAY, () => this.flush())
+      return
+    }
+    this.#scheduled = true
+    this.#clock.soon(() => this.flush())
+  }
+
+  flush(): void {
+    this.#lazy?.cancel()
+    this.#lazy = null
+    this.#scheduled = false
+    const writes = this.#queue
+    if (writes.length === 0) return
+    this.#queue = []
+    const started = this.#clock.steady()
+    try {
+      this.#transact(writes)
+    } catch (error) {
+      // One bad write must not take the others with it: each gets a transaction of its own.
+      if (writes.length === 1) writes[0]?.failed(explain(error))
+      else for (const write of writes) this.#alone(write)
+    }
+    this.#observe((this.#clock.steady() - started) / 1000)
+  }
+
+  #alone(write: Write): void {
+    try {
+      this.#transact([write])
+    } catch (error) {
+      write.failed(explain(error))
+    }
+  }
+
+  #transact(writes: readonly Write[]): void {
+    const results: unknown[] = []
+    this.#db
+      .transaction(() => {
+        for (const write of writes) results.push(write.run())
+      })
+      .immediate()
+    for (const [index, write] of writes.entries()) write.committed(results[index])
+  }
+}
+
+function explain(error: unknown): unknown {
+  const code = codeOf(error)
+  if (code.startsWith('SQLITE_FULL') || code.startsWith('SQLITE_IOERR')) return new StoreError('full', error)
+  if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
+    return new StoreError('damaged', error)
+  return error
+}

@@ -1,0 +1,110 @@
+import type { Hint } from '../../core/hint.ts'
+import type { DirtySession } from '../../core/store.ts'
+import type { Sqlite } from './open.ts'
+import { seenOf, type SeenColumns } from './rows.ts'
+
+interface HintRow extends SeenColumns {
+  session_id: string
+  generation: number
+  scope: number
+  failures: number
+}
+
+/** A sweep is the hint of no session. */
+const SWEEP = ''
+
+/** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
+export class Hints {
+  readonly #claimed = new Set<string>()
+  readonly #add
+  readonly #due
+  readonly #next
+  readonly #clear
+  readonly #again
+  readonly #release
+  #generation: number
+
+  /** `generation` must be above every one that an earlier process gave. */
+  constructor(db: Sqlite, generation: number) {
+    this.#generation = generation
+    this.#add = db.prepare<unknown[]>(
+      `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
+       VALUES (?, ?, ?, ?, ?, ?, ?, 0)
+       ON CONFLICT (session_id) DO UPDATE SET
+         generation = excluded.generation,
+         due_at = min(due_at, excluded.due_at),
+         scope = max(scope, excluded.scope),
+         seen_stream = coalesce(seen_stream, excluded.seen_stream),
+         seen_webhook = coalesce(seen_webhook, excluded.seen_webhook),
+         seen_poll = coalesce(seen_poll, excluded.seen_poll)`,
+    )
+    this.#due = db.prepare<[number, number], HintRow>(
+      `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
+       FROM hints WHERE due_at <= ? ORDER BY due_at LIMIT ?`,
+    )
+    this.#next = db.prepare<[number], { session_id: string; due_at: number }>(
+      'SELECT session_id, due_at FROM hints ORDER BY due_at LIMIT ?',
+    )
+    this.#clear = db.prepare<[string, number]>('DELETE FROM hints WHERE session_id = ? AND generation = ?')
+    this.#again = db.prepare<[string, number, number, number]>(
+      `INSERT INTO hints (session_id, generation, due_at, scope, failures) VALUES (?, ?, ?, ?, 0)
+       ON CONFLICT (session_id) DO UPDATE SET due_at = min(due_at, excluded.due_at),
+         scope = max(scope, excluded.scope), failures = 0`,
+    )
+    this.#release = db.prepare<[number, string]>(
+      'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
+    )
+  }
+
+  add(hint: Hint, now: number): void {
+    this.#add.run(
+      hint.sessionId ?? SWEEP,
+      ++this.#generation,
+      Math.ceil(now + hint.delay),
+      hint.scope === 'turns' ? 2 : 1,
+      hint.channel === 'stream' ? hint.at : null,
+      hint.channel === 'webhook' ? hint.at : null,
+      hint.channel === 'poll' ? hint.at : null,
+    )
+  }
+
+  claim(limit: number, now: number): DirtySession[] {
+    const dirty: DirtySession[] = []
+    for (const row of this.#due.all(now, limit + this.#claimed.size)) {
+      if (dirty.length === limit) break
+      if (this.#claimed.has(row.session_id)) continue
+      this.#claimed.add(row.session_id)
+      dirty.push({
+        sessionId: row.session_id === SWEEP ? null : row.session_id,
+        generation: row.generation,
+        scope: row.scope === 2 ? 'turns' : 'session',
+        seen: seenOf(row),
+        failures: row.failures,
+      })
+    }
+    return dirty
+  }
+
+  next(): number | null {
+    for (const row of this.#next.all(this.#claimed.size + 1)) {
+      if (!this.#claimed.has(row.session_id)) return row.due_at
+    }
+    return null
+  }
+
+  /** Inside the transaction of the reading. A hint that came while it was read keeps the session dirty. */
+  done(sessionId: string | null, generation: number | null, nextLook: number | null, scope: number): void {
+    const key = sessionId ?? SWEEP
+    if (generation !== null) this.#clear.run(key, generation)
+    if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), scope)
+  }
+
+  /** After a reading that failed: it is due again later. */
+  postpone(sessionId: string | null, dueAt: number): void {
+    this.#release.run(Math.ceil(dueAt), sessionId ?? SWEEP)
+  }
+
+  unclaim(sessionId: string | null): void {
+    this.#claimed.delete(sessionId ?? SWEEP)
+  }
+}

@@ -1,0 +1,148 @@
+import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { OperatorError, messageOf } from '../../core/errors.ts'
+
+/** Marks the file as ours: "SDCR". */
+const APPLICATION_ID = 0x53444352
+/** Up to this size the whole file is checked at each start; a larger one would make a start take seconds. */
+const CHECKED_AT_START = 64 * 1024 * 1024
+const MIGRATIONS = join(import.meta.dirname, 'migrations')
+
+export type Sqlite = Database.Database
+
+export interface OpenStore {
+  db: Sqlite
+  /** Lets the next process in. */
+  unlock(): void
+}
+
+/**
+ * Opens or creates the database and brings it to the newest version.
+ * @throws {OperatorError} when another process uses it, or when it is damaged, foreign or newer than this program.
+ */
+export function openDatabase(path: string): OpenStore {
+  if (path === ':memory:') {
+    const db = new Database(path)
+    configure(db)
+    migrate(db, path)
+    return { db, unlock: () => undefined }
+  }
+  const file = resolve(path)
+  createPrivately(file)
+  const unlock = lock(file)
+  try {
+    const db = new Database(file)
+    try {
+      recognise(db, file)
+      configure(db)
+      migrate(db, file)
+      return { db, unlock }
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  } catch (error) {
+    unlock()
+    throw explain(error, file)
+  }
+}
+
+/** Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. */
+function createPrivately(file: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    closeSync(openSync(file, 'a', 0o600))
+  } catch (error) {
+    throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2)
+  }
+}
+
+/**
+ * One process a file. An exclusive lock on a second, empty database is freed by the kernel however we die, and leaves
+ * the store itself open to readers (backup, check).
+ */
+function lock(file: string): () => void {
+  createPrivately(`${file}-lock`)
+  const holder = new Database(`${file}-lock`, { timeout: 0 })
+  try {
+    holder.pragma('locking_mode = EXCLUSIVE')
+    holder.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    holder.close()
+    if (codeOf(error).startsWith('SQLITE_BUSY')) {
+      throw new OperatorError(
+        `store: ${file} is in use by another sidecar. Stop it, or give this one a store of its own (store.url).`,
+      )
+    }
+    throw explain(error, file)
+  }
+  return () => holder.close()
+}
+
+function recognise(db: Sqlite, file: string): void {
+  const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get()
+  const id = db.pragma('application_id', { simple: true })
+  if (tables !== 0 && id !== APPLICATION_ID) {
+    throw new OperatorError(
+      `store: ${file} is a database of some other program. It was left as it is; point store.url at another file.`,
+    )
+  }
+  if (statSync(file).size > CHECKED_AT_START) return
+  const verdict = db.prepare('PRAGMA quick_check(1)').pluck().get()
+  if (verdict !== 'ok') throw damaged(file, String(verdict))
+}
+
+function configure(db: Sqlite): void {
+  db.pragma('journal_mode = WAL')
+  // The library is built with NORMAL as the default for WAL, which may lose committed rows when power fails.
+  db.pragma('synchronous = FULL')
+  if (db.pragma('synchronous', { simple: true }) !== 2)
+    throw new OperatorError('store: synchronous=FULL was refused')
+  db.pragma('busy_timeout = 5000')
+  db.pragma('cache_size = -16000')
+  // A commit that happens to checkpoint pays for it; 2,000 pages (8 MiB) keep that rare and the log small.
+  db.pragma('wal_autocheckpoint = 2000')
+  db.pragma('journal_size_limit = 67108864')
+}
+
+function migrate(db: Sqlite, file: string): void {
+  const steps = readdirSync(MIGRATIONS)
+    .filter((name) => /^\d{4}\.sql$/.test(name))
+    .sort()
+  const version = Number(db.pragma('user_version', { simple: true }))
+  if (version > steps.length) {
+    throw new OperatorError(
+      `store: ${file} was written by a newer version (schema ${version}, this program knows ${steps.length}). ` +
+        'It was left as it is; run the newer version.',
+    )
+  }
+  for (const [index, name] of steps.entries()) {
+    if (index < version) continue
+    const sql = readFileSync(join(MIGRATIONS, name), 'utf8')
+    db.transaction(() => {
+      db.exec(sql)
+      db.pragma(`user_version = ${index + 1}`)
+      db.pragma(`application_id = ${APPLICATION_ID}`)
+    }).immediate()
+  }
+}
+
+function damaged(file: string, detail: string): OperatorError {
+  return new OperatorError(
+    `store: ${file} is damaged (${detail}). It was left as it is; put a backup in its place, or move it away ` +
+      'to start with an empty store: what the service still shows is then delivered again under the same ids.',
+  )
+}
+
+function explain(error: unknown, file: string): unknown {
+  const code = codeOf(error)
+  if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
+    return damaged(file, messageOf(error))
+  if (code.startsWith('SQLITE_')) return new OperatorError(`store: ${file}: ${messageOf(error)} (${code})`)
+  return error
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}

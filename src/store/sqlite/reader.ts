@@ -1,0 +1,222 @@
+import {
+  deliveryId,
+  parseDeliveryId,
+  type Attempt,
+  type DeliveryRecord,
+  type DeliveryStatus,
+} from '../../core/delivery.ts'
+import type { StoredFact } from '../../core/fact.ts'
+import type { StoreCounts, StoreReader } from '../../core/store.ts'
+import { parseAction, parseTurn } from '../../core/wire.ts'
+import type { Lanes } from './lanes.ts'
+import type { Sqlite } from './open.ts'
+import {
+  callOf,
+  factOf,
+  objectOf,
+  FACT_COLUMNS,
+  type CallRow,
+  type FactRow,
+  type SessionRow,
+} from './rows.ts'
+import { recordOf } from './sessions.ts'
+
+const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
+/** Turns and calls of one session that its page shows. */
+const SHOWN_PER_SESSION = 200
+
+interface DeliveryRow {
+  fact_pos: number
+  handler: number
+  handler_name: string
+  status: number
+  log: string
+  due_at: number | null
+  id: string
+  type: string
+  session_id: string | null
+}
+
+type Condition = readonly [string, ...unknown[]]
+
+const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, l.due_at, f.id, f.type, f.session_id
+  FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
+  LEFT JOIN lanes l ON l.id = d.lane`
+
+/** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
+export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
+  /** Conditions with a value that is undefined are left out. */
+  const query = <T>(conditions: readonly Condition[], sql: (where: string) => string): T[] => {
+    const used = conditions.filter(([, ...values]) => !values.includes(undefined))
+    const where = used.length === 0 ? '' : `WHERE ${used.map(([text]) => text).join(' AND ')}`
+    return db.prepare<unknown[], T>(sql(where)).all(...used.flatMap(([, ...values]) => values))
+  }
+  const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
+  const factById = db.prepare<[string], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f WHERE id = ?`)
+  const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
+  const callById = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
+  const deliveryByKey = db.prepare<[number, number], DeliveryRow>(
+    `${DELIVERY} WHERE d.fact_pos = ? AND d.handler = ?`,
+  )
+
+  return {
+    async facts({ after, limit, order, type, sessionId }) {
+      const pos = after === undefined ? undefined : posOf.get(after)
+      if (after !== undefined && pos === undefined) return []
+      const rows = query<FactRow>(
+        [
+          [order === 'asc' ? 'f.pos > ?' : 'f.pos < ?', pos],
+          ['f.type = ?', type],
+          ['f.session_id = ?', sessionId],
+        ],
+        (where) => `SELECT ${FACT_COLUMNS} FROM facts f ${where} ORDER BY f.pos ${order} LIMIT ${limit}`,
+      )
+      return rows.flatMap((row): StoredFact[] => {
+        const fact = factOf(row)
+        return fact === null ? [] : [fact]
+      })
+    },
+    async fact(id) {
+      const row = factById.get(id)
+      return row === undefined ? null : factOf(row)
+    },
+    async sessions({ after, limit, status }) {
+      const last = after === undefined ? undefined : sessionById.get(after)
+      if (after !== undefined && last === undefined) return []
+      return query<SessionRow>(
+        [
+          ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
+          ['status = ?', status],
+        ],
+        (where) => `SELECT * FROM sessions ${where} ORDER BY first_seen DESC, id DESC LIMIT ${limit}`,
+      ).map(recordOf)
+    },
+    async session(id) {
+      const row = sessionById.get(id)
+      if (row === undefined) return null
+      const turns = db
+        .prepare<[string, number], { raw: string }>(
+          'SELECT raw FROM turns WHERE session_id = ? AND raw IS NOT NULL ORDER BY created_at DESC LIMIT ?',
+        )
+        .all(id, SHOWN_PER_SESSION)
+      const actions = db
+        .prepare<[string], { raw: string }>(
+          'SELECT raw FROM actions WHERE session_id = ? AND resolved_at IS NULL',
+        )
+        .all(id)
+      const calls = db
+        .prepare<[string, number], CallRow>(
+          'SELECT * FROM calls WHERE session_id = ? ORDER BY received_at DESC LIMIT ?',
+        )
+        .all(id, SHOWN_PER_SESSION)
+      return {
+        ...recordOf(row),
+        turns: turns.flatMap(({ raw }) => parseTurn(objectOf(raw)) ?? []),
+        actions: actions.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? []),
+        calls: calls.map(callOf),
+      }
+    },
+    async calls({ after, limit, state, sessionId }) {
+      const last = after === undefined ? undefined : callById.get(after)
+      if (after !== undefined && last === undefined) return []
+      return query<CallRow>(
+        [
+          ['(received_at, call_id) < (?, ?)', last?.received_at, last?.call_id],
+          ['state = ?', state],
+          ['session_id = ?', sessionId],
+        ],
+        (where) => `SELECT * FROM calls ${where} ORDER BY received_at DESC, call_id DESC LIMIT ${limit}`,
+      ).map(callOf)
+    },
+    async deliveries({ after, limit, status, handler, factId, sessionId }) {
+      const cursor = after === undefined ? null : parseDeliveryId(after)
+      if (
+        after !== undefined &&
+        (cursor === null || deliveryByKey.get(cursor.pos, cursor.handlerNumber) === undefined)
+      ) {
+        return []
+      }
+      const number =
+        handler === undefined ? undefined : lanes.handlers().find(({ name }) => name === handler)?.number
+      if (handler !== undefined && number === undefined) return []
+      const rows = query<DeliveryRow>(
+        [
+          ['(d.fact_pos, d.handler) < (?, ?)', cursor?.pos, cursor?.handlerNumber],
+          ['d.status = ?', status === undefined ? undefined : STATUSES.indexOf(status)],
+          ['d.handler = ?', number],
+          ['f.id = ?', factId],
+          ['f.session_id = ?', sessionId],
+        ],
+        (where) => `${DELIVERY} ${where} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit}`,
+      )
+      return rows.map(deliveryOf)
+    },
+    async delivery(id) {
+      const key = parseDeliveryId(id)
+      const row = key === null ? undefined : deliveryByKey.get(key.pos, key.handlerNumber)
+      return row === undefined ? null : deliveryOf(row)
+    },
+    async handlers() {
+      return lanes.handlers()
+    },
+    async counts() {
+      return counts(db)
+    },
+  }
+}
+
+function deliveryOf(row: DeliveryRow): DeliveryRecord {
+  const status = STATUSES[row.status] ?? 'pending'
+  return {
+    id: deliveryId(row.fact_pos, row.handler),
+    factId: row.id,
+    pos: row.fact_pos,
+    type: row.type,
+    handler: row.handler_name,
+    sessionId: row.session_id,
+    status,
+    attempts: JSON.parse(`[${row.log}]`) as Attempt[],
+    nextAt: status === 'pending' ? (row.due_at ?? 0) : null,
+  }
+}
+
+function counts(db: Sqlite): StoreCounts {
+  const all = <T>(sql: string) => db.prepare<[], T>(sql).all()
+  const one = (sql: string) => Number(db.prepare<[], number>(sql).pluck().get() ?? 0)
+  const deliveries: StoreCounts['deliveries'] = {}
+  for (const { name } of all<{ name: string }>('SELECT name FROM handlers')) {
+    deliveries[name] = { pending: 0, dead: 0, oldestPending: null }
+  }
+  const pending = all<{ name: string; pending: number; oldest: number | null }>(
+    `SELECT name, pending, (SELECT at FROM facts WHERE pos = oldest) AS oldest FROM (
+       SELECT h.name, sum(l.pending) AS pending,
+         min((SELECT min(d.fact_pos) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)) AS oldest
+       FROM lanes l JOIN handlers h ON h.number = l.handler WHERE l.pending > 0 GROUP BY h.name)`,
+  )
+  for (const row of pending) {
+    deliveries[row.name] = { pending: row.pending, dead: 0, oldestPending: row.oldest }
+  }
+  const dead = all<{ name: string; dead: number }>(
+    `SELECT h.name, count(*) AS dead FROM deliveries d JOIN handlers h ON h.number = d.handler
+     WHERE d.status = 2 GROUP BY h.name`,
+  )
+  for (const row of dead) {
+    const entry = deliveries[row.name]
+    if (entry !== undefined) entry.dead = row.dead
+  }
+  const sessions = all<{ status: string; count: number }>(
+    'SELECT status, count(*) AS count FROM sessions WHERE deleted_at IS NULL GROUP BY status',
+  )
+  const actions = all<{ type: string; count: number; oldest: number | null }>(
+    `SELECT type, count(*) AS count, min(coalesce(created_at, opened_at)) AS oldest
+     FROM actions WHERE resolved_at IS NULL GROUP BY type`,
+  )
+  return {
+    sessions: Object.fromEntries(sessions.map(({ status, count }) => [status, count])),
+    actions: Object.fromEntries(actions.map(({ type, count, oldest }) => [type, { count, oldest }])),
+    deliveries,
+    openCalls: one('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
+    dirty: one('SELECT count(*) FROM hints'),
+    bytes: one('PRAGMA page_count') * one('PRAGMA page_size'),
+  }
+}

@@ -1,0 +1,251 @@
+import type { Clock, Log } from '../../core/ports.ts'
+import type { Batch, Committed, HandlerRegistration, Store, SubscriptionRecord } from '../../core/store.ts'
+import { STATE_TYPES, type Channel } from '../../core/fact.ts'
+import { StoreError } from '../error.ts'
+import { Calls } from './calls.ts'
+import { Committer } from './committer.ts'
+import { Hints } from './hints.ts'
+import { Lanes } from './lanes.ts'
+import { FactLog, seqOf } from './log.ts'
+import { openDatabase } from './open.ts'
+import { createReader } from './reader.ts'
+import { checkpoint, prune, QUARANTINE_KEPT, replay, retry, setCheckpoint } from './retention.ts'
+import { Sessions } from './sessions.ts'
+
+export interface SqliteOptions {
+  /** A file, or `:memory:`. */
+  path: string
+  clock: Clock
+  log: Log
+  /** Told of each commit, seconds. */
+  onCommit?: (seconds: number) => void
+  /** Pages of 4 KiB after which the database counts as full; for trying what then happens. */
+  maxPages?: number
+}
+
+interface SubscriptionRow {
+  id: string
+  url: string
+  secret: string
+  created_at: number
+  retired_at: number | null
+}
+
+/** @throws {OperatorError} when the file cannot be used (open.ts). */
+export function openSqliteStore({ path, clock, log, onCommit, maxPages }: SqliteOptions): Store {
+  const { db, unlock } = openDatabase(path)
+  if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
+  const committer = new Committer(db, clock, onCommit ?? (() => undefined))
+  const lanes = new Lanes(db, (pos) => buryDamaged(pos))
+  const facts = new FactLog(db, lanes)
+  const hints = new Hints(db, clock.now() * 1000)
+  const calls = new Calls(db)
+  const sessions = new Sessions(db)
+  let handlers: readonly HandlerRegistration[] = []
+  let closed = false
+
+  const write = <T>(
+    run: () => T,
+    options: { lazy?: boolean; effect?: (result: T) => void } = {},
+  ): Promise<T> => (closed ? Promise.reject(new StoreError('closed')) : committer.write(run, options))
+
+  const damaged = new Set<number>()
+  /** A fact whose checksum does not fit is not sent to anybody: its deliveries die visibly. */
+  const buryDamaged = (pos: number): void => {
+    if (damaged.has(pos)) return
+    damaged.add(pos)
+    log.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
+    const bury = () => {
+      const owed = db
+        .prepare<[number], { lane: number }>('SELECT lane FROM deliveries WHERE fact_pos = ? AND status = 0')
+        .all(pos)
+      db.prepare(
+        `UPDATE deliveries SET status = 2, log = '{"at":${clock.now()},"error":"damaged in the store","ms":0}'
+         WHERE fact_pos = ? AND status = 0`,
+      ).run(pos)
+      for (const { lane } of owed) db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
+    }
+    write(bury).catch((error: unknown) =>
+      log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
+    )
+  }
+
+  const commit = (batch: Batch): Committed => {
+    const into: Committed = {
+      facts: [],
+      lanes: [],
+      stale: [],
+      refused: [],
+      sightings: [],
+      hinted: false,
+      newCalls: 0,
+    }
+    const now = clock.steady()
+    if (batch.facts !== undefined) facts.append(batch.facts, into)
+    for (const { turnId, sessionId, at } of batch.endedTurns ?? []) sessions.endTurn(turnId, sessionId, at)
+    for (const hint of batch.hints ?? []) {
+      hints.add(hint, now)
+      if (hint.subject !== undefined) facts.sight(hint.subject, hint.channel, hint.at, into)
+      into.hinted = true
+    }
+    if (batch.cursor !== undefined) advance('stream', batch.cursor)
+    for (const reading of batch.readings ?? []) {
+      if (!sessions.write(reading)) {
+        into.stale.push(reading.sessionId)
+        continue
+      }
+      facts.append(reading.facts, into)
+      for (const call of reading.newCalls) if (calls.add(call)) into.newCalls++
+      hints.done(
+        reading.sessionId,
+        reading.hint.generation,
+        reading.hint.nextLook,
+        reading.hint.scope === 'turns' ? 2 : 1,
+      )
+    }
+    for (const step of batch.calls ?? []) {
+      if (calls.step(step)) facts.append(step.facts ?? [], into)
+      else into.refused.push(step.callId)
+    }
+    for (const [name, value] of Object.entries(batch.checkpoints ?? {})) setCheckpoint(db, name, value)
+    return into
+  }
+
+  /** A cursor never moves back. One that is no number cannot be compared: the newest wins. */
+  const advance = (name: string, value: string): void => {
+    const known = seqOf(checkpoint(db, name))
+    const given = seqOf(value)
+    if (known === null || given === null || given > known) setCheckpoint(db, name, value)
+  }
+
+  return {
+    commit: (batch) => write(() => commit(batch), { effect: (committed) => lanes.claimFresh(committed) }),
+
+    checkpoint: async (name) => checkpoint(db, name),
+    setCheckpoint: (name, value) => write(() => setCheckpoint(db, name, value)),
+
+    claimHints: async (limit, now) => hints.claim(limit, now),
+    async releaseHint(sessionId, dueAt) {
+      hints.unclaim(sessionId)
+      await write(() => hints.postpone(sessionId, dueAt))
+    },
+    doneHint: (sessionId) => hints.unclaim(sessionId),
+    async finishSweep(generation) {
+      await write(() => hints.done(null, generation, null, 1))
+      hints.unclaim(null)
+    },
+    nextHint: async () => hints.next(),
+
+    known: async (id) => sessions.known(id),
+    knownTurns: async (id) => sessions.turnsOf(id),
+    glance: async (ids) => sessions.glance(ids),
+    unseenSessions: async (before, after, limit) => sessions.unseen(before, after, limit),
+    countSessions: async () => sessions.count(),
+    activeSessions: async (after, limit) => sessions.active(after, limit),
+
+    claimLanes: async (handler, limit, now) => lanes.claim(handler, limit, now),
+    readLane: async (lane, after, limit, maxBytes) => lanes.read(lane, after, limit, maxBytes),
+    async releaseLane(lane, dueAt) {
+      if (dueAt !== undefined) await write(() => lanes.postpone(lane, Math.ceil(dueAt)))
+      lanes.release(lane)
+    },
+    nextLane: async (handler) => lanes.next(handler),
+    settle: (settlements) => write(() => lanes.settle(settlements), { lazy: true }),
+
+    claimCalls: async (limit, now) => calls.claim(limit, now),
+    releaseCall: (callId) => calls.release(callId),
+    call: async (callId) => calls.get(callId),
+    nextCall: async () => calls.next(),
+    openCalls: async (sessionId) => calls.openOf(sessionId),
+
+    async registerHandlers(registrations) {
+      handlers = registrations
+      return await write(() => lanes.register(registrations))
+    },
+    pauseHandler: (name, reason) =>
+      write(() => {
+        db.prepare('UPDATE handlers SET paused_at = ?, pause_reason = ? WHERE name = ?').run(
+          reason === null ? null : clock.now(),
+          reason,
+          name,
+        )
+      }),
+
+    subscriptions: async () => subscriptionRows().map(subscriptionOf),
+    saveSubscription: (record) =>
+      write(() => {
+        db.prepare(
+          `INSERT INTO subscriptions (id, url, secret, created_at, retired_at) VALUES (?, ?, ?, ?, ?)
+           ON CONFLICT (id) DO UPDATE SET retired_at = excluded.retired_at`,
+        ).run(record.id, record.url, record.secret, record.createdAt, record.retiredAt)
+      }),
+    forgetSubscription: (id) =>
+      write(() => {
+        db.prepare('DELETE FROM subscriptions WHERE id = ?').run(id)
+      }),
+
+    quarantine: (entry) =>
+      write(() => {
+        const { lastInsertRowid } = db
+          .prepare('INSERT INTO quarantine (at, source, reason, bytes) VALUES (?, ?, ?, ?)')
+          .run(entry.at, entry.source, entry.reason, entry.bytes)
+        db.prepare('DELETE FROM quarantine WHERE id <= ?').run(Number(lastInsertRowid) - QUARANTINE_KEPT)
+      }),
+
+    retry: (selection) => write(() => ({ count: retry(db, lanes, selection) })),
+    replay: (name, from) =>
+      write(() => {
+        const handler = handlers.find((candidate) => candidate.name === name)
+        const number = lanes.numberOf(name)
+        if (handler === undefined || number === null) return { count: 0 }
+        return { count: replay(db, number, (type) => handler.wants(type), from) }
+      }),
+    missed: (channels, before) => write(() => missed(channels, before)),
+    prune: (before) => write(() => prune(db, lanes, before, clock.now())),
+
+    read: createReader(db, lanes),
+
+    async close() {
+      if (closed) return
+      committer.flush()
+      closed = true
+      db.close()
+      unlock()
+    },
+  }
+
+  function subscriptionRows(): SubscriptionRow[] {
+    return db.prepare<[], SubscriptionRow>('SELECT * FROM subscriptions ORDER BY created_at DESC').all()
+  }
+
+  /** Walks the log once; facts of state are few beside the transcript. */
+  function missed(channels: readonly Channel[], before: number): { channel: Channel; type: string }[] {
+    const from = Number(checkpoint(db, 'missed_pos') ?? 0)
+    const rows = db
+      .prepare<unknown[], { pos: number; type: string; at: number } & Record<string, number | string | null>>(
+        `SELECT pos, type, at, seen_stream, seen_webhook, seen_poll FROM facts
+         WHERE pos > ? AND subject IS NOT NULL AND type IN (${STATE_TYPES.map(() => '?').join(',')})
+         ORDER BY pos LIMIT 1000`,
+      )
+      .all(from, ...STATE_TYPES)
+    const found: { channel: Channel; type: string }[] = []
+    for (const row of rows) {
+      if (row.at >= before) break
+      for (const channel of channels) {
+        if (row[`seen_${channel}`] === null) found.push({ channel, type: row.type })
+      }
+      setCheckpoint(db, 'missed_pos', String(row.pos))
+    }
+    return found
+  }
+}
+
+function subscriptionOf(row: SubscriptionRow): SubscriptionRecord {
+  return {
+    id: row.id,
+    url: row.url,
+    secret: row.secret,
+    createdAt: row.created_at,
+    retiredAt: row.retired_at,
+  }
+}
