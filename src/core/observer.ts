@@ -1,0 +1,93 @@
+import type { Attempt } from './delivery.ts'
+import type { Channel, StoredFact } from './fact.ts'
+
+/**
+ * What the parts tell about themselves, for metrics, `dev` and the library's user. Called after the fact, never awaited;
+ * an observer must not throw. Durations in seconds, times in milliseconds on our wall clock.
+ */
+export interface Observer {
+  /** A request to the service was answered, or failed (`statusClass` `none`). */
+  request(event: { operation: string; statusClass: string; seconds: number }): void
+  requestRetried(code: string): void
+  budget(bucket: string, remaining: number): void
+
+  channel(channel: Channel, status: ChannelStatus): void
+  streamReconnect(reason: string): void
+  /** `seq` null: a transient frame. */
+  frame(event: { type: string; seq: string | null; at: number }): void
+  webhook(outcome: WebhookOutcome): void
+  subscription(active: boolean): void
+
+  /** A new fact is durable. `lag`: seconds since it happened, where the resource tells. */
+  fact(fact: StoredFact, lag: number | null): void
+  /** A further channel told of a fact that we had. */
+  sighting(event: { channel: Channel; type: string; lag: number }): void
+  missed(event: { channel: Channel; type: string }): void
+
+  callback(event: CallbackReport): void
+  handler(name: string, state: HandlerState): void
+
+  toolRun(event: { tool: string; callId: string; outcome: string; seconds: number; attempt: number }): void
+  /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
+  call(event: { tool: string; callId: string; sessionId: string; outcome: string; seconds: number | null }): void
+
+  commit(seconds: number): void
+}
+
+export interface ChannelStatus {
+  state: 'disabled' | 'connecting' | 'live' | 'waiting' | 'stopped'
+  /** Milliseconds. */
+  since: number
+  lastError: string | null
+  lastEventAt: number | null
+  /** Stream: the last committed seq. */
+  lastSeq: string | null
+}
+
+export type WebhookOutcome = 'accepted' | 'duplicate' | 'forged' | 'stale' | 'unreadable' | 'too_large' | 'store_failed'
+
+export type HandlerState = 'up' | 'down' | 'paused'
+
+export type CallbackOutcome = 'delivered' | 'retry' | 'dead' | 'unreachable' | 'paused'
+
+export interface CallbackReport {
+  handler: string
+  fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'pos'>
+  outcome: CallbackOutcome
+  attempt: Attempt
+  /** From 1. */
+  number: number
+}
+
+const METHODS: readonly (keyof Observer)[] = [
+  'request',
+  'requestRetried',
+  'budget',
+  'channel',
+  'streamReconnect',
+  'frame',
+  'webhook',
+  'subscription',
+  'fact',
+  'sighting',
+  'missed',
+  'callback',
+  'handler',
+  'toolRun',
+  'call',
+  'commit',
+]
+
+/** Passes every event on to each of `observers`; an observer names only what it wants. */
+export function fanOut(observers: readonly Partial<Observer>[]): Observer {
+  const entries = METHODS.map((method) => {
+    const listeners = observers.flatMap((observer) => {
+      const listener = observer[method] as ((...args: unknown[]) => void) | undefined
+      return listener === undefined ? [] : [listener.bind(observer)]
+    })
+    const [only] = listeners
+    if (only !== undefined && listeners.length === 1) return [method, only]
+    return [method, (...args: unknown[]) => listeners.forEach((listener) => listener(...args))]
+  })
+  return Object.fromEntries(entries) as unknown as Observer
+}
