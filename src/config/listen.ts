@@ -1,0 +1,24 @@
+/** Where a listener listens. Port 0 asks the system for a free one. */
+export interface ListenAddress {
+  host: string
+  port: number
+}
+
+/** `HOST:PORT`; an IPv6 host in brackets. null when it is none. */
+export function parseListen(text: string): ListenAddress | null {
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/.exec(text)
+  if (match === null) return null
+  const port = Number(match[3])
+  const host = match[1] ?? match[2]
+  return port > 65_535 || host === undefined ? null : { host, port }
+}
+
+export function isLoopback(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, '').toLowerCase()
+  return (
+    bare === 'localhost' ||
+    bare === '::1' ||
+    /^127(\.[0-9]{1,3}){3}$/.test(bare) ||
+    bare.endsWith('.localhost')
+  )
+}

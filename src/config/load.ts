@@ -1,0 +1,164 @@
+import path from 'node:path'
+import { messageOf } from '../core/errors.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
+import type { Config } from './config.ts'
+import { parseConfigText, type ConfigDocument } from './document.ts'
+import type { Environment } from './expand.ts'
+import { ConfigError, renderPath, type Fault, type Path } from './fault.ts'
+import { override, type Override } from './override.ts'
+import { resolve } from './resolve.ts'
+import { applyRules, cautions } from './rules.ts'
+import { settings, type ConfigInput, type Settings } from './schema.ts'
+import { readSmallFile } from './secrets.ts'
+import { settle, type Shape } from './shape.ts'
+import { plant, type Blame } from './tree.ts'
+import { judge, UNKNOWN_KEY } from './validate.ts'
+
+/** Bytes. Room for a thousand handlers and tools; anything longer is not a configuration. */
+const MAX_CONFIG_FILE = 1024 * 1024
+
+export interface Loaded {
+  config: Config
+  /** Allowed, and yet better said aloud. */
+  warnings: Fault[]
+  /** Absolute paths of what was read: the configuration and the files of secrets. */
+  files: string[]
+  /** The keys as in the file, every default filled in, secrets included: for `print.ts`. */
+  settings: Settings
+}
+
+export interface ResolveOptions {
+  /** The directory that relative paths of modules and secrets start from. Default: the working directory. */
+  base?: string
+  /** Overrides (`SIDECAR_…`). Default: none. */
+  env?: Environment
+  /** Milliseconds since the epoch, to warn of a token that expired; left out, nothing is said. */
+  now?: number
+}
+
+/**
+ * Reads a configuration file, YAML or JSON (product.md, Configuration).
+ * @param now milliseconds since the epoch, to warn of a token that expired; left out, nothing is said.
+ * @throws {ConfigError} with every fault of it at once.
+ */
+export async function loadConfig(file: string, env: Environment, now = 0): Promise<Loaded> {
+  const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
+    throw new ConfigError([{ file: null, line: null, column: null, path: '', message: messageOf(error) }])
+  })
+  const document = parseConfigText(file, text)
+  if (document.faults.length > 0) throw new ConfigError(document.faults)
+  const absolute = path.resolve(file)
+  const source = { file, document, expansions: env }
+  const loaded = await build(document.value, source, env, path.dirname(absolute), now)
+  return { ...loaded, files: [absolute, ...loaded.files] }
+}
+
+/**
+ * The same keys as an object, for programs. Values are taken as they are: no variable is expanded.
+ * @throws {ConfigError} with every fault of it at once.
+ */
+export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Promise<Loaded> {
+  const { base = process.cwd(), env = {}, now = 0 } = options
+  return build(input, { file: null, document: null, expansions: null }, env, base, now)
+}
+
+/** A fault before its place is known. */
+interface Finding {
+  path: Path
+  message: string
+}
+
+interface Source {
+  file: string | null
+  document: ConfigDocument | null
+  /** Variables for `${…}`; null leaves texts alone. */
+  expansions: Environment | null
+}
+
+async function build(
+  value: unknown,
+  source: Source,
+  env: Environment,
+  base: string,
+  now: number,
+): Promise<Loaded> {
+  let applied: Override[] = []
+  const found: Finding[] = []
+  const blame: Blame = (at, message) => void found.push({ path: at, message })
+  const placed = (faults: Finding[]): Fault[] =>
+    firstOfEach(faults)
+      .map((fault) => place(fault, source, applied))
+      .sort(inOrder)
+
+  const { root, expanded } = plant(value ?? {}, source.expansions, blame)
+  if (!isObject(root)) blame([], 'must be a map of sections: service, store, handlers and so on')
+  const tree: JsonObject = isObject(root) ? root : {}
+  const overrides = override(tree, settings as Shape, env)
+  applied = overrides.applied
+  if (value === null && applied.length === 0) blame([], 'the file is empty')
+  // What the file said at a key that the environment sets does not matter.
+  const standing = found.filter((fault) => !applied.some((set) => replaces(set.path, fault.path)))
+  found.splice(0, found.length, ...standing)
+  const misnamed = overrides.faults.map(({ variable, message }): Fault => ({
+    file: variable,
+    line: null,
+    column: null,
+    path: '',
+    message,
+  }))
+
+  if (found.every((fault) => fault.path.length > 0)) {
+    settle(tree, settings as Shape, expanded)
+    judge(tree, blame)
+    applyRules(tree, blame)
+  }
+  if (found.length + misnamed.length > 0) throw new ConfigError([...placed(found), ...misnamed])
+
+  const complete = tree as unknown as Settings
+  const config = await resolve(complete, base, blame)
+  if (found.length > 0) throw new ConfigError(placed(found))
+  const warnings: Finding[] = []
+  cautions(complete, now, (at, message) => void warnings.push({ path: at, message }))
+  const files = config.secretFiles.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.kind === 'file' ? part.file : [])),
+  )
+  return { config, warnings: placed(warnings), files, settings: complete }
+}
+
+/** One fault a path: what is said of a value after the first fault follows from it. A key that is none goes first. */
+function firstOfEach(faults: Finding[]): Finding[] {
+  const byPath = new Map<string, Finding>()
+  for (const fault of faults) {
+    const key = renderPath(fault.path)
+    if (!byPath.has(key) || isUnknownKey(fault)) byPath.set(key, fault)
+  }
+  return [...byPath.values()]
+}
+
+function isUnknownKey(fault: Finding): boolean {
+  return fault.message.startsWith(UNKNOWN_KEY)
+}
+
+/** In the order of the file; what the environment brought comes last. */
+function inOrder(a: Fault, b: Fault): number {
+  return (a.line ?? Infinity) - (b.line ?? Infinity) || (a.column ?? 0) - (b.column ?? 0) || 0
+}
+
+function place(fault: Finding, source: Source, applied: Override[]): Fault {
+  const at = { path: renderPath(fault.path), message: fault.message }
+  const set = applied.findLast((one) => startsWith(fault.path, one.path))
+  if (set !== undefined) return { file: set.variable, line: null, column: null, ...at }
+  const spot = source.document?.place(fault.path, isUnknownKey(fault) ? 'key' : 'value')
+  return { file: source.file, line: spot?.line ?? null, column: spot?.column ?? null, ...at }
+}
+
+/** Setting a secret also does away with its `_file`, and the other way round. */
+function replaces(set: Path, other: Path): boolean {
+  if (startsWith(other, set)) return true
+  const sibling = (at: Path): string => renderPath(at).replace(/_file$/, '')
+  return set.length === other.length && sibling(set) === sibling(other)
+}
+
+function startsWith(path: Path, prefix: Path): boolean {
+  return prefix.every((step, index) => path[index] === step)
+}
