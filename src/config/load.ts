@@ -12,7 +12,7 @@ import { settings, type ConfigInput, type Settings } from './schema.ts'
 import { readSmallFile } from './secrets.ts'
 import { settle, type Shape } from './shape.ts'
 import { plant, type Blame } from './tree.ts'
-import { judge, UNKNOWN_KEY } from './validate.ts'
+import { judge } from './validate.ts'
 
 /** Bytes. Room for a thousand handlers and tools; anything longer is not a configuration. */
 const MAX_CONFIG_FILE = 1024 * 1024
@@ -66,6 +66,7 @@ export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}):
 interface Finding {
   path: Path
   message: string
+  part: 'key' | 'value'
 }
 
 interface Source {
@@ -84,7 +85,7 @@ async function build(
 ): Promise<Loaded> {
   let applied: Override[] = []
   const found: Finding[] = []
-  const blame: Blame = (at, message) => void found.push({ path: at, message })
+  const blame: Blame = (at, message, part = 'value') => void found.push({ path: at, message, part })
   const placed = (faults: Finding[]): Fault[] =>
     firstOfEach(faults)
       .map((fault) => place(fault, source, applied))
@@ -118,7 +119,7 @@ async function build(
   const config = await resolve(complete, base, blame)
   if (found.length > 0) throw new ConfigError(placed(found))
   const warnings: Finding[] = []
-  cautions(complete, now, (at, message) => void warnings.push({ path: at, message }))
+  cautions(complete, now, (at, message) => void warnings.push({ path: at, message, part: 'value' }))
   const files = config.secretFiles.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === 'file' ? part.file : [])),
   )
@@ -130,13 +131,9 @@ function firstOfEach(faults: Finding[]): Finding[] {
   const byPath = new Map<string, Finding>()
   for (const fault of faults) {
     const key = renderPath(fault.path)
-    if (!byPath.has(key) || isUnknownKey(fault)) byPath.set(key, fault)
+    if (!byPath.has(key) || fault.part === 'key') byPath.set(key, fault)
   }
   return [...byPath.values()]
-}
-
-function isUnknownKey(fault: Finding): boolean {
-  return fault.message.startsWith(UNKNOWN_KEY)
 }
 
 /** In the order of the file; what the environment brought comes last. */
@@ -148,7 +145,7 @@ function place(fault: Finding, source: Source, applied: Override[]): Fault {
   const at = { path: renderPath(fault.path), message: fault.message }
   const set = applied.findLast((one) => startsWith(fault.path, one.path))
   if (set !== undefined) return { file: set.variable, line: null, column: null, ...at }
-  const spot = source.document?.place(fault.path, isUnknownKey(fault) ? 'key' : 'value')
+  const spot = source.document?.place(fault.path, fault.part)
   return { file: source.file, line: spot?.line ?? null, column: spot?.column ?? null, ...at }
 }
 

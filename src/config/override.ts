@@ -44,28 +44,59 @@ function isOurs(name: string, shape: Shape): boolean {
   return name.includes('__') || propertyOf(shape, name.toLowerCase()) !== undefined
 }
 
-/** @returns the path that was set, or what is wrong with the name. */
+/** @returns the path that was set, or what is wrong with the name; then nothing was touched. */
 function place(root: JsonObject, shape: Shape, steps: string[], text: string): Path | string {
   const path: (string | number)[] = []
-  let target: JsonObject | Json[] = root
-  let of: Shape | undefined = shape
-  for (const [depth, step] of steps.entries()) {
-    const key: string | number | null = Array.isArray(target) ? indexOf(step) : step.toLowerCase()
-    if (key === null) return `${renderPath(path)} is a list: ${PREFIX}..._0 names its first entry`
-    const below: Shape | undefined = typeof key === 'number' ? of?.items : propertyOf(of, key)
+  let there: Json | undefined = root
+  let of: Shape = shape
+  for (const step of steps) {
+    const key: string | number | null = of.type === 'array' ? indexOf(step) : step.toLowerCase()
+    if (key === null) return `${renderPath(path)} is a list: 0 names its first entry, 1 the next`
+    const below: Shape | undefined = typeof key === 'number' ? of.items : propertyOf(of, key)
     if (below === undefined) return unknown(path, String(key), of)
-    if (Array.isArray(target) && Number(key) > target.length) {
-      return `${renderPath(path)} has ${target.length} entries, so the next one is number ${target.length}`
+    const length = Array.isArray(there) ? there.length : 0
+    if (typeof key === 'number' && key > length) {
+      return `${renderPath(path)} ends before this entry: the next one is number ${length}`
     }
     path.push(key)
+    there = at(there, key)
     of = below
-    if (depth === steps.length - 1) {
-      put(target, key, valueOf(text, below))
-      return path
-    }
-    target = descend(target, key, below)
   }
+  set(root, path, shape, valueOf(text, of))
   return path
+}
+
+function set(root: JsonObject, path: Path, shape: Shape, value: Json): void {
+  let target: Json = root
+  let of: Shape | undefined = shape
+  for (const [depth, key] of path.entries()) {
+    of = typeof key === 'number' ? of?.items : propertyOf(of, key)
+    if (depth === path.length - 1) {
+      put(target, key, value)
+      if (typeof key === 'string' && isObject(target)) delete target[twin(key)]
+      return
+    }
+    const next = at(target, key)
+    const fits = of?.type === 'array' ? Array.isArray(next) : isObject(next)
+    const made: Json = of?.type === 'array' ? [] : {}
+    if (!fits) put(target, key, made)
+    target = fits ? (next ?? made) : made
+  }
+}
+
+function at(container: Json | undefined, key: string | number): Json | undefined {
+  if (typeof key === 'number') return Array.isArray(container) ? container[key] : undefined
+  return isObject(container) ? container[key] : undefined
+}
+
+function put(container: Json, key: string | number, value: Json): void {
+  if (typeof key === 'number' && Array.isArray(container)) container[key] = value
+  else if (isObject(container)) container[key] = value
+}
+
+/** `token` and `token_file` say the same thing; the one that is set last counts. */
+function twin(key: string): string {
+  return key.endsWith('_file') ? key.slice(0, -'_file'.length) : `${key}_file`
 }
 
 function indexOf(step: string): number | null {
@@ -78,23 +109,4 @@ function unknown(path: Path, key: string, of: Shape | undefined): string {
   const guess = nearest(key, known)
   const where = path.length === 0 ? '' : ` in ${renderPath(path)}`
   return `there is no key "${key}"${where}${guess === null ? '' : `, did you mean "${guess}"?`}`
-}
-
-/** What stands at `key`, made where there is nothing to go into. */
-function descend(target: JsonObject | Json[], key: string | number, shape: Shape): JsonObject | Json[] {
-  const there: Json | undefined = Array.isArray(target) ? target[Number(key)] : target[key]
-  if (shape.type === 'array' ? Array.isArray(there) : isObject(there)) return there as JsonObject | Json[]
-  const made = shape.type === 'array' ? [] : {}
-  put(target, key, made)
-  return made
-}
-
-function put(target: JsonObject | Json[], key: string | number, value: Json): void {
-  if (Array.isArray(target)) {
-    target[Number(key)] = value
-    return
-  }
-  target[key] = value
-  const name = String(key)
-  delete target[name.endsWith('_file') ? name.slice(0, -'_file'.length) : `${name}_file`]
 }

@@ -34,7 +34,7 @@ export function secretValues(config: Config): string[] {
 
 function redact(value: unknown, shape: Shape | undefined, secrets: readonly string[]): unknown {
   if (shape?.writeOnly === true) return REDACTED
-  if (typeof value === 'string') return hide(withoutPassword(value), secrets)
+  if (typeof value === 'string') return literal(hide(withoutPassword(value), secrets))
   if (Array.isArray(value)) return value.map((item) => redact(item, shape?.items, secrets))
   if (!isObject(value)) return value
   // In the order of the schema, whatever order the keys came in.
@@ -49,11 +49,16 @@ function redact(value: unknown, shape: Shape | undefined, secrets: readonly stri
 
 function hide(text: string, secrets: readonly string[]): string {
   let hidden = text
-  for (const secret of secrets) hidden = hidden.replaceAll(secret, REDACTED)
+  for (const secret of secrets) hidden = hidden.replaceAll(secret, () => REDACTED)
   return hidden
 }
 
 /** A password in the address of the store, however short. */
 function withoutPassword(text: string): string {
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@:]*):[^/@]*@/i, `$1:${REDACTED}@`)
+}
+
+/** What was read literally is to be read literally again. */
+function literal(text: string): string {
+  return text.replaceAll('${', () => '$${')
 }

@@ -8,7 +8,8 @@ const MAX_DEPTH = 64
 /** Values in all. Ten thousand handlers fit; a repeated anchor that multiplies itself does not. */
 const MAX_VALUES = 200_000
 
-export type Blame = (path: Path, message: string) => void
+/** `part`: whether the key itself is wrong, or what it holds. */
+export type Blame = (path: Path, message: string, part?: 'key' | 'value') => void
 
 export interface Tree {
   root: Json | undefined
@@ -29,7 +30,7 @@ export function plant(value: unknown, env: Environment | null, blame: Blame): Tr
     if (left < 0) return undefined
     if (path.length > MAX_DEPTH) {
       blame(path.slice(0, 3), `is nested more than ${MAX_DEPTH} levels deep`)
-      left = 0
+      left = -1
       return undefined
     }
     if (typeof from === 'string') return env === null ? from : fill(from, path, env)
@@ -44,7 +45,7 @@ export function plant(value: unknown, env: Environment | null, blame: Blame): Tr
   function copyObject(from: JsonObject, path: Path): JsonObject {
     const to: JsonObject = {}
     for (const [key, item] of Object.entries(from)) {
-      if (key === '__proto__') blame([...path, key], 'no key may have this name')
+      if (key === '__proto__') blame([...path, key], 'no key may have this name', 'key')
       else to[key] = copy(item, [...path, key])
     }
     return to

@@ -34,7 +34,7 @@ export function judge(tree: Json | undefined, blame: Blame): void {
     const path = pathOf(error.instancePath)
     if (error.keyword === 'additionalProperties') {
       const key = String(error.params['additionalProperty'])
-      blame([...path, key], unknownKey(key, error.parentSchema))
+      blame([...path, key], unknownKey(key, error.parentSchema), 'key')
     } else if (error.keyword === 'required') {
       blame([...path, String(error.params['missingProperty'])], 'is required')
     } else {
@@ -64,14 +64,12 @@ function pathOf(pointer: string): Path {
     .map((step) => (/^[0-9]+$/.test(step) ? Number(step) : step))
 }
 
-export const UNKNOWN_KEY = 'unknown key'
-
 function unknownKey(key: string, schema: AnySchemaObject | undefined): string {
   const known = Object.keys((schema?.['properties'] as object | undefined) ?? {})
   const guess = nearest(key, known)
   return guess === null
-    ? `${UNKNOWN_KEY}; known here: ${known.join(', ')}`
-    : `${UNKNOWN_KEY}, did you mean "${guess}"?`
+    ? `unknown key; known here: ${known.join(', ')}`
+    : `unknown key, did you mean "${guess}"?`
 }
 
 function messageOf(error: ErrorObject): string {

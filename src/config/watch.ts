@@ -54,7 +54,7 @@ export function watchSecrets(
 
   async function lookAtAll(): Promise<void> {
     try {
-      await Promise.all(watched.map(look))
+      for (const one of watched) await look(one)
     } finally {
       looking = null
     }
