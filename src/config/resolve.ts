@@ -68,6 +68,13 @@ export async function resolve(settings: Settings, base: string, blame: Blame): P
     return { kind: 'module', path: file }
   }
 
+  const { service, store, stream, webhooks, polling, admin, log } = settings
+  const serviceToken = given({ token: service.token, token_file: service.token_file })
+  const adminToken = given({ token: admin.token, token_file: admin.token_file })
+  const webhookSecrets = given({ secrets: webhooks.secrets, secrets_file: webhooks.secrets_file })
+  const [token = ''] = await secretsOf({ of: 'service.token' }, ['service'], serviceToken, 'token')
+  const [bearer = null] = await secretsOf({ of: 'admin.token' }, ['admin'], adminToken, 'token')
+
   const handlers: HandlerConfig[] = []
   for (const [index, entry] of settings.handlers.entries()) {
     handlers.push({
@@ -102,12 +109,6 @@ export async function resolve(settings: Settings, base: string, blame: Blame): P
     })
   }
 
-  const { service, store, stream, webhooks, polling, admin, log } = settings
-  const serviceToken = given({ token: service.token, token_file: service.token_file })
-  const adminToken = given({ token: admin.token, token_file: admin.token_file })
-  const webhookSecrets = given({ secrets: webhooks.secrets, secrets_file: webhooks.secrets_file })
-  const [token = ''] = await secretsOf({ of: 'service.token' }, ['service'], serviceToken, 'token')
-  const [bearer = null] = await secretsOf({ of: 'admin.token' }, ['admin'], adminToken, 'token')
   const expiry = service.token_expires_at
   return {
     service: {
