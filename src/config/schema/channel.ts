@@ -1,0 +1,65 @@
+import { Type } from 'typebox'
+import { duration, flag, secretFile, section } from './section.ts'
+
+export const stream = section(
+  {
+    enabled: flag('Follow the event stream.', true),
+    start_from: Type.Unsafe<string | number>({
+      anyOf: [
+        { enum: ['now', 'beginning'] },
+        { type: 'string', pattern: '^[0-9]{1,40}$' },
+        { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
+      ],
+      description: 'Where to begin on an empty store; later starts go on where the last one ended.',
+      errorMessage: 'now, beginning, or a seq (one of more than 15 digits in quotes)',
+      default: 'now',
+    }),
+  },
+  { description: 'The event stream: detailed and prompt.', default: {} },
+)
+
+export const webhooks = section(
+  {
+    enabled: flag('Receive webhooks.', false),
+    listen: Type.String({
+      description: 'HOST:PORT of the webhook listener.',
+      format: 'listen',
+      default: '0.0.0.0:8480',
+    }),
+    path: Type.String({
+      description: 'Path that webhooks are posted to.',
+      pattern: '^/[^?#\\s]*$',
+      errorMessage: 'a path that begins with "/"',
+      default: '/webhooks',
+    }),
+    public_url: Type.Optional(
+      Type.String({
+        description:
+          'Address under which the service reaches the listener. Set: the sidecar makes and looks after the subscription.',
+        format: 'webhook-url',
+        examples: ['https://app.example.com/webhooks'],
+      }),
+    ),
+    secrets: Type.Array(Type.String({ minLength: 1, writeOnly: true }), {
+      description: 'Secrets of a subscription made elsewhere; several while rotating.',
+      maxItems: 8,
+      default: [],
+    }),
+    secrets_file: secretFile('the secrets, one a line'),
+    tolerance: duration('How far a delivery’s timestamp may be from our clock.', ['1s', '1h'], {
+      default: '5m',
+    }),
+  },
+  { description: 'Webhooks from the service.', default: {} },
+)
+
+export const polling = section(
+  {
+    enabled: flag('Poll the service.', true),
+    interval: duration('Between looks at sessions that are not at rest.', ['100ms', '1d'], {
+      default: '30s',
+    }),
+    sweep: duration('Between looks at everything.', ['1s', '7d'], { default: '15m' }),
+  },
+  { description: 'Reading the resources by ourselves.', default: {} },
+)

@@ -1,0 +1,53 @@
+import { Type } from 'typebox'
+import { duration, secret, secretFile, section } from './section.ts'
+
+export const store = section(
+  {
+    url: Type.String({
+      description:
+        'sqlite:PATH (relative to the working directory) or postgres://user@host/db for several replicas.',
+      format: 'store-url',
+      default: 'sqlite:data/sidecar.db',
+    }),
+    retention: duration('Delivered facts older than this are pruned; undelivered never.', ['1m', '3650d'], {
+      default: '7d',
+    }),
+  },
+  { description: 'Where facts, deliveries and calls are kept.', default: {} },
+)
+
+export const admin = section(
+  {
+    listen: Type.String({
+      description: 'HOST:PORT of probes, metrics, the API and the console.',
+      format: 'listen',
+      default: '127.0.0.1:8481',
+    }),
+    token: secret('Bearer token of the API and the console; needed unless listening on loopback.', {
+      format: 'token',
+      examples: ['${ADMIN_TOKEN:-}'],
+    }),
+    token_file: secretFile('the bearer token'),
+  },
+  { description: 'The admin listener.', default: {} },
+)
+
+export const log = section(
+  {
+    level: Type.Union(
+      [
+        Type.Literal('debug'),
+        Type.Literal('info'),
+        Type.Literal('warn'),
+        Type.Literal('error'),
+        Type.Literal('silent'),
+      ],
+      { description: 'The least serious lines that are written.', default: 'info' },
+    ),
+    format: Type.Union([Type.Literal('auto'), Type.Literal('json'), Type.Literal('pretty')], {
+      description: 'auto: pretty on a terminal, JSON elsewhere.',
+      default: 'auto',
+    }),
+  },
+  { description: 'Lines on standard error.', default: {} },
+)

@@ -1,0 +1,34 @@
+import { Type } from 'typebox'
+import { secret, secretFile } from './section.ts'
+
+/** What handlers and tools have in common: where they are and how we sign. */
+export const target = (kind: 'handler' | 'tool', example: string) => ({
+  url: Type.Optional(
+    Type.String({
+      description: `Where the ${kind} listens, over HTTP. Exactly one of url and module.`,
+      format: 'http-url',
+      examples: [example],
+    }),
+  ),
+  module: Type.Optional(
+    Type.String({
+      description: `A module of this machine that exports defineHandlers(...), relative to this file.`,
+      minLength: 1,
+      examples: ['./handlers.ts'],
+    }),
+  ),
+  secret: secret(
+    'Standard Webhooks secret that signs what we send. Without one it is unsigned, which is warned about off loopback.',
+    { format: 'callback-secret', examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
+  ),
+  secret_file: secretFile('the secret'),
+  secrets: Type.Optional(
+    Type.Array(Type.String({ format: 'callback-secret', writeOnly: true }), {
+      description: 'Several secrets while rotating, the newest first; every one signs.',
+      maxItems: 8,
+    }),
+  ),
+  secrets_file: secretFile('the secrets, one a line, the newest first'),
+})
+
+export const exactlyOneTarget = { oneOf: [{ required: ['url'] }, { required: ['module'] }] }

@@ -1,0 +1,43 @@
+import { Type } from 'typebox'
+import { duration, NAME, retry, section } from './section.ts'
+import { exactlyOneTarget, target } from './target.ts'
+
+export const tool = section(
+  {
+    name: Type.String({ description: 'The name of the function as declared on the session.', ...NAME }),
+    description: Type.Optional(Type.String({ description: 'What the model is told the tool does.' })),
+    parameters: Type.Optional(
+      Type.Unsafe<Record<string, unknown>>({
+        type: 'object',
+        description: 'JSON Schema of the arguments, as declared on the session.',
+        examples: [{ type: 'object', properties: { order_id: { type: 'string' } }, required: ['order_id'] }],
+      }),
+    ),
+    ...target('tool', 'http://127.0.0.1:3000/tools/lookup_order'),
+    timeout: duration('For one run of the tool.', ['1ms', '2h'], { default: '30s' }),
+    concurrency: Type.Integer({
+      description: 'Runs under way at once, over all sessions.',
+      minimum: 1,
+      maximum: 1024,
+      default: 8,
+    }),
+    retry: retry(3, '250ms', '5s', 'Runs that failed, within the deadline of the call.'),
+    after_crash: Type.Union([Type.Literal('retry'), Type.Literal('fail')], {
+      description:
+        'A call that was running when the sidecar crashed: run again with the same idempotency key, or post the error.',
+      default: 'retry',
+    }),
+    error: Type.String({
+      description: 'The only error text that the model ever sees.',
+      minLength: 1,
+      maxLength: 4000,
+      default: 'The tool could not complete this request.',
+    }),
+    on_not_delivered: Type.Union([Type.Literal('resend'), Type.Literal('report')], {
+      description:
+        'An answer that the sandbox no longer waited for: send a fresh turn with the same information, or only report it.',
+      default: 'resend',
+    }),
+  },
+  { description: 'A function tool that the sidecar answers.', ...exactlyOneTarget },
+)
