@@ -29,7 +29,13 @@ export interface Observer {
 
   toolRun(event: { tool: string; callId: string; outcome: string; seconds: number; attempt: number }): void
   /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
-  call(event: { tool: string; callId: string; sessionId: string; outcome: string; seconds: number | null }): void
+  call(event: {
+    tool: string
+    callId: string
+    sessionId: string
+    outcome: string
+    seconds: number | null
+  }): void
 
   commit(seconds: number): void
 }
@@ -44,7 +50,14 @@ export interface ChannelStatus {
   lastSeq: string | null
 }
 
-export type WebhookOutcome = 'accepted' | 'duplicate' | 'forged' | 'stale' | 'unreadable' | 'too_large' | 'store_failed'
+export type WebhookOutcome =
+  | 'accepted'
+  | 'duplicate'
+  | 'forged'
+  | 'stale'
+  | 'unreadable'
+  | 'too_large'
+  | 'store_failed'
 
 export type HandlerState = 'up' | 'down' | 'paused'
 

@@ -33,10 +33,10 @@ export interface Store {
   /** When the next unclaimed hint is due, steady milliseconds; null when there is none. */
   nextHint(): Promise<number | null>
 
-  /** What we know of a session: null when we never read it. */
-  known(sessionId: string): Promise<KnownSession | null>
-  /** Turns of a session that are not settled, also those of which only a frame told. */
-  knownTurns(sessionId: string): Promise<KnownTurn[]>
+  /** What we know of a session, with `turnIds` among its turns: null when we never read it. */
+  known(sessionId: string, turnIds?: readonly string[]): Promise<KnownSession | null>
+  /** Turns that are not settled, and those of `turnIds`, also the ones of which only a frame told. */
+  knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
   /** What we know of each of `ids`, for comparing with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
   /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
@@ -83,8 +83,11 @@ export interface Store {
     from: { pos: number } | { seq: string } | { at: number },
   ): Promise<{ count: number }>
 
-  /** Facts of state that an enabled channel should have told of and did not; each is returned once. */
-  missed(channels: readonly Channel[], before: number): Promise<{ channel: Channel; type: string }[]>
+  /**
+   * Facts of state, taken in before `before` (our wall clock), that a channel should have told of and did not.
+   * Each is returned once. `expected`: the types that each channel tells of.
+   */
+  missed(expected: Expected, before: number): Promise<{ channel: Channel; type: string }[]>
   /** Removes what is delivered and older than `before` (our wall clock); at most some thousand rows a call. */
   prune(before: number): Promise<number>
 
@@ -248,6 +251,8 @@ export interface SessionRecord {
   readAt: number
   atRest: boolean
 }
+
+export type Expected = Partial<Record<Channel, ReadonlySet<string>>>
 
 export interface RetrySelection {
   id?: string

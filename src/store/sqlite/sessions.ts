@@ -18,6 +18,7 @@ export class Sessions {
   readonly #put
   readonly #unsettled
   readonly #settled
+  readonly #turn
   readonly #putTurn
   readonly #endTurn
   readonly #openActions
@@ -43,6 +44,7 @@ export class Sessions {
     this.#settled = db.prepare<[string, number], TurnRow>(
       'SELECT * FROM turns WHERE session_id = ? AND settled = 1 ORDER BY created_at DESC LIMIT ?',
     )
+    this.#turn = db.prepare<[string], TurnRow>('SELECT * FROM turns WHERE id = ?')
     this.#putTurn = db.prepare<unknown[]>(
       `INSERT INTO turns (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -59,7 +61,7 @@ export class Sessions {
     )
     this.#addAction = db.prepare<unknown[]>(
       `INSERT INTO actions (call_id, session_id, type, raw, created_at, opened_at) VALUES (?, ?, ?, ?, ?, ?)
-       ON CONFLICT (call_id) DO NOTHING`,
+       ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
     )
     this.#resolve = db.prepare<[number, string]>('UPDATE actions SET resolved_at = ? WHERE call_id = ?')
     this.#unseen = db
@@ -80,23 +82,29 @@ export class Sessions {
       .pluck()
   }
 
-  known(id: string): KnownSession | null {
+  known(id: string, turnIds: readonly string[]): KnownSession | null {
     const row = this.#get.get(id)
     if (row === undefined) return null
-    const turns = [...this.#unsettled.all(id), ...this.#settled.all(id, SETTLED_KEPT).toReversed()]
     return {
       ...glanceOf(row),
       revision: row.revision,
       session: sessionOf(row),
       baseline: row.baseline,
-      turns: turns.map(turnOf),
+      turns: this.turnsOf(id, turnIds),
       actions: this.openActions(id),
     }
   }
 
-  /** Turns that only their frame told of: the session itself may not be known yet. */
-  turnsOf(id: string): KnownTurn[] {
-    return this.#unsettled.all(id).map(turnOf)
+  /** The newest settled turns, all unsettled ones, and `turnIds`. The session itself may not be known yet. */
+  turnsOf(id: string, turnIds: readonly string[]): KnownTurn[] {
+    const rows = new Map<string, TurnRow>()
+    for (const row of this.#unsettled.all(id)) rows.set(row.id, row)
+    for (const row of this.#settled.all(id, SETTLED_KEPT)) rows.set(row.id, row)
+    for (const turnId of turnIds) {
+      const row = rows.has(turnId) ? undefined : this.#turn.get(turnId)
+      if (row !== undefined) rows.set(turnId, row)
+    }
+    return [...rows.values()].map(turnOf)
   }
 
   openActions(id: string): Action[] {

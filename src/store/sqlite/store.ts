@@ -1,6 +1,13 @@
 import type { Clock, Log } from '../../core/ports.ts'
-import type { Batch, Committed, HandlerRegistration, Store, SubscriptionRecord } from '../../core/store.ts'
-import { STATE_TYPES, type Channel } from '../../core/fact.ts'
+import type {
+  Batch,
+  Committed,
+  Expected,
+  HandlerRegistration,
+  Store,
+  SubscriptionRecord,
+} from '../../core/store.ts'
+import { CHANNELS, STATE_TYPES, type Channel } from '../../core/fact.ts'
 import { StoreError } from '../error.ts'
 import { Calls } from './calls.ts'
 import { Committer } from './committer.ts'
@@ -136,8 +143,8 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
     },
     nextHint: async () => hints.next(),
 
-    known: async (id) => sessions.known(id),
-    knownTurns: async (id) => sessions.turnsOf(id),
+    known: async (id, turnIds = []) => sessions.known(id, turnIds),
+    knownTurns: async (id, turnIds) => sessions.turnsOf(id, turnIds),
     glance: async (ids) => sessions.glance(ids),
     unseenSessions: async (before, after, limit) => sessions.unseen(before, after, limit),
     countSessions: async () => sessions.count(),
@@ -200,7 +207,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
         if (handler === undefined || number === null) return { count: 0 }
         return { count: replay(db, number, (type) => handler.wants(type), from) }
       }),
-    missed: (channels, before) => write(() => missed(channels, before)),
+    missed: (expected, before) => write(() => missed(expected, before)),
     prune: (before) => write(() => prune(db, lanes, before, clock.now())),
 
     read: createReader(db, lanes),
@@ -219,7 +226,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
   }
 
   /** Walks the log once; facts of state are few beside the transcript. */
-  function missed(channels: readonly Channel[], before: number): { channel: Channel; type: string }[] {
+  function missed(expected: Expected, before: number): { channel: Channel; type: string }[] {
     const from = Number(checkpoint(db, 'missed_pos') ?? 0)
     const rows = db
       .prepare<unknown[], { pos: number; type: string; at: number } & Record<string, number | string | null>>(
@@ -231,8 +238,9 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
     const found: { channel: Channel; type: string }[] = []
     for (const row of rows) {
       if (row.at >= before) break
-      for (const channel of channels) {
-        if (row[`seen_${channel}`] === null) found.push({ channel, type: row.type })
+      for (const channel of CHANNELS) {
+        const told = expected[channel]?.has(row.type) ?? false
+        if (told && row[`seen_${channel}`] === null) found.push({ channel, type: row.type })
       }
       setCheckpoint(db, 'missed_pos', String(row.pos))
     }

@@ -1,0 +1,302 @@
+import type { Call } from '../core/call.ts'
+import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
+import type { JsonObject } from '../core/json.ts'
+import {
+  isFinal,
+  isSettled,
+  type Action,
+  type Session,
+  type SessionBrief,
+  type Turn,
+} from '../core/resource.ts'
+import type { KnownSession, KnownTurn, Reading } from '../core/store.ts'
+
+/** A session as just read. `turns` null: they were not read, only the session was. */
+export interface Look {
+  session: Session
+  turns: readonly Turn[] | null
+  /** The item that says why a run could not start; only looked for when the session failed without a turn. */
+  errorItem: JsonObject | null
+}
+
+export interface DiffContext {
+  /** Our wall clock. */
+  now: number
+  /** Milliseconds of the monotonic clock. */
+  steady: number
+  /** Which channels made us look. */
+  seen: Seen
+  /** What was at rest before us makes no facts. */
+  firstLook: boolean
+  /** When we started, on the service's clock. */
+  startedAt: number
+  /** Names of the function tools that we run. */
+  tools: ReadonlySet<string>
+  /** Turns that were read as final while the stream, which is connected, has not yet told of their end wait so long. */
+  frameWait: { connected: boolean; ms: number }
+}
+
+export interface Difference {
+  reading: Omit<Reading, 'hint'>
+  /** A turn's end waits for its frame until then (steady milliseconds): nothing is to be written before. */
+  waitUntil: number | null
+  /** Turns that are final with artifacts on the way. */
+  collecting: KnownTurn[]
+}
+
+export function briefOf(session: Session): SessionBrief {
+  return { title: session.title, metadata: session.metadata, status: session.status }
+}
+
+/**
+ * Compares what was read with what we knew, and names what happened in between as state facts, in causal order.
+ * Pure: success, ends and actions are as the resources say, whatever made us look.
+ */
+export function compare(
+  known: KnownSession | null,
+  placeholders: readonly KnownTurn[],
+  look: Look,
+  context: DiffContext,
+  finalSince: ReadonlyMap<string, number>,
+): Difference {
+  const { session } = look
+  const brief = briefOf(session)
+  const facts: Fact[] = []
+  const returned = known !== null && known.deleted
+  const baseline = known?.baseline ?? baselineOf(session, context)
+  const wasThere = known === null && baseline > 0
+  const turns = compareTurns(known?.turns ?? placeholders, look.turns ?? [], baseline, context, finalSince)
+  const knownActions = known?.actions ?? []
+  const open = new Set(session.actions.map(({ callId }) => callId))
+  const before = new Set(knownActions.map(({ callId }) => callId))
+  const opened = session.actions.filter(({ callId }) => !before.has(callId))
+  const resolved = knownActions.filter(({ callId }) => !open.has(callId))
+  const atRest =
+    (session.status === 'idle' || session.status === 'failed') &&
+    session.actions.length === 0 &&
+    turns.all.every((turn) => turn.settled)
+
+  const add = (type: StateType, subject: string, key: (string | number)[], data: JsonObject) =>
+    facts.push(stateFact(type, subject, key, session.id, data, context))
+  const addStatus = () => {
+    const type = `session.${session.status}` as StateType
+    const data: JsonObject = { session: session.raw }
+    if (look.errorItem !== null) data.item = look.errorItem
+    add(type, `${type}/${session.id}`, [session.id, session.updatedAt], data)
+  }
+  // What rested before our first look is taken as known.
+  if (!(wasThere && atRest)) {
+    const isNew = known === null || returned
+    const statusMoved = isNew ? session.status !== 'idle' : known.status !== session.status
+    if (isNew) add('session.created', `session.created/${session.id}`, [session.id], { session: session.raw })
+    if (statusMoved && session.status === 'working') addStatus()
+    for (const turn of turns.started)
+      add('turn.started', `turn.started/${turn.id}`, [turn.id], turnData(turn, brief))
+    for (const action of opened) {
+      add('action.required', `action.required/${action.callId}`, [action.callId], actionData(action, brief))
+    }
+    if (statusMoved && session.status === 'requires_action') addStatus()
+    for (const action of resolved) {
+      add('action.resolved', `action.resolved/${action.callId}`, [action.callId], actionData(action, brief))
+    }
+    for (const turn of turns.ended)
+      add(endType(turn), `turn.final/${turn.id}`, [turn.id], turnData(turn, brief))
+    for (const turn of turns.settled) {
+      add('turn.settled', `turn.settled/${turn.id}`, [turn.id], turnData(turn, brief))
+    }
+    if (statusMoved && session.status !== 'working' && session.status !== 'requires_action') addStatus()
+  }
+  return {
+    waitUntil: turns.waitUntil,
+    collecting: turns.all.filter((turn) => turn.final && !turn.settled),
+    reading: {
+      sessionId: session.id,
+      revision: known?.revision ?? null,
+      session,
+      baseline,
+      atRest,
+      turns: turns.changed,
+      opened,
+      resolved: resolved.map(({ callId }) => callId),
+      newCalls: callsOf(session, context),
+      facts,
+      at: context.now,
+    },
+  }
+}
+
+/**
+ * Up to when (service clock) what a session shows was there before us. A turn that began after our start is news, though
+ * the first look finds it over.
+ */
+export function baselineOf(
+  session: Session,
+  { firstLook, startedAt }: Pick<DiffContext, 'firstLook' | 'startedAt'>,
+): number {
+  if (!firstLook || (session.createdAt ?? 0) > startedAt) return 0
+  return Math.min(session.updatedAt, startedAt)
+}
+
+/** The session is not there any more: its actions are over, and so are its calls. */
+export function compareGone(known: KnownSession, context: DiffContext): Omit<Reading, 'hint'> {
+  const brief = briefOf(known.session)
+  const facts = known.actions.map((action) =>
+    stateFact(
+      'action.resolved',
+      `action.resolved/${action.callId}`,
+      [action.callId],
+      known.session.id,
+      actionData(action, brief),
+      context,
+    ),
+  )
+  const { id } = known.session
+  facts.push(
+    stateFact('session.deleted', `session.deleted/${id}`, [id], id, { session: known.session.raw }, context),
+  )
+  return {
+    sessionId: id,
+    revision: known.revision,
+    session: null,
+    baseline: known.baseline,
+    atRest: true,
+    turns: [],
+    opened: [],
+    resolved: known.actions.map(({ callId }) => callId),
+    newCalls: [],
+    facts,
+    at: context.now,
+  }
+}
+
+export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
+  if (turn.status === 'completed') return 'turn.completed'
+  return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
+}
+
+interface TurnChanges {
+  started: Turn[]
+  ended: Turn[]
+  settled: Turn[]
+  changed: KnownTurn[]
+  /** Every turn that is not known to be settled from before, as it is now. */
+  all: KnownTurn[]
+  waitUntil: number | null
+}
+
+function compareTurns(
+  known: readonly KnownTurn[],
+  read: readonly Turn[],
+  baseline: number,
+  context: DiffContext,
+  finalSince: ReadonlyMap<string, number>,
+): TurnChanges {
+  const before = new Map(known.map((entry) => [entry.turn.id, entry]))
+  const changes: TurnChanges = { started: [], ended: [], settled: [], changed: [], all: [], waitUntil: null }
+  const seen = new Set<string>()
+  for (const turn of read.toSorted((a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0))) {
+    if (seen.has(turn.id)) continue
+    seen.add(turn.id)
+    const old = before.get(turn.id)
+    if (old?.settled === true) continue
+    const final = isFinal(turn)
+    const settled = isSettled(turn)
+    // It was over before we came.
+    const silent = old === undefined && settled && turn.createdAt !== null && turn.createdAt <= baseline
+    const next: KnownTurn = {
+      turn,
+      read: true,
+      final,
+      settled,
+      endedFrameAt: old?.endedFrameAt ?? null,
+      finalReadAt: old?.finalReadAt ?? (final ? (finalSince.get(turn.id) ?? context.steady) : null),
+      finalFact: final,
+    }
+    changes.all.push(next)
+    changes.changed.push(next)
+    if (silent) continue
+    if (old?.read !== true) changes.started.push(turn)
+    if (final && old?.finalFact !== true) {
+      changes.ended.push(turn)
+      const { connected, ms } = context.frameWait
+      const until = (next.finalReadAt ?? context.steady) + ms
+      if (connected && next.endedFrameAt === null && until > context.steady) {
+        changes.waitUntil = Math.max(changes.waitUntil ?? 0, until)
+      }
+    }
+    if (settled) changes.settled.push(turn)
+  }
+  for (const entry of known)
+    if (!seen.has(entry.turn.id) && !entry.settled && entry.read) changes.all.push(entry)
+  return changes
+}
+
+function stateFact(
+  type: StateType,
+  subject: string,
+  key: (string | number)[],
+  sessionId: string,
+  data: JsonObject,
+  context: Pick<DiffContext, 'now' | 'seen'>,
+): Fact {
+  return {
+    id: stateFactId(type, ...key),
+    type,
+    sessionId,
+    turnId: turnIdOf(data),
+    at: context.now,
+    family: 'state',
+    seq: null,
+    body: JSON.stringify(data),
+    seen: context.seen,
+    subject,
+  }
+}
+
+function turnIdOf(data: JsonObject): string | null {
+  for (const holder of [data.turn, data.action, data.call]) {
+    if (typeof holder !== 'object' || holder === null || Array.isArray(holder)) continue
+    const id = holder === data.turn ? holder.id : holder.turn_id
+    if (typeof id === 'string') return id
+  }
+  return null
+}
+
+function turnData(turn: Turn, session: SessionBrief): JsonObject {
+  return { turn: turn.raw, session: { ...session } }
+}
+
+function actionData(action: Action, session: SessionBrief): JsonObject {
+  return { action: action.raw, session: { ...session } }
+}
+
+function callsOf(session: Session, { tools, now, steady }: DiffContext): Call[] {
+  return session.actions.flatMap((action): Call[] => {
+    if (action.type !== 'function_call' || action.name === null || !tools.has(action.name)) return []
+    return [
+      {
+        callId: action.callId,
+        sessionId: session.id,
+        turnId: action.turnId,
+        name: action.name,
+        state: 'received',
+        action: action.raw,
+        attempts: 0,
+        uncertain: false,
+        deferred: false,
+        result: null,
+        posts: 0,
+        unsure: false,
+        outcome: null,
+        error: null,
+        createdAt: action.createdAt,
+        expiresAt: action.expiresAt,
+        receivedAt: now,
+        startedAt: null,
+        finishedAt: null,
+        endedAt: null,
+        dueAt: Math.floor(steady),
+      },
+    ]
+  })
+}

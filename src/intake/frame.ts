@@ -1,0 +1,150 @@
+import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
+import type { Hint, HintScope } from '../core/hint.ts'
+import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
+
+/** A frame of the stream as the parser of Server-Sent Events hands it over. */
+export interface Frame {
+  event: string | undefined
+  /** The `id:` line of this very frame, if it had one. */
+  id: string | undefined
+  data: string
+}
+
+/** What a frame means (interface.md, Stream frames). */
+export type Meaning =
+  | {
+      kind: 'fact'
+      seq: string
+      fact: Fact
+      hints: Hint[]
+      ended: { turnId: string; sessionId: string; at: number } | null
+    }
+  | { kind: 'transient'; type: string; sessionId: string | null; body: JsonObject }
+  /** The replay stopped at its limit: ask again from here. */
+  | { kind: 'stop'; fromSeq: string }
+  | { kind: 'unreadable'; reason: string; seq: string | null }
+
+/** What a frame asks the reconciler to look at. Delays let hints that come together cost one reading. */
+const NEWS: Readonly<Record<string, { scope: HintScope; delay: number; subject?: string } | null>> = {
+  'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
+  'turn.ended': { scope: 'turns', delay: 10, subject: 'turn.final' },
+  'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
+  'approval.requested': { scope: 'session', delay: 0, subject: 'action.required' },
+  'question.asked': { scope: 'session', delay: 0, subject: 'action.required' },
+  'tool.resolved': { scope: 'session', delay: 300, subject: 'action.resolved' },
+  'approval.resolved': { scope: 'session', delay: 300, subject: 'action.resolved' },
+  'question.answered': { scope: 'session', delay: 300, subject: 'action.resolved' },
+  'artifact.created': { scope: 'turns', delay: 400 },
+  'agent.error': { scope: 'turns', delay: 300 },
+  'workspace.recovery_failed': { scope: 'turns', delay: 300 },
+  'message.dequeued': { scope: 'turns', delay: 300 },
+  // These change nothing that a state fact tells of.
+  'agent.message': null,
+  'agent.tool_call': null,
+  'agent.tool_result': null,
+  'agent.compaction': null,
+  'agent.todos': null,
+  'user.message': null,
+  'message.queued': null,
+  'file.changed': null,
+  'mcp.unavailable': null,
+  'sandbox.created': null,
+  'sandbox.paused': null,
+  'sandbox.resumed': null,
+  'preview.ready': null,
+}
+
+/** A name that this version does not know may mean anything: look, but not at once. */
+const UNKNOWN_NEWS = { scope: 'turns', delay: 1000 } as const
+/** A frame that names no session may concern any: the wish for a sweep, shared by all such frames. */
+const SWEEP_DELAY = 2000
+
+/** Turns a frame into a fact, a transient event, or a reason why it is neither. `at`: our wall clock. */
+export function readFrame(frame: Frame, at: number): Meaning {
+  const line = frame.id === undefined || frame.id === '' ? null : frame.id
+  let data: unknown
+  try {
+    data = parseJson(frame.data)
+  } catch {
+    return { kind: 'unreadable', reason: 'data is not JSON', seq: line }
+  }
+  if (!isObject(data)) return { kind: 'unreadable', reason: 'data is not an object', seq: line }
+  const payload = isObject(data.payload) ? data.payload : {}
+  const fromSeq = digitsOf(data.from_seq) ?? digitsOf(payload.from_seq)
+  if (fromSeq !== null) return { kind: 'stop', fromSeq }
+  const name = stringOf(data.type) ?? stringOf(frame.event)
+  if (name === null) return { kind: 'unreadable', reason: 'the frame has no type', seq: line }
+  const seq = line ?? digitsOf(data.seq)
+  const sessionId = findId(data, payload, SESSION_KEYS)
+  if (seq === null) return { kind: 'transient', type: name, sessionId, body: data }
+  const turnId = findId(data, payload, TURN_KEYS)
+  const fact: Fact = {
+    id: streamFactId(seq, sessionId),
+    type: transcriptType(name),
+    sessionId,
+    turnId,
+    at,
+    family: 'transcript',
+    seq,
+    body: frame.data,
+    seen: { stream: at },
+    subject: null,
+  }
+  const ended =
+    name === 'turn.ended' && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
+  return { kind: 'fact', seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
+}
+
+function hintsOf(
+  name: string,
+  sessionId: string | null,
+  turnId: string | null,
+  data: JsonObject,
+  payload: JsonObject,
+  at: number,
+): Hint[] {
+  const news = Object.hasOwn(NEWS, name) ? NEWS[name] : UNKNOWN_NEWS
+  if (news === null || news === undefined) return []
+  if (sessionId === null) return [{ sessionId, channel: 'stream', at, scope: 'session', delay: SWEEP_DELAY }]
+  const hint: Hint = { sessionId, channel: 'stream', at, scope: news.scope, delay: news.delay }
+  if ('subject' in news && news.subject !== undefined) {
+    const key = news.subject.startsWith('turn') ? turnId : findId(data, payload, CALL_KEYS)
+    if (key !== null) hint.subject = `${news.subject}/${key}`
+  }
+  return [hint]
+}
+
+const SESSION_KEYS = ['session_id', 'sessionId', 'session'] as const
+const TURN_KEYS = ['turn_id', 'turnId', 'turn'] as const
+const CALL_KEYS = ['call_id', 'callId', 'tool_call_id', 'toolCallId'] as const
+
+/** Where a frame names its session and turn is not shown: the data, then the payload, under either spelling. */
+function findId(data: JsonObject, payload: JsonObject, keys: readonly string[]): string | null {
+  for (const holder of [data, payload]) {
+    for (const key of keys) {
+      const value = holder[key]
+      if (typeof value === 'string' && value !== '') return value
+      if (isObject(value)) {
+        const id = stringOf(value.id)
+        if (id !== null) return id
+      }
+    }
+  }
+  return null
+}
+
+/** A seq given as a number or as text; every digit is kept. */
+function digitsOf(value: unknown): string | null {
+  if (typeof value === 'string') return /^\d{1,40}$/.test(value) ? value : null
+  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : null
+  // parseJson keeps a number that a double cannot hold as raw JSON.
+  if (
+    typeof value === 'object' &&
+    value !== null &&
+    'rawJSON' in value &&
+    typeof value.rawJSON === 'string'
+  ) {
+    return digitsOf(value.rawJSON)
+  }
+  return null
+}

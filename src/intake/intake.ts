@@ -1,0 +1,83 @@
+import type { CallStep } from '../core/call.ts'
+import type { Fact, StoredFact } from '../core/fact.ts'
+import type { Hint } from '../core/hint.ts'
+import type { Clock } from '../core/ports.ts'
+import type { Observer } from '../core/observer.ts'
+import type { Batch, Committed, Reading, Store } from '../core/store.ts'
+import { isObject, numberOf, parseJson } from '../core/json.ts'
+
+/** Whoever has work to do after a commit. A nudge makes it prompt; each has a timer that makes it certain. */
+export interface Nudges {
+  lanes(committed: Committed): void
+  hints(): void
+  calls(): void
+}
+
+/** The one door: everything that becomes a fact is committed here, and nowhere else. */
+export interface Intake {
+  commit(batch: Batch): Promise<Committed>
+  hint(hints: readonly Hint[]): Promise<void>
+  /** @returns false when somebody else wrote first: read again. */
+  reading(reading: Reading): Promise<boolean>
+  /** @returns false when the call is not in a state that the step starts from. */
+  step(step: CallStep & { facts?: readonly Fact[] }): Promise<boolean>
+}
+
+export function createIntake(options: {
+  store: Store
+  observer: Observer
+  nudge: Nudges
+  /** Milliseconds, the service's clock less ours. */
+  clockOffset: () => number
+  clock: Clock
+}): Intake {
+  const { store, observer, nudge } = options
+
+  const commit = async (batch: Batch): Promise<Committed> => {
+    const committed = await store.commit(batch)
+    for (const fact of committed.facts) observer.fact(fact, lagOf(fact, options.clockOffset()))
+    for (const { channel, type, at, factAt } of committed.sightings) {
+      observer.sighting({ channel, type, lag: Math.max(0, at - factAt) / 1000 })
+    }
+    if (committed.lanes.length > 0) nudge.lanes(committed)
+    if (committed.hinted) nudge.hints()
+    if (committed.newCalls > 0) nudge.calls()
+    return committed
+  }
+
+  return {
+    commit,
+    async hint(hints) {
+      await commit({ hints })
+    },
+    async reading(reading) {
+      const { stale } = await commit({ readings: [reading] })
+      return stale.length === 0
+    },
+    async step(step) {
+      const { refused } = await commit({ calls: [step] })
+      return refused.length === 0
+    },
+  }
+}
+
+/** Seconds from the moment the resource gives for a fact until we had it; null where it gives none. */
+function lagOf(fact: StoredFact, offset: number): number | null {
+  if (fact.family === 'transcript') return null
+  const body = parseJson(fact.body)
+  if (!isObject(body)) return null
+  const happened = happenedAt(fact.type, body)
+  return happened === null ? null : Math.max(0, fact.at + offset - happened) / 1000
+}
+
+function happenedAt(type: string, body: Record<string, unknown>): number | null {
+  const { turn, action, session } = body
+  if (type === 'turn.started' && isObject(turn)) return numberOf(turn.started_at)
+  if (type.startsWith('turn.') && type !== 'turn.settled' && isObject(turn))
+    return numberOf(turn.completed_at)
+  if (type === 'action.required' && isObject(action)) return numberOf(action.created_at)
+  if (type === 'session.created' && isObject(session)) return numberOf(session.created_at)
+  if (type.startsWith('session.') && type !== 'session.deleted' && isObject(session))
+    return numberOf(session.updated_at)
+  return null
+}

@@ -1,0 +1,66 @@
+import { itemFactId, transcriptType, type Fact } from '../core/fact.ts'
+import type { Clock, Service } from '../core/ports.ts'
+import type { Item } from '../core/resource.ts'
+import type { Store } from '../core/store.ts'
+import type { Intake } from './intake.ts'
+import { PAGE } from './look.ts'
+
+/** Pages of one session's items in one go; the rest follows with the next reading. */
+const PAGES = 20
+
+/** The transcript without the stream: items since the last one, in order (product.md, Transcript facts). */
+export interface Items {
+  /** `boundary`: what is there now was there before us and makes no facts. */
+  read(sessionId: string, boundary: boolean): Promise<void>
+}
+
+export function createItems(options: {
+  service: Service
+  store: Store
+  intake: Intake
+  clock: Clock
+}): Items {
+  const { service, store, intake, clock } = options
+
+  return {
+    async read(sessionId, boundary) {
+      const name = `items/${sessionId}`
+      const last = await store.checkpoint(name)
+      if (last === null && boundary) {
+        const { data } = await service.listItems(sessionId, { limit: 1, order: 'desc' })
+        await store.setCheckpoint(name, data[0]?.id ?? '')
+        return
+      }
+      let after = last === null || last === '' ? undefined : last
+      for (let page = 0; page < PAGES; page++) {
+        const { data, hasMore } = await service.listItems(
+          sessionId,
+          after === undefined ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
+        )
+        const newest = data.at(-1)
+        if (newest === undefined) return
+        await intake.commit({
+          facts: data.map((item) => factOf(item, clock.now())),
+          checkpoints: { [name]: newest.id },
+        })
+        if (!hasMore) return
+        after = newest.id
+      }
+    },
+  }
+}
+
+function factOf(item: Item, at: number): Fact {
+  return {
+    id: itemFactId(item.sessionId, item.id),
+    type: transcriptType(item.event ?? item.type),
+    sessionId: item.sessionId,
+    turnId: typeof item.raw.turn_id === 'string' ? item.raw.turn_id : null,
+    at,
+    family: 'transcript',
+    seq: null,
+    body: JSON.stringify({ payload: item.raw, internal_type: null, seq: null }),
+    seen: { poll: at },
+    subject: null,
+  }
+}

@@ -1,0 +1,74 @@
+import type { JsonObject } from '../core/json.ts'
+import type { Service } from '../core/ports.ts'
+import { isSettled, type Session, type Turn } from '../core/resource.ts'
+import type { KnownSession, KnownTurn } from '../core/store.ts'
+
+/** The service's largest page. */
+export const PAGE = 100
+/** Turns are read newest first and most readings end on the first page. */
+const TURNS_FIRST = 20
+/** Pages of turns in one reading: 2,000 turns since the last one. What is older is found by its own id. */
+const TURN_PAGES = 20
+
+/**
+ * Turns that may have news: from the newest back to the first that we know to be settled, or that was there before us.
+ * Turns that we know to be unsettled and that lie further back are read one by one.
+ */
+export async function readTurns(
+  service: Service,
+  sessionId: string,
+  known: readonly KnownTurn[],
+  baseline: number,
+): Promise<Turn[]> {
+  const settled = new Set(known.filter((entry) => entry.settled).map(({ turn }) => turn.id))
+  const missing = new Set(known.filter((entry) => !entry.settled).map(({ turn }) => turn.id))
+  const turns: Turn[] = []
+  let after: string | undefined
+  for (let page = 0; page < TURN_PAGES; page++) {
+    const limit = page === 0 ? TURNS_FIRST : PAGE
+    const { data, hasMore, lastId } = await service.listTurns(
+      sessionId,
+      after === undefined ? { limit } : { limit, after },
+    )
+    for (const turn of data) {
+      turns.push(turn)
+      missing.delete(turn.id)
+    }
+    // The order of the list is not promised to be that of creation: one old turn says nothing, a whole page does.
+    const news = data.some(
+      (turn) => !settled.has(turn.id) && !(isSettled(turn) && (turn.createdAt ?? 0) <= baseline),
+    )
+    if (!hasMore || lastId === null || data.length === 0) return turns
+    if (!news || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))) break
+    after = lastId
+  }
+  for (const id of missing) {
+    const turn = await service.readTurn(sessionId, id)
+    if (turn !== null) turns.push(turn)
+  }
+  return turns
+}
+
+/** The newest item that tells of an error: why a run could not start. */
+export async function readErrorItem(service: Service, sessionId: string): Promise<JsonObject | null> {
+  const { data } = await service.listItems(sessionId, { limit: 10 })
+  const newest = data.toSorted((a, b) => (b.createdAt ?? 0) - (a.createdAt ?? 0))
+  return newest.find((item) => item.type.includes('error') || item.event === 'agent.error')?.raw ?? null
+}
+
+/** Whether the turns must be read too, or the session alone tells what there is to know. */
+export function needsTurns(
+  known: KnownSession | null,
+  session: Session,
+  asked: boolean,
+  streamTells: boolean,
+): boolean {
+  if (asked || known === null || known.deleted) return true
+  const unsettled = known.turns.some((turn) => !turn.settled)
+  if (session.status === 'idle' || session.status === 'failed') {
+    return unsettled || known.status !== session.status || !streamTells
+  }
+  if (known.status === 'idle' || known.status === 'failed') return true
+  // While the stream is up, its frames ask for the turns when there is something to see.
+  return !streamTells && known.updatedAt !== session.updatedAt
+}

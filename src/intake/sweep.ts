@@ -1,0 +1,184 @@
+import type { Channel, Seen } from '../core/fact.ts'
+import type { Hint } from '../core/hint.ts'
+import type { Clock, Log, Service } from '../core/ports.ts'
+import type { Session } from '../core/resource.ts'
+import type { Reading, SessionGlance, Store } from '../core/store.ts'
+import type { Intake } from './intake.ts'
+import { PAGE } from './look.ts'
+
+/** Up to so many living sessions a light look reads the whole list: it costs no more than the filtered ones. */
+const WHOLE_LIST = 200
+/** A page cursor whose row vanished gives an empty page: so often we start the list again. */
+const RESTARTS = 3
+/** Ids compared with the store in one go when looking for sessions that are not listed any more. */
+const COMPARE = 500
+/** Hints of a sweep need not be read in the same instant. */
+const DELAY = 0
+
+export interface Sweep {
+  /**
+   * Goes through the service's list and marks what differs from what we know. `whole`: everything, and what is not
+   * listed any more; otherwise what is not at rest, and what is new.
+   */
+  run(whole: boolean, seen: Seen): Promise<void>
+  /** False on an empty store, until `firstLook` is through. */
+  looked(): Promise<boolean>
+  /**
+   * The first start on an empty store (product.md, Configuration): what rests is taken as known and makes no facts; the
+   * others are handed to `look`.
+   */
+  firstLook(look: (session: Session) => Promise<void>): Promise<void>
+}
+
+const FIRST_LOOK = 'first_look'
+/** A session that came to rest so long ago has no artifacts under way: its turns need not be read. Milliseconds. */
+const QUIET = 3_600_000
+
+export function createSweep(options: {
+  service: Service
+  store: Store
+  intake: Intake
+  clock: Clock
+  log: Log
+  /** `start_from: beginning`: everything that the service still shows makes facts. */
+  fromBeginning: boolean
+}): Sweep {
+  const { service, store, intake, clock, log, fromBeginning } = options
+  let done = false
+
+  const looked = async (): Promise<boolean> => {
+    done ||= fromBeginning || (await store.checkpoint(FIRST_LOOK)) !== null
+    return done
+  }
+
+  const mark = async (sessions: readonly Session[], channel: Channel, at: number): Promise<void> => {
+    const known = await store.glance(sessions.map(({ id }) => id))
+    const hints = sessions
+      .filter((session) => differs(session, known.get(session.id)))
+      .map(({ id }): Hint => ({ sessionId: id, channel, at, scope: 'turns', delay: DELAY }))
+    if (hints.length > 0) await intake.hint(hints)
+  }
+
+  /** Walks a list to its end. @returns the ids that it showed, or null when it could not be read as a whole. */
+  const walk = async (status: string | null, each: (sessions: readonly Session[]) => Promise<void>) => {
+    const ids = new Set<string>()
+    for (let attempt = 0; attempt <= RESTARTS; attempt++) {
+      let after: string | null = null
+      for (;;) {
+        const query = {
+          limit: PAGE,
+          ...(status === null ? {} : { status }),
+          ...(after === null ? {} : { after }),
+        }
+        const { data, hasMore, lastId } = await service.listSessions(query)
+        await each(data)
+        for (const { id } of data) ids.add(id)
+        // More was promised and nothing came: the row of the cursor is gone. The list has no end there.
+        if (data.length === 0 && after !== null) break
+        if (!hasMore || lastId === null || lastId === after) return ids
+        after = lastId
+      }
+    }
+    log.warn({}, 'sweep: the list of sessions kept changing under the cursor; the next sweep goes on')
+    return null
+  }
+
+  const findGone = async (listed: ReadonlySet<string>, channel: Channel, at: number): Promise<void> => {
+    let after = ''
+    for (;;) {
+      const alive = await store.unseenSessions(Number.MAX_SAFE_INTEGER, after, COMPARE)
+      const gone = alive.filter((id) => !listed.has(id))
+      if (gone.length > 0) {
+        await intake.hint(
+          gone.map((sessionId) => ({ sessionId, channel, at, scope: 'session', delay: DELAY })),
+        )
+      }
+      const last = alive.at(-1)
+      if (last === undefined || alive.length < COMPARE) return
+      after = last
+    }
+  }
+
+  const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
+    const quietBefore = clock.now() + service.clockOffset() - QUIET
+    const read = new Set<string>()
+    const listed = await walk(null, async (sessions) => {
+      const fresh = sessions.filter(({ id }) => !read.has(id))
+      for (const { id } of fresh) read.add(id)
+      const quiet = fresh.filter((session) => isQuiet(session, quietBefore))
+      if (quiet.length > 0)
+        await intake.commit({ readings: quiet.map((session) => known(session, clock.now())) })
+      await Promise.all(fresh.filter((session) => !isQuiet(session, quietBefore)).map(look))
+    })
+    if (listed === null) return
+    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
+    done = true
+  }
+
+  return {
+    looked,
+    firstLook,
+    async run(whole, seen) {
+      const channel: Channel =
+        seen.stream !== undefined ? 'stream' : seen.webhook !== undefined ? 'webhook' : 'poll'
+      const at = clock.now()
+      const { alive } = await store.countSessions()
+      if (whole || alive <= WHOLE_LIST) {
+        const listed = await walk(null, (sessions) => mark(sessions, channel, at))
+        if (listed !== null) await findGone(listed, channel, at)
+        return
+      }
+      const { data } = await service.listSessions({ limit: PAGE })
+      await mark(data, channel, at)
+      const listed = new Set(data.map(({ id }) => id))
+      for (const status of ['working', 'requires_action']) {
+        const ids = await walk(status, (sessions) => mark(sessions, channel, at))
+        for (const id of ids ?? []) listed.add(id)
+      }
+      await markActive(listed, channel, at)
+    },
+  }
+
+  /** Sessions that we believe to be under way and that no list shows so have come to rest. */
+  async function markActive(listed: ReadonlySet<string>, channel: Channel, at: number): Promise<void> {
+    let after = ''
+    for (;;) {
+      const active = await store.activeSessions(after, COMPARE)
+      const hints = active
+        .filter((sessionId) => !listed.has(sessionId))
+        .map((sessionId): Hint => ({ sessionId, channel, at, scope: 'turns', delay: DELAY }))
+      if (hints.length > 0) await intake.hint(hints)
+      const last = active.at(-1)
+      if (last === undefined || active.length < COMPARE) return
+      after = last
+    }
+  }
+}
+
+function isQuiet(session: Session, before: number): boolean {
+  const rests = session.status === 'idle' || session.status === 'failed'
+  return rests && session.actions.length === 0 && session.updatedAt < before
+}
+
+/** A reading that takes a session as it is, without facts. */
+function known(session: Session, at: number): Reading {
+  return {
+    sessionId: session.id,
+    revision: null,
+    session,
+    baseline: session.updatedAt,
+    atRest: true,
+    turns: [],
+    opened: [],
+    resolved: [],
+    newCalls: [],
+    facts: [],
+    at,
+    hint: { generation: null, nextLook: null, scope: 'session' },
+  }
+}
+
+function differs(session: Session, known: SessionGlance | undefined): boolean {
+  if (known === undefined || known.deleted) return true
+  return known.updatedAt !== session.updatedAt || known.status !== session.status
+}
