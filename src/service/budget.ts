@@ -1,0 +1,194 @@
+import { ServiceError } from '../core/errors.ts'
+import type { Clock, Random, Timer } from '../core/ports.ts'
+import type { RateHeaders } from './headers.ts'
+
+/**
+ * The rate budget (interface.md, Limits): independent buckets, of which the service names two, creation and reads.
+ *
+ * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. Then
+ * those who want it wait in the order in which they came. When it opens again they do not all go at once: one goes,
+ * and each request that the service takes lets two more follow, until nobody waits.
+ */
+
+/** Requests that wait for one bucket; a sweep over a large organization asks a page at a time and stays far below. */
+const WAITING_MAX = 1000
+/** A refusal without `Retry-After` closes the bucket for this long, milliseconds. */
+const DEFAULT_WAIT = 1000
+/** A shorter `Retry-After`, 0 above all, would make us ask without end, milliseconds. */
+const WAIT_MIN = 100
+/** A longer `Retry-After` is taken for a mistake, milliseconds: a bucket refills continuously. */
+const WAIT_MAX = 3_600_000
+/** Replicas that were refused together do not come back together: up to this share of the wait is added. */
+const SPREAD = 0.1
+/** Bucket names that the service may invent before we stop remembering new ones. */
+const BUCKETS_MAX = 16
+
+interface Waiter {
+  go(): void
+  fail(error: ServiceError): void
+  timer: Timer
+}
+
+interface Bucket {
+  name: string
+  /** On the steady clock; 0 when open. */
+  closedUntil: number
+  reopening: Timer | null
+  /** How many may be under way while it opens again; Infinity when it is wide open. */
+  window: number
+  underWay: number
+  waiting: Set<Waiter>
+  remaining: number | null
+}
+
+export interface BudgetOptions {
+  clock: Clock
+  random: Random
+  onRemaining?: ((bucket: string, remaining: number) => void) | undefined
+}
+
+export class Budget {
+  readonly #options: BudgetOptions
+  readonly #buckets = new Map<string, Bucket>()
+  /** What the service said an operation draws on. */
+  readonly #learned = new Map<string, string>()
+
+  constructor(options: BudgetOptions) {
+    this.#options = options
+  }
+
+  /** The bucket of an operation, as far as known: what its last answer named, else `fallback`. */
+  bucketOf(operation: string, fallback: string): string {
+    return this.#learned.get(operation) ?? fallback
+  }
+
+  /**
+   * Takes a place in the bucket, waiting while it is closed. Every `enter` that resolves is followed by one `leave`.
+   * @param patience milliseconds
+   * @throws {ServiceError} `rate_limit_exceeded` at once when the wait would be longer, or when too many wait.
+   */
+  async enter(name: string, patience: number): Promise<void> {
+    const bucket = this.#bucket(name)
+    const wait = this.wait(name)
+    if (wait === 0 && bucket.waiting.size === 0 && bucket.underWay < bucket.window) {
+      bucket.underWay++
+      return
+    }
+    if (wait > patience || bucket.waiting.size >= WAITING_MAX) throw exhausted(name, wait)
+    await new Promise<void>((resolve, reject) => {
+      const timer = this.#options.clock.after(patience, () => {
+        bucket.waiting.delete(waiter)
+        reject(exhausted(name, this.wait(name)))
+      })
+      const waiter: Waiter = { go: resolve, fail: reject, timer }
+      bucket.waiting.add(waiter)
+    })
+  }
+
+  /** Milliseconds until the bucket opens again; 0 when it is open. */
+  wait(name: string): number {
+    const bucket = this.#bucket(name)
+    return bucket.closedUntil === 0 ? 0 : Math.max(0, bucket.closedUntil - this.#options.clock.steady())
+  }
+
+  /** Gives the place back. `taken`: the service took the request and did not refuse it for its rate. */
+  leave(name: string, taken: boolean): void {
+    const bucket = this.#bucket(name)
+    bucket.underWay--
+    if (taken && bucket.closedUntil === 0) {
+      bucket.window = bucket.waiting.size === 0 ? Infinity : bucket.window * 2
+    }
+    this.#admit(bucket)
+  }
+
+  /** Closes one bucket after `rate_limit_exceeded`. `retryAfter` in milliseconds. */
+  close(name: string, retryAfter: number | null): void {
+    const { clock, random } = this.#options
+    const bucket = this.#bucket(name)
+    const wait = Math.min(Math.max(retryAfter ?? DEFAULT_WAIT, WAIT_MIN), WAIT_MAX)
+    const until = clock.steady() + wait
+    bucket.window = 1
+    // The requests that were under way with the first refused one are refused, too: the longest wait counts.
+    if (until <= bucket.closedUntil) return
+    bucket.closedUntil = until
+    bucket.reopening?.cancel()
+    bucket.reopening = clock.after(wait * (1 + SPREAD * random.next()), () => {
+      bucket.closedUntil = 0
+      bucket.reopening = null
+      this.#admit(bucket)
+    })
+  }
+
+  /** Reads the budget headers of an answer, when their names are known. */
+  learn(operation: string, fallback: string, headers: Record<string, string>, names: RateHeaders): void {
+    const named = names.bucket === null ? undefined : headers[names.bucket]
+    if (named !== undefined && /^[\w.:/-]{1,64}$/.test(named)) this.#remember(operation, named)
+    const remaining =
+      names.remaining === null ? Number.NaN : Number.parseInt(headers[names.remaining] ?? '', 10)
+    if (Number.isNaN(remaining) || remaining < 0) return
+    const bucket = this.#bucket(this.bucketOf(operation, fallback))
+    bucket.remaining = remaining
+    this.#options.onRemaining?.(bucket.name, remaining)
+  }
+
+  /** What is left in each bucket that the service told of. */
+  remaining(): Record<string, number> {
+    const known = Array.from(this.#buckets.values(), ({ name, remaining }) => [name, remaining] as const)
+    return Object.fromEntries(known.filter((entry): entry is [string, number] => entry[1] !== null))
+  }
+
+  /** Fails everybody who waits. */
+  stop(error: ServiceError): void {
+    for (const bucket of this.#buckets.values()) {
+      bucket.reopening?.cancel()
+      bucket.reopening = null
+      bucket.closedUntil = 0
+      for (const waiter of bucket.waiting) {
+        waiter.timer.cancel()
+        waiter.fail(error)
+      }
+      bucket.waiting.clear()
+    }
+  }
+
+  #admit(bucket: Bucket): void {
+    if (bucket.closedUntil !== 0) return
+    for (const waiter of bucket.waiting) {
+      if (bucket.underWay >= bucket.window) return
+      bucket.waiting.delete(waiter)
+      waiter.timer.cancel()
+      bucket.underWay++
+      waiter.go()
+    }
+  }
+
+  #remember(operation: string, name: string): void {
+    if (this.#buckets.has(name) || this.#buckets.size < BUCKETS_MAX) this.#learned.set(operation, name)
+  }
+
+  #bucket(name: string): Bucket {
+    let bucket = this.#buckets.get(name)
+    if (bucket === undefined) {
+      bucket = {
+        name,
+        closedUntil: 0,
+        reopening: null,
+        window: Infinity,
+        underWay: 0,
+        waiting: new Set(),
+        remaining: null,
+      }
+      this.#buckets.set(name, bucket)
+    }
+    return bucket
+  }
+}
+
+export function exhausted(bucket: string, wait: number): ServiceError {
+  return new ServiceError({
+    code: 'rate_limit_exceeded',
+    status: 429,
+    message: `the rate budget of ${bucket} is used up`,
+    retryAfter: Math.ceil(wait),
+  })
+}

@@ -1,0 +1,275 @@
+import { ServiceError, messageOf } from '../core/errors.ts'
+import { isObject } from '../core/json.ts'
+import type { Json, JsonObject } from '../core/json.ts'
+import type { Clock, Http, HttpReply, ListQuery, Log, Random, Service } from '../core/ports.ts'
+import type { WebhookSubscription } from '../core/resource.ts'
+import { Authorization } from './authorization.ts'
+import { fillTemplate } from './body.ts'
+import type { Template } from './body.ts'
+import { Budget } from './budget.ts'
+import type { Discovery, OperationName } from './discovery.ts'
+import { openEvents } from './events.ts'
+import { Explorer } from './explorer.ts'
+import { readJson } from './json.ts'
+import { ClockOffset } from './offset.ts'
+import { fillPath } from './path.ts'
+import type { Ids } from './path.ts'
+import { Requester } from './requester.ts'
+import type { Observation } from './requester.ts'
+import type { Route, RouteOverrides } from './route.ts'
+import {
+  Malformed,
+  parseHealth,
+  parseItem,
+  parseObject,
+  parseOutcome,
+  parsePage,
+  parseSession,
+  parseTurn,
+  parseWebhook,
+} from './wire.ts'
+
+export interface ServiceOptions {
+  /** Without `/v1`. */
+  baseUrl: string
+  token: string
+  http: Http
+  clock: Clock
+  random: Random
+  log: Log
+  /** `service.routes` of the configuration. */
+  routes?: RouteOverrides
+  /** Milliseconds for one attempt. Default 30 s. */
+  timeout?: number
+  /** Milliseconds for a request with all its waits and attempts. Default 60 s. */
+  patience?: number
+  /** Requests under way at once, streams apart. Default 8. */
+  maxInFlight?: number
+  observe?: (seen: Observation) => void
+  onRetry?: (code: string) => void
+  onBudget?: (bucket: string, remaining: number) => void
+}
+
+export interface ServiceClient extends Service {
+  /** Reads the service's description. Never fails: a fault is in the answer, and a good finding is kept. */
+  discover(): Promise<Discovery>
+  /** What is known by now. */
+  discovery(): Discovery
+  setToken(token: string): void
+  /** What is left in each rate bucket that the service told of. */
+  budget(): Record<string, number>
+  /** Ends what is under way or waits with a ServiceError `stopped`; later requests get the same. */
+  stop(): void
+}
+
+/** A service that always has one more page would keep us for ever. */
+const PAGES_MAX = 100
+/** interface.md, Limits: a greater `limit` is refused. */
+const LIMIT_MAX = 100
+
+/**
+ * The client of the Agent Session Service.
+ * @throws {OperatorError} on `routes` that cannot be used.
+ */
+export function createService(options: ServiceOptions): ServiceClient {
+  const { http, clock, random, log, timeout = 30_000, patience = 60_000, maxInFlight = 8 } = options
+  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const authorization = new Authorization(options.token)
+  const budget = new Budget({ clock, random, onRemaining: options.onBudget })
+  const offset = new ClockOffset()
+  const requester: Requester = new Requester({
+    baseUrl,
+    http,
+    clock,
+    random,
+    log,
+    authorization,
+    budget,
+    offset,
+    idempotencyHeader: () => explorer.found.idempotencyHeader?.name ?? null,
+    rateHeaders: () => explorer.found.rateHeaders,
+    observe: options.observe,
+    onRetry: options.onRetry,
+    timeout,
+    patience,
+    maxInFlight,
+  })
+  const explorer: Explorer = new Explorer({ requester, clock, log, overrides: options.routes ?? {} })
+  const onSkipped = (fault: Malformed): void =>
+    log.warn({ fault: fault.message }, 'an entry of the service could not be read and is left out')
+
+  interface Request {
+    ids?: Ids
+    query?: ListQuery
+    body?: Json
+    key?: string
+  }
+
+  async function send(operation: OperationName, request: Request): Promise<HttpReply> {
+    const route = await routeOf(operation)
+    try {
+      return await sendTo(operation, route, request)
+    } catch (error) {
+      const moved = error instanceof ServiceError ? await explorer.movedTo(operation, route, error) : null
+      if (moved === null) throw error
+      return sendTo(operation, moved, request)
+    }
+  }
+
+  async function routeOf(operation: OperationName): Promise<Route> {
+    const route = await explorer.route(operation)
+    if (route.found) return route
+    throw new ServiceError({ code: 'route_unknown', status: 0, message: route.reason })
+  }
+
+  function sendTo(
+    operation: OperationName,
+    route: Route,
+    { ids = {}, query, body, key }: Request,
+  ): Promise<HttpReply> {
+    return requester.send({
+      operation,
+      method: route.method,
+      path: fillPath(route.path, ids, ids.turn) + queryOf(query),
+      ...(body === undefined ? {} : { body }),
+      ...(key === undefined ? {} : { key }),
+    })
+  }
+
+  async function read<T>(
+    operation: OperationName,
+    request: Request,
+    parse: (value: unknown) => T,
+  ): Promise<T> {
+    const reply = await send(operation, request)
+    try {
+      return parse(readJson(reply.body))
+    } catch (error) {
+      throw malformed(operation, reply, error)
+    }
+  }
+
+  /** Every page of a list that takes no `limit` or `order`. */
+  async function readAll<T>(operation: OperationName, ids: Ids, parse: (entry: unknown) => T): Promise<T[]> {
+    const all: T[] = []
+    let after: string | undefined
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const query = after === undefined ? {} : { after }
+      const { data, hasMore, lastId } = await read(operation, { ids, query }, (value) =>
+        parsePage(asList(value), parse, onSkipped),
+      )
+      all.push(...data)
+      if (!hasMore || lastId === null || lastId === after) break
+      after = lastId
+    }
+    return all
+  }
+
+  function bodyOf(template: Template | null, values: Record<string, string>): JsonObject {
+    const filled = template === null ? null : fillTemplate(template, values)
+    return isObject(filled) ? filled : {}
+  }
+
+  return {
+    health: () => read('health', {}, parseHealth),
+    listSessions: (query) =>
+      read('listSessions', { query }, (value) =>
+        parsePage(value, (entry) => parseSession(entry, onSkipped), onSkipped),
+      ),
+    readSession: (session) =>
+      read('readSession', { ids: { session } }, (value) => parseSession(value, onSkipped)),
+    listTurns: (session, query) =>
+      read('listTurns', { ids: { session }, query: paging(query) }, (value) =>
+        parsePage(value, (entry) => parseTurn(entry, session), onSkipped),
+      ),
+    listItems: (session, query) =>
+      read('listItems', { ids: { session }, query: paging(query) }, (value) =>
+        parsePage(value, (entry) => parseItem(entry, session), onSkipped),
+      ),
+    async readTurn(session, turn) {
+      const route = await explorer.route('readTurn')
+      if (!route.found) return null
+      return read('readTurn', { ids: { session, turn } }, (value) => parseTurn(value, session))
+    },
+    async listArtifacts(session) {
+      const route = await explorer.route('listArtifacts')
+      return route.found ? readAll('listArtifacts', { session }, parseObject) : null
+    },
+    async answer(session, call, answer, key) {
+      await routeOf('answer')
+      const beside = bodyOf(explorer.found.answerBody, { session_id: session, call_id: call })
+      const reply = await send('answer', { ids: { session, call }, body: { ...beside, ...answer }, key })
+      return outcomeOf(reply, log)
+    },
+    async sendMessage(session, text, key) {
+      await routeOf('sendMessage')
+      const body = bodyOf(explorer.found.messageBody, { text, session_id: session })
+      await send('sendMessage', { ids: { session }, body, key })
+    },
+    listWebhooks: () => readAll('listWebhooks', {}, parseWebhook),
+    createWebhook: (url, key): Promise<WebhookSubscription> =>
+      read('createWebhook', { body: { url, events: [] }, key }, parseWebhook),
+    async deleteWebhook(webhook) {
+      await send('deleteWebhook', { ids: { webhook } })
+    },
+    async openStream(cursor, signal) {
+      const { path } = await routeOf('openStream')
+      const streams = { baseUrl, http, clock, authorization, budget, requester, timeout }
+      return openEvents(streams, path, cursor, signal)
+    },
+    clockOffset: () => offset.milliseconds,
+    authorized: () => authorization.accepted,
+    onAuthorization: (listener) => authorization.onChange(listener),
+    discover: () => explorer.discover(),
+    discovery: () => explorer.found,
+    setToken: (token) => authorization.replace(token),
+    budget: () => budget.remaining(),
+    stop: () => requester.stop(),
+  }
+}
+
+/** Only listing sessions takes a status; any other list would refuse it. */
+function paging({ limit, order, after }: ListQuery): ListQuery {
+  return {
+    ...(limit === undefined ? {} : { limit }),
+    ...(order === undefined ? {} : { order }),
+    ...(after === undefined ? {} : { after }),
+  }
+}
+
+function queryOf(query: ListQuery = {}): string {
+  const { limit, order, after, status } = query
+  const parameters = new URLSearchParams()
+  if (limit !== undefined)
+    parameters.set('limit', String(Math.min(Math.max(1, Math.trunc(limit)), LIMIT_MAX)))
+  if (order !== undefined) parameters.set('order', order)
+  if (after !== undefined) parameters.set('after', after)
+  if (status !== undefined) parameters.set('status', status)
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`
+}
+
+/** Lists whose paging the interface does not show may come bare or without `has_more`. */
+function asList(value: unknown): unknown {
+  if (Array.isArray(value)) return { data: value, has_more: false }
+  return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value
+}
+
+/** The answer was taken: a reply that cannot be read must not make it look as if it was not. */
+function outcomeOf(reply: HttpReply, log: Log): string | null {
+  try {
+    return parseOutcome(readJson(reply.body))
+  } catch (error) {
+    log.warn({ fault: messageOf(error) }, 'the reply to an answer could not be read')
+    return null
+  }
+}
+
+function malformed(operation: string, reply: HttpReply, cause: unknown): ServiceError {
+  return new ServiceError({
+    code: 'malformed_answer',
+    status: reply.status,
+    message: `${operation}: ${messageOf(cause)}`,
+    requestId: reply.headers['x-request-id'] ?? null,
+    cause,
+  })
+}

@@ -1,0 +1,79 @@
+import type { Template } from './body.ts'
+import {
+  findAnswerRoute,
+  findArtifactList,
+  findMessageRoute,
+  findSessionStream,
+  findTurnRoute,
+} from './find.ts'
+import { idempotencyHeaderOf, rateHeadersOf } from './headers.ts'
+import type { IdempotencyHeader, RateHeaders } from './headers.ts'
+import { OpenApi } from './openapi.ts'
+import { fixedRoute } from './route.ts'
+import type { NoRoute, Route, RouteOverrides } from './route.ts'
+
+/** What the interface leaves open, as found in the service's own description (product.md, Discovery). */
+export interface Discovery {
+  /** False while the document could not be read, or described nothing. */
+  documented: boolean
+  /** Why the document could not be read the last time; null when it was. */
+  fault: string | null
+  routes: Record<OperationName, Route | NoRoute>
+  /** What goes into a message; null when it cannot be sent. */
+  messageBody: Template | null
+  /** What goes into an answer beside `output` or `error`; null when it cannot be posted. */
+  answerBody: Template | null
+  idempotencyHeader: IdempotencyHeader | null
+  rateHeaders: RateHeaders
+}
+
+export type OperationName =
+  | 'health'
+  | 'listSessions'
+  | 'readSession'
+  | 'listTurns'
+  | 'readTurn'
+  | 'listItems'
+  | 'listArtifacts'
+  | 'answer'
+  | 'sendMessage'
+  | 'listWebhooks'
+  | 'createWebhook'
+  | 'deleteWebhook'
+  | 'openStream'
+  | 'sessionStream'
+
+/**
+ * Reads the document, anything at all, and says where each operation is. Pure: the same document gives the same
+ * finding, and one that is absent, broken or hostile gives the paths that the interface names and no more.
+ * @throws {OperatorError} on an override that cannot be used.
+ */
+export function discover(document: unknown, overrides: RouteOverrides = {}): Discovery {
+  const api = new OpenApi(document)
+  const answer = findAnswerRoute(api, overrides)
+  const message = findMessageRoute(api, overrides)
+  return {
+    documented: api.operations.length > 0,
+    fault: null,
+    routes: {
+      health: fixedRoute(api, 'GET', '/v1/health'),
+      listSessions: fixedRoute(api, 'GET', '/v1/sessions'),
+      readSession: fixedRoute(api, 'GET', '/v1/sessions/{session_id}'),
+      listTurns: fixedRoute(api, 'GET', '/v1/sessions/{session_id}/turns'),
+      readTurn: findTurnRoute(api, overrides),
+      listItems: fixedRoute(api, 'GET', '/v1/sessions/{session_id}/items'),
+      listArtifacts: findArtifactList(api),
+      answer: answer.route,
+      sendMessage: message.route,
+      listWebhooks: fixedRoute(api, 'GET', '/v1/webhooks'),
+      createWebhook: fixedRoute(api, 'POST', '/v1/webhooks'),
+      deleteWebhook: fixedRoute(api, 'DELETE', '/v1/webhooks/{webhook_id}'),
+      openStream: fixedRoute(api, 'GET', '/v1/events'),
+      sessionStream: findSessionStream(api, overrides),
+    },
+    messageBody: message.body,
+    answerBody: answer.body,
+    idempotencyHeader: idempotencyHeaderOf(api, overrides),
+    rateHeaders: rateHeadersOf(api),
+  }
+}

@@ -1,0 +1,106 @@
+import { ServiceError, messageOf } from '../core/errors.ts'
+import type { Clock, Log } from '../core/ports.ts'
+import { discover } from './discovery.ts'
+import type { Discovery, OperationName } from './discovery.ts'
+import { readJson } from './json.ts'
+import type { Requester } from './requester.ts'
+import type { NoRoute, Route, RouteOverrides } from './route.ts'
+
+/** Looking again because a known route is gone, milliseconds between. */
+const AGAIN_AFTER = 60_000
+/** Looking again because nothing is known yet, milliseconds between. */
+const RETRY_AFTER = 5000
+const DOCUMENT = '/v1/openapi.json'
+
+/** Keeps what discovery found, and looks again when it seems out of date. */
+export class Explorer {
+  readonly #requester: Requester
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #overrides: RouteOverrides
+  #found: Discovery
+  #looking: Promise<Discovery> | null = null
+  #lookedAt = -Infinity
+
+  /** @throws {OperatorError} on overrides that cannot be used. */
+  constructor(options: { requester: Requester; clock: Clock; log: Log; overrides: RouteOverrides }) {
+    this.#requester = options.requester
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#overrides = options.overrides
+    this.#found = { ...discover(null, options.overrides), fault: 'the document was not read yet' }
+  }
+
+  get found(): Discovery {
+    return this.#found
+  }
+
+  /** Reads the document once, however many ask at the same time. Never fails. */
+  discover(): Promise<Discovery> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null
+    })
+    return this.#looking
+  }
+
+  /** The route of an operation. While no document was read and the route needs one, this tries to read it. */
+  async route(operation: OperationName): Promise<Route | NoRoute> {
+    const route = this.#found.routes[operation]
+    if (route.found || this.#found.documented || !this.#due(RETRY_AFTER)) return route
+    return (await this.discover()).routes[operation]
+  }
+
+  /**
+   * Where an operation has moved to, after an answer that says that its route is not there; null when it has not.
+   * A 404 with a code of the service may well be about the resource, unless the path came from a document.
+   */
+  async movedTo(operation: OperationName, route: Route, error: ServiceError): Promise<Route | null> {
+    const unexpected =
+      error.status === 405 ||
+      (error.status === 404 && (error.code !== 'not_found' || fromDocumentAlone(operation, route)))
+    if (!unexpected || !this.#due(AGAIN_AFTER)) return null
+    const now = (await this.discover()).routes[operation]
+    return now.found && (now.path !== route.path || now.method !== route.method) ? now : null
+  }
+
+  #due(gap: number): boolean {
+    return this.#looking !== null || this.#clock.steady() - this.#lookedAt >= gap
+  }
+
+  async #look(): Promise<Discovery> {
+    this.#lookedAt = this.#clock.steady()
+    try {
+      const reply = await this.#read()
+      const found = discover(readJson(reply), this.#overrides)
+      if (found.documented) this.#found = found
+      else this.#failed('it describes no operation')
+    } catch (error) {
+      this.#failed(messageOf(error))
+    }
+    this.#lookedAt = this.#clock.steady()
+    return this.#found
+  }
+
+  /** The document needs no token (interface.md, Discovery and health); one that wants it nevertheless gets it. */
+  async #read(): Promise<string> {
+    const call = { operation: 'discover', method: 'GET', path: DOCUMENT } as const
+    try {
+      return (await this.#requester.send({ ...call, anonymous: true })).body
+    } catch (error) {
+      if (!(error instanceof ServiceError) || (error.status !== 401 && error.status !== 403)) throw error
+      return (await this.#requester.send(call)).body
+    }
+  }
+
+  /** What an earlier document said stays. */
+  #failed(reason: string): void {
+    this.#log.warn({ reason }, "the service's description could not be read")
+    this.#found = { ...this.#found, fault: reason }
+  }
+}
+
+function fromDocumentAlone(operation: OperationName, route: Route): boolean {
+  return (
+    route.how === 'document' && ['answer', 'sendMessage', 'readTurn', 'listArtifacts'].includes(operation)
+  )
+}

@@ -1,0 +1,149 @@
+import type { Client, Dispatcher } from 'undici'
+import { NetworkFault } from '../core/errors.ts'
+import type { HttpReply, HttpRequest } from '../core/ports.ts'
+import type { Connections, Passenger } from './connections.ts'
+import { networkFault } from './fault.ts'
+
+/** Node's timers take no more, milliseconds. */
+const LONGEST_TIMEOUT = 2 ** 31 - 1
+
+/**
+ * One request and its answer. It hangs on undici's dispatch directly, since a stream and a promise for each body cost
+ * as much as the exchange itself, and it keeps its own timer, since undici's are too coarse for a timeout of 200 ms.
+ */
+export class Exchange implements Passenger, Dispatcher.DispatchHandler {
+  readonly #request: HttpRequest
+  readonly #path: string
+  readonly #connections: Connections
+  readonly #resolve: (reply: HttpReply) => void
+  readonly #reject: (fault: NetworkFault) => void
+  #timer: NodeJS.Timeout | undefined
+  #onAbort: (() => void) | null = null
+  #client: Client | null = null
+  #controller: Dispatcher.DispatchController | null = null
+  #status = 0
+  #headers: Record<string, string> = {}
+  #chunks: Buffer[] = []
+  #received = 0
+  #settled = false
+
+  constructor(
+    request: HttpRequest,
+    path: string,
+    connections: Connections,
+    resolve: (reply: HttpReply) => void,
+    reject: (fault: NetworkFault) => void,
+  ) {
+    this.#request = request
+    this.#path = path
+    this.#connections = connections
+    this.#resolve = resolve
+    this.#reject = reject
+  }
+
+  begin(): void {
+    const { signal, timeout } = this.#request
+    if (signal?.aborted === true) return this.abandon('aborted', 'aborted by the caller')
+    this.#timer = setTimeout(giveUp, Math.min(timeout, LONGEST_TIMEOUT), this)
+    if (signal !== undefined) {
+      this.#onAbort = () => this.abandon('aborted', 'aborted by the caller')
+      signal.addEventListener('abort', this.#onAbort, { once: true })
+    }
+    try {
+      this.#connections.wait(this)
+    } catch (error) {
+      this.#settle()
+      this.#reject(networkFault(error))
+    }
+  }
+
+  board(client: Client): void {
+    this.#client = client
+    const { method, headers, body } = this.#request
+    client.dispatch({ path: this.#path, method, headers, body: body ?? null }, this)
+  }
+
+  /** Settles with a fault now, whatever state the exchange is in, and frees the connection or the place in the queue. */
+  abandon(kind: 'timeout' | 'aborted', message: string): void {
+    if (this.#settled) return
+    const fault = new NetworkFault(kind, message)
+    this.#settle()
+    if (this.#client === null) this.#connections.leave(this)
+    else if (this.#controller === null) this.#connections.drop(this.#client)
+    else this.#controller.abort(fault)
+    this.#reject(fault)
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#settled) controller.abort(new NetworkFault('aborted', 'given up before it was sent'))
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200) return
+    this.#status = status
+    this.#headers = singleValued(headers)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#settled) return
+    const room = this.#request.maxBody - this.#received
+    if (chunk.length <= room) {
+      this.#received += chunk.length
+      this.#chunks.push(chunk)
+      return
+    }
+    this.#chunks.push(chunk.subarray(0, room))
+    this.#finish(true)
+    // Only closing the connection stops the peer from sending the rest.
+    controller.abort(new NetworkFault('aborted', 'the answer is longer than wanted'))
+  }
+
+  onResponseEnd(): void {
+    this.#giveBack()
+    if (!this.#settled) this.#finish(false)
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#giveBack()
+    if (this.#settled) return
+    this.#settle()
+    this.#reject(networkFault(error))
+  }
+
+  #finish(truncated: boolean): void {
+    this.#settle()
+    const [first] = this.#chunks
+    const bytes = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
+    this.#resolve({ status: this.#status, headers: this.#headers, body: bytes?.toString() ?? '', truncated })
+  }
+
+  #settle(): void {
+    this.#settled = true
+    clearTimeout(this.#timer)
+    if (this.#onAbort !== null) this.#request.signal?.removeEventListener('abort', this.#onAbort)
+  }
+
+  #giveBack(): void {
+    if (this.#client === null) return
+    this.#connections.giveBack(this.#client)
+    this.#client = null
+  }
+}
+
+function giveUp(exchange: Exchange): void {
+  exchange.abandon('timeout', 'no complete answer in time')
+}
+
+/** undici has an array where a header came several times; in place, as nearly every answer has none. */
+export function singleValued(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  for (const name in headers) {
+    const value = headers[name]
+    if (Array.isArray(value)) headers[name] = value.join(', ')
+  }
+  return headers as Record<string, string>
+}

@@ -1,0 +1,87 @@
+import type { Client } from 'undici'
+import { NetworkFault } from '../core/errors.ts'
+import type { Http, HttpReply, HttpRequest } from '../core/ports.ts'
+import { Connections } from './connections.ts'
+import { Exchange } from './exchange.ts'
+import { networkFault } from './fault.ts'
+import { openStream } from './stream.ts'
+
+export interface HttpOptions {
+  /** Milliseconds for opening a connection; an exchange's own timeout may be shorter. Default 10 s. */
+  connectTimeout?: number
+  /** Bytes of an answer's head, all headers together. Default 16 KiB, as Node's own. */
+  maxHeaderSize?: number
+}
+
+/** Connections to one origin when its first caller asks for no other number. */
+const CONNECTIONS = 32
+/** Addresses whose parts are remembered: those of handlers and tools, which come again and again. */
+const TARGETS_KEPT = 1024
+
+interface Target {
+  connections: Connections
+  path: string
+}
+
+/**
+ * HTTP/1.1 on undici: kept-alive connections, bounded for each origin. Origins are never forgotten, as they come from
+ * configuration.
+ */
+export function undiciHttp(options: HttpOptions = {}): Http {
+  const client: Client.Options = {
+    connectTimeout: options.connectTimeout ?? 10_000,
+    maxHeaderSize: options.maxHeaderSize ?? 16_384,
+    // Each exchange has its own timer, and a stream is watched by who reads it.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+  }
+  const origins = new Map<string, Connections>()
+  const targets = new Map<string, Target>()
+  const streams = new Set<Client>()
+  let closed = false
+
+  function targetOf(url: string, limit: number): Target {
+    let target = targets.get(url)
+    if (target !== undefined) return target
+    const { origin, pathname, search } = new URL(url)
+    let connections = origins.get(origin)
+    if (connections === undefined) {
+      connections = new Connections(origin, limit, client)
+      origins.set(origin, connections)
+    }
+    target = { connections, path: pathname + search }
+    if (targets.size >= TARGETS_KEPT) targets.clear()
+    targets.set(url, target)
+    return target
+  }
+
+  function exchange(request: HttpRequest): Promise<HttpReply> {
+    return new Promise((resolve, reject) => {
+      try {
+        if (closed) throw new NetworkFault('aborted', 'closed')
+        const { connections, path } = targetOf(request.url, request.connections ?? CONNECTIONS)
+        new Exchange(request, path, connections, resolve, reject).begin()
+      } catch (error) {
+        reject(networkFault(error))
+      }
+    })
+  }
+
+  return {
+    exchange,
+    async open(request) {
+      if (closed) throw new NetworkFault('aborted', 'closed')
+      return openStream(request, client, streams)
+    },
+    async close() {
+      closed = true
+      const open = [...streams]
+      streams.clear()
+      await Promise.all([
+        ...Array.from(origins.values(), (connections) => connections.destroy()),
+        ...open.map((stream) => stream.destroy(new NetworkFault('aborted', 'closed'))),
+      ])
+    },
+  }
+}
