@@ -1,0 +1,160 @@
+import { randomBytes } from 'node:crypto'
+import { setImmediate as nextLoop } from 'node:timers/promises'
+import { collectArtifacts } from './collect.ts'
+import { publish, publishTransient } from './publish.ts'
+import { Refusal } from './refusal.ts'
+import { dropActions } from './requirement.ts'
+import { newRun, type Run } from './run.ts'
+import { stepsFor } from './scenario.ts'
+import { perform } from './script/perform.ts'
+import type { Step } from './script/step.ts'
+import { touch, type Message, type Session } from './session.ts'
+import { setStatus } from './status.ts'
+import { unreachableRequired, wakeWorkspace } from './sandbox.ts'
+import { newTurn, TurnEnd, type Turn } from './turn.ts'
+import type { World } from './world.ts'
+
+/**
+ * Takes a message in: starts a run, or queues it behind the one that goes on. Answers the place in the queue, from 1,
+ * or null when it is worked on at once.
+ * @throws {Refusal} `queue_full` when as many wait as may.
+ */
+export function acceptMessage(
+  world: World,
+  session: Session,
+  text: string,
+): { message: Message; position: number | null } {
+  const message = { id: `msg_${randomBytes(12).toString('hex')}`, text, at: world.clock.now() }
+  if (session.run === null) {
+    begin(world, session, message)
+    return { message, position: null }
+  }
+  if (session.queue.length >= world.limits.queuedMessages) {
+    const { queueFullStatus } = world.details
+    throw new Refusal(
+      queueFullStatus,
+      'queue_full',
+      `${world.limits.queuedMessages} messages are queued already`,
+    )
+  }
+  session.queue.push(message)
+  publish(world, session, session.run.turn?.id ?? null, 'message.queued', {
+    open: { message_id: message.id, text, position: session.queue.length },
+  })
+  return { message, position: session.queue.length }
+}
+
+/** Puts the lines of `text` before the rest of the running turn. False when no turn runs. */
+export function steer(world: World, session: Session, text: string): boolean {
+  const { run } = session
+  if (run?.turn == null) return false
+  publish(world, session, run.turn.id, 'user.message', { stated: { text }, open: { steered: true } })
+  run.steered.push(...stepsFor(world.scenario, text))
+  run.interrupt?.()
+  return true
+}
+
+/** Stops the running turn; it ends with the status that the interface does not show. */
+export function cancelTurn(session: Session): void {
+  session.run?.controller.abort(new TurnEnd('stopped', null))
+}
+
+function begin(world: World, session: Session, message: Message): void {
+  const run = newRun()
+  session.run = run
+  drive(world, session, run, message).catch((error: unknown) => {
+    // A run is left unfinished only by the deletion of its session or the end of the emulator.
+    if (error !== run.controller.signal.reason) throw error
+  })
+}
+
+/** One run: the message, the workspace, the turn, and then the next message that waits. */
+async function drive(world: World, session: Session, run: Run, message: Message): Promise<void> {
+  const { signal } = run.controller
+  publish(world, session, null, 'user.message', {
+    stated: { text: message.text },
+    open: { message_id: message.id },
+  })
+  setStatus(world, session, 'working')
+  // The reply to the message is on its way before the turn exists.
+  await nextLoop()
+  signal.throwIfAborted()
+  const steps = stepsFor(world.scenario, message.text)
+  const obstacle = whyNotStart(world, session, steps)
+  if (obstacle === undefined) {
+    await runTurn(world, session, run, steps)
+  } else {
+    publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message: obstacle } })
+  }
+  finish(world, session, run, obstacle !== undefined || run.turn?.status === 'failed')
+}
+
+function whyNotStart(world: World, session: Session, steps: readonly Step[]): string | undefined {
+  if (session.agent.model === null) return 'this session has no model; connect one and choose it'
+  const [first] = steps
+  if (first?.do === 'cannot_start') return first.reason
+  return unreachableRequired(world, session)
+}
+
+async function runTurn(world: World, session: Session, run: Run, steps: readonly Step[]): Promise<void> {
+  wakeWorkspace(world, session)
+  const turn = newTurn(session.id, world.clock.now())
+  run.turn = turn
+  session.turns.push(turn)
+  touch(session, world.clock.now())
+  publish(world, session, turn.id, 'turn.started')
+  publishTransient(world, session, turn.id, 'agent.status', { open: { status: 'thinking' } })
+  let end = new TurnEnd('stopped', null)
+  let completed = false
+  try {
+    await performAll(world, session, run, turn, steps)
+    completed = true
+  } catch (error) {
+    const reason: unknown = run.controller.signal.aborted ? run.controller.signal.reason : error
+    if (!(reason instanceof TurnEnd)) throw reason
+    end = reason
+  }
+  endTurn(world, session, run, turn, completed ? null : end)
+}
+
+async function performAll(
+  world: World,
+  session: Session,
+  run: Run,
+  turn: Turn,
+  steps: readonly Step[],
+): Promise<void> {
+  const rest = [...steps]
+  for (;;) {
+    const step = run.steered.shift() ?? rest.shift()
+    if (step === undefined) return
+    await perform({ world, session, run, turn }, step)
+    run.controller.signal.throwIfAborted()
+  }
+}
+
+function endTurn(world: World, session: Session, run: Run, turn: Turn, end: TurnEnd | null): void {
+  dropActions(world, session)
+  turn.status = end === null ? 'completed' : end.status
+  turn.error = end?.error ?? null
+  turn.completedAt = world.clock.now()
+  turn.artifacts = 'pending'
+  if (turn.error !== null) {
+    publish(world, session, turn.id, 'agent.error', { open: { ...turn.error } })
+  }
+  // Neutral on purpose: success is a property of the turn.
+  publish(world, session, turn.id, 'turn.ended')
+  if (turn.status === 'failed') world.webhooks.tell('turn.failed', session.id, turn.id)
+  collectArtifacts(world, session, run, turn)
+}
+
+function finish(world: World, session: Session, run: Run, failed: boolean): void {
+  if (session.run !== run || session.deletedAt !== null) return
+  session.workspace.rest()
+  session.run = null
+  const next = session.queue.shift()
+  if (next === undefined) return setStatus(world, session, failed ? 'failed' : 'idle')
+  touch(session, world.clock.now())
+  publish(world, session, null, 'message.dequeued', { open: { message_id: next.id } })
+  begin(world, session, next)
+}

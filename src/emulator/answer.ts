@@ -1,0 +1,34 @@
+import type { Action, Resolution } from './action.ts'
+import type { Outcome } from './profile/details.ts'
+import { loseActions, resolveAction } from './requirement.ts'
+import type { Session } from './session.ts'
+import type { World } from './world.ts'
+
+export type Given = { kind: 'output' | 'error'; text: string }
+
+/** What an answer is told that comes when the call is resolved already. */
+const AFTERWARDS: Readonly<Record<Resolution['kind'], Outcome>> = {
+  output: 'repeated',
+  error: 'repeated',
+  answered: 'repeated',
+  approved: 'repeated',
+  expired: 'expired',
+  lost: 'not_delivered',
+  turn_over: 'not_delivered',
+}
+
+/**
+ * Takes a client's answer to a function call. An answer to a call that was answered, or ran out of time, changes
+ * nothing; one that the sandbox does not hold loses every call of its turn.
+ */
+export function takeAnswer(world: World, session: Session, action: Action, given: Given): Outcome {
+  if (action.resolution === null) {
+    if (world.faults.use('not_delivered')) {
+      loseActions(world, session)
+      return 'not_delivered'
+    }
+    resolveAction(world, session, action, given)
+    return 'delivered'
+  }
+  return AFTERWARDS[action.resolution.kind]
+}

@@ -1,0 +1,83 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { Static, TSchema } from 'typebox'
+import { nearest } from './nearest.ts'
+import { invalid } from './refusal.ts'
+
+const options = { allErrors: true, verbose: true, discriminator: true, strict: false } as const
+const exact = new Ajv(options)
+/** Query strings are text: numbers and booleans are read out of it. */
+const coercing = new Ajv({ ...options, coerceTypes: true })
+
+const compiled = new WeakMap<object, ValidateFunction>()
+
+function validator(schema: TSchema, ajv: Ajv): ValidateFunction {
+  let check = compiled.get(schema)
+  if (check === undefined) {
+    check = ajv.compile(schema)
+    compiled.set(schema, check)
+  }
+  return check
+}
+
+/**
+ * The body as its schema describes it.
+ * @throws {Refusal} 400 `invalid_request` that names the field; for an unknown one the nearest and all accepted ones.
+ */
+export function readBody<T extends TSchema>(schema: T, value: unknown): Static<T> {
+  const check = validator(schema, exact)
+  if (check(value)) return value as Static<T>
+  throw invalid(explain(check.errors ?? [], 'field'))
+}
+
+/** The same for a query string. */
+export function readQuery<T extends TSchema>(schema: T, value: Record<string, unknown>): Static<T> {
+  const check = validator(schema, coercing)
+  const given: unknown = { ...value }
+  if (check(given)) return given as Static<T>
+  throw invalid(explain(check.errors ?? [], 'query parameter'))
+}
+
+/** The faults of a value, one sentence each, or an empty list. */
+export function faultsOf(schema: TSchema, value: unknown): string[] {
+  const check = validator(schema, exact)
+  return check(value) ? [] : (check.errors ?? []).map((error) => sentence(error, 'field'))
+}
+
+function explain(errors: ErrorObject[], noun: string): string {
+  // An unknown name is the cause that explains the most, so it is told first.
+  const ordered = [...errors].sort((a, b) => rank(a) - rank(b))
+  return [...new Set(ordered.map((error) => sentence(error, noun)))].slice(0, 5).join('; ')
+}
+
+function rank(error: ErrorObject): number {
+  return error.keyword === 'additionalProperties' ? 0 : error.keyword === 'oneOf' ? 2 : 1
+}
+
+function sentence(error: ErrorObject, noun: string): string {
+  const place = error.instancePath.slice(1).replaceAll('/', '.')
+  if (error.keyword === 'additionalProperties') {
+    return unknownName(String(error.params['additionalProperty']), acceptedBy(error), place, noun)
+  }
+  if (error.keyword === 'enum') {
+    return `${place || noun} must be one of ${JSON.stringify(error.params['allowedValues'])}`
+  }
+  if (error.keyword === 'discriminator') {
+    return `${place || noun} needs a known ${String(error.params['tag'])}`
+  }
+  return `${place === '' ? `the ${noun === 'field' ? 'body' : 'query'}` : place} ${error.message ?? 'is not valid'}`
+}
+
+function acceptedBy(error: ErrorObject): string[] {
+  const parent: unknown = error.parentSchema
+  if (typeof parent !== 'object' || parent === null || !('properties' in parent)) return []
+  return Object.keys(parent.properties ?? {})
+}
+
+/** The sentence for a name that the service does not read (interface.md, Conventions). */
+function unknownName(name: string, accepted: string[], place: string, noun: string): string {
+  const close = nearest(name, accepted)
+  const where = place === '' ? '' : ` in ${place}`
+  const hint = close === undefined ? '' : `; did you mean ${JSON.stringify(close)}?`
+  const list = accepted.length === 0 ? 'none is accepted' : `accepted: ${accepted.join(', ')}`
+  return `unknown ${noun} ${JSON.stringify(name)}${where}${hint} (${list})`
+}

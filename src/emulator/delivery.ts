@@ -1,0 +1,206 @@
+import { Agent, request } from 'undici'
+import PQueue from 'p-queue'
+import { signServiceWebhook } from '../core/signature.ts'
+import type { Clock } from './clock.ts'
+import type { WebhookType } from './event.ts'
+import type { Faults } from './fault.ts'
+import type { Limits } from './limits.ts'
+import type { Subscription } from './webhook.ts'
+
+/** Attempts under way at once for one subscription; more wait their turn in memory. */
+const CONCURRENCY = 16
+
+export interface Attempt {
+  readonly at: number
+  readonly ms: number
+  /** The receiver's status, or why there was none. */
+  readonly status: number | null
+  readonly error: string | null
+}
+
+/** One event owed to one subscription, and how that went. */
+export interface Delivery {
+  readonly id: string
+  readonly subscriptionId: string
+  readonly event: WebhookType
+  readonly sessionId: string
+  readonly turnId: string | null
+  readonly body: string
+  readonly createdAt: number
+  readonly attempts: Attempt[]
+  status: 'owed' | 'delivered' | 'dead'
+  /** Why it is dead. */
+  reason: string | null
+}
+
+export function newDelivery(
+  of: Pick<Delivery, 'id' | 'subscriptionId' | 'event' | 'sessionId' | 'turnId' | 'body'> & { at: number },
+): Delivery {
+  const { at, ...rest } = of
+  return { ...rest, createdAt: at, attempts: [], status: 'owed', reason: null }
+}
+
+interface Parts {
+  clock: Clock
+  limits: Limits
+  faults: Faults
+}
+
+interface Held {
+  subscription: Subscription
+  delivery: Delivery
+}
+
+/**
+ * Carries deliveries: signed, at least once, six attempts over about nine hours, a receiver that takes more than ten
+ * seconds abandoned (interface.md, Webhook events). `settled` is told of each that arrived or died.
+ */
+export class Courier {
+  readonly #parts: Parts
+  readonly #settled: (subscription: Subscription, delivery: Delivery) => void
+  readonly #agent = new Agent({ connections: CONCURRENCY, pipelining: 1, keepAliveTimeout: 4000 })
+  readonly #queues = new Map<string, PQueue>()
+  readonly #owed = new Map<string, Set<Delivery>>()
+  /** What waits for the webhooks to be switched on again, and for a partner to be swapped with. */
+  #waiting: Held[] = []
+  #partner: Held | undefined
+  readonly #closing = new AbortController()
+
+  constructor(parts: Parts, settled: (subscription: Subscription, delivery: Delivery) => void) {
+    this.#parts = parts
+    this.#settled = settled
+    parts.faults.onChange((settings) => {
+      if (settings.webhooks_off !== true) this.#resume()
+      if (settings.reorder_webhooks !== true) this.#releasePartner()
+    })
+  }
+
+  send(subscription: Subscription, delivery: Delivery): void {
+    const owed = this.#owed.get(subscription.id) ?? new Set()
+    this.#owed.set(subscription.id, owed.add(delivery))
+    if (!this.#parts.faults.on('reorder_webhooks')) return this.#schedule({ subscription, delivery }, 0)
+    if (this.#partner === undefined) {
+      this.#partner = { subscription, delivery }
+      return
+    }
+    this.#schedule({ subscription, delivery }, 0)
+    this.#releasePartner()
+  }
+
+  /** Gives up everything that is still owed to a subscription. */
+  abandon(subscription: Subscription, reason: string): void {
+    for (const delivery of this.#owed.get(subscription.id) ?? []) {
+      delivery.status = 'dead'
+      delivery.reason = reason
+    }
+    this.#owed.delete(subscription.id)
+    // What stands in the queue is no longer owed and passes through it without a request.
+    this.#queues.delete(subscription.id)
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    for (const queue of this.#queues.values()) queue.clear()
+    await this.#agent.destroy()
+  }
+
+  #releasePartner(): void {
+    const partner = this.#partner
+    this.#partner = undefined
+    // Later than the one before it by more than a loopback delivery takes.
+    if (partner !== undefined) this.#schedule(partner, 50)
+  }
+
+  #resume(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const held of waiting) this.#schedule(held, 0)
+  }
+
+  #schedule(held: Held, afterMs: number): void {
+    const wait = afterMs + this.#parts.faults.webhookDelayMs
+    if (wait === 0) this.#enqueue(held)
+    else this.#parts.clock.after(wait, () => this.#enqueue(held))
+  }
+
+  #enqueue(held: Held): void {
+    if (held.delivery.status !== 'owed' || this.#closing.signal.aborted) return
+    if (this.#parts.faults.on('webhooks_off')) return void this.#waiting.push(held)
+    const { id } = held.subscription
+    let queue = this.#queues.get(id)
+    if (queue === undefined) {
+      queue = new PQueue({ concurrency: CONCURRENCY })
+      this.#queues.set(id, queue)
+    }
+    this.#parts.clock.during(queue.add(() => this.#try(held)))
+  }
+
+  async #try({ subscription, delivery }: Held): Promise<void> {
+    if (delivery.status !== 'owed') return
+    const attempt = await this.#post(subscription, delivery)
+    if (this.#closing.signal.aborted) return
+    delivery.attempts.push(attempt)
+    if (attempt.status !== null && attempt.status >= 200 && attempt.status < 300) {
+      this.#finish(subscription, delivery, 'delivered', null)
+      for (let copy = this.#parts.faults.webhookCopies; copy > 0; copy--)
+        await this.#post(subscription, delivery)
+      return
+    }
+    const next = this.#parts.limits.webhookRetryMs[delivery.attempts.length - 1]
+    if (next !== undefined) return this.#schedule({ subscription, delivery }, next)
+    const last = attempt.error ?? `status ${attempt.status}`
+    this.#finish(
+      subscription,
+      delivery,
+      'dead',
+      `${delivery.attempts.length} attempts failed, the last: ${last}`,
+    )
+  }
+
+  #finish(
+    subscription: Subscription,
+    delivery: Delivery,
+    status: 'delivered' | 'dead',
+    reason: string | null,
+  ): void {
+    delivery.status = status
+    delivery.reason = reason
+    this.#owed.get(subscription.id)?.delete(delivery)
+    this.#settled(subscription, delivery)
+  }
+
+  /** One request. Redirects are not followed and what the receiver says is not read. */
+  async #post(subscription: Subscription, delivery: Delivery): Promise<Attempt> {
+    const { clock, limits, faults } = this.#parts
+    const at = clock.now()
+    const timestamp = String(at + faults.clockSkewMs)
+    const secret = faults.on('forge_webhooks') ? `${subscription.secret}-forged` : subscription.secret
+    const timeout = new AbortController()
+    const timer = clock.after(limits.webhookTimeoutMs, () => timeout.abort())
+    const signal = AbortSignal.any([timeout.signal, this.#closing.signal])
+    try {
+      const response = await request(subscription.url, {
+        method: 'POST',
+        dispatcher: this.#agent,
+        signal,
+        body: delivery.body,
+        headers: {
+          'content-type': 'application/json',
+          'x-service-timestamp': timestamp,
+          'x-service-signature': signServiceWebhook(secret, timestamp, delivery.body),
+        },
+      })
+      await response.body.dump({ limit: 65_536, signal })
+      return { at, ms: clock.now() - at, status: response.statusCode, error: null }
+    } catch (error) {
+      const why = timeout.signal.aborted ? 'no answer in time' : messageOf(error)
+      return { at, ms: clock.now() - at, status: null, error: why }
+    } finally {
+      timer.cancel()
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

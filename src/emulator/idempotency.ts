@@ -1,0 +1,56 @@
+import { hash } from 'node:crypto'
+import type { Clock } from './clock.ts'
+import type { Answer } from './operation.ts'
+import type { OpenDetails } from './profile/details.ts'
+import { refuse } from './refusal.ts'
+
+/** Answers kept at once; the oldest leave first. */
+const MOST_KEPT = 20_000
+
+interface Kept {
+  at: number
+  fingerprint: string
+  answer: Promise<Answer>
+}
+
+/**
+ * First answers by idempotency value: the same value gets the same answer and nothing is done again. Only answers of
+ * requests that did something are kept, so that a client may mend a refused request and send it again.
+ */
+export class Idempotency {
+  readonly #clock: Clock
+  readonly #details: OpenDetails['idempotency']
+  readonly #kept = new Map<string, Kept>()
+
+  constructor(clock: Clock, details: OpenDetails['idempotency']) {
+    this.#clock = clock
+    this.#details = details
+  }
+
+  /**
+   * `scope` names the token and the operation's address, `body` the bytes that were sent.
+   * @throws {Refusal} 409 for the same value with another body, where the profile has it so.
+   */
+  once(scope: string, key: string, body: string, act: () => Promise<Answer>): Promise<Answer> {
+    const id = `${scope} ${key}`
+    const fingerprint = hash('sha256', body)
+    const first = this.#kept.get(id)
+    if (first !== undefined && this.#clock.now() - first.at < this.#details.keptMs) {
+      if (first.fingerprint !== fingerprint && this.#details.otherBody === 'conflict') {
+        throw refuse('conflict', `the idempotency value ${JSON.stringify(key)} came with another body before`)
+      }
+      return first.answer
+    }
+    const answer = act()
+    this.#kept.delete(id)
+    this.#kept.set(id, { at: this.#clock.now(), fingerprint, answer })
+    this.#trim()
+    answer.catch(() => this.#kept.delete(id))
+    return answer
+  }
+
+  #trim(): void {
+    const [oldest] = this.#kept.keys()
+    if (oldest !== undefined && this.#kept.size > MOST_KEPT) this.#kept.delete(oldest)
+  }
+}

@@ -1,0 +1,188 @@
+import type { AddressInfo } from 'node:net'
+import { Budgets } from './budget.ts'
+import { Clock } from './clock.ts'
+import { Faults, type FaultSettings } from './fault.ts'
+import { Ledger } from './ledger.ts'
+import { STATED_LIMITS, type Limits } from './limits.ts'
+import { EventLog } from './log.ts'
+import { Models } from './model.ts'
+import { describe } from './openapi.ts'
+import type { Operation } from './operation.ts'
+import { resolveByPerson, type Verdict } from './person.ts'
+import { profileA } from './profile/a.ts'
+import { profileB } from './profile/b.ts'
+import { publish } from './publish.ts'
+import { answerOperations } from './routes/answer.ts'
+import { artifactOperations } from './routes/artifact.ts'
+import { discovery } from './routes/discovery.ts'
+import { inputOperations } from './routes/input.ts'
+import { modelOperations } from './routes/model.ts'
+import { checkMix, mountOwnRoutes } from './routes/own.ts'
+import { sessionOperations } from './routes/session.ts'
+import { streamOperations } from './routes/stream.ts'
+import { toolOperations } from './routes/tools.ts'
+import { webhookOperations } from './routes/webhook.ts'
+import { DEFAULT_SCENARIO, loadScenario, type Scenario } from './scenario.ts'
+import { createServer, mount } from './server.ts'
+import { Sessions } from './session.ts'
+import { Streams } from './stream.ts'
+import { Tokens, type Scope } from './token.ts'
+import { viewLedger, type LedgerView } from './truth.ts'
+import { Webhooks } from './webhook.ts'
+import type { World } from './world.ts'
+
+export { loadScenario, type Scenario } from './scenario.ts'
+export { playTour, type TourCounts, type TourOptions } from './tour.ts'
+export type { FaultSettings } from './fault.ts'
+export type { Limits } from './limits.ts'
+export type { LedgerView } from './truth.ts'
+export type { Scope } from './token.ts'
+
+export interface EmulatorOptions {
+  /** 127.0.0.1 and any free port when left out. */
+  listen?: { host?: string; port?: number }
+  /** A scenario file, or its content. Without one the agent understands the line language only. */
+  scenario?: string | Scenario
+  /** The token that is there from the start and holds every scope but `cli`. */
+  token?: string
+  /** Which way everything that the interface leaves open is answered. */
+  openDetails?: 'a' | 'b'
+  /** Webhook addresses may be http on loopback. */
+  allowHttpWebhooks?: boolean
+  /** Smaller or larger figures than the interface's, for tests. */
+  limits?: Partial<Limits>
+  /** The time to begin at, milliseconds since the epoch; the machine's when left out. */
+  startAt?: number
+}
+
+/** A running service of one organization. */
+export interface Emulator {
+  readonly baseUrl: string
+  readonly token: string
+  /** The truth: every event after `afterSeq`, and every turn, action, answer and delivery. */
+  ledger(afterSeq?: number): LedgerView
+  /** Lets `ms` pass at once, everything due on the way included. */
+  advance(ms: number): Promise<void>
+  /** The service's time, milliseconds since the epoch. */
+  now(): number
+  readonly faults: { get(): FaultSettings; set(settings: FaultSettings): void }
+  /** What a person does in the Console. */
+  resolveAction(callId: string, verdict: Verdict): void
+  mintToken(scopes: readonly Scope[], days?: number): { id: string; token: string }
+  revokeToken(id: string): boolean
+  /** Publishes a persisted event on a session as if its agent had; answers its `seq`. For load and for hostile frames. */
+  publish(
+    sessionId: string,
+    type: string,
+    payload: Readonly<Record<string, unknown>>,
+    turnId?: string | null,
+  ): number
+  /** Streams that are open now. */
+  openStreams(): number
+  close(): Promise<void>
+}
+
+/**
+ * Starts an emulator of the Agent Session Service on a socket of its own, sharing nothing with any other.
+ * @throws {Error} when the scenario cannot be read or the address cannot be taken.
+ */
+export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
+  const world = createWorld(options)
+  const app = createServer(world)
+  const mounted: Operation[] = []
+  // The description is made of what was really mounted.
+  app.addHook('onRoute', ({ config }) => {
+    if (config?.operation !== undefined) mounted.push(config.operation)
+  })
+  app.after(() => {
+    mount(
+      app,
+      world,
+      operationsOf(world, () => describe(mounted, world.details)),
+    )
+    mountOwnRoutes(app, world)
+  })
+  await app.listen({ host: options.listen?.host ?? '127.0.0.1', port: options.listen?.port ?? 0 })
+  const { address, family, port } = app.server.address() as AddressInfo
+  return {
+    baseUrl: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    token: options.token ?? DEFAULT_TOKEN,
+    ledger: (afterSeq = 0) => viewLedger(world, afterSeq),
+    advance: (ms) => world.clock.advance(ms),
+    now: () => world.clock.now(),
+    faults: { get: () => world.faults.get(), set: (settings) => world.faults.set(settings) },
+    resolveAction: (callId, verdict) => void resolveByPerson(world, callId, verdict),
+    mintToken: (scopes, days = 7) => {
+      checkMix(world, scopes)
+      const { id, secret } = world.tokens.mint(scopes, days)
+      return { id, token: secret }
+    },
+    revokeToken: (id) => world.tokens.revoke(id),
+    publish: (sessionId, type, payload, turnId = null) => {
+      const session = world.sessions.find(sessionId)
+      if (session === undefined) throw new Error(`no session ${sessionId}`)
+      return publish(world, session, turnId, type, { stated: payload }).seq
+    },
+    openStreams: () => world.streams.size,
+    close: async () => {
+      world.clock.close()
+      for (const session of world.sessions.live())
+        session.run?.controller.abort(new Error('the emulator was closed'))
+      world.streams.dropAll()
+      await Promise.all([app.close(), world.webhooks.close()])
+    },
+  }
+}
+
+const DEFAULT_TOKEN = 'svc_pat_dev'
+
+function createWorld(options: EmulatorOptions): World {
+  const details = options.openDetails === 'b' ? profileB : profileA
+  const limits: Limits = { ...STATED_LIMITS, ...details.limits, ...options.limits }
+  const clock = new Clock(options.startAt)
+  const faults = new Faults()
+  const sessions = new Sessions()
+  const log = new EventLog(limits.events, (firstKept) => {
+    for (const session of sessions.live()) session.items = session.items.filter(({ seq }) => seq >= firstKept)
+  })
+  const ledger = new Ledger(limits.ledgerEntries)
+  const streams = new Streams({ clock, limits, faults, details, log })
+  faults.onChange(({ drop_streams }) => {
+    if (drop_streams === true) streams.dropAll()
+  })
+  return {
+    clock,
+    details,
+    limits,
+    faults,
+    sessions,
+    log,
+    ledger,
+    streams,
+    tokens: new Tokens(clock, options.token ?? DEFAULT_TOKEN),
+    budgets: new Budgets(clock, limits),
+    models: new Models(clock.now()),
+    webhooks: new Webhooks({ clock, limits, faults, details, ledger }),
+    scenario: scenarioOf(options.scenario),
+    allowHttpWebhooks: options.allowHttpWebhooks ?? false,
+  }
+}
+
+function scenarioOf(given: string | Scenario | undefined): Scenario {
+  if (given === undefined) return DEFAULT_SCENARIO
+  return typeof given === 'string' ? loadScenario(given) : given
+}
+
+function operationsOf({ details, limits }: World, describeMounted: () => unknown): Operation[] {
+  return [
+    ...discovery(describeMounted),
+    ...sessionOperations(details, limits),
+    ...toolOperations(details),
+    ...inputOperations(details),
+    ...answerOperations(details),
+    ...artifactOperations(details),
+    ...streamOperations(details),
+    ...webhookOperations(details),
+    ...modelOperations(details),
+  ]
+}

@@ -1,0 +1,50 @@
+import type { PersistedEvent } from './event.ts'
+
+/**
+ * The organization's persisted events in order. `seq` counts from 1 without gaps. At most `limit` events are kept (and
+ * a tenth more, so that forgetting is seldom): the oldest leave first.
+ */
+export class EventLog {
+  readonly #limit: number
+  readonly #forget: (firstKept: number) => void
+  #events: PersistedEvent[] = []
+  #first = 1
+
+  /** `forget` is told the oldest `seq` that is left whenever some were dropped. */
+  constructor(limit: number, forget: (firstKept: number) => void) {
+    this.#limit = limit
+    this.#forget = forget
+  }
+
+  /** The `seq` of the oldest event kept, and of the newest (one less than `first` when there is none). */
+  get first(): number {
+    return this.#first
+  }
+
+  get last(): number {
+    return this.#first + this.#events.length - 1
+  }
+
+  append(event: Omit<PersistedEvent, 'seq'>): PersistedEvent {
+    const numbered = { ...event, seq: this.last + 1 }
+    this.#events.push(numbered)
+    const surplus = this.#events.length - this.#limit
+    if (surplus > this.#limit / 10) {
+      this.#events = this.#events.slice(surplus)
+      this.#first += surplus
+      this.#forget(this.#first)
+    }
+    return numbered
+  }
+
+  /** The event with this `seq`, if it is kept. */
+  at(seq: number): PersistedEvent | undefined {
+    return this.#events[seq - this.#first]
+  }
+
+  /** At most `limit` events after `seq`. */
+  after(seq: number, limit: number = this.#events.length): PersistedEvent[] {
+    const from = Math.max(0, seq + 1 - this.#first)
+    return this.#events.slice(from, from + limit)
+  }
+}

@@ -1,0 +1,158 @@
+import type { TSchema } from 'typebox'
+import { frameExamples, webhookExamples } from './example.ts'
+import type { Described, Operation } from './operation.ts'
+import type { OpenDetails } from './profile/details.ts'
+import { shapesOf } from './shapes.ts'
+
+type Fields = Record<string, unknown>
+
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'An unknown field or parameter, or an invalid value.',
+  401: 'The access token is rejected. Terminal.',
+  403: 'The access token lacks the scope that the message names.',
+  404: 'Unknown resource.',
+  409: 'Conflict.',
+  429: 'A rate or a ceiling; `error.code` tells them apart.',
+  503: 'The identity directory cannot be reached.',
+}
+
+/** The description of the operations that are mounted, under this profile (OpenAPI 3.1). */
+export function describe(operations: readonly Operation[], details: OpenDetails): Fields {
+  const paths: Record<string, Fields> = {}
+  for (const operation of operations) {
+    const path = (paths[operation.path] ??= {})
+    path[operation.method.toLowerCase()] = describeOperation(operation, details)
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Agent Session Service',
+      version: 'v1',
+      description: 'Runs an autonomous agent inside a cloud sandbox for each session.',
+    },
+    servers: [{ url: '/' }],
+    paths,
+    webhooks: describeWebhooks(details),
+    components: {
+      schemas: shapesOf(details),
+      securitySchemes: {
+        accessToken: { type: 'http', scheme: 'bearer', description: 'A personal access token.' },
+      },
+    },
+  }
+}
+
+function describeOperation(operation: Operation, details: OpenDetails): Fields {
+  const scope = operation.access.includes(':') ? operation.access : undefined
+  return {
+    operationId: details.operationId(operation.id),
+    summary: operation.summary,
+    ...(operation.deprecated === true ? { deprecated: true } : {}),
+    ...(scope !== undefined && details.auth.namesScope ? { 'x-required-scope': scope } : {}),
+    security: operation.access === 'open' ? [] : [{ accessToken: scope === undefined ? [] : [scope] }],
+    parameters: parametersOf(operation, details),
+    ...(operation.body === undefined ? {} : { requestBody: bodyOf(operation) }),
+    responses: responsesOf(operation, details),
+  }
+}
+
+function parametersOf(operation: Operation, details: OpenDetails): Fields[] {
+  const parameters: Fields[] = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+  for (const [name, schema] of Object.entries(propertiesOf(operation.query))) {
+    parameters.push({ name, in: 'query', required: false, schema })
+  }
+  if (operation.resumes === true) {
+    parameters.push(
+      headerParameter('Last-Event-ID', 'Resume after this `seq`; 0 for everything.', { type: 'string' }),
+    )
+  }
+  if (operation.idempotent === true) {
+    const description = 'Idempotency: the same value replays the first answer instead of acting again.'
+    parameters.push(
+      headerParameter(details.idempotency.header, description, { type: 'string', maxLength: 255 }),
+    )
+  }
+  return parameters
+}
+
+function headerParameter(name: string, description: string, schema: Fields): Fields {
+  return { name, in: 'header', required: false, description, schema }
+}
+
+function propertiesOf(schema: TSchema | undefined): Record<string, unknown> {
+  const properties: unknown = schema === undefined ? undefined : Reflect.get(schema, 'properties')
+  return typeof properties === 'object' && properties !== null ? { ...properties } : {}
+}
+
+function bodyOf(operation: Operation): Fields {
+  return {
+    required: operation.bodyOptional !== true,
+    content: { 'application/json': { schema: operation.body } },
+  }
+}
+
+function responsesOf(operation: Operation, details: OpenDetails): Fields {
+  const budget = operation.access === 'open' ? {} : headersOf(details.budget.described)
+  const statuses = operation.access === 'open' ? [] : [400, 401, 403, 429, 503, ...(operation.refusals ?? [])]
+  const refusals = [...new Set(statuses)]
+    .sort((a, b) => a - b)
+    .map((status) => [
+      String(status),
+      {
+        description: REASONS[status] ?? 'Refused.',
+        headers: status === 401 ? {} : budget,
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+      },
+    ])
+  const { success } = operation
+  return {
+    [String(success.status)]: {
+      description: success.description,
+      headers: { ...budget, ...headersOf(success.headers ?? {}) },
+      ...contentOf(success, details),
+    },
+    ...Object.fromEntries(refusals),
+  }
+}
+
+function contentOf({ schema, type = 'application/json' }: Described, details: OpenDetails): Fields {
+  if (schema === undefined) return {}
+  const examples = type === 'text/event-stream' ? { examples: frameExamples(details) } : {}
+  return { content: { [type]: { schema, ...examples } } }
+}
+
+function headersOf(schemas: Readonly<Record<string, TSchema>>): Fields {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, schema]) => {
+      const description: unknown = Reflect.get(schema, 'description')
+      return [name, { schema, ...(typeof description === 'string' ? { description } : {}) }]
+    }),
+  )
+}
+
+function describeWebhooks(details: OpenDetails): Fields {
+  return Object.fromEntries(
+    Object.entries(webhookExamples(details)).map(([name, example]) => [
+      name,
+      {
+        post: {
+          summary: `Sent to subscribers of ${name}, signed with their secret`,
+          requestBody: {
+            content: {
+              'application/json': {
+                schema: { type: 'object', properties: { data: { type: 'object' } } },
+                example,
+              },
+            },
+          },
+          responses: { '200': { description: 'Any 2xx within ten seconds.' } },
+        },
+      },
+    ]),
+  )
+}

@@ -1,0 +1,112 @@
+import type { ServerResponse } from 'node:http'
+import type { Readable } from 'node:stream'
+import { Type, type Static, type TSchema } from 'typebox'
+import { readBody, readQuery } from './check.ts'
+import type { Scope, Token } from './token.ts'
+import type { World } from './world.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** What an operation is handed once the gate let its request through. */
+export interface Call<Query, Body> {
+  world: World
+  params: Readonly<Record<string, string>>
+  query: Query
+  body: Body
+  token: Token
+  idempotencyKey: string | null
+  /** The `Last-Event-ID` header. */
+  lastEventId: string | undefined
+}
+
+export interface Answer {
+  status: number
+  /** JSON, unless `bytes` is set. */
+  body?: unknown
+  bytes?: Uint8Array | Readable
+  /** The media type of `bytes`. */
+  type?: string
+  headers?: Readonly<Record<string, string>>
+  /** Nothing is sent: the connection is cut after the work was done. */
+  lost?: boolean
+}
+
+/** What `openapi.json` says of an answer. */
+export interface Described {
+  description: string
+  /** Left out: no content. */
+  schema?: TSchema
+  /** `application/json` when left out. */
+  type?: string
+  headers?: Readonly<Record<string, TSchema>>
+}
+
+interface Spec<Q extends TSchema, B extends TSchema> {
+  /** Its name in the description, which a profile may spell otherwise. */
+  id: string
+  method: Method
+  /** An OpenAPI path template. */
+  path: string
+  summary: string
+  /** `open` needs no token, `any` is content with every valid one, `token` with all but a `cli` one. */
+  access: Scope | 'token' | 'any' | 'open'
+  /** The bucket that pays: `creation` for sessions; `write` is charged as the profile says. */
+  cost: 'creation' | 'read' | 'write'
+  /** True for what creates or acts: the idempotency header is read. */
+  idempotent?: boolean
+  query?: Q
+  body?: B
+  /** The body may be left out. */
+  bodyOptional?: boolean
+  /** Bytes; the general limit when left out. */
+  bodyLimit?: number
+  deprecated?: boolean
+  success: Described & { status: number }
+  /** Error statuses beyond those that every operation may give. */
+  refusals?: readonly number[]
+  /** True: a header `Last-Event-ID` is read. */
+  resumes?: boolean
+  handle(call: Call<Static<Q>, Static<B>>): Answer | Promise<Answer>
+  /** Instead of `handle`: takes the connection over. */
+  stream?(call: Call<Static<Q>, Static<B>>, response: ServerResponse, headers: Record<string, string>): void
+}
+
+/** An operation with its types closed over: what the server mounts and the description describes. */
+export interface Operation extends Omit<Spec<TSchema, TSchema>, 'handle' | 'stream'> {
+  /** Checks query and body. @throws {Refusal} 400 */
+  read(query: Record<string, unknown>, body: unknown): { query: unknown; body: unknown }
+  handle(call: Call<unknown, unknown>): Answer | Promise<Answer>
+  stream?(call: Call<unknown, unknown>, response: ServerResponse, headers: Record<string, string>): void
+}
+
+/** For queries and bodies of operations that read none. */
+export const nothing = Type.Object({}, { additionalProperties: false })
+
+export function operation<Q extends TSchema = typeof nothing, B extends TSchema = typeof nothing>(
+  spec: Spec<Q, B>,
+): Operation {
+  const read = (query: Record<string, unknown>, body: unknown): { query: Static<Q>; body: Static<B> } => {
+    const absent = body === undefined && (spec.body === undefined || spec.bodyOptional === true)
+    return {
+      query: readQuery(spec.query ?? nothing, query) as Static<Q>,
+      body: readBody(spec.body ?? nothing, absent ? {} : body) as Static<B>,
+    }
+  }
+  const { handle, stream, ...rest } = spec
+  return {
+    ...rest,
+    read,
+    // The server only passes on what `read` made, so these are the types that it had.
+    handle: (call) => handle(call as Call<Static<Q>, Static<B>>),
+    ...(stream === undefined
+      ? {}
+      : {
+          stream: (call, response, headers) => stream(call as Call<Static<Q>, Static<B>>, response, headers),
+        }),
+  }
+}
+
+/** A reference to a named shape of the description. */
+export function shape(name: string): TSchema {
+  return Type.Ref(`#/components/schemas/${name}`)
+}

@@ -1,0 +1,75 @@
+import { Type, type Static } from 'typebox'
+
+const field = Type.Optional(Type.String({ maxLength: 500 }))
+
+export const permissionRuleSchema = Type.Object(
+  { decision: Type.Enum(['allow', 'deny', 'ask']), tool: field, path: field, command: field, domain: field },
+  { additionalProperties: false },
+)
+
+export const permissionRulesSchema = Type.Array(permissionRuleSchema, { maxItems: 50 })
+
+/** A rule overrides the approval mode in both directions (interface.md, Session rules). */
+export type PermissionRule = Static<typeof permissionRuleSchema>
+
+/** What the agent is about to do. */
+export interface Attempt {
+  tool: string
+  path?: string
+  command?: string
+  domain?: string
+}
+
+export type Decision =
+  | { verdict: 'allow' | 'ask' }
+  | { verdict: 'deny'; code: 'denied_read_only' | 'denied_by_rule'; sentence: string }
+
+/** Tools that change something, which `read_only` blocks and the asking mode asks about. */
+const CHANGING = new Set(['shell', 'write', 'preview', 'commit'])
+
+/** The first rule that fits decides; without one the mode does. `asking` says that the mode asks before changes. */
+export function decide(
+  attempt: Attempt,
+  rules: readonly PermissionRule[],
+  mode: { readOnly: boolean; asking: boolean },
+): Decision {
+  const rule = rules.find((candidate) => fits(candidate, attempt))
+  if (rule?.decision === 'deny') {
+    const sentence = `A permission rule of this session does not allow ${attempt.tool}.`
+    return { verdict: 'deny', code: 'denied_by_rule', sentence }
+  }
+  if (rule !== undefined) return { verdict: rule.decision === 'ask' ? 'ask' : 'allow' }
+  if (!CHANGING.has(attempt.tool)) return { verdict: 'allow' }
+  if (mode.readOnly) {
+    const sentence = `This session is read-only, so ${attempt.tool} is not allowed.`
+    return { verdict: 'deny', code: 'denied_read_only', sentence }
+  }
+  return { verdict: mode.asking ? 'ask' : 'allow' }
+}
+
+/** True when every field that the rule names fits; `*` stands for anything. */
+function fits(rule: PermissionRule, attempt: Attempt): boolean {
+  return (['tool', 'path', 'command', 'domain'] as const).every((key) => {
+    const pattern = rule[key]
+    if (pattern === undefined) return true
+    const given = attempt[key]
+    return given !== undefined && wildcard(pattern, given)
+  })
+}
+
+/** Matches piece by piece, so that no pattern of a client costs more than its length times the text's. */
+function wildcard(pattern: string, text: string): boolean {
+  const pieces = pattern.split('*')
+  const first = pieces[0] ?? ''
+  if (pieces.length === 1) return text === first
+  const last = pieces.at(-1) ?? ''
+  if (!text.startsWith(first) || text.length < first.length + last.length || !text.endsWith(last))
+    return false
+  let at = first.length
+  for (const piece of pieces.slice(1, -1)) {
+    const found = text.indexOf(piece, at)
+    if (found === -1 || found + piece.length > text.length - last.length) return false
+    at = found + piece.length
+  }
+  return true
+}

@@ -1,0 +1,56 @@
+/** Every `error.code` that the emulator gives. The 401's code is left open by the interface, so a profile names it. */
+export type RefusalCode =
+  | 'invalid_request'
+  | 'permission_denied'
+  | 'not_found'
+  | 'conflict'
+  | 'queue_full'
+  | 'project_limit_exceeded'
+  | 'rate_limit_exceeded'
+  | 'directory_unavailable'
+  | 'bridge_incompatible'
+  | 'internal_error'
+
+const STATUS: Readonly<Record<Exclude<RefusalCode, 'queue_full' | 'bridge_incompatible'>, number>> = {
+  invalid_request: 400,
+  permission_denied: 403,
+  not_found: 404,
+  conflict: 409,
+  project_limit_exceeded: 429,
+  rate_limit_exceeded: 429,
+  directory_unavailable: 503,
+  internal_error: 500,
+}
+
+/** An answer that is an error: `{error: {code, message, request_id}}` (interface.md, Errors). */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly status: number
+  readonly code: string
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.headers = headers
+  }
+}
+
+/** A refusal with a code whose status the interface states. */
+export function refuse(
+  code: keyof typeof STATUS,
+  message: string,
+  headers?: Record<string, string>,
+): Refusal {
+  return new Refusal(STATUS[code], code, message, headers)
+}
+
+export function invalid(message: string): Refusal {
+  return refuse('invalid_request', message)
+}
+
+/** `what` names the kind ("session"), `id` what was asked for. */
+export function notFound(what: string, id: string): Refusal {
+  return refuse('not_found', `no ${what} ${JSON.stringify(id)}`)
+}

@@ -1,0 +1,35 @@
+import { posix } from 'node:path'
+import type { Limits } from '../limits.ts'
+import { invalid } from '../refusal.ts'
+import type { SeedFile } from '../session.ts'
+
+/**
+ * The files of a request, decoded. Sizes are those of the decoded bytes; nothing is truncated.
+ * @throws {Refusal} 400 for a path outside the workspace, data that is not base64, or a ceiling.
+ */
+export function readFiles(entries: readonly { path: string; data: string }[], limits: Limits): SeedFile[] {
+  if (entries.length > limits.files) throw invalid(`at most ${limits.files} files fit one request`)
+  const files = entries.map(({ path, data }) => ({ path: insideWorkspace(path), bytes: decode(path, data) }))
+  const large = files.find((file) => file.bytes.length > limits.fileBytes)
+  if (large !== undefined) throw invalid(`${large.path} is larger than ${limits.fileBytes} bytes`)
+  const total = files.reduce((sum, file) => sum + file.bytes.length, 0)
+  if (total > limits.filesTotalBytes)
+    throw invalid(`the files are larger than ${limits.filesTotalBytes} bytes together`)
+  return files
+}
+
+/** The path relative to the workspace directory. @throws {Refusal} 400 when it leads out of it. */
+export function insideWorkspace(path: string): string {
+  const clean = posix.normalize(path.replace(/^\/workspace\//, ''))
+  if (clean === '.' || clean.startsWith('..') || clean.startsWith('/') || clean.includes('\0')) {
+    throw invalid(`${JSON.stringify(path)} is not a path inside the workspace directory`)
+  }
+  return clean
+}
+
+function decode(path: string, data: string): Buffer {
+  if (!/^[A-Za-z0-9+/]*={0,2}$/.test(data) || data.length % 4 !== 0) {
+    throw invalid(`the data of ${JSON.stringify(path)} is not base64`)
+  }
+  return Buffer.from(data, 'base64')
+}

@@ -1,0 +1,89 @@
+import { Type, type TSchema } from 'typebox'
+import { permissionRulesSchema, type PermissionRule } from '../policy.ts'
+import type { OpenDetails } from '../profile/details.ts'
+import type { Limits } from '../limits.ts'
+import { toolsSchema } from '../tool.ts'
+
+const closed = { additionalProperties: false }
+const optional = Type.Optional
+
+/** What PATCH may change of `agent`; the model only under a profile that has it so. */
+export interface PatchedAgent {
+  instructions?: string
+  approval_mode?: string
+  permission_rules?: PermissionRule[]
+  model?: string
+  model_credential_id?: string
+}
+
+/** Request bodies of sessions, with the words that a profile gives to what the interface does not show. */
+export function sessionBodies(details: OpenDetails, limits: Limits) {
+  const { automatic, asking } = details.approvalModes
+  const settings = {
+    instructions: optional(Type.String({ maxLength: 32_000 })),
+    approval_mode: optional(Type.Enum([automatic, asking, 'read_only'])),
+    permission_rules: optional(permissionRulesSchema),
+  }
+  const model = { model: optional(Type.String()), model_credential_id: optional(Type.String()) }
+  const metadata = optional(Type.Record(Type.String(), Type.String({ maxLength: limits.metadataCharacters })))
+  const title = optional(Type.String())
+  return {
+    create: Type.Object(
+      {
+        agent: optional(
+          Type.Object(
+            { id: optional(Type.String()), ...model, ...settings, tools: optional(toolsSchema) },
+            closed,
+          ),
+        ),
+        title,
+        metadata,
+        environment: optional(
+          Type.Object(
+            {
+              repo: optional(Type.Object({ full_name: Type.String() }, closed)),
+              files: optional(Type.Array(fileSchema)),
+              profiles: optional(Type.Array(Type.String())),
+            },
+            closed,
+          ),
+        ),
+        input: optional(details.message.opening),
+        text: optional(textSchema(details)),
+      },
+      closed,
+    ),
+    patch: Type.Object(
+      {
+        title,
+        metadata,
+        agent: optional(
+          Type.Unsafe<PatchedAgent>(
+            Type.Object(details.patchesModel ? { ...settings, ...model } : settings, closed),
+          ),
+        ),
+      },
+      closed,
+    ),
+  }
+}
+
+export type SessionBodies = ReturnType<typeof sessionBodies>
+
+/** An entry of POST files and of `environment.files`. */
+export const fileSchema = Type.Object(
+  {
+    type: Type.Literal('inline'),
+    path: Type.String({ minLength: 1, maxLength: 1024 }),
+    data: Type.String({ description: 'Base64.' }),
+  },
+  closed,
+)
+
+/** Output shaping, requested of the model and not enforced. */
+export function textSchema(details: OpenDetails): TSchema {
+  return Type.Object(
+    { verbosity: optional(Type.Enum([...details.verbosities])), format: optional(details.textFormat) },
+    closed,
+  )
+}

@@ -1,0 +1,209 @@
+import { Type, type Static } from 'typebox'
+import { acceptMessage } from '../agent.ts'
+import type { Limits } from '../limits.ts'
+import { nothing, operation, shape, type Operation } from '../operation.ts'
+import { orderedPage, pageOf, placeById } from '../page.ts'
+import type { OpenDetails } from '../profile/details.ts'
+import { invalid, refuse } from '../refusal.ts'
+import { removeSession } from '../removal.ts'
+import { newWorkspace } from '../sandbox.ts'
+import { newSession, SESSION_STATUSES, touch, type AgentSettings, type Session } from '../session.ts'
+import type { Token } from '../token.ts'
+import { checkTools } from '../tool.ts'
+import { viewList, viewSession } from '../view.ts'
+import type { World } from '../world.ts'
+import { readFiles } from './file-entry.ts'
+import { findSession } from './find.ts'
+import { sessionBodies, type PatchedAgent, type SessionBodies } from './session-body.ts'
+
+const PATH = '/v1/sessions/{session_id}'
+
+/** Sessions: create, list, read, change, delete. */
+export function sessionOperations(details: OpenDetails, limits: Limits): Operation[] {
+  const bodies = sessionBodies(details, limits)
+  return [
+    operation({
+      id: 'createSession',
+      method: 'POST',
+      path: '/v1/sessions',
+      summary: 'Create a session',
+      access: 'sessions:write',
+      cost: 'creation',
+      idempotent: true,
+      body: bodies.create,
+      bodyOptional: true,
+      bodyLimit: limits.createBodyBytes,
+      success: {
+        status: 201,
+        description: 'The session; a clone is owed, not done.',
+        schema: shape('Session'),
+      },
+      handle: ({ world, body, token }) => {
+        const session = createSession(world, body, token)
+        return { status: 201, body: viewSession(world.details, session) }
+      },
+    }),
+    operation({
+      id: 'listSessions',
+      method: 'GET',
+      path: '/v1/sessions',
+      summary: 'List sessions',
+      access: 'sessions:read',
+      cost: 'read',
+      query: Type.Object(
+        {
+          ...orderedPage.properties,
+          metadata: Type.Optional(
+            Type.String({ description: 'One pair, `<key>:<value>`.', pattern: '^[^:]+:' }),
+          ),
+          status: Type.Optional(Type.Enum([...SESSION_STATUSES])),
+        },
+        { additionalProperties: false },
+      ),
+      success: { status: 200, description: 'One page.', schema: shape('SessionList') },
+      handle: ({ world, query }) => {
+        const sessions = inOrder(world)
+        const page = pageOf(sessions, query, placeById(sessions), (session) => matches(session, query))
+        return { status: 200, body: viewList(details, page, (session) => viewSession(details, session)) }
+      },
+    }),
+    operation({
+      id: 'getSession',
+      method: 'GET',
+      path: PATH,
+      summary: 'Read a session',
+      access: 'sessions:read',
+      cost: 'read',
+      query: nothing,
+      success: { status: 200, description: 'The session.', schema: shape('Session') },
+      refusals: [404],
+      handle: ({ world, params }) => ({
+        status: 200,
+        body: viewSession(details, findSession(world, params['session_id'])),
+      }),
+    }),
+    operation({
+      id: 'updateSession',
+      method: 'PATCH',
+      path: PATH,
+      summary: 'Change a session',
+      access: 'sessions:write',
+      cost: 'write',
+      body: bodies.patch,
+      success: { status: 200, description: 'The session.', schema: shape('Session') },
+      refusals: [404],
+      handle: ({ world, params, body }) => {
+        const session = findSession(world, params['session_id'])
+        patchSession(world, session, body)
+        return { status: 200, body: viewSession(details, session) }
+      },
+    }),
+    operation({
+      id: 'deleteSession',
+      method: 'DELETE',
+      path: PATH,
+      summary: 'Delete a session and free its slot',
+      access: 'sessions:write',
+      cost: 'write',
+      success:
+        details.deletedSession('') === undefined
+          ? { status: 204, description: 'Deleted.' }
+          : { status: 200, description: 'Deleted.', schema: shape('Deleted') },
+      refusals: [404],
+      handle: ({ world, params }) => {
+        const session = findSession(world, params['session_id'])
+        removeSession(world, session)
+        const body = details.deletedSession(session.id)
+        return body === undefined ? { status: 204 } : { status: 200, body }
+      },
+    }),
+  ]
+}
+
+/** @throws {Refusal} 429 `project_limit_exceeded`, which no retry clears. */
+export function takeSlot(world: World): void {
+  if (world.sessions.size < world.limits.sessions) return
+  throw refuse(
+    'project_limit_exceeded',
+    `the organization has ${world.limits.sessions} concurrent sessions already`,
+  )
+}
+
+function createSession(world: World, body: Static<SessionBodies['create']>, token: Token): Session {
+  const { agent = {}, environment = {}, input } = body
+  if (agent.id !== undefined)
+    throw invalid(`agent.id ${JSON.stringify(agent.id)} is not a saved agent of yours`)
+  if (environment.repo !== undefined) {
+    throw invalid(
+      'environment.repo needs a repository-host connection, which this organization does not have',
+    )
+  }
+  const [profile] = environment.profiles ?? []
+  if (profile !== undefined)
+    throw invalid(`environment.profiles: ${JSON.stringify(profile)} is not a profile of yours`)
+  checkTools(agent.tools ?? [])
+  const credential = world.models.choose(agent.model, agent.model_credential_id)
+  const files = readFiles(environment.files ?? [], world.limits)
+  takeSlot(world)
+  const settings: AgentSettings = {
+    id: null,
+    model: credential.model,
+    credentialId: credential.id,
+    instructions: agent.instructions ?? '',
+    approvalMode: agent.approval_mode ?? world.details.approvalModes.automatic,
+    permissionRules: agent.permission_rules ?? [],
+    tools: agent.tools,
+  }
+  const session: Session = newSession(
+    {
+      title: body.title ?? '',
+      metadata: body.metadata ?? {},
+      tokenId: token.id,
+      agent: settings,
+      text: (body.text as Record<string, unknown> | undefined) ?? null,
+      files,
+      profiles: [],
+      workspace: newWorkspace(world, () => session),
+    },
+    world.clock.now(),
+  )
+  world.sessions.add(session)
+  world.webhooks.tell('session.created', session.id, null)
+  if (input !== undefined) acceptMessage(world, session, world.details.message.read(input).text)
+  return session
+}
+
+function patchSession(world: World, session: Session, body: Static<SessionBodies['patch']>): void {
+  const { title, metadata } = body
+  const agent: PatchedAgent = body.agent ?? {}
+  if (title === undefined && metadata === undefined && Object.keys(agent).length === 0) {
+    throw invalid('nothing to change: give title, metadata or a field of agent')
+  }
+  if (agent.model !== undefined || agent.model_credential_id !== undefined) {
+    const credential = world.models.choose(agent.model, agent.model_credential_id)
+    session.agent.model = credential.model
+    session.agent.credentialId = credential.id
+  }
+  session.title = title ?? session.title
+  session.metadata = metadata ?? session.metadata
+  session.agent.instructions = agent.instructions ?? session.agent.instructions
+  session.agent.approvalMode = agent.approval_mode ?? session.agent.approvalMode
+  session.agent.permissionRules = agent.permission_rules ?? session.agent.permissionRules
+  touch(session, world.clock.now())
+}
+
+/** In ascending order of the profile's sort key, then of creation. */
+function inOrder(world: World): Session[] {
+  const sessions = world.sessions.live()
+  return world.details.sortsSessionsBy === 'createdAt'
+    ? sessions
+    : sessions.sort((a, b) => a.updatedAt - b.updatedAt)
+}
+
+function matches(session: Session, query: { metadata?: string; status?: string }): boolean {
+  if (query.status !== undefined && session.status !== query.status) return false
+  if (query.metadata === undefined) return true
+  const colon = query.metadata.indexOf(':')
+  const key = query.metadata.slice(0, colon)
+  return Object.hasOwn(session.metadata, key) && session.metadata[key] === query.metadata.slice(colon + 1)
+}

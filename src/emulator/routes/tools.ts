@@ -1,0 +1,57 @@
+import { Type } from 'typebox'
+import { operation, shape, type Operation } from '../operation.ts'
+import type { OpenDetails } from '../profile/details.ts'
+import { touch, type Session } from '../session.ts'
+import { checkTools, toolsSchema, viewTool } from '../tool.ts'
+import { findSession } from './find.ts'
+import { textSchema } from './session-body.ts'
+
+const PATH = '/v1/sessions/{session_id}/tools'
+
+/** The tools of a session. */
+export function toolOperations(details: OpenDetails): Operation[] {
+  return [
+    operation({
+      id: 'getSessionTools',
+      method: 'GET',
+      path: PATH,
+      summary: 'Read the tools of a session',
+      access: 'sessions:read',
+      cost: 'read',
+      success: { status: 200, description: 'The tools, secrets withheld.', schema: shape('SessionTools') },
+      refusals: [404],
+      handle: ({ world, params }) => ({ status: 200, body: view(findSession(world, params['session_id'])) }),
+    }),
+    operation({
+      id: 'replaceSessionTools',
+      method: 'PUT',
+      path: PATH,
+      summary: 'Replace the tools of a session as a whole',
+      access: 'sessions:write',
+      cost: 'write',
+      body: Type.Object(
+        { tools: toolsSchema, text: Type.Optional(textSchema(details)) },
+        { additionalProperties: false },
+      ),
+      success: { status: 200, description: 'The updated configuration.', schema: shape('SessionTools') },
+      refusals: [404],
+      handle: ({ world, params, body: { tools, text } }) => {
+        const session = findSession(world, params['session_id'])
+        checkTools(tools)
+        session.agent.tools = tools
+        if (text !== undefined) session.text = text as Record<string, unknown>
+        touch(session, world.clock.now())
+        return { status: 200, body: view(session) }
+      },
+    }),
+  ]
+}
+
+function view(session: Session): Record<string, unknown> {
+  return {
+    object: 'session.tools',
+    session_id: session.id,
+    tools: (session.agent.tools ?? []).map(viewTool),
+    text: session.text,
+  }
+}

@@ -1,0 +1,32 @@
+import type { Step } from './script/step.ts'
+import type { Turn } from './turn.ts'
+
+/** The agent at work on one message. */
+export interface Run {
+  /** Aborted with a `TurnEnd` to end the turn, with anything else to leave it where it is. */
+  readonly controller: AbortController
+  /** Null until the run has started. */
+  turn: Turn | null
+  /** Steps that steering put before the rest. */
+  readonly steered: Step[]
+  /** Wakes a step that can be interrupted by steering. */
+  interrupt: (() => void) | null
+  /** Set by the script: how long the artifacts of this turn take to collect. */
+  collectMs: number | null
+  /** `{{last}}`: the output of the last call. */
+  last: string
+  /** Paths under `outputs/` that this turn wrote. */
+  readonly written: Set<string>
+}
+
+export function newRun(): Run {
+  return {
+    controller: new AbortController(),
+    turn: null,
+    steered: [],
+    interrupt: null,
+    collectMs: null,
+    last: '',
+    written: new Set(),
+  }
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import type { Action } from './action.ts'
+import type { Artifact } from './artifact.ts'
+import type { PersistedEvent } from './event.ts'
+import type { PermissionRule } from './policy.ts'
+import type { Run } from './run.ts'
+import type { Tool } from './tool.ts'
+import type { Turn } from './turn.ts'
+import type { Workspace } from './workspace.ts'
+
+export const SESSION_STATUSES = ['idle', 'working', 'requires_action', 'failed'] as const
+export type SessionStatus = (typeof SESSION_STATUSES)[number]
+
+export interface AgentSettings {
+  id: string | null
+  model: string | null
+  credentialId: string | null
+  instructions: string
+  approvalMode: string
+  permissionRules: PermissionRule[]
+  /** Undefined: the default set. */
+  tools: Tool[] | undefined
+}
+
+export interface SeedFile {
+  path: string
+  bytes: Uint8Array
+}
+
+/** A message that was accepted. `position` counts from 1 while it waits. */
+export interface Message {
+  readonly id: string
+  readonly text: string
+  readonly at: number
+}
+
+/** Everything that the service holds of one session. */
+export interface Session {
+  readonly id: string
+  status: SessionStatus
+  readonly createdAt: number
+  updatedAt: number
+  title: string
+  metadata: Record<string, string>
+  readonly tokenId: string
+  agent: AgentSettings
+  text: Record<string, unknown> | null
+  readonly files: SeedFile[]
+  readonly profiles: string[]
+  preview: { url: string | null; port: number | null; publishedUrl: string | null }
+  /** What it waits on now. */
+  actions: Action[]
+  readonly turns: Turn[]
+  /** The events that have a place in the transcript. */
+  items: PersistedEvent[]
+  readonly queue: Message[]
+  run: Run | null
+  readonly workspace: Workspace
+  readonly artifacts: Artifact[]
+  deletedAt: number | null
+}
+
+export type NewSession = Pick<
+  Session,
+  'title' | 'metadata' | 'tokenId' | 'agent' | 'text' | 'files' | 'profiles' | 'workspace'
+>
+
+export function newSession(of: NewSession, now: number): Session {
+  return {
+    ...of,
+    id: randomUUID(),
+    status: 'idle',
+    createdAt: now,
+    updatedAt: now,
+    preview: { url: null, port: null, publishedUrl: null },
+    actions: [],
+    turns: [],
+    items: [],
+    queue: [],
+    run: null,
+    artifacts: [],
+    deletedAt: null,
+  }
+}
+
+/** Moves `updated_at`, which never names the same moment for two changes. */
+export function touch(session: Session, now: number): void {
+  session.updatedAt = Math.max(now, session.updatedAt + 1)
+}
+
+/** The sessions of the organization, deleted ones for the ledger's sake in a list of their own. */
+export class Sessions {
+  readonly #live = new Map<string, Session>()
+  readonly #deleted: Session[] = []
+
+  get size(): number {
+    return this.#live.size
+  }
+
+  add(session: Session): void {
+    this.#live.set(session.id, session)
+  }
+
+  find(id: string): Session | undefined {
+    return this.#live.get(id)
+  }
+
+  /** Oldest first. */
+  live(): Session[] {
+    return [...this.#live.values()]
+  }
+
+  deleted(): readonly Session[] {
+    return this.#deleted
+  }
+
+  remove(session: Session, now: number): void {
+    session.deletedAt = now
+    this.#live.delete(session.id)
+    this.#deleted.push(session)
+  }
+}

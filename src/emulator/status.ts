@@ -1,0 +1,19 @@
+import type { Session, SessionStatus } from './session.ts'
+import { touch } from './session.ts'
+import type { WebhookType } from './event.ts'
+import type { World } from './world.ts'
+
+const WEBHOOK: Readonly<Record<SessionStatus, WebhookType>> = {
+  idle: 'session.idle',
+  working: 'session.working',
+  requires_action: 'session.action_required',
+  failed: 'session.failed',
+}
+
+/** Moves a session to `status` and tells the webhooks; a session that is there already only moves its `updated_at`. */
+export function setStatus(world: World, session: Session, status: SessionStatus): void {
+  touch(session, world.clock.now())
+  if (session.status === status) return
+  session.status = status
+  world.webhooks.tell(WEBHOOK[status], session.id, session.run?.turn?.id ?? null)
+}

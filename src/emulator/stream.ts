@@ -1,0 +1,140 @@
+import type { ServerResponse } from 'node:http'
+import type { Clock } from './clock.ts'
+import type { Event } from './event.ts'
+import type { Faults } from './fault.ts'
+import { encodeFrame } from './frame.ts'
+import type { Limits } from './limits.ts'
+import type { EventLog } from './log.ts'
+import type { OpenDetails } from './profile/details.ts'
+import { Reader } from './reader.ts'
+import { Refusal, refuse } from './refusal.ts'
+
+export interface StreamRequest {
+  tokenId: string
+  /** Null for the whole organization. */
+  sessionId: string | null
+  /** As it was sent; undefined for live frames only. */
+  cursor: string | undefined
+  response: ServerResponse
+  headers: Readonly<Record<string, string>>
+}
+
+interface Parts {
+  clock: Clock
+  limits: Limits
+  faults: Faults
+  details: OpenDetails
+  log: EventLog
+}
+
+/** Every open event stream, the slots that they take, and the way of an event into all of them. */
+export class Streams {
+  readonly #parts: Parts
+  readonly #readers = new Set<Reader>()
+  /** Slots in use by token, those of clients that just left included. */
+  readonly #slots = new Map<string, number>()
+  #slotsInUse = 0
+  #flushing = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  get size(): number {
+    return this.#readers.size
+  }
+
+  /**
+   * Opens a stream on `response`.
+   * @throws {Refusal} 429 before anything is written, when a cap is reached.
+   */
+  open(request: StreamRequest): void {
+    const { limits, faults, clock, details, log } = this.#parts
+    const held = this.#slots.get(request.tokenId) ?? 0
+    const full = held >= limits.streamsPerToken || this.#slotsInUse >= limits.streamsPerOrganization
+    if (full || faults.use('refuse_streams')) throw this.#refusal()
+    this.#take(request.tokenId)
+
+    const { response } = request
+    response.writeHead(200, {
+      ...request.headers,
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+    })
+    const reader = new Reader({ response, limits, details, log, faults, sessionId: request.sessionId })
+    this.#readers.add(reader)
+    const ping = clock.every(limits.pingMs, () => reader.ping())
+    response.once('close', () => {
+      ping.cancel()
+      reader.close()
+      this.#readers.delete(reader)
+      clock.after(limits.streamSlotMs, () => this.#release(request.tokenId))
+    })
+    reader.start(this.#place(request.cursor))
+  }
+
+  /** Sends an event to every stream that it belongs on. */
+  deliver(event: Event): void {
+    if (this.#readers.size === 0) return
+    let frame: Buffer | undefined
+    for (const reader of this.#readers) {
+      if (!reader.wants(event)) continue
+      frame ??= encodeFrame(this.#parts.details, event)
+      reader.push(frame, event.seq)
+    }
+    if (frame !== undefined) this.#flushSoon()
+  }
+
+  /** Resolves once no healthy reader is more than half way to losing frames, or after a short while. */
+  async room(pause: () => Promise<void>): Promise<void> {
+    const patience = performance.now() + 250
+    const half = this.#parts.limits.dropTransientBytes / 2
+    do await pause()
+    while (performance.now() < patience && [...this.#readers].some((reader) => reader.unread > half))
+  }
+
+  /** Ends the streams of a session that is gone. */
+  endSession(sessionId: string): void {
+    for (const reader of this.#readers) if (reader.sessionId === sessionId) reader.end()
+  }
+
+  /** Cuts every connection at once. */
+  dropAll(): void {
+    for (const reader of this.#readers) reader.cut()
+  }
+
+  /** Where a replay starts: after this `seq`, or undefined for live frames only. */
+  #place(cursor: string | undefined): number | undefined {
+    if (cursor === undefined) return undefined
+    const { log, details, faults } = this.#parts
+    if (cursor === '0') return 0
+    const seq = /^\d{1,15}$/.test(cursor) ? Number(cursor) : undefined
+    const placed = seq !== undefined && log.at(seq) !== undefined && !faults.on('lose_cursors')
+    if (placed) return seq
+    return details.stream.unplacedCursor === 'everything' ? 0 : undefined
+  }
+
+  #flushSoon(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    setImmediate(() => {
+      this.#flushing = false
+      for (const reader of this.#readers) reader.flush()
+    })
+  }
+
+  #take(tokenId: string): void {
+    this.#slots.set(tokenId, (this.#slots.get(tokenId) ?? 0) + 1)
+    this.#slotsInUse += 1
+  }
+
+  #release(tokenId: string): void {
+    this.#slots.set(tokenId, (this.#slots.get(tokenId) ?? 1) - 1)
+    this.#slotsInUse -= 1
+  }
+
+  #refusal(): Refusal {
+    const seconds = String(Math.ceil(this.#parts.limits.streamSlotMs / 1000))
+    return refuse('rate_limit_exceeded', 'too many event streams are open', { 'retry-after': seconds })
+  }
+}

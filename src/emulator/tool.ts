@@ -1,0 +1,98 @@
+import { Type, type Static } from 'typebox'
+import { invalid } from './refusal.ts'
+
+const name = Type.String({ minLength: 1, maxLength: 64 })
+const closed = { additionalProperties: false }
+
+const functionTool = Type.Object(
+  {
+    type: Type.Literal('function'),
+    name,
+    description: Type.Optional(Type.String()),
+    parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    timeout_seconds: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 7200, description: 'Left out: no deadline.' }),
+    ),
+  },
+  closed,
+)
+
+const secrets = Type.Record(Type.String(), Type.String(), { description: 'Withheld on every read.' })
+
+const mcpTool = Type.Object(
+  {
+    type: Type.Literal('mcp'),
+    name,
+    url: Type.Optional(Type.String({ minLength: 1 })),
+    command: Type.Optional(Type.String({ minLength: 1 })),
+    args: Type.Optional(Type.Array(Type.String())),
+    headers: Type.Optional(secrets),
+    env: Type.Optional(secrets),
+    allowed_tools: Type.Optional(Type.Array(Type.String())),
+    required: Type.Optional(Type.Boolean({ default: false })),
+  },
+  closed,
+)
+
+const NETWORKED = ['web_search', 'web_fetch', 'image_search', 'browse', 'browser_act', 'screenshot'] as const
+
+const networkedTool = Type.Object({ type: Type.Enum([...NETWORKED]), name: Type.Optional(name) }, closed)
+
+/** An entry of a `tools` array as it is sent (interface.md, Tool entry). */
+export type Tool = Static<typeof functionTool> | Static<typeof mcpTool> | Static<typeof networkedTool>
+
+export const toolSchema = Type.Unsafe<Tool>({
+  type: 'object',
+  required: ['type'],
+  discriminator: { propertyName: 'type' },
+  oneOf: [functionTool, mcpTool, networkedTool],
+})
+
+export const toolsSchema = Type.Array(toolSchema, { maxItems: 32 })
+
+/** An entry as it is read: secrets are withheld and named in `redacted`. */
+export const toolReadSchema = Type.Unsafe<unknown>({
+  type: 'object',
+  required: ['type'],
+  properties: { type: { type: 'string' }, redacted: { type: 'array', items: { type: 'string' } } },
+})
+
+/** @throws {Refusal} when an mcp entry has not exactly one of `url` and `command`, or what goes with the other. */
+export function checkTools(tools: readonly Tool[]): void {
+  for (const [index, tool] of tools.entries()) {
+    if (tool.type !== 'mcp') continue
+    const place = `tools.${index} (${tool.name})`
+    if ((tool.url === undefined) === (tool.command === undefined)) {
+      throw invalid(`${place} needs exactly one of url and command`)
+    }
+    if (tool.url === undefined && tool.headers !== undefined) throw invalid(`${place}: headers go with url`)
+    if (tool.command === undefined && tool.args !== undefined) throw invalid(`${place}: args go with command`)
+    if (tool.command === undefined && tool.env !== undefined) throw invalid(`${place}: env goes with command`)
+  }
+}
+
+/** The entry without its secrets. */
+export function viewTool(tool: Tool): Record<string, unknown> {
+  if (tool.type !== 'mcp') return { ...tool }
+  const { headers, env, ...shown } = tool
+  const redacted = [...namesIn('headers', headers), ...namesIn('env', env)]
+  return { required: false, ...shown, ...(redacted.length === 0 ? {} : { redacted }) }
+}
+
+function namesIn(field: string, values: Readonly<Record<string, string>> | undefined): string[] {
+  return Object.keys(values ?? {}).map((key) => `${field}.${key}`)
+}
+
+export type McpTool = Static<typeof mcpTool>
+
+/**
+ * Why an MCP server cannot be reached, or undefined if it can. The emulator calls nobody: a server is away when a fault
+ * names it, or when its host is under `.invalid`, the name that no network has (RFC 2606).
+ */
+export function whyUnreachable(tool: McpTool, unreachable: readonly string[]): string | undefined {
+  if (unreachable.includes(tool.name)) return 'connection refused'
+  if (tool.url === undefined) return undefined
+  if (!URL.canParse(tool.url)) return `not an address: ${tool.url}`
+  const { hostname } = new URL(tool.url)
+  return hostname.endsWith('.invalid') ? `getaddrinfo ENOTFOUND ${hostname}` : undefined
+}

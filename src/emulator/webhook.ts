@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock } from './clock.ts'
+import { Courier, newDelivery, type Delivery } from './delivery.ts'
+import type { WebhookType } from './event.ts'
+import type { Faults } from './fault.ts'
+import type { Ledger } from './ledger.ts'
+import type { Limits } from './limits.ts'
+import type { OpenDetails } from './profile/details.ts'
+
+export interface Subscription {
+  readonly id: string
+  readonly url: string
+  readonly events: readonly string[]
+  readonly secret: string
+  readonly createdAt: number
+  active: boolean
+  /** Deliveries that died since the last one that arrived. */
+  deadInARow: number
+}
+
+interface Parts {
+  clock: Clock
+  limits: Limits
+  faults: Faults
+  details: OpenDetails
+  ledger: Ledger
+}
+
+/** The organization's webhook subscriptions, and what is told to them. */
+export class Webhooks {
+  readonly #parts: Parts
+  readonly #subscriptions = new Map<string, Subscription>()
+  readonly #courier: Courier
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#courier = new Courier(parts, (subscription, delivery) => this.#settled(subscription, delivery))
+  }
+
+  /** Oldest first. */
+  all(): Subscription[] {
+    return [...this.#subscriptions.values()]
+  }
+
+  /** The subscription with this address and exactly this set of events. */
+  twin(url: string, events: readonly string[]): Subscription | undefined {
+    const wanted = new Set(events)
+    return this.all().find(
+      (other) =>
+        other.url === url &&
+        other.events.every((name) => wanted.has(name)) &&
+        wanted.size === new Set(other.events).size,
+    )
+  }
+
+  add(url: string, events: readonly string[]): Subscription {
+    const subscription = {
+      id: `whsub_${randomBytes(12).toString('hex')}`,
+      url,
+      events,
+      secret: this.#parts.details.webhook.secretPrefix + randomBytes(24).toString('hex'),
+      createdAt: this.#parts.clock.now(),
+      active: true,
+      deadInARow: 0,
+    }
+    this.#subscriptions.set(subscription.id, subscription)
+    return subscription
+  }
+
+  /** True if there was one. What it was owed is dropped. */
+  remove(id: string): boolean {
+    const subscription = this.#subscriptions.get(id)
+    if (subscription !== undefined) this.#courier.abandon(subscription, 'the subscription was deleted')
+    return this.#subscriptions.delete(id)
+  }
+
+  /** Owes a delivery to every active subscription that wants this event. */
+  tell(type: WebhookType, sessionId: string, turnId: string | null): void {
+    const at = this.#parts.clock.now()
+    for (const subscription of this.#subscriptions.values()) {
+      if (!subscription.active) continue
+      if (subscription.events.length > 0 && !subscription.events.includes(type)) continue
+      const id = randomBytes(12).toString('hex')
+      const body = JSON.stringify(this.#parts.details.webhook.envelope({ id, type, at, sessionId, turnId }))
+      const delivery = newDelivery({
+        id,
+        subscriptionId: subscription.id,
+        event: type,
+        sessionId,
+        turnId,
+        body,
+        at,
+      })
+      this.#parts.ledger.delivery(delivery)
+      this.#courier.send(subscription, delivery)
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#courier.close()
+  }
+
+  #settled(subscription: Subscription, delivery: Delivery): void {
+    subscription.deadInARow = delivery.status === 'dead' ? subscription.deadInARow + 1 : 0
+    if (subscription.deadInARow < this.#parts.details.webhook.deadBeforeInactive) return
+    subscription.active = false
+    this.#courier.abandon(subscription, 'the subscription was given up')
+  }
+}

@@ -1,0 +1,101 @@
+import type { Clock, Timer } from './clock.ts'
+
+export const WORKSPACE_DIRECTORY = '/workspace'
+export const OUTPUTS = 'outputs/'
+
+/** `none`: never started. `gone`: reclaimed at the end of its lifetime; the next input starts another. */
+export type WorkspaceState = 'none' | 'running' | 'paused' | 'gone'
+
+/** A file of the sandbox. `bytes` is null where only the size matters, because nothing may ever read that much. */
+export interface WorkspaceFile {
+  size: number
+  bytes: Uint8Array | null
+}
+
+export interface Snapshot {
+  at: number
+  files: Map<string, WorkspaceFile>
+}
+
+/** What the owner does when the workspace changes by itself. */
+export interface WorkspaceOwner {
+  paused(): void
+  reclaimed(): void
+}
+
+/**
+ * The sandbox of one session: it pauses after a while without work, wakes on the next, and is reclaimed once it has
+ * been up for its lifetime. Time spent paused does not count (interface.md, Workspace).
+ */
+export class Workspace {
+  readonly #clock: Clock
+  readonly #limits: { workspaceLifetimeMs: number; workspaceIdleMs: number }
+  readonly #owner: WorkspaceOwner
+  #idle: Timer | undefined
+  #life: Timer | undefined
+  /** Time that it was up before `#since`. */
+  #usedMs = 0
+  #since = 0
+  state: WorkspaceState = 'none'
+  files = new Map<string, WorkspaceFile>()
+  /** What the listing shows: the files as they were when it was taken. */
+  snapshot: Snapshot | null = null
+
+  constructor(
+    clock: Clock,
+    limits: { workspaceLifetimeMs: number; workspaceIdleMs: number },
+    owner: WorkspaceOwner,
+  ) {
+    this.#clock = clock
+    this.#limits = limits
+    this.#owner = owner
+  }
+
+  /** Brings it up and keeps it up; answers what that took. */
+  wake(): 'created' | 'resumed' | 'up' {
+    this.#idle?.cancel()
+    if (this.state === 'running') return 'up'
+    const was = this.state
+    this.state = 'running'
+    this.#since = this.#clock.now()
+    if (was !== 'paused') {
+      this.#usedMs = 0
+      this.files = new Map()
+    }
+    this.#life = this.#clock.after(this.#limits.workspaceLifetimeMs - this.#usedMs, () => this.#reclaim())
+    return was === 'paused' ? 'resumed' : 'created'
+  }
+
+  /** Nothing is at work in it any more: it pauses unless it is woken first. */
+  rest(): void {
+    if (this.state !== 'running') return
+    this.#idle?.cancel()
+    this.#idle = this.#clock.after(this.#limits.workspaceIdleMs, () => this.#pause())
+  }
+
+  capture(): Snapshot {
+    this.snapshot = { at: this.#clock.now(), files: new Map(this.files) }
+    return this.snapshot
+  }
+
+  close(): void {
+    this.#idle?.cancel()
+    this.#life?.cancel()
+  }
+
+  #pause(): void {
+    this.#life?.cancel()
+    this.#usedMs += this.#clock.now() - this.#since
+    this.state = 'paused'
+    this.capture()
+    this.#owner.paused()
+  }
+
+  #reclaim(): void {
+    this.#idle?.cancel()
+    this.capture()
+    this.state = 'gone'
+    this.files = new Map()
+    this.#owner.reclaimed()
+  }
+}

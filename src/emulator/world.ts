@@ -1,0 +1,32 @@
+import type { Budgets } from './budget.ts'
+import type { Clock } from './clock.ts'
+import type { Faults } from './fault.ts'
+import type { Ledger } from './ledger.ts'
+import type { Limits } from './limits.ts'
+import type { EventLog } from './log.ts'
+import type { Models } from './model.ts'
+import type { OpenDetails } from './profile/details.ts'
+import type { Scenario } from './scenario.ts'
+import type { Sessions } from './session.ts'
+import type { Streams } from './stream.ts'
+import type { Tokens } from './token.ts'
+import type { Webhooks } from './webhook.ts'
+
+/** One emulated organization: what every operation works on. Two of them share nothing. */
+export interface World {
+  readonly clock: Clock
+  readonly details: OpenDetails
+  readonly limits: Limits
+  readonly faults: Faults
+  readonly tokens: Tokens
+  readonly budgets: Budgets
+  readonly sessions: Sessions
+  readonly models: Models
+  readonly log: EventLog
+  readonly streams: Streams
+  readonly webhooks: Webhooks
+  readonly ledger: Ledger
+  readonly scenario: Scenario
+  /** Webhook addresses may be http on loopback. */
+  readonly allowHttpWebhooks: boolean
+}
