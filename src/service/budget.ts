@@ -7,7 +7,7 @@ import type { RateHeaders } from './headers.ts'
  *
  * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. Then
  * those who want it wait in the order in which they came. When it opens again they do not all go at once: one goes,
- * and each request that the service takes lets two more follow, until nobody waits.
+ * and each request that the service takes lets two follow, until nobody waits (TCP's slow start).
  */
 
 /** Requests that wait for one bucket; a sweep over a large organization asks a page at a time and stays far below. */
@@ -96,7 +96,7 @@ export class Budget {
     const bucket = this.#bucket(name)
     bucket.underWay--
     if (taken && bucket.closedUntil === 0) {
-      bucket.window = bucket.waiting.size === 0 ? Infinity : bucket.window * 2
+      bucket.window = bucket.waiting.size === 0 ? Infinity : bucket.window + 1
     }
     this.#admit(bucket)
   }

@@ -59,7 +59,7 @@ export function retryAfterOf(headers: Record<string, string>, now: number): numb
   const value = headers['retry-after']?.trim()
   if (value === undefined || value === '') return null
   if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1000)
-  const at = Date.parse(value)
+  const at = /^[A-Z][a-z]+, /.test(value) ? Date.parse(value) : Number.NaN
   if (Number.isNaN(at)) return null
   // The date is on the service's clock, which its own Date header tells.
   const sent = Date.parse(headers['date'] ?? '')

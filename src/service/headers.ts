@@ -1,5 +1,5 @@
 import { OperatorError } from '../core/errors.ts'
-import type { OpenApi } from './openapi.ts'
+import type { OpenApi, ResponseHeader } from './openapi.ts'
 import type { How, RouteOverrides } from './route.ts'
 
 /** Names in lower case; null where the document names none. */
@@ -52,8 +52,8 @@ export function idempotencyHeaderOf(api: OpenApi, overrides: RouteOverrides): Id
 const KINDS: readonly (readonly [keyof RateHeaders, RegExp])[] = [
   ['remaining', /remaining|left/i],
   ['reset', /reset|refill/i],
-  ['bucket', /bucket/i],
-  ['limit', /limit|allowance|capacity/i],
+  ['limit', /limit|allowance|capacity|size|whole|total|full/i],
+  ['bucket', /bucket|name|scope|policy/i],
 ]
 
 /** The response headers that tell of the rate budget: by their names, else by their descriptions. */
@@ -61,16 +61,10 @@ export function rateHeadersOf(api: OpenApi): RateHeaders {
   const seen = api.operations.flatMap((operation) =>
     operation.responses.flatMap((response) => response.headers),
   )
-  const about = seen.filter(
-    ({ name, description }) =>
-      TOKEN.test(name) && /rate|limit|budget|quota|bucket/i.test(`${name} ${description}`),
-  )
   const found: Record<keyof RateHeaders, string[]> = { limit: [], remaining: [], reset: [], bucket: [] }
-  for (const { name, description } of about) {
-    if (/^retry-after$/i.test(name)) continue
-    const kind =
-      kindOf(name.replace(/rate-?limit/i, '')) ?? kindOf(description.replace(/rate[- ]?limit/i, ''))
-    if (kind !== null) found[kind].push(name)
+  for (const header of seen) {
+    const kind = kindOf(header)
+    if (kind !== null) found[kind].push(header.name)
   }
   return {
     limit: mostCommon(found.limit),
@@ -80,8 +74,16 @@ export function rateHeadersOf(api: OpenApi): RateHeaders {
   }
 }
 
-function kindOf(words: string): keyof RateHeaders | null {
-  return KINDS.find(([, pattern]) => pattern.test(words))?.[0] ?? null
+function kindOf({ name, description, numeric }: ResponseHeader): keyof RateHeaders | null {
+  const about = /rate|limit|budget|quota|bucket/i
+  if (!TOKEN.test(name) || /^retry-after$/i.test(name) || !about.test(`${name} ${description}`)) return null
+  // "X-RateLimit-Remaining" is about what remains, not about the limit.
+  const said = [name, description].map((words) => words.replace(/rate[- ]?limit/gi, ''))
+  for (const words of said) {
+    const kind = KINDS.find(([kind, pattern]) => pattern.test(words) && !(kind === 'bucket' && numeric))
+    if (kind !== undefined) return kind[0]
+  }
+  return null
 }
 
 function mostCommon(names: string[]): string | null {

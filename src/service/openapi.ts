@@ -30,7 +30,14 @@ export interface Response {
   status: string
   /** JSON Schema by media type. */
   content: Map<string, unknown>
-  headers: { name: string; description: string }[]
+  headers: ResponseHeader[]
+}
+
+export interface ResponseHeader {
+  name: string
+  description: string
+  /** True when its schema says that it is a number. */
+  numeric: boolean
 }
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
@@ -137,12 +144,15 @@ export class OpenApi {
       return {
         status,
         content: new Map(content.map(([type, media]) => [type, own(this.resolve(media), 'schema')])),
-        headers: headers.map(([name, header]) => ({
-          name,
-          description: text(own(this.resolve(header), 'description')),
-        })),
+        headers: headers.map(([name, node]) => this.#header(name, this.resolve(node))),
       }
     })
+  }
+
+  #header(name: string, node: JsonObject | null): ResponseHeader {
+    const type = own(this.resolve(own(node, 'schema')), 'type')
+    const numeric = type === 'integer' || type === 'number'
+    return { name, description: text(own(node, 'description')), numeric }
   }
 
   /** An extension such as `x-scope` or `x-required-scopes`, else the scopes of `security`. */

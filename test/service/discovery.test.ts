@@ -215,9 +215,9 @@ describe('any document at all', () => {
 
   test('arbitrary JSON is read without a fault', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 6 }), (document) =>
-        expect(faultsIn(discover(document))).toEqual([]),
-      ),
+      fc.property(fc.jsonValue({ maxDepth: 6 }), (document) => {
+        expect(faultsIn(discover(document))).toEqual([])
+      }),
     )
   })
 
@@ -261,9 +261,9 @@ describe('any document at all', () => {
       'z',
     )
     fc.assert(
-      fc.property(fc.dictionary(path, item), value, (paths, components) =>
-        expect(faultsIn(discover({ paths, components }))).toEqual([]),
-      ),
+      fc.property(fc.dictionary(path, item), value, (paths, components) => {
+        expect(faultsIn(discover({ paths, components }))).toEqual([])
+      }),
       { numRuns: 300 },
     )
   })

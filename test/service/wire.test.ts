@@ -1,0 +1,210 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { readJson } from '../../src/service/json.ts'
+import {
+  Malformed,
+  parseAction,
+  parseHealth,
+  parseItem,
+  parsePage,
+  parseSession,
+  parseTurn,
+  parseWebhook,
+} from '../../src/service/wire.ts'
+
+const none = (fault: Malformed): never => {
+  throw fault
+}
+const session = { object: 'session', id: 's1', status: 'idle', updated_at: 5, required_actions: [] }
+
+describe('a session', () => {
+  test('keeps what is unknown, and reads what is known', () => {
+    const raw = {
+      ...session,
+      status: 'requires_action',
+      created_at: 4,
+      title: 'Refunds',
+      metadata: { order: '42', count: 3 },
+      required_actions: [
+        {
+          type: 'function_call',
+          call_id: 'c1',
+          turn_id: 't1',
+          name: 'f',
+          arguments: [1],
+          created_at: 1,
+          expires_at: null,
+        },
+        { type: 'signature', call_id: 'c2', pages: 3 },
+      ],
+      colour: 'blue',
+    }
+    const read = parseSession(raw, none)
+    expect(read).toMatchObject({
+      id: 's1',
+      createdAt: 4,
+      updatedAt: 5,
+      title: 'Refunds',
+      metadata: { order: '42' },
+    })
+    expect(read.raw).toBe(raw)
+    expect(read.actions).toMatchObject([
+      { type: 'function_call', callId: 'c1', turnId: 't1', name: 'f', arguments: [1], expiresAt: null },
+      { type: 'signature', callId: 'c2', name: null, raw: { pages: 3 } },
+    ])
+  })
+
+  test('one bad action does not lose the others, and is told', () => {
+    const told: string[] = []
+    const actions = [{ type: 'question' }, null, { type: 'question', call_id: 'c2' }]
+    const read = parseSession({ ...session, required_actions: actions }, ({ message }) => told.push(message))
+    expect(read.actions.map(({ callId }) => callId)).toEqual(['c2'])
+    expect(told).toEqual(['a required action has no call_id', 'a required action is not an object'])
+  })
+
+  test('that waits without saying for what is not taken for one that waits for nothing', () => {
+    const silent = { ...session, required_actions: null }
+    expect(parseSession(silent, none).actions).toEqual([])
+    expect(() => parseSession({ ...silent, status: 'requires_action' }, none)).toThrow(Malformed)
+    expect(() => parseSession({ ...session, required_actions: {} }, none)).toThrow(Malformed)
+  })
+
+  test.each(['id', 'status', 'updated_at'])('without %s is malformed', (key) => {
+    expect(() => parseSession({ ...session, [key]: undefined }, none)).toThrow(key)
+    expect(() => parseSession({ ...session, [key]: {} }, none)).toThrow(Malformed)
+  })
+})
+
+describe('a turn', () => {
+  test.each([{}, { completed_at: null, artifacts: null, error: null }])(
+    'that runs may have %j',
+    (missing) => {
+      const turn = parseTurn(
+        { id: 't1', session_id: 's1', status: 'working', started_at: 3, ...missing },
+        'other',
+      )
+      expect(turn).toMatchObject({ sessionId: 's1', startedAt: 3, completedAt: null, artifacts: null })
+    },
+  )
+
+  test('that does not name its session belongs to the one that was asked', () => {
+    expect(parseTurn({ id: 't1', status: 'completed' }, 's9').sessionId).toBe('s9')
+  })
+})
+
+test('an item names its event, when it has one', () => {
+  expect(parseItem({ id: 'i', type: 'tool_call', detail: { event: 'agent.tool_result' } }, 's').event).toBe(
+    'agent.tool_result',
+  )
+  expect(parseItem({ id: 'i', type: 'message', detail: null }, 's').event).toBeNull()
+})
+
+test('a subscription is active unless it says that it is not, and shows its secret once', () => {
+  const raw = { id: 'whsub_1', url: 'https://a.example', events: ['turn.completed', 7], secret: 'x' }
+  expect(parseWebhook(raw)).toMatchObject({ events: ['turn.completed'], active: true, secret: 'x' })
+  expect(parseWebhook({ ...raw, active: false, secret: undefined })).toMatchObject({
+    active: false,
+    secret: null,
+  })
+})
+
+test('health needs scopes and usable', () => {
+  expect(parseHealth({ scopes: ['cli'], usable: false, missing_scopes: ['sessions:read'] })).toEqual({
+    scopes: ['cli'],
+    usable: false,
+    missingScopes: ['sessions:read'],
+  })
+  expect(() => parseHealth({ scopes: ['cli'] })).toThrow(Malformed)
+})
+
+describe('a page', () => {
+  const parse = (entry: unknown): string => parseAction(entry).callId
+
+  test.each(['', null, undefined])('may have %j for last_id when it is empty', (last_id) => {
+    expect(parsePage({ data: [], has_more: false, last_id }, parse, none).lastId).toBeNull()
+  })
+
+  test('one bad entry does not lose the others, nor the way on', () => {
+    const told: string[] = []
+    const data = [{ type: 'a', call_id: 'c1' }, 'x', { type: 'b', id: 'row9' }]
+    const page = parsePage({ data, has_more: true }, parse, ({ message }) => told.push(message))
+    expect(page).toEqual({ data: ['c1'], hasMore: true, lastId: 'row9' })
+    expect(told).toHaveLength(2)
+  })
+
+  test.each([
+    { has_more: false },
+    { data: {}, has_more: false },
+    { data: [] },
+    { data: [], has_more: 'no' },
+    null,
+  ])('%j is malformed', (value) => {
+    expect(() => parsePage(value, parse, none)).toThrow(Malformed)
+  })
+
+  test('that has more but says not where is malformed: asking again would never end', () => {
+    expect(() => parsePage({ data: [1], has_more: true }, parse, () => undefined)).toThrow('last_id')
+  })
+})
+
+test('whatever comes is read or malformed, never anything else', () => {
+  const word = fc.constantFrom(
+    'id',
+    'status',
+    'type',
+    'data',
+    'has_more',
+    'call_id',
+    'updated_at',
+    'required_actions',
+  )
+  const value = fc.oneof(
+    fc.jsonValue(),
+    fc.dictionary(word, fc.oneof(fc.jsonValue(), fc.string({ minLength: 1 }), fc.nat(), fc.boolean())),
+  )
+  const skip = (): void => undefined
+  const parsers = [
+    (raw: unknown) => parseSession(raw, skip),
+    (raw: unknown) => parseTurn(raw, 's'),
+    (raw: unknown) => parseItem(raw, 's'),
+    (raw: unknown) => parsePage(raw, (entry) => parseSession(entry, skip), skip),
+    parseWebhook,
+    parseHealth,
+    parseAction,
+  ]
+  const kindOf = (run: () => unknown): string => {
+    try {
+      run()
+      return 'read'
+    } catch (error) {
+      return error instanceof Malformed ? 'malformed' : String(error)
+    }
+  }
+  fc.assert(
+    fc.property(value, fc.constantFrom(...parsers), (raw, parse) => {
+      expect(['read', 'malformed']).toContain(kindOf(() => parse(raw)))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+describe('JSON', () => {
+  test('nested beyond reason is refused before it can do harm', () => {
+    const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000)
+    expect(() => readJson(deep)).toThrow('levels deep')
+    expect(() => readJson('{"a":'.repeat(1_000_000))).toThrow('levels deep')
+  })
+
+  test('brackets inside strings do not count', () => {
+    const text = JSON.stringify({ a: `${'['.repeat(1000)}\\"${'{'.repeat(1000)}` })
+    expect(readJson(text)).toEqual(JSON.parse(text))
+  })
+
+  test('any JSON is read as JSON.parse reads it', () => {
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 20 }), (text) => {
+        expect(readJson(text)).toEqual(JSON.parse(text))
+      }),
+    )
+  })
+})

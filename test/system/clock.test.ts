@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+
+describe('the clock', () => {
+  const clock = systemClock()
+
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  test('does not count on steadily when the wall clock is moved', () => {
+    const before = clock.steady()
+    vi.setSystemTime(Date.now() + 3_600_000)
+    expect(clock.steady() - before).toBeLessThan(1000)
+    expect(Math.abs(clock.now() - clock.steady())).toBeGreaterThan(3_590_000)
+  })
+
+  test('waits as long as it is told, thirty days too, which is more than a timer of Node takes', () => {
+    const rung: string[] = []
+    clock.after(30 * 86_400_000, () => rung.push('month'))
+    clock.after(-5, () => rung.push('now'))
+    vi.advanceTimersByTime(0)
+    expect(rung).toEqual(['now'])
+    vi.advanceTimersByTime(30 * 86_400_000 - 1)
+    expect(rung).toEqual(['now'])
+    vi.advanceTimersByTime(1)
+    expect(rung).toEqual(['now', 'month'])
+  })
+
+  test('forgets a timer that is cancelled, at any time', () => {
+    const rung: string[] = []
+    const timer = clock.after(30 * 86_400_000, () => rung.push('month'))
+    vi.advanceTimersByTime(29 * 86_400_000)
+    timer.cancel()
+    vi.advanceTimersByTime(2 * 86_400_000)
+    expect(rung).toEqual([])
+  })
+
+  test('runs soon what must wait for the rest of this tick', async () => {
+    const order: string[] = []
+    const ran = new Promise<void>((resolve) =>
+      clock.soon(() => {
+        order.push('soon')
+        resolve()
+      }),
+    )
+    await Promise.resolve()
+    order.push('microtask')
+    await ran
+    expect(order).toEqual(['microtask', 'soon'])
+  })
+})
+
+test('chance gives numbers in [0, 1) and hex of the length asked for', () => {
+  const random = systemRandom()
+  const numbers = Array.from({ length: 1000 }, () => random.next())
+  expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true)
+  expect(random.hex(16)).toMatch(/^[0-9a-f]{32}$/)
+  expect(random.hex(16)).not.toBe(random.hex(16))
+})

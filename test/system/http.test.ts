@@ -1,0 +1,448 @@
+import { createServer } from 'node:net'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { NetworkFault } from '../../src/core/errors.ts'
+import type { HttpRequest } from '../../src/core/ports.ts'
+import { undiciHttp } from '../../src/system/http.ts'
+import { startServer, until } from '../support/service/server.ts'
+import type { Answerer, TestServer } from '../support/service/server.ts'
+
+const http = undiciHttp()
+const servers: AsyncDisposable[] = []
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server[Symbol.asyncDispose]()))
+})
+
+afterAll(() => http.close())
+
+async function serve(answer: Answerer): Promise<TestServer> {
+  const server = await startServer(answer)
+  servers.push(server)
+  return server
+}
+
+/** A peer that speaks HTTP as it likes. */
+async function raw(onSocket: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    onSocket(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  servers.push({
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const ask = (url: string, more: Partial<HttpRequest> = {}): HttpRequest => ({
+  method: 'GET',
+  url,
+  headers: {},
+  timeout: 5000,
+  maxBody: 65_536,
+  ...more,
+})
+
+const faultOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'answered',
+    (error: unknown) => error,
+  )
+
+describe('an exchange', () => {
+  test('sends what it is given and returns what came', async () => {
+    const server = await serve(() => ({ status: 201, headers: { 'X-Thing': 'a' }, body: 'grüß' }))
+    const reply = await http.exchange(
+      ask(`${server.url}/hook?x=1`, { method: 'POST', headers: { 'x-mine': 'b' }, body: 'ü' }),
+    )
+    expect(reply).toMatchObject({ status: 201, body: 'grüß', truncated: false, headers: { 'x-thing': 'a' } })
+    expect(server.asked[0]).toMatchObject({ method: 'POST', path: '/hook', query: { x: '1' }, body: 'ü' })
+    expect(server.asked[0]?.headers).toMatchObject({ 'x-mine': 'b', 'content-length': '2' })
+  })
+
+  test('joins a header that comes several times', async () => {
+    const server = await serve((_asked, response) => {
+      response.writeHead(200, { 'x-many': ['a', 'b'] }).end()
+      return null
+    })
+    expect((await http.exchange(ask(server.url))).headers['x-many']).toBe('a, b')
+  })
+
+  test('follows no redirect', async () => {
+    const server = await serve(() => ({ status: 307, headers: { location: '/elsewhere' } }))
+    expect((await http.exchange(ask(server.url))).status).toBe(307)
+    expect(server.asked).toHaveLength(1)
+  })
+
+  test('uses one connection again for what comes one after the other', async () => {
+    const server = await serve(() => ({}))
+    for (let one = 0; one < 20; one++) await http.exchange(ask(server.url))
+    expect(server.accepted()).toBe(1)
+  })
+
+  test('opens no more connections than allowed, and the others wait their turn', async () => {
+    const server = await serve(() => ({}))
+    const wanted = Array.from({ length: 50 }, () => http.exchange(ask(server.url, { connections: 3 })))
+    await Promise.all(wanted)
+    expect(server.accepted()).toBe(3)
+    expect(server.asked).toHaveLength(50)
+  })
+
+  test('takes interim answers for no answer', async () => {
+    const url = await raw((socket) => {
+      socket.once('data', () =>
+        socket.write('HTTP/1.1 103 Early\r\nlink: x\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok'),
+      )
+    })
+    expect(await http.exchange(ask(url))).toMatchObject({ status: 200, body: 'ok' })
+  })
+
+  test('survives header names that mean something to JavaScript', async () => {
+    const url = await raw((socket) => {
+      socket.once('data', () =>
+        socket.end(
+          'HTTP/1.1 200 OK\r\n__proto__: a\r\nconstructor: b\r\ntoString: c\r\ncontent-length: 0\r\n\r\n',
+        ),
+      )
+    })
+    const { status, headers } = await http.exchange(ask(url))
+    expect([status, headers['constructor'], headers['tostring']]).toEqual([200, 'b', 'c'])
+    expect(Object.prototype).not.toHaveProperty('a')
+  })
+})
+
+describe('an answer that is too long', () => {
+  test('is cut at the limit and its connection closed', async () => {
+    const server = await serve((_asked, response) => {
+      response.writeHead(200)
+      const more = (): void => {
+        while (response.write('x'.repeat(16_384)));
+        response.once('drain', more)
+      }
+      more()
+      return null
+    })
+    const reply = await http.exchange(ask(server.url, { maxBody: 100_000 }))
+    expect(reply).toMatchObject({ status: 200, truncated: true })
+    expect(reply.body).toHaveLength(100_000)
+    await until(() => server.open() === 0)
+  })
+
+  test('of exactly the limit is whole', async () => {
+    const server = await serve(() => ({ body: 'x'.repeat(1000) }))
+    expect(await http.exchange(ask(server.url, { maxBody: 1000 }))).toMatchObject({ truncated: false })
+    expect(await http.exchange(ask(server.url, { maxBody: 999 }))).toMatchObject({ truncated: true })
+    expect(await http.exchange(ask(server.url, { maxBody: 0 }))).toMatchObject({ truncated: true, body: '' })
+  })
+
+  test('in its head is a fault', async () => {
+    const url = await raw((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\n')
+        const more = (): void => {
+          while (!socket.destroyed && socket.write(`x-bomb: ${'y'.repeat(4000)}\r\n`));
+          if (!socket.destroyed) socket.once('drain', more)
+        }
+        more()
+      })
+    })
+    expect(await faultOf(http.exchange(ask(url)))).toBeInstanceOf(NetworkFault)
+  })
+})
+
+describe('a timeout', () => {
+  test.each([
+    ['a peer that never answers', (socket: Socket) => void socket.resume()],
+    [
+      'a peer that stops in the middle of its answer',
+      (socket: Socket) => {
+        socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nhalf'))
+      },
+    ],
+    [
+      'a peer that drips',
+      (socket: Socket) => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n')
+        const drip = setInterval(() => socket.write('x'), 5)
+        socket.on('close', () => clearInterval(drip))
+      },
+    ],
+  ])('ends %s on time', async (_what, behave) => {
+    const url = await raw(behave)
+    const started = performance.now()
+    expect(await faultOf(http.exchange(ask(url, { timeout: 150 })))).toMatchObject({ kind: 'timeout' })
+    const took = performance.now() - started
+    expect(took).toBeGreaterThan(148)
+    // Two busy cores may be late; undici's own timers would be by half a second.
+    expect(took).toBeLessThan(300)
+  })
+
+  test('counts the wait for a connection, and frees its place for those behind', async () => {
+    let hang = true
+    const server = await serve(() => (hang ? null : {}))
+    const stuck = faultOf(http.exchange(ask(server.url, { connections: 1, timeout: 400 })))
+    const waiting = faultOf(http.exchange(ask(server.url, { timeout: 100 })))
+    const patient = http.exchange(ask(server.url, { timeout: 5000 }))
+    expect(await waiting).toMatchObject({ kind: 'timeout' })
+    hang = false
+    expect(await stuck).toMatchObject({ kind: 'timeout' })
+    expect((await patient).status).toBe(200)
+    expect(server.asked).toHaveLength(2)
+  })
+
+  test('of a connection that never opens lets the next one try, and closes it', async () => {
+    const own = undiciHttp({ connectTimeout: 300 })
+    const sockets = new Set<Socket>()
+    // It accepts and then says nothing, so that TLS never comes up.
+    const url = (
+      await raw((socket) => {
+        sockets.add(socket.resume())
+        socket.on('close', () => sockets.delete(socket))
+      })
+    ).replace('http:', 'https:')
+    const started = performance.now()
+    const faults = await Promise.all(
+      Array.from({ length: 6 }, (_, one) =>
+        faultOf(own.exchange(ask(url, { connections: 2, timeout: 50 * (one + 1) }))),
+      ),
+    )
+    expect(faults).toMatchObject(Array.from({ length: 6 }, () => ({ kind: 'timeout' })))
+    expect(performance.now() - started).toBeLessThan(1000)
+    await until(() => sockets.size === 0)
+    await own.close()
+  })
+})
+
+describe('a signal', () => {
+  test('ends an exchange under way, and one that waits for its connection', async () => {
+    const server = await serve(() => null)
+    const abort = new AbortController()
+    const { signal } = abort
+    const both = [1, 2].map(() => faultOf(http.exchange(ask(server.url, { connections: 1, signal }))))
+    await until(() => server.asked.length === 1)
+    abort.abort()
+    expect(await Promise.all(both)).toMatchObject([{ kind: 'aborted' }, { kind: 'aborted' }])
+    await until(() => server.open() === 0)
+  })
+
+  test('that was given before means that nothing is sent', async () => {
+    const server = await serve(() => ({}))
+    expect(await faultOf(http.exchange(ask(server.url, { signal: AbortSignal.abort() })))).toMatchObject({
+      kind: 'aborted',
+    })
+    expect(server.accepted()).toBe(0)
+  })
+})
+
+describe('faults', () => {
+  test('refused: nobody listens', async () => {
+    const probe = createServer()
+    await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
+    const { port } = probe.address() as AddressInfo
+    await new Promise((resolve) => probe.close(resolve))
+    expect(await faultOf(http.exchange(ask(`http://127.0.0.1:${port}`)))).toMatchObject({ kind: 'refused' })
+    expect(await faultOf(http.exchange(ask(`http://localhost:${port}`)))).toMatchObject({ kind: 'refused' })
+  })
+
+  test.each([
+    ['before a byte of its answer', ''],
+    ['within the head of its answer', 'HTTP/1.1 200 OK\r\ncont'],
+    ['within the body of its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf'],
+    ['within a chunked body', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n'],
+  ])('reset: the peer closes %s', async (_when, said) => {
+    const url = await raw((socket) => {
+      socket.once('data', () => socket.end(said))
+    })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'reset' })
+  })
+
+  test('reset: the peer resets', async () => {
+    const url = await raw((socket) => {
+      socket.once('data', () => socket.resetAndDestroy())
+    })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'reset' })
+  })
+
+  test('dns: there is no such name', async () => {
+    expect(await faultOf(http.exchange(ask('http://no-such-host.invalid/')))).toMatchObject({ kind: 'dns' })
+  })
+
+  test.each([
+    ['no address at all', { url: 'nowhere' }],
+    ['a scheme that is none of ours', { url: 'ftp://127.0.0.1/' }],
+    ['a header that would smuggle another', { headers: { 'x-a': 'b\r\nhost: c' } }],
+  ])('other: %s', async (_what, more) => {
+    expect(await faultOf(http.exchange(ask('http://127.0.0.1:9/', more)))).toMatchObject({ kind: 'other' })
+  })
+
+  test('other: the peer does not speak HTTP', async () => {
+    const url = await raw((socket) => {
+      socket.once('data', () => socket.end('SSH-2.0-OpenSSH\r\n'))
+    })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'other' })
+  })
+
+  test('one fault does not spoil the exchanges after it', async () => {
+    let calls = 0
+    const server = await serve((_asked, response) => {
+      calls++
+      if (calls % 2 === 0) return {}
+      response.destroy()
+      return null
+    })
+    for (let round = 0; round < 5; round++) {
+      expect(await faultOf(http.exchange(ask(server.url, { connections: 1 })))).toMatchObject({
+        kind: 'reset',
+      })
+      expect((await http.exchange(ask(server.url))).status).toBe(200)
+    }
+  })
+})
+
+describe('a stream', () => {
+  const open = (url: string, signal = new AbortController().signal, timeout = 5000) =>
+    http.open({ url, headers: { accept: 'text/event-stream' }, timeout, signal })
+
+  test('gives chunks as they come and ends when the peer does', async () => {
+    const server = await serve((_asked, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).write('one')
+      setImmediate(() => response.end('two'))
+      return null
+    })
+    const stream = await open(server.url)
+    expect(stream).toMatchObject({ status: 200, headers: { 'content-type': 'text/event-stream' } })
+    let text = ''
+    for await (const chunk of stream.chunks) text += Buffer.from(chunk).toString()
+    expect(text).toBe('onetwo')
+    await until(() => server.open() === 0)
+  })
+
+  const endless: Answerer = (_asked, response) => {
+    response.writeHead(200).write('first')
+    return null
+  }
+
+  test('closes its connection when the reader stops', async () => {
+    const server = await serve(endless)
+    const { chunks } = await open(server.url)
+    for await (const chunk of chunks) {
+      expect(Buffer.from(chunk).toString()).toBe('first')
+      break
+    }
+    await until(() => server.open() === 0)
+  })
+
+  test('closes its connection when the reader never starts and the signal comes', async () => {
+    const server = await serve(endless)
+    const abort = new AbortController()
+    await open(server.url, abort.signal)
+    expect(server.open()).toBe(1)
+    abort.abort()
+    await until(() => server.open() === 0)
+  })
+
+  test('throws an aborted fault at a reader that waits when the signal comes', async () => {
+    const server = await serve(endless)
+    const abort = new AbortController()
+    const { chunks } = await open(server.url, abort.signal)
+    const reader = chunks[Symbol.asyncIterator]()
+    await reader.next()
+    const waiting = faultOf(reader.next())
+    abort.abort()
+    expect(await waiting).toMatchObject({ kind: 'aborted' })
+  })
+
+  test('throws a reset when it is cut', async () => {
+    const server = await serve(endless)
+    const { chunks } = await open(server.url)
+    const reader = chunks[Symbol.asyncIterator]()
+    await reader.next()
+    const waiting = faultOf(reader.next())
+    await server[Symbol.asyncDispose]()
+    servers.length = 0
+    expect(await waiting).toMatchObject({ kind: 'reset' })
+  })
+
+  test('that never answers times out', async () => {
+    const server = await serve(() => null)
+    const started = performance.now()
+    expect(await faultOf(open(server.url, undefined, 100))).toMatchObject({ kind: 'timeout' })
+    expect(performance.now() - started).toBeLessThan(250)
+    await until(() => server.open() === 0)
+  })
+
+  test('outlives the timeout of its head', async () => {
+    let say: (text: string) => void = () => undefined
+    const server = await serve((_asked, response) => {
+      response.writeHead(200).write('a')
+      say = (text) => response.end(text)
+      return null
+    })
+    const { chunks } = await open(server.url, undefined, 50)
+    const reader = chunks[Symbol.asyncIterator]()
+    await reader.next()
+    const due = performance.now() + 120
+    await until(() => performance.now() > due)
+    say('b')
+    expect(Buffer.from((await reader.next()).value ?? []).toString()).toBe('b')
+  })
+
+  test('holds the peer back while nobody reads', async () => {
+    let written = 0
+    const server = await serve((_asked, response) => {
+      response.writeHead(200)
+      const more = (): void => {
+        while (written < 1e8 && response.write('x'.repeat(65_536))) written += 65_536
+        response.once('drain', more)
+      }
+      more()
+      return null
+    })
+    const abort = new AbortController()
+    await open(server.url, abort.signal)
+    let before = -1
+    const due = performance.now() + 200
+    await until(() => performance.now() > due)
+    before = written
+    const later = performance.now() + 100
+    await until(() => performance.now() > later)
+    expect(written).toBe(before)
+    expect(written).toBeLessThan(1e8)
+    abort.abort()
+  })
+})
+
+describe('closing', () => {
+  test('ends what is under way, what waits, and every connection', async () => {
+    const own = undiciHttp()
+    const server = await serve((_asked, response) => {
+      response.writeHead(200).write('x')
+      return null
+    })
+    const both = [1, 2].map(() => faultOf(own.exchange(ask(server.url, { connections: 1 }))))
+    const stream = await own.open({
+      url: server.url,
+      headers: {},
+      timeout: 5000,
+      signal: new AbortController().signal,
+    })
+    await until(() => server.asked.length === 2)
+    const reader = stream.chunks[Symbol.asyncIterator]()
+    await reader.next()
+    const waiting = faultOf(reader.next())
+    await own.close()
+    expect(await Promise.all([...both, waiting])).toMatchObject([
+      { kind: 'aborted' },
+      { kind: 'aborted' },
+      { kind: 'aborted' },
+    ])
+    await until(() => server.open() === 0)
+    expect(await faultOf(own.exchange(ask(server.url)))).toMatchObject({ kind: 'aborted' })
+  })
+})
