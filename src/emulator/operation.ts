@@ -92,16 +92,16 @@ export function operation<Q extends TSchema = typeof nothing, B extends TSchema 
       body: readBody(spec.body ?? nothing, absent ? {} : body) as Static<B>,
     }
   }
-  const { handle, stream, ...rest } = spec
   return {
-    ...rest,
+    ...spec,
     read,
     // The server only passes on what `read` made, so these are the types that it had.
-    handle: (call) => handle(call as Call<Static<Q>, Static<B>>),
-    ...(stream === undefined
+    handle: (call) => spec.handle(call as Call<Static<Q>, Static<B>>),
+    ...(spec.stream === undefined
       ? {}
       : {
-          stream: (call, response, headers) => stream(call as Call<Static<Q>, Static<B>>, response, headers),
+          stream: (call, response, headers) =>
+            spec.stream?.(call as Call<Static<Q>, Static<B>>, response, headers),
         }),
   }
 }

@@ -21,7 +21,8 @@ export interface Attempt {
 }
 
 export type Decision =
-  | { verdict: 'allow' | 'ask' }
+  | { verdict: 'allow' }
+  | { verdict: 'ask' }
   | { verdict: 'deny'; code: 'denied_read_only' | 'denied_by_rule'; sentence: string }
 
 /** Tools that change something, which `read_only` blocks and the asking mode asks about. */

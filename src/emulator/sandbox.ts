@@ -2,7 +2,7 @@ import { publish } from './publish.ts'
 import { touch, type Session } from './session.ts'
 import { whyUnreachable, type McpTool } from './tool.ts'
 import { TurnEnd } from './turn.ts'
-import { Workspace, type WorkspaceFile } from './workspace.ts'
+import { Workspace } from './workspace.ts'
 import type { World } from './world.ts'
 
 /** A workspace for the session that `owner` answers, wired to what its pauses and its end mean for that session. */
@@ -53,9 +53,4 @@ function unreachableServers(
     .filter((server) => (server.required ?? false) === required)
     .map((server) => ({ name: server.name, reason: whyUnreachable(server, world.faults.unreachableMcp) }))
     .filter((server): server is { name: string; reason: string } => server.reason !== undefined)
-}
-
-/** Writes a file into the running sandbox. */
-export function writeFile(session: Session, path: string, file: WorkspaceFile): void {
-  session.workspace.files.set(path, file)
 }

@@ -38,6 +38,8 @@ export class Streams {
 
   constructor(parts: Parts) {
     this.#parts = parts
+    // What a stall held back goes out when it is over.
+    parts.faults.onChange(() => this.#flushSoon())
   }
 
   get size(): number {

@@ -1,0 +1,55 @@
+import { decisionOn } from '../approval.ts'
+import type { Attempt } from '../policy.ts'
+import { publish } from '../publish.ts'
+import { requireActions } from '../requirement.ts'
+import { settled } from './call.ts'
+import { newCallId, type Scene } from './scene.ts'
+
+/** Asks a person for approval; true once they gave it. `line` is what they are shown. */
+export async function approvedByPerson(scene: Scene, tool: string, line: string): Promise<boolean> {
+  const { world, session, turn } = scene
+  const need = { type: 'approval' as const, name: tool, arguments: { line }, deadlineMs: null }
+  const [raised] = requireActions(world, session, turn, [need])
+  if (raised === undefined) return false
+  const { callId } = raised.action
+  publish(world, session, turn.id, 'approval.requested', {
+    stated: { name: tool },
+    open: { call_id: callId, line },
+  })
+  const resolution = await settled(scene, raised)
+  const approved = resolution.kind === 'approved' && resolution.approved
+  const message = approved ? 'A person approved this.' : 'A person did not approve this.'
+  publish(world, session, turn.id, 'approval.resolved', {
+    stated: { approved, toolCallId: callId, name: tool, ...world.details.personalApprovalCode, message },
+  })
+  return approved
+}
+
+/** Asks a person a question; their words become `{{last}}`. */
+export async function ask(scene: Scene, question: string): Promise<void> {
+  const { world, session, run, turn } = scene
+  const need = { type: 'question' as const, name: '', arguments: question, deadlineMs: null }
+  const [raised] = requireActions(world, session, turn, [need])
+  if (raised === undefined) return
+  const call_id = raised.action.callId
+  publish(world, session, turn.id, 'question.asked', { open: { call_id, question } })
+  const resolution = await settled(scene, raised)
+  run.last = resolution.kind === 'answered' ? resolution.text : ''
+  publish(world, session, turn.id, 'question.answered', { open: { call_id, answer: run.last } })
+}
+
+/** Does what the session's rules and mode allow, asking where they say so; what they block tells the agent why. */
+export async function ifAllowed(scene: Scene, attempt: Attempt, act: () => void): Promise<void> {
+  const { world, session, turn } = scene
+  const decision = decisionOn(world, session, attempt)
+  if (decision.verdict === 'allow') return act()
+  if (decision.verdict === 'ask') {
+    const line = [attempt.tool, attempt.command ?? attempt.path ?? ''].join(' ').trim()
+    if (await approvedByPerson(scene, attempt.tool, line)) act()
+    return
+  }
+  const { code, sentence } = decision
+  publish(world, session, turn.id, 'approval.resolved', {
+    stated: { approved: false, toolCallId: newCallId(), name: attempt.tool, code, message: sentence },
+  })
+}
