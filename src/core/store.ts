@@ -9,7 +9,7 @@ import type {
 } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
-import type { Action, Session, Turn } from './resource.ts'
+import type { Action, Session, SessionBrief, Turn } from './resource.ts'
 
 /**
  * Everything that must survive us. Asynchronous, and work is claimed, so that a database shared by several replicas fits
@@ -37,6 +37,8 @@ export interface Store {
   known(sessionId: string, turnIds?: readonly string[]): Promise<KnownSession | null>
   /** Turns that are not settled, and those of `turnIds`, also the ones of which only a frame told. */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
+  /** Title, metadata and status of a session; null when it was never read. */
+  brief(sessionId: string): Promise<SessionBrief | null>
   /** What we know of each of `ids`, for comparing with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
   /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */

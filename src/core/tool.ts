@@ -40,12 +40,13 @@ export interface ToolCall {
   session: SessionBrief
 }
 
-/** `invalid`: the arguments do not fit; tried no more. */
+/** `rejected`: the tool will never do this one, it is tried no more. Errors are for people, never for the model. */
 export type ToolResult =
   | { kind: 'output'; output: string }
   | { kind: 'deferred' }
-  | { kind: 'rejected' }
-  | { kind: 'failed'; error: string; retryAfter?: number }
+  | { kind: 'rejected'; error: string }
+  /** `ran` false: it certainly had no effect. `retryAfter`: milliseconds. */
+  | { kind: 'failed'; error: string; ran?: boolean; retryAfter?: number }
 
 /** An in-process tool, arguments already checked. */
 export type ModuleTool = (

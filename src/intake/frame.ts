@@ -1,28 +1,7 @@
 import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
+import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
 import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
-
-/** A frame of the stream as the parser of Server-Sent Events hands it over. */
-export interface Frame {
-  event: string | undefined
-  /** The `id:` line of this very frame, if it had one. */
-  id: string | undefined
-  data: string
-}
-
-/** What a frame means (interface.md, Stream frames). */
-export type Meaning =
-  | {
-      kind: 'fact'
-      seq: string
-      fact: Fact
-      hints: Hint[]
-      ended: { turnId: string; sessionId: string; at: number } | null
-    }
-  | { kind: 'transient'; type: string; sessionId: string | null; body: JsonObject }
-  /** The replay stopped at its limit: ask again from here. */
-  | { kind: 'stop'; fromSeq: string }
-  | { kind: 'unreadable'; reason: string; seq: string | null }
 
 /** What a frame asks the reconciler to look at. Delays let hints that come together cost one reading. */
 const NEWS: Readonly<Record<string, { scope: HintScope; delay: number; subject?: string } | null>> = {

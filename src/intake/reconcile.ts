@@ -30,7 +30,7 @@ export interface Reconciler {
   start(): void
   stop(): Promise<void>
   nudge(): void
-  /** Reads a session now, outside the queue, for who needs its actions fresh. */
+  /** Reads a session now, outside the queue, for who needs its actions fresh. null: it is gone. */
   refresh(sessionId: string): Promise<Session | null>
 }
 
@@ -51,7 +51,7 @@ export interface ReconcilerOptions {
   /** The first look at the service is through, or failed and will be tried again. */
   onFirstLook: (done: boolean) => void
   /** Actions that a reading found gone. */
-  onActionsGone: (callIds: readonly string[]) => void
+  onActionsGone: (callIds: readonly string[], why: 'resolved' | 'deleted') => void
 }
 
 /**
@@ -243,7 +243,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return
     }
     for (const { turn } of reading.turns) finalSince.delete(turn.id)
-    if (reading.resolved.length > 0) options.onActionsGone(reading.resolved)
+    if (reading.resolved.length > 0) {
+      options.onActionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
+    }
   }
 
   /** What we know is newer than what we were told: only the hint is done with. */

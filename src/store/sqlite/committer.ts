@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../core/ports.ts'
+import type { Clock } from '../../core/ports.ts'
 import { StoreError } from '../error.ts'
 import { codeOf } from './open.ts'
 import type { Sqlite } from './open.ts'
@@ -10,9 +10,6 @@ interface Write {
   failed(error: unknown): void
 }
 
-/** How long a write that nobody waits for may be held back to share a commit, milliseconds. */
-const LAZY_DELAY = 5
-
 /**
  * Group commit: writes that arrive together share one transaction and so one fdatasync. The promise stays per write: it
  * settles after its transaction is on disk.
@@ -23,7 +20,6 @@ export class Committer {
   readonly #observe: (seconds: number) => void
   #queue: Write[] = []
   #scheduled = false
-  #lazy: Timer | null = null
 
   constructor(db: Sqlite, clock: Clock, observe: (seconds: number) => void) {
     this.#db = db
@@ -32,33 +28,27 @@ export class Committer {
   }
 
   /** `effect` changes memory according to what was written; it runs only after the commit. */
-  write<T>(run: () => T, options: { lazy?: boolean; effect?: (result: T) => void } = {}): Promise<T> {
+  write<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
         committed: (result) => {
-          options.effect?.(result as T)
+          effect?.(result as T)
           resolve(result as T)
         },
         failed: reject,
       })
-      this.#schedule(options.lazy ?? false)
+      this.#schedule()
     })
   }
 
-  #schedule(lazy: boolean): void {
+  #schedule(): void {
     if (this.#scheduled) return
-    if (lazy) {
-      this.#lazy ??= this.#clock.after(LAZY_DELAY, () => this.flush())
-      return
-    }
     this.#scheduled = true
     this.#clock.soon(() => this.flush())
   }
 
   flush(): void {
-    this.#lazy?.cancel()
-    this.#lazy = null
     this.#scheduled = false
     const writes = this.#queue
     if (writes.length === 0) return

@@ -1,4 +1,4 @@
-import type { Action, Session } from '../../core/resource.ts'
+import type { Action, Session, SessionBrief } from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance, SessionRecord } from '../../core/store.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
 import type { Sqlite } from './open.ts'
@@ -109,6 +109,13 @@ export class Sessions {
 
   openActions(id: string): Action[] {
     return this.#openActions.all(id).flatMap((row) => parseAction(objectOf(row.raw)) ?? [])
+  }
+
+  brief(id: string): SessionBrief | null {
+    const row = this.#get.get(id)
+    if (row === undefined) return null
+    const { title, metadata, status } = sessionOf(row)
+    return { title, metadata, status }
   }
 
   glance(ids: readonly string[]): Map<string, SessionGlance> {

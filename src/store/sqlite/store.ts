@@ -126,7 +126,11 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
   }
 
   return {
-    commit: (batch) => write(() => commit(batch), { effect: (committed) => lanes.claimFresh(committed) }),
+    commit: (batch) =>
+      write(
+        () => commit(batch),
+        (committed) => lanes.claimFresh(committed),
+      ),
 
     checkpoint: async (name) => checkpoint(db, name),
     setCheckpoint: (name, value) => write(() => setCheckpoint(db, name, value)),
@@ -145,6 +149,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
 
     known: async (id, turnIds = []) => sessions.known(id, turnIds),
     knownTurns: async (id, turnIds) => sessions.turnsOf(id, turnIds),
+    brief: async (id) => sessions.brief(id),
     glance: async (ids) => sessions.glance(ids),
     unseenSessions: async (before, after, limit) => sessions.unseen(before, after, limit),
     countSessions: async () => sessions.count(),
@@ -157,7 +162,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       lanes.release(lane)
     },
     nextLane: async (handler) => lanes.next(handler),
-    settle: (settlements) => write(() => lanes.settle(settlements), { lazy: true }),
+    settle: (settlements) => write(() => lanes.settle(settlements)),
 
     claimCalls: async (limit, now) => calls.claim(limit, now),
     releaseCall: (callId) => calls.release(callId),

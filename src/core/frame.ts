@@ -1,0 +1,25 @@
+import type { Fact } from '../core/fact.ts'
+import type { Hint } from '../core/hint.ts'
+import type { JsonObject } from '../core/json.ts'
+
+/** A frame of the stream as the parser of Server-Sent Events hands it over. */
+export interface Frame {
+  event: string | undefined
+  /** The `id:` line of this very frame, if it had one. */
+  id: string | undefined
+  data: string
+}
+
+/** What a frame means (interface.md, Stream frames). */
+export type Meaning =
+  | { kind: 'fact'; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
+  | { kind: 'transient'; type: string; sessionId: string | null; body: JsonObject }
+  /** The replay stopped at its limit: ask again from here. */
+  | { kind: 'stop'; fromSeq: string }
+  | { kind: 'unreadable'; reason: string; seq: string | null }
+
+export interface EndedTurn {
+  turnId: string
+  sessionId: string
+  at: number
+}

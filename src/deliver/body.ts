@@ -1,0 +1,56 @@
+import type { Seen, StoredFact } from '../core/fact.ts'
+import { isObject, parseJson } from '../core/json.ts'
+import type { SessionBrief } from '../core/resource.ts'
+
+/**
+ * The `data` of a callback as JSON text (product.md, Callbacks). Transcript facts keep the frame as received and get
+ * what we know of the session beside it; state facts carry what was read.
+ */
+export function dataText(fact: StoredFact, session: SessionBrief | null): string {
+  if (fact.family === 'state') return fact.body
+  const frame = parseJson(fact.body)
+  const { payload, internal_type } = isObject(frame) ? frame : {}
+  return (
+    `{"payload":${JSON.stringify(payload ?? null)},"internal_type":${JSON.stringify(internal_type ?? null)},` +
+    `"seq":${seqText(fact.seq)},"session":${JSON.stringify(session)}}`
+  )
+}
+
+/** A seq beyond what a double holds is given as text, so that no reader rounds it. */
+function seqText(seq: string | null): string {
+  if (seq === null) return 'null'
+  return /^(0|[1-9]\d{0,14})$/.test(seq) ? seq : JSON.stringify(seq)
+}
+
+/** The body of one callback. `at` is the fact's own time, so that every attempt says the same. */
+export function callbackText(
+  fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
+  data: string,
+  delivery: { attempt: number; handler: string },
+): string {
+  return (
+    `{"type":${JSON.stringify(fact.type)},"timestamp":"${new Date(fact.at).toISOString()}","id":"${fact.id}",` +
+    `"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
+    `"delivery":{"attempt":${delivery.attempt},"handler":"${delivery.handler}"},"seen":${seenText(fact.seen)}}`
+  )
+}
+
+/** The same as CloudEvents 1.0 in structured JSON; what has no attribute of its own goes into `data`. */
+export function cloudEventText(
+  fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
+  data: string,
+  delivery: { attempt: number; handler: string },
+  source: string,
+): string {
+  const subject = fact.sessionId === null ? '' : `"subject":${JSON.stringify(fact.sessionId)},`
+  return (
+    `{"specversion":"1.0","id":"${fact.id}","source":${JSON.stringify(source)},"type":${JSON.stringify(fact.type)},` +
+    `${subject}"time":"${new Date(fact.at).toISOString()}","datacontenttype":"application/json",` +
+    `"data":{"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
+    `"delivery":{"attempt":${delivery.attempt},"handler":"${delivery.handler}"},"seen":${seenText(fact.seen)}}}`
+  )
+}
+
+function seenText(seen: Seen): string {
+  return JSON.stringify(seen)
+}

@@ -1,0 +1,62 @@
+import type { Clock } from '../core/ports.ts'
+import type { SessionBrief } from '../core/resource.ts'
+import type { Store } from '../core/store.ts'
+
+/** Sessions whose title, metadata and status are kept at hand; the others are looked up in the store. */
+const KEPT = 5000
+/** How long a session's first facts wait for us to read it, so that they can say whose they are, milliseconds. */
+const PATIENCE = 2000
+
+/** What every callback says about its session. */
+export interface Briefs {
+  /** At once, when it is at hand. */
+  peek(sessionId: string): SessionBrief | undefined
+  /** Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock). */
+  find(sessionId: string, at: number): Promise<SessionBrief | null>
+  /** A session was read. */
+  update(sessionId: string, brief: SessionBrief): void
+}
+
+export function createBriefs(store: Pick<Store, 'brief'>, clock: Clock): Briefs {
+  const kept = new Map<string, SessionBrief>()
+  const waiting = new Map<string, Set<(brief: SessionBrief) => void>>()
+
+  const keep = (sessionId: string, brief: SessionBrief): void => {
+    kept.delete(sessionId)
+    kept.set(sessionId, brief)
+    if (kept.size <= KEPT) return
+    const [oldest] = kept.keys()
+    if (oldest !== undefined) kept.delete(oldest)
+  }
+
+  const wait = (sessionId: string, ms: number): Promise<SessionBrief | null> =>
+    new Promise((resolve) => {
+      const waiters = waiting.get(sessionId) ?? new Set()
+      waiting.set(sessionId, waiters)
+      const done = (brief: SessionBrief | null): void => {
+        timer.cancel()
+        waiters.delete(done)
+        if (waiters.size === 0) waiting.delete(sessionId)
+        resolve(brief)
+      }
+      const timer = clock.after(ms, () => done(null))
+      waiters.add(done)
+    })
+
+  return {
+    peek: (sessionId) => kept.get(sessionId),
+    async find(sessionId, at) {
+      const stored = await store.brief(sessionId)
+      if (stored !== null) {
+        keep(sessionId, stored)
+        return stored
+      }
+      const left = at + PATIENCE - clock.now()
+      return left > 0 ? await wait(sessionId, Math.min(left, PATIENCE)) : null
+    },
+    update(sessionId, brief) {
+      keep(sessionId, brief)
+      for (const done of waiting.get(sessionId) ?? []) done(brief)
+    },
+  }
+}

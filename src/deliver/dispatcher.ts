@@ -1,0 +1,50 @@
+import type { Committed, HandlerRecord } from '../core/store.ts'
+import { compilePatterns, type EventPattern } from '../core/pattern.ts'
+import type { StoredFact } from '../core/fact.ts'
+import type { HandlerStatus, Worker } from './worker.ts'
+
+/** Grace that a stop leaves to deliveries under way, milliseconds. */
+export const DRAIN = 10_000
+
+/** All handlers' deliveries. */
+export interface Dispatcher {
+  start(): void
+  stop(grace?: number): Promise<void>
+  news(committed: Committed): void
+  transient(fact: StoredFact): void
+  reload(): void
+  worker(name: string): Worker | undefined
+  statuses(): HandlerStatus[]
+}
+
+export function createDispatcher(workers: readonly Worker[]): Dispatcher {
+  const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
+  const patterns = new Map<Worker, EventPattern>(
+    workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
+  )
+
+  return {
+    start() {
+      for (const worker of workers) worker.start()
+    },
+    async stop(grace = DRAIN) {
+      await Promise.all(workers.map((worker) => worker.stop(grace)))
+    },
+    news(committed) {
+      for (const news of committed.lanes) byName.get(news.lane.handler)?.news(news)
+    },
+    transient(fact) {
+      for (const [worker, pattern] of patterns) if (pattern.wantsTransient(fact.type)) worker.transient(fact)
+    },
+    reload() {
+      for (const worker of workers) worker.reload()
+    },
+    worker: (name) => byName.get(name),
+    statuses: () => workers.map((worker) => worker.status()),
+  }
+}
+
+/** Whether a handler was paused when we last ran: it stays so. */
+export function wasPaused(records: readonly HandlerRecord[], name: string): boolean {
+  return records.some((record) => record.name === name && record.pausedAt !== null)
+}

@@ -1,0 +1,87 @@
+import { hash } from 'node:crypto'
+import { NetworkFault, messageOf } from '../core/errors.ts'
+import type { HandlerSpec } from '../core/handler.ts'
+import type { Clock, Http, Random } from '../core/ports.ts'
+import { callbackKey, signCallback } from '../core/signature.ts'
+import { traceparent } from '../core/trace.ts'
+import { callbackText, cloudEventText, dataText } from './body.ts'
+import type { Outgoing, Target } from './target.ts'
+import { readAnswer, type Verdict } from './verdict.ts'
+
+/** A handler's answer is a verdict at most; the rest of a longer one is not read, bytes. */
+const ANSWER_READ = 64 * 1024
+
+/** Callbacks over HTTP, following Standard Webhooks (product.md, Callbacks). */
+export function createHttpTarget(
+  handler: HandlerSpec,
+  target: { url: string; secrets: readonly string[] },
+  ports: { http: Http; clock: Clock; random: Random },
+  source: string,
+): Target {
+  const { http, clock, random } = ports
+  const keys = target.secrets.map(callbackKey)
+  const cloudevents = handler.format === 'cloudevents'
+  const batched = handler.batch.max > 1
+  const contentType = cloudevents
+    ? `application/cloudevents${batched ? '-batch' : ''}+json; charset=utf-8`
+    : 'application/json'
+
+  const textOf = ({ fact, attempt, session }: Outgoing): string => {
+    const data = dataText(fact, session)
+    const delivery = { attempt, handler: handler.name }
+    return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
+  }
+
+  const headersFor = (id: string, body: string, first: Outgoing): Record<string, string> => {
+    const timestamp = String(Math.floor(clock.now() / 1000))
+    const headers: Record<string, string> = {
+      'content-type': contentType,
+      'user-agent': 'agent-session-sidecar',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      traceparent: traceparent(
+        first.session?.metadata.traceparent,
+        first.fact.sessionId ?? first.fact.id,
+        random,
+      ),
+    }
+    if (keys.length > 0) headers['webhook-signature'] = signCallback(keys, id, timestamp, body)
+    return headers
+  }
+
+  return {
+    async send(batch, signal): Promise<Verdict> {
+      const [first] = batch
+      if (first === undefined) return { kind: 'delivered', status: 204 }
+      const body = batched ? `[${batch.map(textOf).join(',')}]` : textOf(first)
+      const id = batched ? batchId(batch) : first.fact.id
+      try {
+        const reply = await http.exchange({
+          method: 'POST',
+          url: target.url,
+          headers: headersFor(id, body, first),
+          body,
+          timeout: handler.timeout,
+          maxBody: ANSWER_READ,
+          connections: handler.concurrency,
+          signal,
+        })
+        return readAnswer(reply, clock.now())
+      } catch (error) {
+        return readFault(error)
+      }
+    },
+  }
+}
+
+function readFault(error: unknown): Verdict {
+  if (!(error instanceof NetworkFault)) return { kind: 'retry', error: messageOf(error), floor: 0 }
+  if (error.kind === 'aborted') return { kind: 'aborted' }
+  if (error.kind === 'timeout') return { kind: 'retry', error: error.message, floor: 0 }
+  return { kind: 'unreachable', error: error.message, reset: error.kind === 'reset' }
+}
+
+/** The same facts in the same order are the same batch. */
+function batchId(batch: readonly Outgoing[]): string {
+  return `bat_${hash('sha256', batch.map(({ fact }) => fact.id).join('\n'), 'base64url').slice(0, 26)}`
+}

@@ -1,0 +1,82 @@
+import { DeadLetter, messageOf } from '../core/errors.ts'
+import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../core/handler.ts'
+import { isObject, parseJson } from '../core/json.ts'
+import type { Clock, Log } from '../core/ports.ts'
+import { callbackText, dataText } from './body.ts'
+import type { Outgoing, Target } from './target.ts'
+import type { Verdict } from './verdict.ts'
+
+/** Handlers that run in this process: throwing means retry, throwing DeadLetter means dead. */
+export function createModuleTarget(
+  handler: HandlerSpec,
+  handle: ModuleHandler,
+  ports: { clock: Clock; log: Log },
+): Target {
+  const log = handlerLog(ports.log.child({ handler: handler.name }))
+
+  const callOne = async (outgoing: Outgoing, signal: AbortSignal): Promise<Verdict> => {
+    const { fact, attempt, session } = outgoing
+    const text = callbackText(fact, dataText(fact, session), { attempt, handler: handler.name })
+    try {
+      const answer: unknown = await handle(parseJson(text) as CallbackEvent, { attempt, signal, log })
+      const verdict = isObject(answer) ? answer.verdict : undefined
+      if (verdict === 'retry') return { kind: 'retry', error: 'verdict retry', floor: 0 }
+      if (verdict === 'dead') return { kind: 'dead', error: 'verdict dead' }
+      return { kind: 'delivered', status: 200 }
+    } catch (error) {
+      if (error instanceof DeadLetter) return { kind: 'dead', error: error.message }
+      return { kind: 'retry', error: messageOf(error), floor: 0 }
+    }
+  }
+
+  return {
+    async send(batch, signal) {
+      const limit = timeLimit(ports.clock, handler.timeout, signal)
+      try {
+        for (const outgoing of batch) {
+          const verdict = await Promise.race([callOne(outgoing, limit.signal), limit.over])
+          if (verdict.kind !== 'delivered') return verdict
+        }
+        return { kind: 'delivered', status: 200 }
+      } finally {
+        limit.cancel()
+      }
+    },
+  }
+}
+
+/** Aborts at the timeout and when we stop; a handler that does not listen is left behind. */
+function timeLimit(clock: Clock, ms: number, stopping: AbortSignal) {
+  const controller = new AbortController()
+  let give: (verdict: Verdict) => void = () => undefined
+  const over = new Promise<Verdict>((resolve) => {
+    give = resolve
+  })
+  const timer = clock.after(ms, () => {
+    give({ kind: 'retry', error: `no answer within ${ms} ms`, floor: 0 })
+    controller.abort()
+  })
+  const stop = (): void => {
+    give({ kind: 'aborted' })
+    controller.abort()
+  }
+  if (stopping.aborted) stop()
+  stopping.addEventListener('abort', stop)
+  return {
+    signal: controller.signal,
+    over,
+    cancel: () => {
+      timer.cancel()
+      stopping.removeEventListener('abort', stop)
+    },
+  }
+}
+
+export function handlerLog(log: Log): HandlerLog {
+  return {
+    debug: (message, details = {}) => log.debug(details, message),
+    info: (message, details = {}) => log.info(details, message),
+    warn: (message, details = {}) => log.warn(details, message),
+    error: (message, details = {}) => log.error(details, message),
+  }
+}

@@ -1,0 +1,58 @@
+import type { Attempt } from '../core/delivery.ts'
+import { retryAfter } from '../core/retry-after.ts'
+
+/** What one attempt came to. */
+export type Verdict =
+  | { kind: 'delivered'; status: number }
+  /** Tried again by the policy. `floor`: milliseconds from `Retry-After`. */
+  | { kind: 'retry'; status?: number; error?: string; floor: number }
+  | { kind: 'dead'; status?: number; error: string }
+  /** The handler cannot be reached: it is down, and nothing counts. */
+  | { kind: 'unreachable'; error: string; reset: boolean }
+  /** 410: the handler wants no more for now. */
+  | { kind: 'gone'; status: number }
+  /** We are stopping: as if it had not been tried. */
+  | { kind: 'aborted' }
+
+/** Reads the answer of an HTTP handler (product.md, Callbacks, the table). */
+export function readAnswer(
+  reply: { status: number; headers: Record<string, string>; body: string },
+  now: number,
+): Verdict {
+  const { status } = reply
+  if (status >= 200 && status < 300) return verdictOf(reply.body, reply.headers, status, now)
+  if (status === 410) return { kind: 'gone', status }
+  const error = status >= 300 && status < 400 ? 'a redirect, which is never followed' : undefined
+  const floor = retryAfter(reply.headers['retry-after'], now)
+  return error === undefined ? { kind: 'retry', status, floor } : { kind: 'retry', status, error, floor }
+}
+
+function verdictOf(body: string, headers: Record<string, string>, status: number, now: number): Verdict {
+  // Nearly every answer is empty or says nothing of the kind.
+  if (body.length < 16 || !body.includes('"verdict"')) return { kind: 'delivered', status }
+  let value: unknown
+  try {
+    value = JSON.parse(body)
+  } catch {
+    return { kind: 'delivered', status }
+  }
+  const verdict =
+    typeof value === 'object' && value !== null && 'verdict' in value ? value.verdict : undefined
+  if (verdict === 'retry') {
+    return { kind: 'retry', status, error: 'verdict retry', floor: retryAfter(headers['retry-after'], now) }
+  }
+  if (verdict === 'dead') return { kind: 'dead', status, error: 'verdict dead' }
+  return { kind: 'delivered', status }
+}
+
+/** What the log of attempts keeps of a verdict. */
+export function attemptOf(verdict: Exclude<Verdict, { kind: 'aborted' }>, at: number, ms: number): Attempt {
+  const attempt: Attempt = { at, ms }
+  if ('status' in verdict && verdict.status !== undefined) attempt.status = verdict.status
+  if ('error' in verdict && verdict.error !== undefined) attempt.error = verdict.error.slice(0, ERROR_KEPT)
+  if (attempt.status === undefined && attempt.error === undefined) attempt.error = 'failed'
+  return attempt
+}
+
+/** Characters of an error message in the log of attempts. */
+const ERROR_KEPT = 300

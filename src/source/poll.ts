@@ -1,0 +1,59 @@
+import type { Hint } from '../core/hint.ts'
+import type { ChannelStatus, Observer } from '../core/observer.ts'
+import type { Clock, Log, Timer } from '../core/ports.ts'
+
+export interface PollSource {
+  start(): void
+  stop(): void
+  status(): ChannelStatus
+}
+
+/**
+ * Polling is a wish to look, made by the clock: often for what is not at rest, seldom for everything. The looking itself
+ * is the reconciler's, so that it costs the same budget as everybody's hints.
+ */
+export function createPoll(options: {
+  /** Milliseconds. */
+  interval: number
+  sweep: number
+  hint: (hints: readonly Hint[]) => Promise<void>
+  observer: Observer
+  clock: Clock
+  log: Log
+}): PollSource {
+  const { clock, log } = options
+  let timers: Timer[] = []
+  let status: ChannelStatus = {
+    state: 'waiting',
+    since: 0,
+    lastError: null,
+    lastEventAt: null,
+    lastSeq: null,
+  }
+
+  const every = (ms: number, slot: number, whole: boolean): void => {
+    timers[slot] = clock.after(ms, () => {
+      const at = clock.now()
+      status = { ...status, lastEventAt: at }
+      options
+        .hint([{ sessionId: null, channel: 'poll', at, scope: whole ? 'turns' : 'session', delay: 0 }])
+        .catch((error: unknown) => log.error({ err: error }, 'poll: the wish to look could not be stored'))
+      every(ms, slot, whole)
+    })
+  }
+
+  return {
+    start() {
+      status = { ...status, state: 'live', since: clock.now() }
+      options.observer.channel('poll', status)
+      every(options.interval, 0, false)
+      every(options.sweep, 1, true)
+    },
+    stop() {
+      for (const timer of timers) timer.cancel()
+      timers = []
+      status = { ...status, state: 'disabled' }
+    },
+    status: () => status,
+  }
+}

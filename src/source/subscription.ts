@@ -1,0 +1,109 @@
+import { messageOf, ServiceError } from '../core/errors.ts'
+import type { Hint } from '../core/hint.ts'
+import type { Observer } from '../core/observer.ts'
+import type { Clock, Log, Random, Service, Timer } from '../core/ports.ts'
+import type { Store, SubscriptionRecord } from '../core/store.ts'
+
+/** How long the secret of a subscription that we replaced stays valid: the service retries for about nine hours. */
+const RETIRED_KEPT = 12 * 3_600_000
+/** After a failure, milliseconds. */
+const RETRY = 30_000
+
+export interface SubscriptionKeeper {
+  start(): Promise<void>
+  stop(): void
+  /** Secrets of our subscriptions, the newest first. */
+  secrets(): readonly string[]
+  active(): boolean
+}
+
+/**
+ * Makes the webhook subscription, and makes it anew when the service gave it up or somebody deleted it. Its secret is
+ * shown once, so it is stored the moment that we see it; one whose secret we do not have is replaced.
+ */
+export function createSubscriptionKeeper(options: {
+  /** `webhooks.public_url`. */
+  url: string
+  /** Milliseconds between two looks. */
+  interval: number
+  service: Service
+  store: Store
+  hint: (hints: readonly Hint[]) => Promise<void>
+  observer: Observer
+  clock: Clock
+  random: Random
+  log: Log
+}): SubscriptionKeeper {
+  const { url, service, store, observer, clock, random, log } = options
+  let records: SubscriptionRecord[] = []
+  let active = false
+  let timer: Timer | null = null
+  let running = false
+
+  const tend = async (): Promise<void> => {
+    let wait = options.interval
+    try {
+      await check()
+    } catch (error) {
+      wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
+      log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be looked after')
+    }
+    if (running) timer = clock.after(wait, () => void tend())
+  }
+
+  const check = async (): Promise<void> => {
+    if (!service.authorized()) return
+    const known = new Map(records.map((record) => [record.id, record]))
+    const ours = (await service.listWebhooks()).filter((subscription) => subscription.url === url)
+    const good = ours.find(({ id, active }) => active && known.get(id)?.retiredAt === null)
+    for (const { id } of ours) {
+      if (id === good?.id) continue
+      log.warn({ id }, 'webhooks: replacing a subscription that is inactive or whose secret we do not have')
+      await service.deleteWebhook(id)
+    }
+    if (good === undefined) await subscribe(ours.length > 0 || records.length > 0)
+    await retire(good?.id ?? records[0]?.id)
+    report(true)
+  }
+
+  const subscribe = async (gap: boolean): Promise<void> => {
+    report(false)
+    const { id, secret } = await service.createWebhook(url, random.hex(16))
+    if (secret === null) throw new Error('the service showed no secret for the new subscription')
+    const record = { id, url, secret, createdAt: clock.now(), retiredAt: null }
+    await store.saveSubscription(record)
+    records = [record, ...records]
+    log.info({ id, url }, 'webhooks: subscribed')
+    // Nobody told us of what happened while there was no subscription.
+    if (gap)
+      await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+  }
+
+  const retire = async (current: string | undefined): Promise<void> => {
+    for (const record of records) {
+      if (record.id === current) continue
+      if (record.retiredAt === null) await store.saveSubscription({ ...record, retiredAt: clock.now() })
+      else if (record.retiredAt < clock.now() - RETIRED_KEPT) await store.forgetSubscription(record.id)
+    }
+    records = await store.subscriptions()
+  }
+
+  const report = (now: boolean): void => {
+    active = now
+    observer.subscription(now)
+  }
+
+  return {
+    async start() {
+      running = true
+      records = await store.subscriptions()
+      await tend()
+    },
+    stop() {
+      running = false
+      timer?.cancel()
+    },
+    secrets: () => records.map(({ secret }) => secret),
+    active: () => active,
+  }
+}

@@ -1,0 +1,197 @@
+import type { Call, CallResult } from '../core/call.ts'
+import { backoff } from '../core/backoff.ts'
+import { messageOf, ServiceError } from '../core/errors.ts'
+import { isRequired, type Tool, type ToolPorts } from './context.ts'
+import { close, notePost, replaceResult } from './ledger.ts'
+
+const RETRY = { base: 250, max: 60_000 }
+/** After a posting whose word we do not know, how long the session's next reading has to say the action is gone, milliseconds. */
+const CONFIRM = 3000
+/** A scope that is missing is missing for long: the answer waits, milliseconds. */
+const FORBIDDEN = 60_000
+/** Tries to open a fresh turn after `not_delivered`. */
+const RESENDS = 10
+
+/**
+ * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
+ * that it still waits. @returns when there is more to do, steady milliseconds; null when the call is closed.
+ */
+export async function answerCall(
+  ports: ToolPorts,
+  tool: Tool,
+  call: Call,
+  restarted: boolean,
+): Promise<number | null> {
+  const { clock } = ports
+  if (call.outcome === 'not_delivered') return await resend(ports, tool, call)
+  const { result } = call
+  if (result === null) return null
+  const posted = call.outcome !== null && call.outcome !== 'refused'
+  // A crash may have come between a posting and its reply.
+  if (posted || call.unsure || restarted) {
+    const state = await isRequired(ports, call)
+    if (state !== 'required') return await closeGone(ports, call, state)
+    if (posted)
+      ports.log.warn(
+        { call: call.callId, outcome: call.outcome },
+        'tools: still required after an answer; posting it again',
+      )
+  }
+  try {
+    const word = await ports.service.answer(call.sessionId, call.callId, bodyOf(result), keyOf(call, result))
+    return await accepted(ports, tool, call, word)
+  } catch (error) {
+    return await failed(ports, tool, call, error)
+  } finally {
+    await ports.hint([
+      { sessionId: call.sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 300 },
+    ])
+  }
+}
+
+function bodyOf(result: CallResult) {
+  return result.kind === 'output' ? { output: result.text } : { error: result.text }
+}
+
+/** One key per effect: the error that follows a refused output is another answer. */
+function keyOf(call: Call, result: CallResult): string {
+  return call.outcome === 'refused' && result.kind === 'error' ? `${call.callId}.error` : call.callId
+}
+
+async function accepted(
+  ports: ToolPorts,
+  tool: Tool,
+  call: Call,
+  word: string | null,
+): Promise<number | null> {
+  const { clock } = ports
+  if (call.outcome === 'refused') return await end(ports, call, 'failed', 'refused')
+  if (word === 'not_delivered') {
+    const step = notePost(call, { posts: call.posts + 1, unsure: false, dueAt: clock.steady() })
+    const noted = { ...call, ...step.set, outcome: 'not_delivered' }
+    if (!(await ports.step({ ...step, set: { ...step.set, outcome: 'not_delivered' } }))) return null
+    return await resend(ports, tool, noted)
+  }
+  // Other words are not shown: the next reading of the actions decides. Usually the frame that follows asks for it.
+  const dueAt = clock.steady() + CONFIRM
+  const step = notePost(call, { posts: call.posts + 1, unsure: false, dueAt })
+  return (await ports.step({ ...step, set: { ...step.set, outcome: word ?? 'accepted' } })) ? dueAt : null
+}
+
+async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown): Promise<number | null> {
+  const { clock, random, log } = ports
+  if (!(error instanceof ServiceError)) throw error
+  const details = { call: call.callId, code: error.code, status: error.status, requestId: error.requestId }
+  if (error.code === 'route_unknown' || error.status === 403) {
+    log.error(details, `tools: the answer cannot be posted: ${error.message}`)
+    return await wait(ports, call, FORBIDDEN, false, error.message)
+  }
+  if (error.unauthorized) return await wait(ports, call, RETRY.base, false, error.message)
+  if (error.status >= 400 && error.status < 500 && !error.transient) {
+    const state = await isRequired(ports, call)
+    if (state !== 'required') return await closeGone(ports, call, state)
+    log.warn(details, `tools: the service refused the answer: ${error.message}`)
+    if (call.result?.kind === 'error') return await end(ports, call, 'failed', 'refused', error.message)
+    const steady = clock.steady()
+    return (await ports.step(replaceResult(call, tool.spec.error, error.message, steady))) ? steady : null
+  }
+  // Refused before it was looked at, or no reply: then it may have been taken.
+  const unsure = error.code !== 'rate_limit_exceeded' && error.code !== 'directory_unavailable'
+  log.warn(details, `tools: no reply to an answer: ${error.message}`)
+  return await wait(
+    ports,
+    call,
+    backoff(RETRY, call.posts + 1, random, error.retryAfter ?? 0),
+    unsure,
+    error.message,
+  )
+}
+
+async function wait(
+  ports: ToolPorts,
+  call: Call,
+  ms: number,
+  unsure: boolean,
+  error: string,
+): Promise<number | null> {
+  const dueAt = ports.clock.steady() + ms
+  const set = { posts: call.posts + 1, unsure: call.unsure || unsure, dueAt, error }
+  return (await ports.step(notePost(call, set))) ? dueAt : null
+}
+
+/** The service does not wait for this call any more: what that means depends on what we did. */
+export async function closeGone(ports: ToolPorts, call: Call, why: 'resolved' | 'deleted'): Promise<null> {
+  if (why === 'deleted') return await end(ports, call, 'failed', 'cancelled')
+  if (call.outcome === 'refused') return await end(ports, call, 'failed', 'refused')
+  if (call.state === 'finished' && call.outcome !== null)
+    return await end(ports, call, 'answered', call.outcome)
+  if (call.state === 'finished' && (call.unsure || call.posts > 0))
+    return await end(ports, call, 'answered', 'unknown')
+  return await end(ports, call, 'failed', 'expired')
+}
+
+/** The sandbox did not hold the call: waiting never helps (interface.md, Answering required actions). */
+async function resend(ports: ToolPorts, tool: Tool, call: Call): Promise<number | null> {
+  const { clock, random, log } = ports
+  if (tool.spec.onNotDelivered === 'report') return await end(ports, call, 'not_delivered', 'not_delivered')
+  try {
+    const brief = await ports.briefOf(call.sessionId)
+    await ports.service.sendMessage(call.sessionId, resendText(call), `${call.callId}.resend`)
+    log.warn(
+      { call: call.callId, session: brief?.title },
+      'tools: an answer was not delivered; it was sent as a fresh turn',
+    )
+    return await end(ports, call, 'not_delivered', 'not_delivered')
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    if (error.code === 'route_unknown' || error.notFound || call.posts > RESENDS || isFinalRefusal(error)) {
+      log.error(
+        { call: call.callId, code: error.code },
+        `tools: an answer was not delivered, nor a fresh turn: ${messageOf(error)}`,
+      )
+      return await end(ports, call, 'not_delivered', 'not_delivered', messageOf(error))
+    }
+    const ms = backoff(RETRY, call.posts, random, Math.max(RETRY.base, error.retryAfter ?? 0))
+    return await wait(ports, call, ms, false, error.message)
+  }
+}
+
+function isFinalRefusal(error: ServiceError): boolean {
+  return (
+    error.status >= 400 &&
+    error.status < 500 &&
+    !error.transient &&
+    !error.unauthorized &&
+    error.code !== 'queue_full'
+  )
+}
+
+function resendText(call: Call): string {
+  const text = call.result?.text ?? ''
+  return `The result of the function call ${call.name} (${call.callId}) did not reach you. It is:\n${text}`
+}
+
+async function end(
+  ports: ToolPorts,
+  call: Call,
+  state: 'answered' | 'not_delivered' | 'failed',
+  outcome: string,
+  error: string | null = call.error,
+): Promise<null> {
+  const { clock, observer } = ports
+  const session = await ports.briefOf(call.sessionId)
+  if (await ports.step(close(call, state, outcome, session, clock.now(), error))) {
+    const seconds =
+      call.createdAt === null
+        ? null
+        : Math.max(0, clock.now() + ports.service.clockOffset() - call.createdAt) / 1000
+    observer.call({
+      tool: call.name,
+      callId: call.callId,
+      sessionId: call.sessionId,
+      outcome: state === 'answered' ? 'answered' : outcome,
+      seconds,
+    })
+  }
+  return null
+}

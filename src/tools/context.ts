@@ -1,0 +1,37 @@
+import type { Call } from '../core/call.ts'
+import type { Observer } from '../core/observer.ts'
+import type { Clock, Log, Random, Service } from '../core/ports.ts'
+import type { Session, SessionBrief } from '../core/resource.ts'
+import type { Store } from '../core/store.ts'
+import type { ToolSpec } from '../core/tool.ts'
+import type { Hint } from '../core/hint.ts'
+import type { Runner } from './http.ts'
+import type { Step } from './ledger.ts'
+
+/** What running and answering calls need of the rest of the house. */
+export interface ToolPorts {
+  service: Service
+  store: Store
+  /** Writes a step of the ledger; false when the call has moved on. */
+  step: (step: Step) => Promise<boolean>
+  hint: (hints: readonly Hint[]) => Promise<void>
+  /** Reads the session now. null: it is gone. */
+  refresh: (sessionId: string) => Promise<Session | null>
+  briefOf: (sessionId: string) => Promise<SessionBrief | null>
+  observer: Observer
+  clock: Clock
+  random: Random
+  log: Log
+}
+
+export interface Tool {
+  spec: ToolSpec
+  run: Runner
+}
+
+/** Whether the service still waits for a call. */
+export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {
+  const session = await ports.refresh(call.sessionId)
+  if (session === null) return 'deleted'
+  return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
+}

@@ -1,0 +1,261 @@
+import PQueue from 'p-queue'
+import { backoff } from '../core/backoff.ts'
+import type { Call } from '../core/call.ts'
+import { messageOf, ServiceError } from '../core/errors.ts'
+import type { Timer } from '../core/ports.ts'
+import { answerCall, closeGone } from './answer.ts'
+import { isRequired, type Tool, type ToolPorts } from './context.ts'
+import { finish } from './ledger.ts'
+import { giveUp, runTool } from './run.ts'
+
+/** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
+const FRESH = 5000
+/** A nudge makes us prompt, this timer makes it certain, milliseconds. */
+const IDLE_LOOK = 5000
+/** Calls in memory; the others wait in the store. */
+const CALLS = 256
+const RETRY = { base: 500, max: 60_000 }
+
+export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict'
+
+/** Runs function tools and posts their results. */
+export interface ToolHost {
+  start(): void
+  stop(grace: number): Promise<void>
+  nudge(): void
+  /** A reading found that the service does not wait for these any more. */
+  actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void
+  /** The app answers a call that its tool put off with 202. */
+  answer(callId: string, answer: { output: string } | { error: true }): Promise<AnswerOutcome>
+}
+
+export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
+  const { service, store, clock, random, log } = ports
+  const queues = new Map(
+    [...tools.values()].map(({ spec }) => [spec.name, new PQueue({ concurrency: spec.concurrency })]),
+  )
+  /** Calls under way, with what stops a run. */
+  const active = new Map<string, AbortController>()
+  /** Calls that this process took on: of the others we do not know what a crash cut short. */
+  const ours = new Set<string>()
+  const gone = new Map<string, 'resolved' | 'deleted'>()
+  const startedAt = clock.now()
+  let running = false
+  let pumping = false
+  let again = false
+  let timer: Timer | null = null
+  let idle: (() => void) | null = null
+
+  const pump = async (): Promise<void> => {
+    if (pumping) {
+      again = true
+      return
+    }
+    pumping = true
+    try {
+      do {
+        again = false
+        await claim()
+      } while (again && running)
+    } catch (error) {
+      log.error({ err: error }, 'tools: the store could not be read')
+    } finally {
+      pumping = false
+    }
+    await rest()
+  }
+
+  const claim = async (): Promise<void> => {
+    if (!running || !service.authorized()) return
+    for (const call of await store.claimCalls(CALLS - active.size, clock.steady())) void drive(call)
+  }
+
+  const rest = async (): Promise<void> => {
+    const next = await store.nextCall().catch(() => null)
+    timer?.cancel()
+    if (!running) return
+    const wait = next === null ? IDLE_LOOK : Math.max(1, next - clock.steady())
+    timer = clock.after(Math.min(IDLE_LOOK, wait), () => void pump())
+  }
+
+  /** Takes a call as far as it goes now. */
+  const drive = async (first: Call): Promise<void> => {
+    const { callId } = first
+    const abort = new AbortController()
+    active.set(callId, abort)
+    let failures = 0
+    let call: Call | null = first
+    try {
+      while (running && call !== null && call.endedAt === null) {
+        const dueAt: number | null = await advance(call, abort)
+        if (dueAt === null || dueAt > clock.steady()) break
+        call = await store.call(callId)
+      }
+    } catch (error) {
+      failures++
+      const wait = backoff(
+        RETRY,
+        failures,
+        random,
+        error instanceof ServiceError ? (error.retryAfter ?? RETRY.base) : RETRY.base,
+      )
+      log.warn({ call: callId, error: messageOf(error), wait }, 'tools: a call could not be taken further')
+      await postpone(callId, wait)
+    } finally {
+      store.releaseCall(callId)
+      active.delete(callId)
+      await settleGone(callId)
+      if (active.size === 0) idle?.()
+    }
+    if (running) void pump()
+  }
+
+  const postpone = async (callId: string, wait: number): Promise<void> => {
+    const dueAt = Math.ceil(clock.steady() + wait)
+    await ports
+      .step({ callId, from: ['received', 'running', 'finished'], set: { dueAt } })
+      .catch((error: unknown) => log.error({ err: error }, 'tools: a call could not be put off'))
+  }
+
+  const advance = async (call: Call, abort: AbortController): Promise<number | null> => {
+    const tool = tools.get(call.name)
+    if (tool === undefined) return await orphaned(call)
+    const left = gone.get(call.callId)
+    if (left !== undefined) return await closeGone(ports, call, left)
+    switch (call.state) {
+      case 'received':
+        return await enter(tool, call, false, abort)
+      case 'running':
+        return await resume(tool, call, abort)
+      case 'finished':
+        return await answerCall(ports, tool, call, !take(call.callId))
+      case 'answered':
+      case 'not_delivered':
+      case 'failed':
+        return null
+    }
+  }
+
+  /** @returns whether the call was ours already. */
+  const take = (callId: string): boolean => {
+    const known = ours.has(callId)
+    ours.add(callId)
+    return known
+  }
+
+  /** The reading that found a call allows it to run while it is fresh; otherwise the service is asked again. */
+  const enter = async (
+    tool: Tool,
+    call: Call,
+    again: boolean,
+    abort: AbortController,
+  ): Promise<number | null> => {
+    const fresh = call.receivedAt >= startedAt && clock.now() - call.receivedAt < FRESH
+    take(call.callId)
+    const queue = queues.get(call.name)
+    if (queue === undefined) return null
+    const result = await queue.add(async () => {
+      if (!running) return null
+      if (!fresh || clock.now() - call.receivedAt >= FRESH) {
+        const state = await isRequired(ports, call)
+        if (state !== 'required') return await closeGone(ports, call, state)
+      }
+      return await runTool(ports, tool, call, again, abort)
+    })
+    return result ?? null
+  }
+
+  /** A call that was running: put off by its tool, or cut short by a crash. */
+  const resume = async (tool: Tool, call: Call, abort: AbortController): Promise<number | null> => {
+    if (call.deferred) {
+      if (call.expiresAt === null) return await sleep(call)
+      return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
+    }
+    log.warn(
+      { tool: call.name, call: call.callId, policy: tool.spec.afterCrash },
+      'tools: a run was cut short',
+    )
+    if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
+    return await enter(tool, call, true, abort)
+  }
+
+  /** Nothing to do until the app answers. */
+  const sleep = async (call: Call): Promise<number | null> => {
+    const dueAt = Math.ceil(clock.steady() + FAR)
+    await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
+    return dueAt
+  }
+
+  /** The tool is not configured any more. */
+  const orphaned = async (call: Call): Promise<number | null> => {
+    const state = await isRequired(ports, call)
+    if (state !== 'required') return await closeGone(ports, call, state)
+    log.warn(
+      { tool: call.name, call: call.callId },
+      'tools: a call waits for a tool that is not configured any more',
+    )
+    await postpone(call.callId, FAR)
+    return null
+  }
+
+  const settleGone = async (callId: string): Promise<void> => {
+    const why = gone.get(callId)
+    if (why === undefined) return
+    gone.delete(callId)
+    try {
+      const call = await store.call(callId)
+      if (call !== null && call.endedAt === null) await closeGone(ports, call, why)
+      ours.delete(callId)
+    } catch (error) {
+      log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that is over could not be closed')
+    }
+  }
+
+  return {
+    start() {
+      running = true
+      void pump()
+    },
+    async stop(grace) {
+      running = false
+      timer?.cancel()
+      if (active.size === 0) return
+      const drained = new Promise<void>((resolve) => {
+        idle = resolve
+      })
+      const limit = clock.after(grace, () => {
+        for (const abort of active.values()) abort.abort()
+      })
+      await drained
+      limit.cancel()
+    },
+    nudge() {
+      void pump()
+    },
+    actionsGone(callIds, why) {
+      for (const callId of callIds) {
+        gone.set(callId, why)
+        const abort = active.get(callId)
+        // A posting under way decides for itself; a run has nobody left to run for.
+        if (abort === undefined) void settleGone(callId)
+        else abort.abort()
+      }
+    },
+    async answer(callId, answer) {
+      const call = await store.call(callId)
+      if (call === null) return 'not_found'
+      const tool = tools.get(call.name)
+      if (call.state !== 'running' || !call.deferred || tool === undefined) return 'conflict'
+      const result =
+        'output' in answer
+          ? ({ kind: 'output', text: answer.output } as const)
+          : ({ kind: 'error', text: tool.spec.error } as const)
+      const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
+      if (done) void pump()
+      return done ? 'accepted' : 'conflict'
+    },
+  }
+}
+
+/** A call that waits for the app, or for its tool to come back, is looked at again so much later, milliseconds. */
+const FAR = 3_600_000

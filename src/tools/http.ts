@@ -1,0 +1,90 @@
+import { NetworkFault, messageOf } from '../core/errors.ts'
+import type { Clock, Http, Random } from '../core/ports.ts'
+import { callbackKey, signCallback } from '../core/signature.ts'
+import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
+import { traceparent } from '../core/trace.ts'
+import { retryAfter } from '../core/retry-after.ts'
+
+/** The service's body limit is 1 MiB, the answer is a JSON string in it: more than this is never accepted, bytes. */
+export const OUTPUT_MAX = 1024 * 1024
+export const NO_OUTPUT = '(no output)'
+
+/** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
+export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
+
+/** A tool over HTTP (product.md, Function tools). */
+export function createHttpRunner(
+  tool: ToolSpec,
+  target: { url: string; secrets: readonly string[] },
+  ports: { http: Http; clock: Clock; random: Random },
+): Runner {
+  const { http, clock, random } = ports
+  const keys = target.secrets.map(callbackKey)
+
+  return async (call, signal) => {
+    const body = JSON.stringify({
+      type: 'tool.call',
+      call_id: call.callId,
+      name: call.name,
+      arguments: call.arguments ?? null,
+      session_id: call.sessionId,
+      turn_id: call.turnId,
+      created_at: call.createdAt,
+      expires_at: call.expiresAt,
+      attempt: call.attempt,
+      uncertain: call.uncertain,
+      session: { title: call.session.title, metadata: call.session.metadata },
+    })
+    const timestamp = String(Math.floor(clock.now() / 1000))
+    const id = headerSafe(call.callId)
+    const headers: Record<string, string> = {
+      'content-type': 'application/json',
+      'user-agent': 'agent-session-sidecar',
+      'idempotency-key': id,
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      traceparent: traceparent(call.session.metadata.traceparent, call.sessionId, random),
+    }
+    if (keys.length > 0) headers['webhook-signature'] = signCallback(keys, id, timestamp, body)
+    try {
+      const reply = await http.exchange({
+        method: 'POST',
+        url: target.url,
+        headers,
+        body,
+        timeout: tool.timeout,
+        maxBody: OUTPUT_MAX + 1,
+        connections: tool.concurrency,
+        signal,
+      })
+      return resultOf(reply, clock.now())
+    } catch (error) {
+      const ran = !(error instanceof NetworkFault && (error.kind === 'refused' || error.kind === 'dns'))
+      return { kind: 'failed', error: messageOf(error), ran }
+    }
+  }
+}
+
+function resultOf(
+  reply: { status: number; headers: Record<string, string>; body: string; truncated: boolean },
+  now: number,
+): ToolResult {
+  const { status, body } = reply
+  if (status === 200 || status === 204) {
+    if (reply.truncated || Buffer.byteLength(body) > OUTPUT_MAX)
+      return { kind: 'rejected', error: 'the output is over 1 MiB' }
+    return { kind: 'output', output: body === '' ? NO_OUTPUT : body }
+  }
+  if (status === 202) return { kind: 'deferred' }
+  if (status === 400 || status === 422) return { kind: 'rejected', error: `the tool answered ${status}` }
+  return {
+    kind: 'failed',
+    error: `the tool answered ${status}`,
+    retryAfter: retryAfter(reply.headers['retry-after'], now),
+  }
+}
+
+/** Ids are opaque: one that no header can carry is sent as its escaped form. */
+function headerSafe(id: string): string {
+  return /^[\x21-\x7e]{1,255}$/.test(id) ? id : encodeURIComponent(id).slice(0, 255)
+}

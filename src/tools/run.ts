@@ -1,0 +1,140 @@
+import type { Call } from '../core/call.ts'
+import { backoff } from '../core/backoff.ts'
+import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
+import type { Tool, ToolPorts } from './context.ts'
+import { timeLeft } from './deadline.ts'
+import { beginRun, deferRun, finish, retryRun } from './ledger.ts'
+
+/**
+ * Runs a call's tool once and writes what came of it. @returns when there is more to do, steady milliseconds; null when
+ * the call moved on by other means.
+ */
+export async function runTool(
+  ports: ToolPorts,
+  tool: Tool,
+  call: Call,
+  again: boolean,
+  abort: AbortController,
+): Promise<number | null> {
+  const { clock, observer } = ports
+  const { spec } = tool
+  const left = timeLeft(call, clock.now(), ports.service.clockOffset())
+  if (left <= 0) return await giveUp(ports, spec, call, 'the deadline is over')
+  const begun = beginRun(call, clock.now(), again)
+  if (!(await ports.step(begun))) return null
+  const running: Call = { ...call, ...begun.set }
+  const limit = Math.min(spec.timeout, left)
+  const timer = clock.after(limit, () => abort.abort())
+  const started = clock.steady()
+  const brief = (await ports.briefOf(call.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
+  let result: ToolResult
+  try {
+    result = await raceAbort(tool.run(toolCall(running, brief), abort.signal), abort.signal, limit)
+  } finally {
+    timer.cancel()
+  }
+  observer.toolRun({
+    tool: spec.name,
+    callId: call.callId,
+    outcome: result.kind,
+    seconds: (clock.steady() - started) / 1000,
+    attempt: running.attempts,
+  })
+  return await conclude(ports, spec, running, result)
+}
+
+async function conclude(
+  ports: ToolPorts,
+  spec: ToolSpec,
+  call: Call,
+  result: ToolResult,
+): Promise<number | null> {
+  const { clock, log } = ports
+  const now = clock.now()
+  const steady = clock.steady()
+  switch (result.kind) {
+    case 'output': {
+      const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))
+      return done ? steady : null
+    }
+    case 'deferred': {
+      // The app answers later; the deadline still holds.
+      const left = timeLeft(call, now, ports.service.clockOffset())
+      const dueAt = steady + Math.min(left, FAR)
+      return (await ports.step(deferRun(call, dueAt))) ? dueAt : null
+    }
+    case 'rejected':
+      log.warn(
+        { tool: spec.name, call: call.callId, error: result.error },
+        'tools: rejected; the fixed error is posted',
+      )
+      return await giveUp(ports, spec, call, result.error)
+    case 'failed':
+      return await tryLater(ports, spec, call, result)
+  }
+}
+
+/** A call without a deadline that waits for the app is looked at again so much later, milliseconds. */
+const FAR = 3_600_000
+
+async function tryLater(
+  ports: ToolPorts,
+  spec: ToolSpec,
+  call: Call,
+  result: Extract<ToolResult, { kind: 'failed' }>,
+): Promise<number | null> {
+  const { clock, random, log } = ports
+  // A tool that may not run twice is not tried again, unless it certainly did not run.
+  const mayRunAgain = spec.afterCrash === 'retry' || result.ran === false
+  const wait = backoff(spec.retry, call.attempts, random, result.retryAfter ?? 0)
+  const left = timeLeft(call, clock.now(), ports.service.clockOffset())
+  const details = { tool: spec.name, call: call.callId, attempt: call.attempts, error: result.error }
+  if (!mayRunAgain || call.attempts >= spec.retry.attempts || wait >= left) {
+    log.warn(details, 'tools: failed for good; the fixed error is posted')
+    return await giveUp(ports, spec, call, result.error)
+  }
+  log.warn({ ...details, wait }, 'tools: failed, will try again')
+  const dueAt = clock.steady() + wait
+  return (await ports.step(retryRun(call, result.error, dueAt))) ? dueAt : null
+}
+
+/** The model gets the fixed error, whatever went wrong. */
+export async function giveUp(
+  ports: ToolPorts,
+  spec: ToolSpec,
+  call: Call,
+  error: string,
+): Promise<number | null> {
+  const { clock } = ports
+  const steady = clock.steady()
+  const done = await ports.step(finish(call, { kind: 'error', text: spec.error }, clock.now(), error, steady))
+  return done ? steady : null
+}
+
+/** A tool that does not listen to its signal is left behind. */
+function raceAbort(run: Promise<ToolResult>, signal: AbortSignal, ms: number): Promise<ToolResult> {
+  return new Promise((resolve) => {
+    const late = (): void => resolve({ kind: 'failed', error: `no answer within ${Math.round(ms)} ms` })
+    if (signal.aborted) late()
+    signal.addEventListener('abort', late, { once: true })
+    void run.then((result) => {
+      signal.removeEventListener('abort', late)
+      resolve(result)
+    })
+  })
+}
+
+function toolCall(call: Call, session: ToolCall['session']): ToolCall {
+  return {
+    callId: call.callId,
+    name: call.name,
+    arguments: call.action.arguments,
+    sessionId: call.sessionId,
+    turnId: call.turnId,
+    createdAt: call.createdAt,
+    expiresAt: call.expiresAt,
+    attempt: call.attempts,
+    uncertain: call.uncertain,
+    session,
+  }
+}
