@@ -1,6 +1,6 @@
 import { ServiceError, messageOf } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
-import type { Json, JsonObject } from '../core/json.ts'
+import type { JsonObject } from '../core/json.ts'
 import type { Clock, Http, HttpReply, ListQuery, Log, Random, Service } from '../core/ports.ts'
 import type { WebhookSubscription } from '../core/resource.ts'
 import { Authorization } from './authorization.ts'
@@ -101,7 +101,8 @@ export function createService(options: ServiceOptions): ServiceClient {
   interface Request {
     ids?: Ids
     query?: ListQuery
-    body?: Json
+    /** Made when it is sent: the route that has moved may want another. */
+    body?: () => JsonObject
     key?: string
   }
 
@@ -131,7 +132,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       operation,
       method: route.method,
       path: fillPath(route.path, ids, ids.turn) + queryOf(query),
-      ...(body === undefined ? {} : { body }),
+      ...(body === undefined ? {} : { body: body() }),
       ...(key === undefined ? {} : { key }),
     })
   }
@@ -196,19 +197,19 @@ export function createService(options: ServiceOptions): ServiceClient {
       return route.found ? readAll('listArtifacts', { session }, parseObject) : null
     },
     async answer(session, call, answer, key) {
-      await routeOf('answer')
-      const beside = bodyOf(explorer.found.answerBody, { session_id: session, call_id: call })
-      const reply = await send('answer', { ids: { session, call }, body: { ...beside, ...answer }, key })
-      return outcomeOf(reply, log)
+      const body = (): JsonObject => ({
+        ...bodyOf(explorer.found.answerBody, { session_id: session, call_id: call }),
+        ...answer,
+      })
+      return outcomeOf(await send('answer', { ids: { session, call }, body, key }), log)
     },
     async sendMessage(session, text, key) {
-      await routeOf('sendMessage')
-      const body = bodyOf(explorer.found.messageBody, { text, session_id: session })
+      const body = (): JsonObject => bodyOf(explorer.found.messageBody, { text, session_id: session })
       await send('sendMessage', { ids: { session }, body, key })
     },
     listWebhooks: () => readAll('listWebhooks', {}, parseWebhook),
     createWebhook: (url, key): Promise<WebhookSubscription> =>
-      read('createWebhook', { body: { url, events: [] }, key }, parseWebhook),
+      read('createWebhook', { body: () => ({ url, events: [] }), key }, parseWebhook),
     async deleteWebhook(webhook) {
       await send('deleteWebhook', { ids: { webhook } })
     },

@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest'
+import { faultOf, refusal, startBench } from '../support/service/client.ts'
+import { until } from '../support/service/server.ts'
+import type { Answerer } from '../support/service/server.ts'
+
+const frames: Answerer = (_asked, response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' })
+  response.write('retry: 2000\n\n')
+  return null
+}
+
+describe('the event stream', () => {
+  test.each([
+    [null, undefined],
+    ['0', '0'],
+    ['9007199254740993', '9007199254740993'],
+  ])('opens after the cursor %s', async (cursor, expected) => {
+    await using bench = await startBench(frames)
+    const abort = new AbortController()
+    const chunks = await bench.service.openStream(cursor, abort.signal)
+    for await (const chunk of chunks) {
+      expect(Buffer.from(chunk).toString()).toBe('retry: 2000\n\n')
+      break
+    }
+    const [asked] = bench.server.asked
+    expect(asked).toMatchObject({
+      path: '/v1/events',
+      query: {},
+      headers: { accept: 'text/event-stream', authorization: 'Bearer svc_pat_one' },
+    })
+    expect(asked?.headers['last-event-id']).toBe(expected)
+    await until(() => bench.server.open() === 0)
+  })
+
+  test('closes with the signal', async () => {
+    await using bench = await startBench(frames)
+    const abort = new AbortController()
+    await bench.service.openStream(null, abort.signal)
+    expect(bench.server.open()).toBe(1)
+    abort.abort()
+    await until(() => bench.server.open() === 0)
+  })
+
+  test('over the ceiling of streams says when to come back, and leaves the reads alone', async () => {
+    await using bench = await startBench(({ path }) =>
+      path === '/v1/events'
+        ? refusal(429, 'rate_limit_exceeded', { 'retry-after': '5' })
+        : { body: { scopes: [], usable: true } },
+    )
+    const { signal } = new AbortController()
+    const refused = { code: 'rate_limit_exceeded', status: 429, retryAfter: 5000 }
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({
+      ...refused,
+      requestId: 'req_1',
+    })
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject(refused)
+    expect((await bench.service.health()).usable).toBe(true)
+    expect(bench.server.asked).toHaveLength(2)
+    await until(() => bench.server.open() <= 1)
+  })
+
+  test('is not opened while reads are refused for their rate', async () => {
+    await using bench = await startBench(() => refusal(429, 'rate_limit_exceeded', { 'retry-after': '100' }))
+    await faultOf(bench.service.health())
+    const { signal } = new AbortController()
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({ retryAfter: 100_000 })
+    expect(bench.server.asked).toHaveLength(1)
+  })
+
+  test('rejected for its token is terminal', async () => {
+    await using bench = await startBench(() => ({ status: 401 }))
+    const { signal } = new AbortController()
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({ status: 401 })
+    expect(bench.service.authorized()).toBe(false)
+  })
+
+  test('that is none, for its type or its status, is refused and its connection closed', async () => {
+    await using bench = await startBench((_asked, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' }).write('<html>')
+      return null
+    })
+    const { signal } = new AbortController()
+    const refused = faultOf(bench.service.openStream(null, signal))
+    // The page never ends; the client's own timeout does.
+    await until(() => bench.clock.waiting > 0)
+    bench.clock.advance(30_000)
+    expect(await refused).toMatchObject({ code: 'malformed_answer', status: 200 })
+    bench.server.answer = () => ({ status: 204, body: '' })
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({ code: 'malformed_answer' })
+    await until(() => bench.server.open() === 0)
+  })
+
+  test('that cannot be reached, or does not answer, is told apart', async () => {
+    await using bench = await startBench(() => null, { timeout: 50 })
+    const { signal } = new AbortController()
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({
+      code: 'no_reply',
+      status: 0,
+    })
+    await bench.server[Symbol.asyncDispose]()
+    expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({
+      code: 'unreachable',
+      status: 0,
+    })
+  })
+
+  test('ends when the client is stopped', async () => {
+    await using bench = await startBench(frames)
+    await bench.service.openStream(null, new AbortController().signal)
+    expect(bench.server.open()).toBe(1)
+    bench.service.stop()
+    await until(() => bench.server.open() === 0)
+  })
+})

@@ -1,0 +1,247 @@
+import { describe, expect, test } from 'vitest'
+import { faultOf, refusal, routes, startBench } from '../support/service/client.ts'
+import { plainDocument } from '../support/service/documents.ts'
+import { until } from '../support/service/server.ts'
+import type { Answerer, Said } from '../support/service/server.ts'
+
+const ANSWER = '/v1/sessions/s1/actions'
+const health = { body: { scopes: [], usable: true } }
+const withoutKey = JSON.parse(
+  JSON.stringify(plainDocument).replaceAll('Idempotency-Key', 'X-Other'),
+) as unknown
+
+/** Says one after the other, then the last for ever. */
+function inTurn(...sayings: (Said | 'reset')[]): Answerer {
+  let at = 0
+  return (_asked, response) => {
+    const said = sayings[Math.min(at++, sayings.length - 1)]
+    if (said !== 'reset') return said ?? {}
+    response.destroy()
+    return null
+  }
+}
+
+const html = { status: 502, headers: { 'content-type': 'text/html' }, body: '<html>Bad Gateway</html>' }
+
+describe('a read', () => {
+  test.each([
+    ['a 502 of a proxy', html, 'http_502'],
+    ['an internal error', refusal(500, 'internal_error'), 'internal_error'],
+    ['a reset', 'reset', 'no_reply'],
+    ['an unknown 5xx code', refusal(503, 'new_trouble'), 'new_trouble'],
+  ] as const)('is tried again after %s', async (_what, said, code) => {
+    await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(said, health) }))
+    expect((await bench.service.health()).usable).toBe(true)
+    expect(bench.retried).toEqual([code])
+  })
+
+  test('is given up after four attempts, with the last error', async () => {
+    await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(html) }))
+    expect(await faultOf(bench.service.health())).toMatchObject({ code: 'http_502', status: 502 })
+    expect(bench.server.asked).toHaveLength(4)
+  })
+
+  test('waits ever longer in between, by chance', async () => {
+    await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(html) }), {
+      random: { next: () => 0.999, hex: () => '' },
+    })
+    const waits: number[] = []
+    const fault = faultOf(bench.service.health())
+    for (let one = 1; one < 4; one++) {
+      await until(() => bench.server.asked.length === one && bench.clock.waiting > 0)
+      waits.push(bench.clock.next)
+      bench.clock.advance(bench.clock.next)
+    }
+    await fault
+    expect(waits).toEqual([250, 500, 999])
+  })
+
+  test.each(['invalid_request', 'permission_denied', 'not_found', 'conflict', 'something_new'])(
+    'is not tried again after %s',
+    async (code) => {
+      await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(refusal(400, code)) }))
+      expect(await faultOf(bench.service.health())).toMatchObject({ code })
+      expect(bench.server.asked).toHaveLength(1)
+    },
+  )
+
+  test('a redirect is an error and is not followed', async () => {
+    await using bench = await startBench(() => ({ status: 302, headers: { location: '/v1/elsewhere' } }))
+    expect(await faultOf(bench.service.health())).toMatchObject({ code: 'http_302' })
+    expect(bench.server.asked).toHaveLength(1)
+  })
+})
+
+describe('an act', () => {
+  test('without the idempotency header is sent once; what may have happened is told as no reply', async () => {
+    await using bench = await startBench(routes(withoutKey, { [`POST ${ANSWER}`]: inTurn('reset') }))
+    await bench.service.discover()
+    const error = await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'key'))
+    expect(error).toMatchObject({ code: 'no_reply', status: 0, transient: true })
+    expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
+  })
+
+  test('without it is not sent again after a 5xx either', async () => {
+    await using bench = await startBench(routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(html) }))
+    await bench.service.discover()
+    expect(await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'key'))).toMatchObject({
+      status: 502,
+    })
+    expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
+  })
+
+  test('with it is sent again, the same body under the same key', async () => {
+    await using bench = await startBench(
+      routes(plainDocument, { [`POST ${ANSWER}`]: inTurn('reset', html, {}) }),
+    )
+    await bench.service.discover()
+    await bench.service.answer('s1', 'c1', { output: 'x' }, 'key')
+    const sent = bench.server.asked.filter(({ path }) => path === ANSWER)
+    expect(sent.map(({ headers, body }) => [headers['idempotency-key'], body])).toEqual(
+      Array.from({ length: 3 }, () => ['key', '{"call_id":"c1","output":"x"}']),
+    )
+  })
+
+  test('refused before anything was done goes again in any case', async () => {
+    const away = refusal(503, 'directory_unavailable', { 'retry-after': '2' })
+    await using bench = await startBench(
+      routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(away, { body: {} }) }),
+    )
+    await bench.service.discover()
+    const done = bench.service.answer('s1', 'c1', { output: 'x' }, 'key')
+    await until(() => bench.clock.waiting > 0)
+    expect(bench.clock.next).toBe(2000)
+    bench.clock.advance(2000)
+    expect(await done).toBeNull()
+    expect(bench.service.authorized()).toBe(true)
+  })
+
+  test('a deletion without reply is not repeated', async () => {
+    await using bench = await startBench(routes(plainDocument, { 'DELETE /v1/webhooks/w': inTurn('reset') }))
+    await bench.service.discover()
+    expect(await faultOf(bench.service.deleteWebhook('w'))).toMatchObject({ code: 'no_reply' })
+    expect(bench.server.asked.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
+  })
+
+  test('a full organization is never asked twice', async () => {
+    const full = refusal(429, 'project_limit_exceeded', { 'retry-after': '1' })
+    await using bench = await startBench(routes(plainDocument, { [`POST ${ANSWER}`]: inTurn(full) }))
+    await bench.service.discover()
+    expect(await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'k'))).toMatchObject({
+      code: 'project_limit_exceeded',
+    })
+    expect(bench.server.asked.filter(({ path }) => path === ANSWER)).toHaveLength(1)
+    expect(bench.clock.waiting).toBe(0)
+  })
+
+  test('is tried again where nobody listened', async () => {
+    await using bench = await startBench(() => health)
+    await bench.server[Symbol.asyncDispose]()
+    expect(await faultOf(bench.service.deleteWebhook('w'))).toMatchObject({ code: 'unreachable', status: 0 })
+    expect(bench.retried).toEqual(['unreachable', 'unreachable', 'unreachable'])
+  })
+})
+
+describe('the rate budget', () => {
+  const limited = refusal(429, 'rate_limit_exceeded', { 'retry-after': '3' })
+
+  test('nothing is sent before Retry-After, and nobody storms when it is over', async () => {
+    let open = false
+    let inFlight = 0
+    const together: number[] = []
+    await using bench = await startBench((asked) => {
+      if (!open || asked.path === '/none') return limited
+      together.push(++inFlight)
+      return new Promise((resolve) => {
+        setImmediate(() => {
+          inFlight--
+          resolve(health)
+        })
+      })
+    })
+    const first = bench.service.health()
+    await until(() => bench.server.asked.length === 1 && bench.clock.waiting > 0)
+    const others = Array.from({ length: 30 }, () => bench.service.health())
+    bench.clock.advance(2999)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(bench.server.asked).toHaveLength(1)
+    open = true
+    bench.clock.advance(1)
+    await Promise.all([first, ...others])
+    expect(together[0]).toBe(1)
+    expect(Math.max(...together)).toBeLessThanOrEqual(8)
+    expect(bench.server.asked).toHaveLength(32)
+    expect(bench.retried).toEqual(['rate_limit_exceeded'])
+  })
+
+  test('requests that wait for their turn when it runs out are not sent', async () => {
+    const held: ((said: Said) => void)[] = []
+    await using bench = await startBench(() => new Promise((resolve) => held.push(resolve)), {
+      maxInFlight: 2,
+    })
+    const all = Array.from({ length: 10 }, () => bench.service.health())
+    await until(() => held.length === 2)
+    for (const say of held.splice(0)) say(limited)
+    await until(() => bench.clock.waiting >= 10)
+    expect(bench.server.asked).toHaveLength(2)
+    bench.server.answer = () => health
+    bench.clock.advance(3000)
+    await Promise.all(all)
+  })
+
+  test('a wait beyond patience fails at once and says how long it is', async () => {
+    const long = refusal(429, 'rate_limit_exceeded', { 'retry-after': '600' })
+    await using bench = await startBench(() => long)
+    expect(await faultOf(bench.service.health())).toMatchObject({
+      code: 'rate_limit_exceeded',
+      retryAfter: 600_000,
+      requestId: 'req_1',
+    })
+    expect(await faultOf(bench.service.health())).toMatchObject({
+      code: 'rate_limit_exceeded',
+      retryAfter: 600_000,
+    })
+    expect(bench.server.asked).toHaveLength(1)
+  })
+
+  test('a service that says Retry-After 0 for ever is not asked without end', async () => {
+    await using bench = await startBench(() => refusal(429, 'rate_limit_exceeded', { 'retry-after': '0' }))
+    const ended: unknown[] = []
+    void bench.service.health().catch((error: unknown) => ended.push(error))
+    await until(() => {
+      if (bench.clock.waiting > 0) bench.clock.advance(100)
+      return ended.length > 0
+    })
+    expect(ended).toMatchObject([{ code: 'rate_limit_exceeded' }])
+    expect(bench.server.asked.length).toBeLessThan(700)
+  })
+})
+
+test('no more requests are under way at once than allowed', async () => {
+  const held: ((said: Said) => void)[] = []
+  await using bench = await startBench(() => new Promise((resolve) => held.push(resolve)))
+  const all = Promise.all(Array.from({ length: 24 }, () => bench.service.health()))
+  const batches: number[] = []
+  while (batches.length < 3) {
+    await until(() => held.length === 8)
+    await new Promise((resolve) => setImmediate(resolve))
+    batches.push(held.length)
+    for (const say of held.splice(0)) say(health)
+  }
+  await all
+  expect(batches).toEqual([8, 8, 8])
+})
+
+test('stopping ends what is under way, what waits to try again, and what comes later', async () => {
+  await using bench = await startBench(() => null)
+  const hanging = faultOf(bench.service.health())
+  await until(() => bench.server.asked.length === 1)
+  bench.server.answer = () => refusal(503, 'directory_unavailable', { 'retry-after': '9' })
+  const waiting = faultOf(bench.service.health())
+  await until(() => bench.clock.waiting > 0)
+  bench.service.stop()
+  expect(await hanging).toMatchObject({ code: 'stopped' })
+  expect(await waiting).toMatchObject({ code: 'stopped' })
+  expect(await faultOf(bench.service.health())).toMatchObject({ code: 'stopped' })
+  expect(bench.clock.waiting).toBe(0)
+})
