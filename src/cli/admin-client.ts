@@ -1,0 +1,181 @@
+import { request } from 'undici'
+import { loadConfig } from '../config/load.ts'
+import { readSmallFile } from '../config/secrets.ts'
+import { messageOf, OperatorError } from '../core/errors.ts'
+import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../core/json.ts'
+import type { Environment } from '../config/expand.ts'
+
+/** Options that every command on a running sidecar takes. */
+export interface AdminOptions {
+  url?: string
+  config?: string
+  tokenFile?: string
+}
+
+export interface AdminClient {
+  /** @throws {OperatorError} in plain words, whatever goes wrong. */
+  get(path: string, query?: Record<string, string | number | undefined>): Promise<JsonObject>
+  post(path: string, body?: JsonObject): Promise<JsonObject>
+  /** Walks the pages of a list until `limit` entries. */
+  list(path: string, query: Record<string, string | number | undefined>, limit: number): Promise<JsonObject[]>
+}
+
+const DEFAULT_URL = 'http://127.0.0.1:8481'
+/** Milliseconds for one request: counting a big backlog takes a while. */
+const TIMEOUT = 30_000
+/** Entries a page; the API takes no more. */
+const PAGE = 100
+/** Bytes of an answer. A page of a hundred facts with long texts fits. */
+const MAX_ANSWER = 64 * 1024 * 1024
+const MAX_TOKEN_FILE = 64 * 1024
+
+/**
+ * A client of the admin API of a running sidecar. Its address comes from `--url`, SIDECAR_ADMIN_URL or the
+ * configuration, in this order; its token from `--token-file`, SIDECAR_ADMIN_TOKEN, SIDECAR_ADMIN_TOKEN_FILE or the
+ * configuration.
+ */
+export async function adminClient(options: AdminOptions, env: Environment): Promise<AdminClient> {
+  const configured =
+    options.config === undefined ? null : (await loadConfig(options.config, env)).config.admin
+  const given = options.url ?? nonEmpty(env['SIDECAR_ADMIN_URL'])
+  const base = originOf(given ?? (configured === null ? DEFAULT_URL : addressOf(configured.listen)))
+  const token = (await tokenFrom(options, env)) ?? configured?.token ?? null
+
+  async function send(method: 'GET' | 'POST', path: string, body?: JsonObject): Promise<JsonObject> {
+    const answer = await request(base + path, {
+      method,
+      headers: {
+        accept: 'application/json',
+        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headersTimeout: TIMEOUT,
+      bodyTimeout: TIMEOUT,
+    }).catch((error: unknown) => {
+      throw unreachable(base, error)
+    })
+    const text = await readBody(answer.body, base)
+    const parsed = parse(text)
+    if (answer.statusCode >= 200 && answer.statusCode < 300) {
+      if (isObject(parsed)) return parsed
+      throw new OperatorError(
+        `${base}${path} did not answer with a JSON object: is that the admin address of a sidecar?`,
+      )
+    }
+    throw refusal(base, path, answer.statusCode, isObject(parsed) ? parsed : {})
+  }
+
+  return {
+    get: (path, query = {}) => send('GET', path + queryOf(query)),
+    post: (path, body) => send('POST', path, body),
+    async list(path, query, limit) {
+      const found: JsonObject[] = []
+      let after: string | undefined
+      while (found.length < limit) {
+        const page = await send(
+          'GET',
+          path + queryOf({ ...query, limit: Math.min(PAGE, limit - found.length), after }),
+        )
+        const data = Array.isArray(page['data']) ? page['data'].filter(isObject) : []
+        found.push(...data)
+        after = stringOf(page['last_id']) ?? undefined
+        if (page['has_more'] !== true || data.length === 0 || after === undefined) break
+      }
+      return found
+    },
+  }
+}
+
+function addressOf({ host, port }: { host: string; port: number }): string {
+  const reachable =
+    host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
+  return `http://${reachable}:${port}`
+}
+
+function originOf(url: string): string {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new OperatorError(`"${url}" is not an http address such as ${DEFAULT_URL}`, 2)
+  }
+  return url.replace(/\/+$/, '')
+}
+
+async function tokenFrom(options: AdminOptions, env: Environment): Promise<string | null> {
+  const direct = nonEmpty(env['SIDECAR_ADMIN_TOKEN'])
+  const file = options.tokenFile ?? (direct === null ? nonEmpty(env['SIDECAR_ADMIN_TOKEN_FILE']) : null)
+  if (file === null) return direct
+  const text = await readSmallFile(file, MAX_TOKEN_FILE).catch((error: unknown) => {
+    throw new OperatorError(messageOf(error), 2)
+  })
+  return text.trim()
+}
+
+function nonEmpty(text: string | undefined): string | null {
+  return text === undefined || text === '' ? null : text
+}
+
+function queryOf(query: Record<string, string | number | undefined>): string {
+  const given = Object.entries(query).flatMap(([key, value]) =>
+    value === undefined ? [] : [[key, String(value)]],
+  )
+  return given.length === 0 ? '' : `?${new URLSearchParams(Object.fromEntries(given)).toString()}`
+}
+
+async function readBody(body: AsyncIterable<Uint8Array>, base: string): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  try {
+    for await (const chunk of body) {
+      size += chunk.length
+      if (size > MAX_ANSWER) throw new OperatorError(`${base} answered with more than ${MAX_ANSWER} bytes`)
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    throw error instanceof OperatorError ? error : unreachable(base, error)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parse(text: string): unknown {
+  try {
+    return parseJson(text)
+  } catch {
+    return null
+  }
+}
+
+function unreachable(base: string, error: unknown): OperatorError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code === 'ECONNREFUSED') {
+    return new OperatorError(
+      `no sidecar answers at ${base}: start one with "session-sidecar run -c FILE", or name another with --url`,
+    )
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return new OperatorError(`the host of ${base} is not known`)
+  if (code.includes('TIMEOUT')) return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`)
+  return new OperatorError(`cannot talk to ${base}: ${messageOf(error)}`)
+}
+
+function refusal(base: string, path: string, status: number, problem: JsonObject): OperatorError {
+  const detail = stringOf(problem['detail']) ?? stringOf(problem['title'])
+  if (status === 401 || status === 403) {
+    return new OperatorError(
+      `${base} wants its admin token: set SIDECAR_ADMIN_TOKEN, or give --token-file or -c${detail === null ? '' : ` (${detail})`}`,
+    )
+  }
+  if (status === 404 && detail === null) {
+    return new OperatorError(
+      `${base}${path} does not exist: without admin.token a sidecar that does not listen on loopback has no API`,
+    )
+  }
+  return new OperatorError(`${base}${path} answered ${status}: ${detail ?? 'no reason given'}`)
+}
+
+/** A time that the API gives, milliseconds since the epoch or ISO 8601. */
+export function timeOf(value: unknown): number | null {
+  const text = stringOf(value)
+  if (text === null) return numberOf(value)
+  const time = Date.parse(text)
+  return Number.isNaN(time) ? null : time
+}

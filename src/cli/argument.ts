@@ -1,0 +1,39 @@
+import { InvalidArgumentError } from 'commander'
+import { parseListen, type ListenAddress } from '../config/listen.ts'
+import { parseDuration } from '../core/duration.ts'
+
+/** Checks of what stands behind an option. Each throws what commander reports with the option's name. */
+
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = /^[0-9]{1,9}$/.test(text) ? Number(text) : NaN
+    if (number >= least && number <= most) return number
+    throw new InvalidArgumentError(`A whole number from ${least} to ${most} is expected.`)
+  }
+}
+
+export function listenAddress(text: string): ListenAddress {
+  const address = parseListen(text)
+  if (address === null) throw new InvalidArgumentError('HOST:PORT is expected, such as 127.0.0.1:4010.')
+  return address
+}
+
+/** A point in time as ISO 8601 in UTC, from an ISO date or time, or from a duration ago (`2h`). */
+export function pointInTime(text: string): string {
+  const ago = parseDuration(text)
+  const at = ago === null ? parseIso(text) : Date.now() - ago
+  if (at !== null) return new Date(at).toISOString()
+  throw new InvalidArgumentError(
+    'A time such as 2026-11-21T05:00:00Z, or a duration ago such as 2h, is expected.',
+  )
+}
+
+/** Where a replay begins: a seq, or a point in time. */
+export function seqOrTime(text: string): string {
+  return /^[0-9]{1,40}$/.test(text) ? text : pointInTime(text)
+}
+
+function parseIso(text: string): number | null {
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN
+  return Number.isNaN(time) ? null : time
+}

@@ -1,0 +1,106 @@
+import { OperatorError } from '../core/errors.ts'
+import { isObject, numberOf, type JsonObject } from '../core/json.ts'
+import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
+import type { Context } from './context.ts'
+import { field, printList } from './reply.ts'
+import { count, relative } from './text.ts'
+
+interface DeliveriesOptions extends AdminOptions {
+  status?: string
+  handler?: string
+  limit: number
+  json?: boolean
+}
+
+interface RetryOptions extends AdminOptions {
+  dead?: boolean
+  handler?: string
+  since?: string
+  dryRun?: boolean
+  json?: boolean
+}
+
+export async function deliveries({ terminal, env }: Context, options: DeliveriesOptions): Promise<number> {
+  const client = await adminClient(options, env)
+  const query = { status: options.status, handler: options.handler }
+  const rows = await client.list('/api/deliveries', query, options.limit)
+  const now = Date.now()
+  printList(
+    rows,
+    [
+      { title: 'ID', cell: (row) => field(row, 'id') },
+      {
+        title: 'STATUS',
+        cell: (row) => field(row, 'status'),
+        style: (row) => statusStyle(field(row, 'status')),
+      },
+      { title: 'TYPE', cell: (row) => field(row, 'type'), shrink: 12 },
+      { title: 'HANDLER', cell: (row) => field(row, 'handler'), shrink: 8 },
+      { title: 'TRIES', cell: (row) => String(attemptsOf(row).length), align: 'right' },
+      { title: 'LAST ANSWER', cell: lastAnswer, shrink: 12 },
+      { title: 'NEXT', cell: (row) => relative(timeOf(row['next_at']), now) },
+    ],
+    { json: options.json === true, none: 'no deliveries' },
+    terminal,
+  )
+  return 0
+}
+
+export async function retry(
+  { terminal, env }: Context,
+  options: RetryOptions,
+  args: string[],
+): Promise<number> {
+  const [id] = args
+  if ((id === undefined) === (options.dead !== true)) {
+    throw new OperatorError(
+      'say which: "deliveries retry ID" for one, or "deliveries retry --dead" for all dead ones',
+      2,
+    )
+  }
+  if (id !== undefined && (options.handler ?? options.since ?? options.dryRun) !== undefined) {
+    throw new OperatorError('--handler, --since and --dry-run go with --dead', 2)
+  }
+  const client = await adminClient(options, env)
+  const answer =
+    id === undefined
+      ? await client.post('/api/deliveries/retry', selection(options))
+      : await client.post(`/api/deliveries/${encodeURIComponent(id)}/retry`)
+  if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
+  else if (id !== undefined) terminal.out(`${id} is due again\n`)
+  else terminal.out(retried(acceptedOf(answer), options.dryRun === true))
+  return 0
+}
+
+function selection(options: RetryOptions): JsonObject {
+  return {
+    status: 'dead',
+    ...(options.handler === undefined ? {} : { handler: options.handler }),
+    ...(options.since === undefined ? {} : { since: options.since }),
+    ...(options.dryRun === true ? { dry_run: true } : {}),
+  }
+}
+
+function retried(number: number, dryRun: boolean): string {
+  const what = count(number, 'dead delivery', 'dead deliveries')
+  return dryRun ? `${what} would be retried\n` : `${what} due again\n`
+}
+
+/** How many the API accepted. */
+export function acceptedOf(answer: JsonObject): number {
+  return numberOf(answer['count']) ?? numberOf(answer['accepted']) ?? 0
+}
+
+function attemptsOf(row: JsonObject): JsonObject[] {
+  return Array.isArray(row['attempts']) ? row['attempts'].filter(isObject) : []
+}
+
+function lastAnswer(row: JsonObject): string {
+  const last = attemptsOf(row).at(-1)
+  return last === undefined ? '' : field(last, 'status') || field(last, 'error')
+}
+
+function statusStyle(status: string): 'red' | 'yellow' | 'green' | null {
+  if (status === 'dead') return 'red'
+  return status === 'pending' ? 'yellow' : 'green'
+}

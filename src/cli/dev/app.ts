@@ -1,0 +1,89 @@
+import { randomBytes } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
+import { isObject, parseJson, stringOf, type JsonObject } from '../../core/json.ts'
+import { callbackKey, verifyCallbackSignature } from '../../core/signature.ts'
+
+/** An app as a user would write it: one endpoint that is told of facts, two that answer function calls. */
+export interface ExampleApp {
+  url: string
+  /** Signs what the sidecar sends. */
+  secret: string
+  /** Every callback that it took, each delivery anew. */
+  received: ReadonlyMap<string, Received>
+  close(): Promise<void>
+}
+
+export interface Received {
+  event: JsonObject
+  times: number
+}
+
+/** Events kept for comparing; the oldest go first, so that a demonstration left running stays small. */
+const KEPT = 50_000
+
+const ORDERS: Record<string, string> = { '42': 'shipped', '43': 'waiting for stock' }
+const STOCK: Record<string, number> = { 'TEA-01': 12, 'TEA-02': 0 }
+
+/** Seconds that a signature's timestamp may be off. */
+const TOLERANCE = 300
+
+export async function startExampleApp(): Promise<ExampleApp> {
+  const secret = `whsec_${randomBytes(24).toString('base64')}`
+  const received = new Map<string, Received>()
+  const app = fastify({ requestTimeout: 10_000, forceCloseConnections: true })
+  // A signature covers the bytes as they came, so they are parsed after it was checked.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+
+  app.post('/agent-events', async (request, reply) => {
+    const event = verified(request, secret)
+    const id = stringOf(event?.['id'])
+    if (event === null || id === null) return await reply.code(401).send()
+    // The same event may come twice: its id tells.
+    received.set(id, { event, times: (received.get(id)?.times ?? 0) + 1 })
+    for (const oldest of received.keys()) {
+      if (received.size <= KEPT) break
+      received.delete(oldest)
+    }
+    return await reply.code(204).send()
+  })
+
+  tool('/tools/lookup_order', (args, reply) => {
+    const id = stringOf(args['order_id']) ?? ''
+    const state = Object.hasOwn(ORDERS, id) ? ORDERS[id] : undefined
+    return reply.send({ order_id: id, state: state ?? 'unknown' })
+  })
+
+  tool('/tools/check_stock', (args, reply) => {
+    const sku = stringOf(args['sku']) ?? ''
+    const pieces = Object.hasOwn(STOCK, sku) ? STOCK[sku] : undefined
+    // 422: these arguments will never do. The model gets the fixed error text of the configuration.
+    return pieces === undefined ? reply.code(422).send() : reply.send({ sku, in_stock: pieces })
+  })
+
+  function tool(path: string, answer: (args: JsonObject, reply: FastifyReply) => FastifyReply): void {
+    app.post(path, async (request, reply) => {
+      const call = verified(request, secret)
+      if (call === null) return await reply.code(401).send()
+      return await answer(isObject(call['arguments']) ? call['arguments'] : {}, reply)
+    })
+  }
+
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, secret, received, close: () => app.close() }
+}
+
+/** The body of a request that the sidecar signed; null for any other. */
+function verified(request: FastifyRequest, secret: string): JsonObject | null {
+  const id = stringOf(request.headers['webhook-id'])
+  const timestamp = stringOf(request.headers['webhook-timestamp'])
+  const signature = stringOf(request.headers['webhook-signature'])
+  const { body } = request
+  if (id === null || timestamp === null || signature === null || typeof body !== 'string') return null
+  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE) return null
+  if (!verifyCallbackSignature([callbackKey(secret)], id, timestamp, body, signature)) return null
+  const parsed = parseJson(body)
+  return isObject(parsed) ? parsed : null
+}

@@ -1,0 +1,81 @@
+import { isObject, stringOf, type Json, type JsonObject } from '../../core/json.ts'
+import type { LedgerView } from '../../emulator/index.ts'
+import type { Received } from './app.ts'
+
+/** What the emulator knows to have happened against what the app was told. */
+export interface Comparison {
+  /** Facts that the app should have been told of by now, and the ones that it was not. */
+  owed: string[]
+  missing: string[]
+  /** Callbacks that came more than once. */
+  repeated: number
+  calls: { asked: number; answered: number }
+  /** Things still under way: turns, actions that nobody resolved. */
+  underWay: string[]
+}
+
+export function compare(
+  ledger: Pick<LedgerView, 'events' | 'sessions' | 'turns' | 'actions' | 'answers'>,
+  received: ReadonlyMap<string, Received>,
+): Comparison {
+  const told = new Set([...received.values()].map(({ event }) => keyOf(event)))
+  const owed = [
+    ...ledger.events.map(({ seq, type }) => `transcript ${seq} ${type}`),
+    ...ledger.sessions.map(({ id }) => `session.created ${id}`),
+    ...ledger.sessions.filter(({ status }) => status === 'failed').map(({ id }) => `session.failed ${id}`),
+    ...ledger.turns.flatMap(({ id, status, artifacts }) => [
+      `turn.started ${id}`,
+      ...(status === 'working' ? [] : [`turn.${finalWord(status)} ${id}`]),
+      ...(SETTLED.has(artifacts ?? '') ? [`turn.settled ${id}`] : []),
+    ]),
+    ...ledger.actions.map(({ call_id }) => `action.required ${call_id}`),
+    ...ledger.actions
+      .filter(({ resolved_at }) => resolved_at !== null)
+      .map(({ call_id }) => `action.resolved ${call_id}`),
+    ...ledger.answers.map(({ call_id }) => `call.answered ${call_id}`),
+  ]
+  const calls = ledger.actions.filter(({ type }) => type === 'function_call')
+  const answered = new Set(ledger.answers.map(({ call_id }) => call_id))
+  return {
+    owed,
+    missing: owed.filter((fact) => !told.has(withoutType(fact))),
+    repeated: [...received.values()].filter(({ times }) => times > 1).length,
+    calls: { asked: calls.length, answered: calls.filter(({ call_id }) => answered.has(call_id)).length },
+    underWay: [
+      ...ledger.turns.filter(({ artifacts }) => !SETTLED.has(artifacts ?? '')).map(({ id }) => id),
+      ...ledger.actions.filter(({ resolved_at }) => resolved_at === null).map(({ call_id }) => call_id),
+    ],
+  }
+}
+
+const SETTLED = new Set(['ready', 'partial', 'failed'])
+
+function finalWord(status: string): string {
+  return status === 'completed' || status === 'failed' ? status : 'ended'
+}
+
+/** What a callback is about, in the words of `owed`. */
+function keyOf(event: JsonObject): string {
+  const data = objectIn(event, 'data')
+  const type = stringOf(event['type']) ?? ''
+  const { seq } = data
+  if (seq !== undefined && seq !== null) return `transcript ${JSON.stringify(seq).replaceAll('"', '')}`
+  const id =
+    stringOf(objectIn(data, 'turn')['id']) ??
+    stringOf(objectIn(data, 'action')['call_id']) ??
+    stringOf(objectIn(data, 'call')['call_id']) ??
+    stringOf(event['session_id']) ??
+    ''
+  // A tool that failed is answered, too: with the fixed error.
+  return `${type === 'call.failed' ? 'call.answered' : type} ${id}`
+}
+
+/** A transcript fact is known by its seq alone: its name may have been changed on the way. */
+function withoutType(fact: string): string {
+  return fact.startsWith('transcript ') ? fact.split(' ', 2).join(' ') : fact
+}
+
+function objectIn(container: JsonObject, key: string): JsonObject {
+  const value: Json | undefined = container[key]
+  return isObject(value) ? value : {}
+}

@@ -1,0 +1,25 @@
+import type { Paint } from '../terminal.ts'
+import { count, span } from '../text.ts'
+import type { Comparison } from './compare.ts'
+
+/** At most this many names of what is missing: the first few tell enough. */
+const NAMED = 10
+
+export function isComplete({ missing, calls, underWay }: Comparison): boolean {
+  return missing.length === 0 && underWay.length === 0 && calls.answered === calls.asked
+}
+
+/** What became of a tour, compared with the emulator's own ledger. */
+export function renderSummary(comparison: Comparison, took: number, paint: Paint): string {
+  const { owed, missing, repeated, calls, underWay } = comparison
+  const mark = (well: boolean): string => (well ? paint('green', '✓') : paint('red', '✗'))
+  const lines = [
+    `${mark(missing.length === 0)} ${owed.length - missing.length} of ${count(owed.length, 'fact')} delivered`,
+    `${mark(calls.answered === calls.asked)} ${calls.answered} of ${count(calls.asked, 'function call')} answered`,
+    `${mark(underWay.length === 0)} ${underWay.length === 0 ? 'everything at rest' : `${underWay.length} still under way`}`,
+    ...(repeated === 0 ? [] : [`${mark(true)} ${count(repeated, 'callback')} came more than once (same id)`]),
+    ...missing.slice(0, NAMED).map((fact) => `    ${paint('red', 'missing')}  ${fact}`),
+    ...(missing.length > NAMED ? [`    and ${missing.length - NAMED} more`] : []),
+  ]
+  return `\n${lines.map((line) => `  ${line}`).join('\n')}\n  ${paint('dim', `in ${span(took)}`)}\n`
+}

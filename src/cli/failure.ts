@@ -1,0 +1,54 @@
+import { messageOf, OperatorError } from '../core/errors.ts'
+import type { Terminal } from './terminal.ts'
+
+/**
+ * Says why a command ended and returns its exit code: a person's mistake or a condition outside us in plain words,
+ * a bug of ours with its stack.
+ */
+export function reportFailure(error: unknown, terminal: Terminal): number {
+  const label = terminal.paintErr(['bold', 'red'], 'error:')
+  if (error instanceof OperatorError) {
+    const lines = error.message.split('\n')
+    terminal.err(lines.map((line) => `${label} ${line}\n`).join(''))
+    if (lines.length > 1) terminal.err(`${lines.length} faults\n`)
+    return error.exitCode
+  }
+  if (isSystemError(error)) {
+    terminal.err(`${label} ${systemMessage(error)}\n`)
+    return 1
+  }
+  const stack = error instanceof Error ? error.stack : undefined
+  terminal.err(`${label} this is a bug of session-sidecar: ${stack ?? messageOf(error)}\n`)
+  return 1
+}
+
+interface SystemError extends Error {
+  code: string
+  syscall: string
+  path?: string
+  address?: string
+  port?: number
+}
+
+/** What the operating system refused: a port in use, a disk that is full. */
+function isSystemError(error: unknown): error is SystemError {
+  return error instanceof Error && 'code' in error && 'syscall' in error && typeof error.code === 'string'
+}
+
+const REASONS: Record<string, string> = {
+  EADDRINUSE: 'is in use by another program',
+  EADDRNOTAVAIL: 'is not an address of this machine',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ENOENT: 'does not exist',
+  ENOSPC: 'no space left on the device',
+  EROFS: 'the file system is read-only',
+  EMFILE: 'too many open files',
+}
+
+function systemMessage(error: SystemError): string {
+  const reason = REASONS[error.code]
+  if (reason === undefined) return error.message
+  const place = error.address === undefined ? error.path : `${error.address}:${error.port}`
+  return place === undefined ? reason : `${place}: ${reason}`
+}

@@ -1,0 +1,21 @@
+import { adminClient, type AdminOptions } from './admin-client.ts'
+import type { Context } from './context.ts'
+import { acceptedOf } from './deliveries.ts'
+import { count } from './text.ts'
+
+interface ReplayOptions extends AdminOptions {
+  handler: string
+  from: string
+  json?: boolean
+}
+
+export async function replay({ terminal, env }: Context, options: ReplayOptions): Promise<number> {
+  const client = await adminClient(options, env)
+  const answer = await client.post('/api/replay', { handler: options.handler, from: options.from })
+  terminal.out(
+    options.json === true
+      ? `${JSON.stringify(answer)}\n`
+      : `${options.handler} gets ${count(acceptedOf(answer), 'fact')} again\n`,
+  )
+  return 0
+}

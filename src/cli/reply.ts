@@ -1,0 +1,31 @@
+import { isObject, stringOf, type Json, type JsonObject } from '../core/json.ts'
+import type { Column } from './table.ts'
+import { renderTable } from './table.ts'
+import type { Terminal } from './terminal.ts'
+
+/** A list for people or, one JSON object a line, for programs. */
+export function printList(
+  rows: readonly JsonObject[],
+  columns: readonly Column<JsonObject>[],
+  options: { json?: boolean; none: string },
+  terminal: Terminal,
+): void {
+  if (options.json === true) terminal.out(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+  else if (rows.length === 0) terminal.out(`${options.none}\n`)
+  else terminal.out(renderTable(rows, columns, terminal))
+}
+
+/** A field as text, whatever it holds; empty where there is nothing. */
+export function field(row: JsonObject, name: string): string {
+  return textOf(row[name])
+}
+
+export function textOf(value: Json | undefined): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+export function titleOf(row: JsonObject): string {
+  const session = isObject(row['session']) ? row['session'] : row
+  return stringOf(session['title']) ?? ''
+}

@@ -1,0 +1,30 @@
+import closeWithGrace from 'close-with-grace'
+import { createSidecar } from '../sidecar.ts'
+import type { Context } from './context.ts'
+import { reportFailure } from './failure.ts'
+
+/** Milliseconds to drain after a signal. Kubernetes kills after thirty seconds. */
+const GRACE = 25_000
+
+/**
+ * Runs the sidecar until a signal. SIGTERM or SIGINT: stop claiming, finish what is under way, exit 0. A second signal,
+ * or one more than the grace, exits at once with 1, as an unhandled rejection does after a last line in the log.
+ */
+export async function run({ terminal, env }: Context, options: { config: string }): Promise<number> {
+  const sidecar = await createSidecar({ config: options.config, env })
+  const closing = closeWithGrace(
+    { delay: GRACE, logger: { error: (text) => terminal.err(`${String(text)}\n`) } },
+    async ({ err }) => {
+      if (err !== undefined) reportFailure(err, terminal)
+      await sidecar.stop()
+    },
+  )
+  try {
+    await sidecar.start()
+  } catch (error) {
+    closing.uninstall()
+    await sidecar.stop()
+    throw error
+  }
+  return await new Promise<never>(() => undefined)
+}

@@ -1,0 +1,63 @@
+import { styleText } from 'node:util'
+
+export type Style = Parameters<typeof styleText>[0]
+
+/** Where a command writes. Results go to `out`, everything said about them to `err`. */
+export interface Terminal {
+  out(text: string): void
+  err(text: string): void
+  /** Columns of the screen; null in a pipe, where lines may be as long as they like. */
+  width: number | null
+  paint: Paint
+  /** As `paint`, for what goes to `err`. */
+  paintErr: Paint
+}
+
+/** Colours a text, or leaves it as it is. */
+export type Paint = (style: Style, text: string) => string
+
+export const plain: Paint = (_style, text) => text
+export const coloured: Paint = (style, text) => styleText(style, text, { validateStream: false })
+
+type Process = Pick<NodeJS.Process, 'stdout' | 'stderr' | 'env' | 'exit'>
+
+export function processTerminal(process: Process): Terminal {
+  // A reader that has seen enough (`events | head`) closes the pipe: that ends us, and it is no failure.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  }
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    width: process.stdout.isTTY ? process.stdout.columns : null,
+    paint: wantsColour(process.stdout, process.env) ? coloured : plain,
+    paintErr: wantsColour(process.stderr, process.env) ? coloured : plain,
+  }
+}
+
+/** https://no-color.org, and FORCE_COLOR as Node has it. */
+function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  if ((env['NO_COLOR'] ?? '') !== '') return false
+  if ((env['FORCE_COLOR'] ?? '') !== '') return env['FORCE_COLOR'] !== '0'
+  return stream.isTTY === true && env['TERM'] !== 'dumb'
+}
+
+// What the agent wrote may hold escape sequences that move a cursor or retitle a window.
+// oxlint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g
+
+/** One line of visible characters, whatever the text held. */
+export function visible(text: string): string {
+  return text.replace(CONTROL, ' ').trim()
+}
+
+/** At most `width` characters, the cut marked. */
+export function cut(text: string, width: number): string {
+  const letters = Array.from(text)
+  return letters.length <= width ? text : `${letters.slice(0, Math.max(0, width - 1)).join('')}…`
+}
+
+export function pad(text: string, width: number, side: 'left' | 'right' = 'left'): string {
+  const space = ' '.repeat(Math.max(0, width - Array.from(text).length))
+  return side === 'left' ? text + space : space + text
+}
