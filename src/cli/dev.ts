@@ -15,6 +15,7 @@ import { freePort } from './dev/port.ts'
 import { renderRecord } from './dev/printer.ts'
 import { isComplete, renderSummary } from './dev/summary.ts'
 import { titlesOf } from './dev/titles.ts'
+import { reportFailure } from './failure.ts'
 import type { Terminal } from './terminal.ts'
 
 const TOUR = fileURLToPath(new URL('../../config/scenarios/tour.yaml', import.meta.url))
@@ -49,7 +50,10 @@ export async function dev(
   const screen = { start, width: terminal.width, paint: terminal.paint }
   sidecar.observe(observer((record) => terminal.out(`${renderRecord(record, screen)}\n`), titlesOf(emulator)))
 
-  const closing = closeWithGrace({ logger: false }, () => stack.disposeAsync())
+  const closing = closeWithGrace({ logger: false }, async ({ err }) => {
+    if (err !== undefined) reportFailure(err, terminal)
+    await stack.disposeAsync()
+  })
   stack.defer(() => closing.uninstall())
   await sidecar.start()
   terminal.out(

@@ -2,6 +2,7 @@ import closeWithGrace from 'close-with-grace'
 import type { ListenAddress } from '../config/listen.ts'
 import { startEmulator } from '../emulator/index.ts'
 import type { Context } from './context.ts'
+import { reportFailure } from './failure.ts'
 
 interface EmulateOptions {
   listen: ListenAddress
@@ -23,6 +24,9 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
   const { paint } = terminal
   terminal.out(`${paint('dim', 'address')}  ${emulator.baseUrl}\n${paint('dim', 'token')}    ${token}\n\n`)
   terminal.out(`Try:\n  curl -H 'Authorization: Bearer ${token}' ${emulator.baseUrl}/v1/health\n`)
-  closeWithGrace({ logger: false }, async () => emulator.close())
+  closeWithGrace({ logger: false }, async ({ err }) => {
+    if (err !== undefined) reportFailure(err, terminal)
+    await emulator.close()
+  })
   return await new Promise<never>(() => undefined)
 }

@@ -41,6 +41,8 @@ function withDefault(argv: readonly string[]): string[] {
   return [...argv]
 }
 
+const CONFIG = 'configuration, YAML or JSON (required)'
+
 type Run<O> = (context: Context, options: O, args: string[]) => Promise<number>
 
 function commands(context: Context, done: (code: number) => void): Command {
@@ -48,7 +50,7 @@ function commands(context: Context, done: (code: number) => void): Command {
 
   const program = new Command('session-sidecar')
     .description(
-      'Stands beside an app that uses the Agent Session Service: hands it one ordered, durable, deduplicated list of\nfacts, and answers function tools exactly once. Without a command: dev.',
+      'Stands beside an app that uses the Agent Session Service: hands it one ordered, durable, deduplicated list of facts, and answers function tools exactly once. Without a command: dev.',
     )
     .version(version(), '-V, --version', 'the version of this program')
     .exitOverride()
@@ -74,19 +76,27 @@ function commands(context: Context, done: (code: number) => void): Command {
     )
 
   /** Binds a command to the function that does it, which is imported when it is needed. */
-  function does<O extends object>(command: Command, load: () => Promise<Run<O>>): void {
+  function does<O extends object>(
+    command: Command,
+    load: () => Promise<Run<O>>,
+    required: string[] = [],
+  ): void {
     command.action(async () => {
       const [stray] = command.commands.length > 0 ? command.args : []
       if (stray !== undefined) refuse(command, stray)
+      const options = command.optsWithGlobals<O>()
+      for (const name of required) {
+        if (!Object.hasOwn(options, name)) command.error(`error: option '--${name}' is required`)
+      }
       const run = await load()
-      done(await run(context, command.optsWithGlobals<O>(), command.args))
+      done(await run(context, options, command.args))
     })
   }
 
   const dev = program.command('dev').summary('emulator, sidecar and an example app in one, playing a tour')
   dev
     .description(
-      'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration,\nand shows each fact, callback and tool answer as it happens.',
+      'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and shows each fact, callback and tool answer as it happens.',
     )
     .option('--once', 'end after the tour: exit 0 only if everything was delivered and answered')
     .option('--scenario <file>', 'what the sessions do instead of the built-in tour')
@@ -98,9 +108,9 @@ function commands(context: Context, done: (code: number) => void): Command {
     .description(
       'Runs the sidecar until SIGTERM or SIGINT, then finishes what is under way; a second signal ends it at once.',
     )
-    .requiredOption('-c, --config <file>', 'configuration, YAML or JSON')
+    .option('-c, --config <file>', CONFIG)
     .addHelpText('after', examples(['session-sidecar run -c sidecar.yaml']))
-  does(run, async () => (await import('./run.ts')).run)
+  does(run, async () => (await import('./run.ts')).run, ['config'])
 
   const emulate = program.command('emulate').summary('the emulator of the service alone')
   emulate
@@ -132,12 +142,12 @@ function commands(context: Context, done: (code: number) => void): Command {
   const check = program.command('check').summary('doctor: what would not work, and the mend')
   check
     .description(
-      'Looks at the configuration, the token and its scopes, routes, clocks, the store, handlers and tools.\nExit 1 if anything would not work.',
+      'Looks at the configuration, the token and its scopes, routes, clocks, the store, handlers and tools. Exit 1 if anything would not work.',
     )
-    .requiredOption('-c, --config <file>', 'configuration, YAML or JSON')
+    .option('-c, --config <file>', CONFIG)
     .option('--json', 'for programs')
     .addHelpText('after', examples(['session-sidecar check -c sidecar.yaml']))
-  does(check, async () => (await import('./check.ts')).check)
+  does(check, async () => (await import('./check.ts')).check, ['config'])
 
   const config = program.command('config').summary('the schema of the configuration; the one in force')
   config.description('What a configuration may say, and what one says.')
@@ -148,8 +158,8 @@ function commands(context: Context, done: (code: number) => void): Command {
   const print = config
     .command('print')
     .description('Prints the effective configuration as YAML, secrets redacted.')
-  print.requiredOption('-c, --config <file>', 'configuration, YAML or JSON')
-  does(print, async () => (await import('./config.ts')).print)
+  print.option('-c, --config <file>', CONFIG)
+  does(print, async () => (await import('./config.ts')).print, ['config'])
 
   readers(program, does)
   actions(program, does)
@@ -164,12 +174,12 @@ function version(): string {
   return isObject(parsed) ? (stringOf(parsed['version']) ?? '') : ''
 }
 
-type Does = <O extends object>(command: Command, load: () => Promise<Run<O>>) => void
+type Does = <O extends object>(command: Command, load: () => Promise<Run<O>>, required?: string[]) => void
 
 /** Commands that read a running sidecar. */
 function readers(program: Command, does: Does): void {
   const status = reading(program, 'status', 'channels, queues, slots and token of a running sidecar')
-  does(status, async () => (await import('./status.ts')).status)
+  does(remote(status), async () => (await import('./status.ts')).status)
 
   const events = reading(program, 'events', 'facts, the newest last')
     .option('-f, --follow', 'go on with what comes')
@@ -180,12 +190,12 @@ function readers(program: Command, does: Does): void {
       'after',
       examples(['session-sidecar events --follow', 'session-sidecar events --type turn.settled --json']),
     )
-  does(events, async () => (await import('./events.ts')).events)
+  does(remote(events), async () => (await import('./events.ts')).events)
 
   const sessions = reading(program, 'sessions', 'sessions as last read')
     .option('--status <status>', 'only with this status')
     .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
-  does(sessions, async () => (await import('./sessions.ts')).sessions)
+  does(remote(sessions), async () => (await import('./sessions.ts')).sessions)
 
   const calls = reading(program, 'calls', 'function calls and what became of them')
     .addOption(
@@ -200,7 +210,7 @@ function readers(program: Command, does: Does): void {
     )
     .option('--session <id>', 'only of this session')
     .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
-  does(calls, async () => (await import('./calls.ts')).calls)
+  does(remote(calls), async () => (await import('./calls.ts')).calls)
 
   const deliveries = reading(program, 'deliveries', 'callbacks owed, made and given up')
     .addOption(
@@ -215,40 +225,40 @@ function readers(program: Command, does: Does): void {
         'session-sidecar deliveries retry --dead --handler app --dry-run',
       ]),
     )
-  does(deliveries, async () => (await import('./deliveries.ts')).deliveries)
+  does(remote(deliveries), async () => (await import('./deliveries.ts')).deliveries)
 
-  const retry = remote(deliveries.command('retry')).argument('[id]', 'of the delivery')
+  const retry = deliveries.command('retry').argument('[id]', 'of the delivery')
   retry
     .description('Delivers again, through the real path: one delivery by its id, or all dead ones.')
     .option('--dead', 'all that are dead')
     .option('--handler <name>', 'with --dead: only of this handler')
     .option('--since <time>', 'with --dead: only facts since this time, or this long ago', pointInTime)
     .option('--dry-run', 'with --dead: only count them')
-  does(retry, async () => (await import('./deliveries.ts')).retry)
+  does(remote(retry), async () => (await import('./deliveries.ts')).retry)
 
   const handlers = reading(program, 'handlers', 'handlers and their backlog')
-  does(handlers, async () => (await import('./handlers.ts')).handlers)
-  const pause = remote(handlers.command('pause')).argument('<handler>', 'its name')
+  does(remote(handlers), async () => (await import('./handlers.ts')).handlers)
+  const pause = handlers.command('pause').argument('<handler>', 'its name')
   pause.description('Stops one handler; its backlog is kept.')
-  does(pause, async () => (await import('./handlers.ts')).pause)
-  const resume = remote(handlers.command('resume')).argument('<handler>', 'its name')
+  does(remote(pause), async () => (await import('./handlers.ts')).pause)
+  const resume = handlers.command('resume').argument('<handler>', 'its name')
   resume.description('Goes on with one handler.')
-  does(resume, async () => (await import('./handlers.ts')).resume)
+  does(remote(resume), async () => (await import('./handlers.ts')).resume)
 }
 
 function actions(program: Command, does: Does): void {
-  const replay = remote(program.command('replay').summary('hand one handler past facts again'))
+  const replay = program.command('replay').summary('hand one handler past facts again')
   replay
     .description('Hands one handler past facts again, those that it wants.')
-    .requiredOption('--handler <name>', 'which handler')
-    .requiredOption('--from <seq-or-time>', 'a seq, a time, or how long ago', seqOrTime)
+    .option('--handler <name>', 'which handler (required)')
+    .option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', seqOrTime)
     .addHelpText('after', examples(['session-sidecar replay --handler app --from 2h']))
-  does(replay, async () => (await import('./replay.ts')).replay)
+  does(remote(replay), async () => (await import('./replay.ts')).replay, ['handler', 'from'])
 }
 
 function reading(program: Command, name: string, summary: string): Command {
   const text = `${summary[0]?.toUpperCase()}${summary.slice(1)}.`
-  return remote(program.command(name).summary(summary).description(text))
+  return program.command(name).summary(summary).description(text)
 }
 
 /** Options of every command that talks to a running sidecar. */

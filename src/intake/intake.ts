@@ -1,8 +1,8 @@
 import type { CallStep } from '../core/call.ts'
 import type { Fact, StoredFact } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
-import type { Clock } from '../core/ports.ts'
 import type { Observer } from '../core/observer.ts'
+import type { Session } from '../core/resource.ts'
 import type { Batch, Committed, Reading, Store } from '../core/store.ts'
 import { isObject, numberOf, parseJson } from '../core/json.ts'
 
@@ -11,6 +11,8 @@ export interface Nudges {
   lanes(committed: Committed): void
   hints(): void
   calls(): void
+  /** A session was read. */
+  session(session: Session): void
 }
 
 /** The one door: everything that becomes a fact is committed here, and nowhere else. */
@@ -29,7 +31,6 @@ export function createIntake(options: {
   nudge: Nudges
   /** Milliseconds, the service's clock less ours. */
   clockOffset: () => number
-  clock: Clock
 }): Intake {
   const { store, observer, nudge } = options
 
@@ -38,6 +39,9 @@ export function createIntake(options: {
     for (const fact of committed.facts) observer.fact(fact, lagOf(fact, options.clockOffset()))
     for (const { channel, type, at, factAt } of committed.sightings) {
       observer.sighting({ channel, type, lag: Math.max(0, at - factAt) / 1000 })
+    }
+    for (const { sessionId, session } of batch.readings ?? []) {
+      if (session !== null && !committed.stale.includes(sessionId)) nudge.session(session)
     }
     if (committed.lanes.length > 0) nudge.lanes(committed)
     if (committed.hinted) nudge.hints()

@@ -10,9 +10,12 @@ const PAGES = 20
 
 /** The transcript without the stream: items since the last one, in order (product.md, Transcript facts). */
 export interface Items {
-  /** `boundary`: what is there now was there before us and makes no facts. */
-  read(sessionId: string, boundary: boolean): Promise<void>
+  /** `since`: service clock; what is older was there before us and makes no facts. */
+  read(sessionId: string, since: number): Promise<void>
 }
+
+/** Service clock: when items became the source of the transcript, after the stream had been. */
+export const ITEMS_SINCE = 'items_since'
 
 export function createItems(options: {
   service: Service
@@ -23,15 +26,11 @@ export function createItems(options: {
   const { service, store, intake, clock } = options
 
   return {
-    async read(sessionId, boundary) {
+    async read(sessionId, since) {
       const name = `items/${sessionId}`
       const last = await store.checkpoint(name)
-      if (last === null && boundary) {
-        const { data } = await service.listItems(sessionId, { limit: 1, order: 'desc' })
-        await store.setCheckpoint(name, data[0]?.id ?? '')
-        return
-      }
-      let after = last === null || last === '' ? undefined : last
+      const boundary = last === null ? Math.max(since, Number((await store.checkpoint(ITEMS_SINCE)) ?? 0)) : 0
+      let after = last ?? undefined
       for (let page = 0; page < PAGES; page++) {
         const { data, hasMore } = await service.listItems(
           sessionId,
@@ -40,7 +39,7 @@ export function createItems(options: {
         const newest = data.at(-1)
         if (newest === undefined) return
         await intake.commit({
-          facts: data.map((item) => factOf(item, clock.now())),
+          facts: data.filter((item) => (item.createdAt ?? Infinity) > boundary).map((item) => factOf(item, clock.now())),
           checkpoints: { [name]: newest.id },
         })
         if (!hasMore) return

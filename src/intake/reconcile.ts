@@ -234,7 +234,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         scope: difference.collecting.length > 0 ? 'turns' : 'session',
       },
     })
-    if (items !== null) await items.read(sessionId, firstLook && known === null)
+    if (items !== null) await items.read(sessionId, difference.reading.baseline)
   }
 
   const write = async (entry: DirtySession, reading: Reading): Promise<void> => {

@@ -111,11 +111,11 @@ export function findTurnRoute(api: OpenApi, overrides: RouteOverrides): Route | 
   return operation === undefined ? noRoute('GET of a single turn', 'turn_path') : routeOf(operation)
 }
 
-/** The GET below a session whose answer is an event stream. */
+/** The GET about one session whose answer is an event stream. */
 export function findSessionStream(api: OpenApi, overrides: RouteOverrides): Route | NoRoute {
   const override = overriddenRoute(api, overrides, 'session_stream_path', 'GET', ['session'])
   if (override !== null) return override
-  const operation = belowSession(api).find(({ responses }) =>
+  const operation = aboutSession(api).find(({ responses }) =>
     responses.some(({ content }) => [...content.keys()].some((type) => /^text\/event-stream\b/i.test(type))),
   )
   return operation === undefined
@@ -123,9 +123,9 @@ export function findSessionStream(api: OpenApi, overrides: RouteOverrides): Rout
     : routeOf(operation)
 }
 
-/** The list beside the archive that the interface names, else a list of artifacts anywhere below a session. */
+/** The list beside the archive that the interface names, else any list of the artifacts of a session. */
 export function findArtifactList(api: OpenApi): Route | NoRoute {
-  const lists = belowSession(api).filter(({ responses }) =>
+  const lists = aboutSession(api).filter(({ responses }) =>
     responses.some(({ content }) => [...content.keys()].some(isJson)),
   )
   const archive = api.operations.find(({ path }) => path.endsWith('/artifacts/archive'))
@@ -137,7 +137,7 @@ export function findArtifactList(api: OpenApi): Route | NoRoute {
   return operation === undefined ? noRoute('list of the artifacts of a session') : routeOf(operation)
 }
 
-function belowSession(api: OpenApi): Operation[] {
+function aboutSession(api: OpenApi): Operation[] {
   return api.operations.filter(
     ({ method, path }) =>
       method === 'GET' &&

@@ -132,7 +132,7 @@ export async function closeGone(ports: ToolPorts, call: Call, why: 'resolved' | 
 
 /** The sandbox did not hold the call: waiting never helps (interface.md, Answering required actions). */
 async function resend(ports: ToolPorts, tool: Tool, call: Call): Promise<number | null> {
-  const { clock, random, log } = ports
+  const { random, log } = ports
   if (tool.spec.onNotDelivered === 'report') return await end(ports, call, 'not_delivered', 'not_delivered')
   try {
     const brief = await ports.briefOf(call.sessionId)

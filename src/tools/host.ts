@@ -14,6 +14,8 @@ const FRESH = 5000
 const IDLE_LOOK = 5000
 /** Calls in memory; the others wait in the store. */
 const CALLS = 256
+/** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
+const REMEMBERED = 10_000
 const RETRY = { base: 500, max: 60_000 }
 
 export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict'
@@ -139,6 +141,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   /** @returns whether the call was ours already. */
   const take = (callId: string): boolean => {
     const known = ours.has(callId)
+    if (ours.size >= REMEMBERED) ours.clear()
     ours.add(callId)
     return known
   }

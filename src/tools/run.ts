@@ -24,7 +24,7 @@ export async function runTool(
   if (!(await ports.step(begun))) return null
   const running: Call = { ...call, ...begun.set }
   const limit = Math.min(spec.timeout, left)
-  const timer = clock.after(limit, () => abort.abort())
+  const timer = clock.after(limit, () => abort.abort(TIME_IS_UP))
   const started = clock.steady()
   const brief = (await ports.briefOf(call.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
   let result: ToolResult
@@ -33,6 +33,8 @@ export async function runTool(
   } finally {
     timer.cancel()
   }
+  // Stopping, or nobody waits any more: what becomes of the call is decided elsewhere.
+  if (abort.signal.aborted && abort.signal.reason !== TIME_IS_UP) return null
   observer.toolRun({
     tool: spec.name,
     callId: call.callId,
@@ -42,6 +44,8 @@ export async function runTool(
   })
   return await conclude(ports, spec, running, result)
 }
+
+const TIME_IS_UP = 'time is up'
 
 async function conclude(
   ports: ToolPorts,

@@ -53,8 +53,8 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
 
   const write = <T>(
     run: () => T,
-    options: { lazy?: boolean; effect?: (result: T) => void } = {},
-  ): Promise<T> => (closed ? Promise.reject(new StoreError('closed')) : committer.write(run, options))
+    effect?: (result: T) => void,
+  ): Promise<T> => (closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect))
 
   const damaged = new Set<number>()
   /** A fact whose checksum does not fit is not sent to anybody: its deliveries die visibly. */

@@ -1,0 +1,69 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+import { sameSecret } from '../core/signature.ts'
+import { Problem } from './problem.ts'
+
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4')
+LOOPBACK.addAddress('::1', 'ipv6')
+
+export function isLoopback(address: string): boolean {
+  const version = isIP(address)
+  if (version === 0) return false
+  return LOOPBACK.check(address, version === 4 ? 'ipv4' : 'ipv6')
+}
+
+export interface Door {
+  /** The admin token as it is now; null when none is configured. */
+  token: string | null
+  /** Whether we listen on loopback alone. */
+  loopback: boolean
+}
+
+/**
+ * Lets a request in or throws. With a token, whoever has it; without one, programs on this machine, and no page that a
+ * browser on this machine shows.
+ */
+export function admit(headers: IncomingHttpHeaders, open: boolean, { token, loopback }: Door): void {
+  if (token === null && loopback) return refuseBrowsers(headers)
+  if (open) return
+  if (token === null) {
+    throw new Problem(
+      'not_found',
+      'without a token (admin.token) this exists only on a listener on loopback (admin.listen)',
+    )
+  }
+  const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
+  if (given === undefined || !sameSecret(token, given)) {
+    throw new Problem('unauthorized', 'the admin token is wanted as "Authorization: Bearer …"', {
+      headers: { 'www-authenticate': 'Bearer realm="session-sidecar"' },
+    })
+  }
+}
+
+/**
+ * A page from anywhere can make a browser send requests to loopback: by a name of its own that resolves there (DNS
+ * rebinding; its Host gives it away), or blindly across origins (Origin or Sec-Fetch-Site do).
+ */
+function refuseBrowsers(headers: IncomingHttpHeaders): void {
+  const host = headers.host ?? ''
+  if (!isLocalName(host)) {
+    throw new Problem(
+      'forbidden',
+      'without a token (admin.token) only requests to localhost or a loopback address are answered',
+    )
+  }
+  const { origin } = headers
+  const site = headers['sec-fetch-site']
+  const foreign = origin !== undefined && origin !== `http://${host}`
+  if (foreign || site === 'cross-site' || site === 'same-site') {
+    throw new Problem('forbidden', 'requests from pages of another origin are not answered')
+  }
+}
+
+/** `host` with or without a port. */
+function isLocalName(host: string): boolean {
+  const name = /^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(host)?.[1]
+  if (name === undefined) return false
+  return name.toLowerCase() === 'localhost' || isLoopback(name.replace(/^\[(.*)\]$/, '$1'))
+}

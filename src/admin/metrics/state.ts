@@ -1,0 +1,82 @@
+import { LabelValues } from './label.ts'
+import type { Meter, Rows } from './meter.ts'
+import type { Snapshot } from './snapshot.ts'
+
+const STATUSES = ['idle', 'working', 'requires_action', 'failed']
+const ACTIONS = ['function_call', 'approval', 'question']
+
+export interface StateSources {
+  /** The most sessions at once that the organization may have; null when nobody told us. */
+  slotsLimit?: () => number | null
+  /** Milliseconds since the epoch; null when nobody told us: the service does not report it. */
+  tokenExpiresAt?: () => number | null
+  /** Whether this replica holds the stream and the sweep. */
+  leader?: () => boolean
+}
+
+/** What is true now: read from the store when somebody asks. */
+export function stateMetrics(
+  meter: Meter,
+  snapshot: () => Promise<Snapshot | null>,
+  sources: StateSources,
+): void {
+  meter.gauges(
+    'sessions',
+    'Sessions that exist, by status.',
+    'status',
+    async () => withZeros(STATUSES, Object.entries((await snapshot())?.counts.sessions ?? {})),
+    undefined,
+    new LabelValues(STATUSES, 20),
+  )
+  const actions = async () => Object.entries((await snapshot())?.counts.actions ?? {})
+  meter.gauges(
+    'required_actions',
+    'Actions that sessions wait for, by type.',
+    'type',
+    async () =>
+      withZeros(
+        ACTIONS,
+        (await actions()).map(([type, { count }]) => [type, count]),
+      ),
+    undefined,
+    new LabelValues(ACTIONS, 20),
+  )
+  meter.gauges(
+    'required_action_oldest_timestamp_seconds',
+    'When the oldest action that waits was created. Absent when none waits.',
+    'type',
+    async () =>
+      (await actions()).flatMap(([type, { oldest }]) =>
+        oldest === null ? [] : [[type, oldest / 1000] as const],
+      ),
+    Math.min,
+    new LabelValues(ACTIONS, 20),
+  )
+  meter.gauge(
+    'session_slots_used',
+    'Session slots in use: one for each session that is not deleted.',
+    async () => {
+      const counts = (await snapshot())?.counts.sessions
+      return counts === undefined ? null : Object.values(counts).reduce((sum, count) => sum + count, 0)
+    },
+  )
+  meter.gauge('session_slots_limit', 'Session slots that the organization has. Absent when not known.', () =>
+    sources.slotsLimit === undefined ? null : sources.slotsLimit(),
+  )
+  meter.gauge(
+    'token_expiry_timestamp_seconds',
+    'When the service token expires. Absent when not known.',
+    () => {
+      const at = sources.tokenExpiresAt?.() ?? null
+      return at === null ? null : at / 1000
+    },
+  )
+  meter.gauge('leader', '1 on the replica that holds the stream and the sweep.', () =>
+    Number(sources.leader?.() ?? true),
+  )
+  meter.gauge('store_bytes', 'Size of the store.', async () => (await snapshot())?.counts.bytes ?? null)
+}
+
+function withZeros(known: readonly string[], rows: readonly (readonly [string, number])[]): Rows {
+  return [...known.map((value) => [value, 0] as const), ...rows]
+}

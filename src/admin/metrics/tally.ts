@@ -1,0 +1,57 @@
+import type { Counter } from 'prom-client'
+import { LabelValues } from './label.ts'
+
+interface Cell {
+  labels: Record<string, string>
+  count: number
+}
+
+/**
+ * A counter with one or two labels. Adding is a look-up and an addition, some ten nanoseconds, since it happens several
+ * times for every event; prom-client, which takes twenty times as long, gets the sums when somebody asks.
+ */
+export class Tally {
+  readonly #names: readonly string[]
+  readonly #values: readonly LabelValues[]
+  readonly #cells = new Map<string, Map<string, Cell>>()
+
+  constructor(labels: Readonly<Record<string, LabelValues>>) {
+    this.#names = Object.keys(labels)
+    this.#values = Object.values(labels)
+  }
+
+  add(first: string, second = ''): void {
+    const cell = this.#cells.get(first)?.get(second) ?? this.#cell(first, second)
+    cell.count++
+  }
+
+  /** Makes the series exist, so that its first event is seen as a change from 0. */
+  expect(first: string, second = ''): void {
+    this.#cell(first, second)
+  }
+
+  /** Hands over what was counted since the last time. */
+  drainInto(counter: Counter): void {
+    for (const row of this.#cells.values()) {
+      for (const cell of row.values()) {
+        counter.inc(cell.labels, cell.count)
+        cell.count = 0
+      }
+    }
+  }
+
+  #cell(first: string, second: string): Cell {
+    const values = [first, second]
+      .slice(0, this.#names.length)
+      .map((value, i) => this.#values[i]?.of(value) ?? '')
+    const [outer = '', inner = ''] = values
+    let row = this.#cells.get(outer)
+    if (row === undefined) this.#cells.set(outer, (row = new Map<string, Cell>()))
+    let cell = row.get(inner)
+    if (cell === undefined) {
+      cell = { labels: Object.fromEntries(this.#names.map((name, i) => [name, values[i] ?? ''])), count: 0 }
+      row.set(inner, cell)
+    }
+    return cell
+  }
+}

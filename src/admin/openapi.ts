@@ -1,0 +1,141 @@
+import { Type, type TObject } from 'typebox'
+import { component, type Component } from './component.ts'
+import { PROBLEM_CONTENT, ProblemDocument } from './problem.ts'
+import { ok, route, type Route } from './route.ts'
+
+const Description = component(
+  'OpenApi',
+  Type.Record(Type.String(), Type.Unknown(), { description: 'An OpenAPI 3.1 document.' }),
+)
+
+/** The description of `routes`, and of itself. */
+export function openApiRoute(options: {
+  version: string
+  routes: readonly Route[]
+  /** Whether a token is wanted now. */
+  secured: () => boolean
+}): Route {
+  const self: Route = route(
+    {
+      method: 'GET',
+      path: '/openapi.json',
+      summary: 'This description.',
+      success: { status: 200, description: 'An OpenAPI document.', content: Description },
+    },
+    () => ok(describe([...options.routes, self], options.version, options.secured())),
+  )
+  return self
+}
+
+/** OpenAPI 3.1, made from the schemas that check the requests. */
+function describe(routes: readonly Route[], version: string, secured: boolean): Record<string, unknown> {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const one of routes) {
+    paths[one.path] = { ...paths[one.path], [one.method.toLowerCase()]: operation(one, secured) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'agent-session-sidecar, admin API',
+      version,
+      description:
+        'Reads and steers one running sidecar. Times are milliseconds since the epoch unless they say otherwise.',
+    },
+    paths,
+    components: {
+      schemas: schemasOf([
+        ProblemDocument,
+        ...routes.flatMap(({ success: { content } }) => (content === 'text/plain' ? [] : [content])),
+      ]),
+      securitySchemes: {
+        token: { type: 'http', scheme: 'bearer', description: 'admin.token of the configuration.' },
+      },
+    },
+  }
+}
+
+function operation(
+  { method, path, summary, open, query, body, success, problems }: Route,
+  secured: boolean,
+): object {
+  const locked = secured && !open
+  const refusals = [...(open ? [] : [400, ...(locked ? [401] : [])]), ...problems]
+  return {
+    operationId: operationId(method, path),
+    summary,
+    security: locked ? [{ token: [] }] : [],
+    parameters: [...pathParameters(path), ...queryParameters(query)],
+    ...(method === 'POST' ? { requestBody: requestBody(body) } : {}),
+    responses: {
+      [success.status]: { description: success.description, content: contentOf(success.content) },
+      ...Object.fromEntries(
+        refusals.map((status) => [status, problemAnswer(REFUSALS[status] ?? 'Refused.')]),
+      ),
+      default: problemAnswer('Anything else that went wrong.'),
+    },
+  }
+}
+
+const REFUSALS: Record<number, string> = {
+  400: 'The request is not as described here.',
+  401: 'The token is missing or wrong.',
+  404: 'There is no such thing.',
+  409: 'It cannot be done as things are.',
+  503: 'No.',
+}
+
+function operationId(method: string, path: string): string {
+  const words = path.replace(/\.json$/, '').match(/[a-z_]+/g) ?? []
+  return [method.toLowerCase(), ...words.filter((word) => word !== 'api')].join('_')
+}
+
+function pathParameters(path: string): object[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }))
+}
+
+function queryParameters(query: TObject): object[] {
+  const required = new Set<unknown>(query['required'] as readonly unknown[] | undefined)
+  return Object.entries(query.properties).map(([name, schema]) => {
+    const { description, ...rest } = schema as { description?: string }
+    return {
+      name,
+      in: 'query',
+      required: required.has(name),
+      ...(description === undefined ? {} : { description }),
+      schema: rest,
+    }
+  })
+}
+
+function requestBody(body: TObject): object {
+  const required = body['required'] as readonly string[] | undefined
+  return { required: (required ?? []).length > 0, content: { 'application/json': { schema: body } } }
+}
+
+function contentOf(content: Component | 'text/plain'): object {
+  if (content === 'text/plain') return { 'text/plain': { schema: { type: 'string' } } }
+  return { 'application/json': { schema: { $ref: `#/components/schemas/${content.name}` } } }
+}
+
+function problemAnswer(description: string): object {
+  return {
+    description,
+    content: { [PROBLEM_CONTENT]: { schema: { $ref: `#/components/schemas/${ProblemDocument.name}` } } },
+  }
+}
+
+function schemasOf(
+  components: readonly Component[],
+  into: Record<string, unknown> = {},
+): Record<string, unknown> {
+  for (const { name, schema, parts } of components) {
+    into[name] = schema
+    schemasOf(parts, into)
+  }
+  return into
+}

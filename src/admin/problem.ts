@@ -1,0 +1,98 @@
+import { STATUS_CODES } from 'node:http'
+import { Type, type Static } from 'typebox'
+import { component } from './component.ts'
+
+/** What went wrong, one word a kind; the `type` of a problem is this behind `PROBLEM_TYPE`. */
+export type ProblemCode =
+  | 'invalid_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'method_not_allowed'
+  | 'conflict'
+  | 'too_large'
+  | 'unsupported_media_type'
+  | 'not_ready'
+  | 'internal_error'
+
+const STATUS: Record<ProblemCode, number> = {
+  invalid_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  too_large: 413,
+  unsupported_media_type: 415,
+  not_ready: 503,
+  internal_error: 500,
+}
+
+const PROBLEM_TYPE = 'urn:session-sidecar:problem:'
+
+export const PROBLEM_CONTENT = 'application/problem+json'
+
+export const ProblemDocument = component(
+  'Problem',
+  Type.Object(
+    {
+      type: Type.String({ description: `${PROBLEM_TYPE} and one word that names the kind.` }),
+      title: Type.String(),
+      status: Type.Integer(),
+      detail: Type.String({ description: 'What went wrong this time, for people.' }),
+      instance: Type.String({ description: 'The path that was asked for.' }),
+      errors: Type.Optional(
+        Type.Array(
+          Type.Object({
+            field: Type.String({ description: 'A query parameter, or a JSON Pointer into the body.' }),
+            detail: Type.String(),
+          }),
+          { description: 'Every fault of the request.' },
+        ),
+      ),
+    },
+    { description: 'RFC 9457 problem details.' },
+  ),
+)
+
+export type Fault = NonNullable<Static<typeof ProblemDocument.schema>['errors']>[number]
+
+/** An answer that says no. Thrown anywhere below a route. */
+export class Problem extends Error {
+  readonly code: ProblemCode
+  readonly errors: readonly Fault[]
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    code: ProblemCode,
+    detail: string,
+    extra: { errors?: Fault[]; headers?: Record<string, string> } = {},
+  ) {
+    super(detail)
+    this.name = 'Problem'
+    this.code = code
+    this.errors = extra.errors ?? []
+    this.headers = extra.headers ?? {}
+  }
+
+  get status(): number {
+    return STATUS[this.code]
+  }
+
+  /** `url`: of the request; its query stays out of the answer. */
+  document(url: string): Static<typeof ProblemDocument.schema> {
+    return {
+      type: PROBLEM_TYPE + this.code,
+      title: STATUS_CODES[this.status] ?? 'Error',
+      status: this.status,
+      detail: this.message,
+      instance: pathOf(url),
+      ...(this.errors.length === 0 ? {} : { errors: [...this.errors] }),
+    }
+  }
+}
+
+export function pathOf(url: string): string {
+  const end = url.indexOf('?')
+  return end === -1 ? url : url.slice(0, end)
+}

@@ -1,0 +1,60 @@
+import type { Static, TObject } from 'typebox'
+import { asked, type Component } from './component.ts'
+
+/** What a handler of a route gets; query and body are checked and complete. */
+export interface Input<Query, Body> {
+  /** The parts of the path that vary, decoded. */
+  params: Readonly<Record<string, string>>
+  query: Query
+  body: Body
+}
+
+export interface Answer {
+  status: number
+  body: unknown
+  /** Default: JSON. A text is sent as it is. */
+  contentType?: string
+}
+
+interface Definition<Query extends TObject, Body extends TObject> {
+  method: 'GET' | 'POST'
+  /** As OpenAPI writes it: `/api/sessions/{id}`. */
+  path: string
+  summary: string
+  /** For everybody and wherever we listen, with no token; parameters it does not know are ignored. */
+  open?: boolean
+  query?: Query
+  body?: Body
+  success: { status: number; description: string; content: Component | 'text/plain' }
+  /** Statuses of the problems that are this route's own. */
+  problems?: readonly number[]
+}
+
+export interface Route extends Required<Definition<TObject, TObject>> {
+  handle(input: Input<unknown, unknown>): Answer | Promise<Answer>
+}
+
+const NOTHING = asked({})
+
+/** The schemas that describe a route to people are those that check its requests. */
+export function route<Query extends TObject = TObject, Body extends TObject = TObject>(
+  definition: Definition<Query, Body>,
+  handle: (input: Input<Static<Query>, Static<Body>>) => Answer | Promise<Answer>,
+): Route {
+  return {
+    open: false,
+    query: NOTHING,
+    body: NOTHING,
+    problems: [],
+    ...definition,
+    handle,
+  }
+}
+
+export function ok(body: unknown): Answer {
+  return { status: 200, body }
+}
+
+export function accepted(body: unknown): Answer {
+  return { status: 202, body }
+}

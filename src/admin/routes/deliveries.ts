@@ -1,0 +1,133 @@
+import { Type, type Static } from 'typebox'
+import type { DeliveryRecord, DeliveryStatus } from '../../core/delivery.ts'
+import type { StoreReader } from '../../core/store.ts'
+import type { AdminActions } from '../actions.ts'
+import { asked, component, nullable, oneOf, time } from '../component.ts'
+import { page, pageOf, PAGING } from '../page.ts'
+import { Problem } from '../problem.ts'
+import { accepted, ok, route, type Route } from '../route.ts'
+import { timeOf, TimeGiven } from '../time.ts'
+import { requireHandler } from './handlers.ts'
+
+const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
+const Status = oneOf(STATUSES)
+
+export const Delivery = component(
+  'Delivery',
+  Type.Object({
+    id: Type.String(),
+    fact_id: Type.String(),
+    type: Type.String({ description: 'Of the fact.' }),
+    handler: Type.String(),
+    session_id: nullable(Type.String()),
+    status: Status,
+    attempts: Type.Array(
+      Type.Object({
+        at: time(),
+        status: Type.Optional(
+          Type.Integer({ description: 'What the handler answered; 200 for a module that returned.' }),
+        ),
+        error: Type.Optional(
+          Type.String({ description: 'Why there was no answer, or why it did not count.' }),
+        ),
+        ms: Type.Number({ description: 'How long it took, milliseconds.' }),
+      }),
+    ),
+    next_at: nullable(time(), 'When it is tried again; null unless pending.'),
+  }),
+)
+
+const Retried = component(
+  'Retried',
+  Type.Object({
+    count: Type.Integer({ description: 'Deliveries that are due again.' }),
+    dry_run: Type.Boolean(),
+  }),
+)
+
+export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/deliveries',
+        summary: 'Deliveries of facts to handlers, the newest fact first.',
+        query: asked({
+          ...PAGING,
+          status: Type.Optional(Status),
+          handler: Type.Optional(Type.String()),
+          fact_id: Type.Optional(Type.String()),
+          session_id: Type.Optional(Type.String()),
+        }),
+        success: { status: 200, description: 'A page of deliveries.', content: pageOf(Delivery) },
+      },
+      async ({ query }) => {
+        const { limit, after, status, handler, fact_id: factId, session_id: sessionId } = query
+        const records = await store.deliveries({
+          limit: limit + 1,
+          ...(after === undefined ? {} : { after }),
+          ...(status === undefined ? {} : { status }),
+          ...(handler === undefined ? {} : { handler }),
+          ...(factId === undefined ? {} : { factId }),
+          ...(sessionId === undefined ? {} : { sessionId }),
+        })
+        return ok(page(records, limit, ({ id }) => id, deliveryOf))
+      },
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/deliveries/{id}/retry',
+        summary: 'Delivers one again, dead or delivered, through the real path.',
+        success: { status: 202, description: 'The delivery is pending again.', content: Retried },
+        problems: [404, 409],
+      },
+      async ({ params }) => {
+        const id = params['id'] ?? ''
+        const record = await store.delivery(id)
+        if (record === null) throw new Problem('not_found', 'there is no delivery with that id')
+        if (record.status === 'pending') throw new Problem('conflict', 'the delivery is pending already')
+        const { count } = await actions.retryDelivery(id)
+        return accepted({ count, dry_run: false })
+      },
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/deliveries/retry',
+        summary: 'Delivers dead letters again.',
+        body: asked({
+          status: Type.Literal('dead', { default: 'dead' }),
+          handler: Type.Optional(Type.String({ description: 'Those of this handler alone.' })),
+          since: Type.Optional(TimeGiven),
+          dry_run: Type.Boolean({ default: false, description: 'Only counts them.' }),
+        }),
+        success: { status: 202, description: 'How many are pending again.', content: Retried },
+        problems: [404],
+      },
+      async ({ body: { status, handler, since, dry_run: dryRun } }) => {
+        if (handler !== undefined) await requireHandler(actions, handler)
+        const { count } = await actions.retryDeliveries({
+          status,
+          dryRun,
+          ...(handler === undefined ? {} : { handler }),
+          ...(since === undefined ? {} : { since: timeOf('since', since) }),
+        })
+        return accepted({ count, dry_run: dryRun })
+      },
+    ),
+  ]
+}
+
+function deliveryOf(record: DeliveryRecord): Static<typeof Delivery.schema> {
+  return {
+    id: record.id,
+    fact_id: record.factId,
+    type: record.type,
+    handler: record.handler,
+    session_id: record.sessionId,
+    status: record.status,
+    attempts: record.attempts,
+    next_at: record.nextAt,
+  }
+}

@@ -1,0 +1,60 @@
+import { Type, type Static } from 'typebox'
+import { component, nullable, oneOf, time } from '../component.ts'
+import { ok, route, type Route } from '../route.ts'
+
+const Channel = Type.Object({
+  state: oneOf(['disabled', 'connecting', 'live', 'waiting', 'stopped']),
+  since: time('When this state began.'),
+  last_error: nullable(Type.String()),
+  last_event_at: nullable(time()),
+  lag_seconds: nullable(Type.Number(), 'How late the channel told of the last fact that it told of.'),
+  last_seq: nullable(Type.String(), 'Stream: the last seq stored.'),
+})
+
+const ServiceRoute = Type.Object({
+  operation: Type.String(),
+  method: nullable(Type.String()),
+  path: nullable(Type.String(), 'A template, as in the document; null when it was not found.'),
+  how: oneOf(['document', 'override', 'default', 'missing']),
+  reason: nullable(Type.String(), 'Why it was not found, and the mend.'),
+})
+
+export const Status = component(
+  'Status',
+  Type.Object({
+    version: Type.String(),
+    started_at: time(),
+    leader: Type.Boolean({ description: 'Whether this replica holds the stream and the sweep.' }),
+    channels: Type.Object({ stream: Channel, webhook: Channel, poll: Channel }),
+    routes: Type.Array(ServiceRoute, { description: 'What discovery found.' }),
+    queues: Type.Object({
+      deliveries_pending: Type.Integer(),
+      deliveries_dead: Type.Integer(),
+      calls_open: Type.Integer(),
+      sessions_to_read: Type.Integer({ description: 'Sessions that a channel told us to look at.' }),
+    }),
+    slots: Type.Object({ used: Type.Integer(), limit: nullable(Type.Integer()) }),
+    token: Type.Object({
+      state: oneOf(['accepted', 'rejected', 'unknown']),
+      scopes: nullable(Type.Array(Type.String())),
+      expires_at: nullable(time()),
+    }),
+  }),
+)
+
+/** As it is sent. */
+export type StatusReport = Static<typeof Status.schema>
+
+export function statusRoutes(status: () => StatusReport | Promise<StatusReport>): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/status',
+        summary: 'How the sidecar and its channels fare.',
+        success: { status: 200, description: 'The status.', content: Status },
+      },
+      async () => ok(await status()),
+    ),
+  ]
+}

@@ -1,0 +1,178 @@
+import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { messageOf } from '../core/errors.ts'
+import type { Log } from '../core/ports.ts'
+import type { StoreReader } from '../core/store.ts'
+import { ActionRefused, type AdminActions } from './actions.ts'
+import { admit, isLoopback } from './guard.ts'
+import { addressesOf, CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
+import { openApiRoute } from './openapi.ts'
+import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
+import type { Route } from './route.ts'
+import { callRoutes } from './routes/calls.ts'
+import { deliveryRoutes } from './routes/deliveries.ts'
+import { eventRoutes } from './routes/events.ts'
+import { handlerRoutes } from './routes/handlers.ts'
+import { probeRoutes, type ProbeSources } from './routes/probes.ts'
+import { sessionRoutes } from './routes/sessions.ts'
+import { statusRoutes, type StatusReport } from './routes/status.ts'
+import { toolRoutes } from './routes/tools.ts'
+import { compileCheck } from './validation.ts'
+
+export interface AdminOptions extends ProbeSources {
+  listen: { host: string; port: number }
+  /** Read at each request, since its file may change. null: none, and then only a listener on loopback has an API. */
+  token: () => string | null
+  store: StoreReader
+  actions: AdminActions
+  status: () => StatusReport | Promise<StatusReport>
+  log: Log
+  version: string
+}
+
+/** Milliseconds within which a request must have come in whole. */
+const REQUEST_TIME = 15_000
+/** Milliseconds of silence after which a connection is closed. */
+const IDLE_TIME = 60_000
+/** Bytes of a body: the longest is the answer to a call, of which the service takes a mebibyte. */
+const BODY = 2 * 1024 * 1024
+const HEADERS = 16 * 1024
+/** Characters of an id in a path. */
+const ID = 512
+const CONNECTIONS = 100
+
+/** The admin listener: probes, metrics and API (product.md, HTTP routes). */
+export function createAdmin(options: AdminOptions): Listener {
+  const { store, actions, token, log } = options
+  const parts = [
+    ...probeRoutes(options),
+    ...statusRoutes(options.status),
+    ...eventRoutes(store),
+    ...sessionRoutes(store),
+    ...callRoutes(store, actions),
+    ...deliveryRoutes(store, actions),
+    ...handlerRoutes(store, actions),
+    ...toolRoutes(actions),
+  ]
+  const description = openApiRoute({
+    version: options.version,
+    routes: parts,
+    secured: () => token() !== null,
+  })
+  const routes = [...parts, description]
+  const openPaths = new Set(routes.flatMap((route) => (route.open ? [route.path] : [])))
+  let loopback = false
+
+  const app = fastify({
+    requestTimeout: REQUEST_TIME,
+    connectionTimeout: IDLE_TIME,
+    bodyLimit: BODY,
+    http: { maxHeaderSize: HEADERS, connectionsCheckingInterval: CHECKED_EVERY },
+    routerOptions: { maxParamLength: ID },
+    clientErrorHandler: refuseConnection,
+    frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),
+  })
+  app.server.maxConnections = CONNECTIONS
+  app.removeContentTypeParser('text/plain')
+  readEmptyBodies(app)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers(SECURITY)
+    admit(request.headers, openPaths.has(pathOf(request.url)), { token: token(), loopback })
+  })
+  app.setErrorHandler((error, request, reply) => fail(error, request, reply, log))
+  app.setNotFoundHandler((request) => {
+    throw missing(request, routes)
+  })
+  for (const route of routes) add(app, route)
+
+  return {
+    async listen() {
+      const address = await open(app, options.listen)
+      loopback = addressesOf(app).every(({ host }) => isLoopback(host))
+      return address
+    },
+    close: () => app.close(),
+  }
+}
+
+/** Nothing of this is for browsers to show, keep, frame or hand to another origin. */
+const SECURITY = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+function add(app: FastifyInstance, route: Route): void {
+  const checkQuery = route.open ? null : compileCheck('query', route.query)
+  const checkBody = route.method === 'POST' ? compileCheck('body', route.body) : null
+  app.route<{ Params: Record<string, string> }>({
+    method: route.method,
+    url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+    async handler(request, reply) {
+      const { params, query } = request
+      const body = request.body ?? {}
+      checkQuery?.(query)
+      checkBody?.(body)
+      const answer = await route.handle({ params, query, body })
+      const text = answer.contentType === undefined ? JSON.stringify(answer.body) : String(answer.body)
+      return reply
+        .code(answer.status)
+        .type(answer.contentType ?? 'application/json; charset=utf-8')
+        .send(text)
+    },
+  })
+}
+
+/** Many clients say that an empty body is JSON. */
+function readEmptyBodies(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error')
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body.length === 0) done(null, undefined)
+    else void parse(request, body.toString(), done)
+  })
+}
+
+function missing(request: FastifyRequest, routes: readonly Route[]): Problem {
+  const path = pathOf(request.url)
+  const methods = routes.filter((route) => matches(route.path, path)).map(({ method }) => method)
+  if (methods.length === 0)
+    return new Problem('not_found', 'there is nothing at this path; see /openapi.json')
+  return new Problem('method_not_allowed', `this path takes ${methods.join(', ')}`, {
+    headers: {
+      allow: methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', '),
+    },
+  })
+}
+
+function matches(template: string, path: string): boolean {
+  const wanted = template.split('/')
+  const given = path.split('/')
+  return (
+    wanted.length === given.length && wanted.every((part, i) => part.startsWith('{') || part === given[i])
+  )
+}
+
+function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
+  const problem = problemOf(error)
+  if (problem.status === 500) log.error({ err: error, path: pathOf(request.url) }, 'admin: a request failed')
+  return reply
+    .code(problem.status)
+    .headers({ ...SECURITY, ...problem.headers })
+    .type(PROBLEM_CONTENT)
+    .send(JSON.stringify(problem.document(request.url)))
+}
+
+/** What the framework refused is the client's fault and may be told; whatever else was thrown may not. */
+function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof ActionRefused) return new Problem(error.code, error.message)
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
+  if (status === 413) return new Problem('too_large', `a body has at most ${BODY} bytes`)
+  if (status === 415) return new Problem('unsupported_media_type', 'a body is application/json')
+  if (typeof status === 'number' && status >= 400 && status < 500) {
+    return new Problem('invalid_request', messageOf(error))
+  }
+  return new Problem('internal_error', 'the sidecar failed; its log says more')
+}

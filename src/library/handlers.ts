@@ -1,0 +1,40 @@
+import type { CallbackEvent, HandlerContext, ModuleHandler } from '../core/handler.ts'
+import { compilePatterns } from '../core/pattern.ts'
+import type { EventHandler } from './events.ts'
+import type { ToolDefinition } from './tool.ts'
+
+/** What a `module:` of the configuration exports. */
+export interface HandlerModule {
+  readonly kind: 'handlers'
+  /** The types that it has handlers for. */
+  readonly events: string[]
+  readonly handle: ModuleHandler
+  readonly tools: readonly ToolDefinition[]
+}
+
+type Handlers = { [Type in string]?: EventHandler<Type> }
+
+/** Declares the handlers and tools of a module, typed by event. */
+export function defineHandlers(definition: { on?: Handlers; tools?: readonly ToolDefinition[] }): HandlerModule {
+  const router = createRouter()
+  for (const [type, handler] of Object.entries(definition.on ?? {})) {
+    if (handler !== undefined) router.on(type, handler as ModuleHandler)
+  }
+  return { kind: 'handlers', events: router.events(), handle: router.handle, tools: definition.tools ?? [] }
+}
+
+/** Hands an event to every function that was registered for it, in the order of registration. */
+export function createRouter() {
+  const routes: { type: string; wants: (type: string) => boolean; handle: ModuleHandler }[] = []
+  return {
+    on(type: string, handle: ModuleHandler): void {
+      routes.push({ type, wants: compilePatterns([type]).wants, handle })
+    },
+    events: (): string[] => [...new Set(routes.map(({ type }) => type))],
+    async handle(event: CallbackEvent, context: HandlerContext): Promise<unknown> {
+      let answer: unknown
+      for (const route of routes) if (route.wants(event.type)) answer = (await route.handle(event, context)) ?? answer
+      return answer
+    },
+  }
+}

@@ -1,0 +1,87 @@
+import { parseDuration } from '../core/duration.ts'
+import type { HandlerLog } from '../core/handler.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { ModuleTool, ToolResult } from '../core/tool.ts'
+import { compileInput, type InputOf, type ToolInput } from './schema.ts'
+
+/** What a tool's `run` is told beside its arguments. */
+export interface ToolContext {
+  callId: string
+  sessionId: string
+  turnId: string | null
+  /** From 1. */
+  attempt: number
+  /** An earlier run may have had its effect: a crash came between. */
+  uncertain: boolean
+  session: { title: string | null; metadata: Record<string, string> }
+  /** Ends at the tool's timeout, at the call's deadline, and when the sidecar stops. */
+  signal: AbortSignal
+  log: HandlerLog
+}
+
+export interface ToolOptions<I extends ToolInput> {
+  name: string
+  description: string
+  input: I
+  /** A returned string is the output as it is, anything else its JSON. What is thrown never reaches the model. */
+  run: (input: InputOf<I>, context: ToolContext) => unknown
+  /** Arguments that do not fit are answered with the paths and the schema's messages, instead of the fixed error. */
+  explain?: boolean
+  /** Durations as in the configuration: `30s`. */
+  timeout?: string
+  concurrency?: number
+  retry?: { attempts?: number; base?: string; max?: string }
+  after_crash?: 'retry' | 'fail'
+  error?: string
+  on_not_delivered?: 'resend' | 'report'
+}
+
+/** A function tool as the sidecar runs it; made by `tool`. */
+export interface ToolDefinition {
+  readonly kind: 'tool'
+  readonly name: string
+  readonly description: string
+  readonly parameters: JsonObject
+  readonly run: ModuleTool
+  readonly settings: Omit<ToolOptions<ToolInput>, 'name' | 'description' | 'input' | 'run' | 'explain'>
+}
+
+/**
+ * Defines a function tool (product.md, Library). `run` gets what `input` infers.
+ * @throws {TypeError} when the schema or a duration cannot be used.
+ */
+export function tool<I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
+  const { name, description, input, run, explain = false, ...settings } = options
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)
+  for (const duration of [settings.timeout, settings.retry?.base, settings.retry?.max]) {
+    if (duration !== undefined && parseDuration(duration) === null) {
+      throw new TypeError(`tool ${name}: ${JSON.stringify(duration)} is no duration such as 250ms or 30s`)
+    }
+  }
+  const compiled = compileInput(input)
+  return {
+    kind: 'tool',
+    name,
+    description,
+    parameters: compiled.parameters,
+    settings,
+    async run(call, { signal, log }): Promise<ToolResult> {
+      const checked = await compiled.check(call.arguments ?? {})
+      if ('issues' in checked) {
+        if (explain) return { kind: 'output', output: `The arguments do not fit:\n${checked.issues.join('\n')}` }
+        return { kind: 'rejected', error: `the arguments do not fit: ${checked.issues.join('; ')}` }
+      }
+      const { callId, sessionId, turnId, attempt, uncertain, session } = call
+      const context = { callId, sessionId, turnId, attempt, uncertain, session, signal, log }
+      const value: unknown = await run(checked.value as InputOf<I>, context)
+      return { kind: 'output', output: outputOf(value) }
+    },
+  }
+}
+
+const NO_OUTPUT = '(no output)'
+
+function outputOf(value: unknown): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined)
+  return text === undefined || text === '' ? NO_OUTPUT : text
+}

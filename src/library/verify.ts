@@ -1,0 +1,60 @@
+import { isObject } from '../core/json.ts'
+import { callbackKey, verifyCallbackSignature } from '../core/signature.ts'
+import type { Event, TranscriptEvent } from './events.ts'
+
+/** A callback that is not ours, or too old. Answer it with 401. */
+export class CallbackRejected extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'CallbackRejected'
+  }
+}
+
+export interface VerifyOptions {
+  /** As Node or a web framework gives them; names in any case. */
+  headers: Record<string, string | string[] | undefined> | Headers
+  /** The raw body: the bytes, or the text that they spell. */
+  body: string | Uint8Array
+  /** `whsec_…`; several while rotating. */
+  secrets: readonly string[]
+  /** Seconds that the timestamp may be off. Default 300. */
+  tolerance?: number
+  /** Milliseconds since the epoch, for tests. */
+  now?: number
+}
+
+/**
+ * Checks a callback (Standard Webhooks) and returns its event.
+ * @throws {CallbackRejected}
+ */
+export function verifyCallback(options: VerifyOptions): Event | TranscriptEvent {
+  const { body, secrets, tolerance = 300, now = Date.now() } = options
+  const id = header(options.headers, 'webhook-id')
+  const timestamp = header(options.headers, 'webhook-timestamp')
+  const signature = header(options.headers, 'webhook-signature')
+  if (id === null || timestamp === null || signature === null) throw new CallbackRejected('a webhook header is missing')
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > tolerance) {
+    throw new CallbackRejected('the timestamp is too far from now')
+  }
+  if (!verifyCallbackSignature(secrets.map(callbackKey), id, timestamp, body, signature)) {
+    throw new CallbackRejected('no signature fits')
+  }
+  let event: unknown
+  try {
+    event = JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'))
+  } catch {
+    throw new CallbackRejected('the body is not JSON')
+  }
+  if (!isObject(event) || typeof event.type !== 'string' || typeof event.id !== 'string') {
+    throw new CallbackRejected('the body is no event')
+  }
+  return event as unknown as Event | TranscriptEvent
+}
+
+function header(headers: VerifyOptions['headers'], name: string): string | null {
+  if (headers instanceof Headers) return headers.get(name)
+  for (const [key, value] of Object.entries(headers)) {
+    if (key.toLowerCase() === name) return Array.isArray(value) ? (value[0] ?? null) : (value ?? null)
+  }
+  return null
+}

@@ -1,0 +1,253 @@
+import { compilePatterns } from '../core/pattern.ts'
+import type { CallStep } from '../core/call.ts'
+import type { Fact } from '../core/fact.ts'
+import type { HandlerSpec } from '../core/handler.ts'
+import type { Observer } from '../core/observer.ts'
+import type { Clock, Http, Log, Random, Service } from '../core/ports.ts'
+import type { Store } from '../core/store.ts'
+import type { ToolSpec } from '../core/tool.ts'
+import { createBriefs } from '../deliver/briefs.ts'
+import { createDispatcher, wasPaused, type Dispatcher } from '../deliver/dispatcher.ts'
+import { createHttpTarget } from '../deliver/http.ts'
+import { createModuleTarget, handlerLog } from '../deliver/module.ts'
+import { createSettler } from '../deliver/settler.ts'
+import { createWorker } from '../deliver/worker.ts'
+import { briefOf } from '../intake/diff.ts'
+import { readFrame } from '../intake/frame.ts'
+import { createIntake, type Intake } from '../intake/intake.ts'
+import { createItems, ITEMS_SINCE } from '../intake/items.ts'
+import { readNotice } from '../intake/notice.ts'
+import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
+import { createSweep } from '../intake/sweep.ts'
+import { createPoll, type PollSource } from '../source/poll.ts'
+import { createStream, STREAM_CURSOR, type StreamSource, type TransientEvent } from '../source/stream.ts'
+import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
+import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
+import { createHttpRunner } from '../tools/http.ts'
+import { createToolHost, type ToolHost } from '../tools/host.ts'
+import { createModuleRunner } from '../tools/module.ts'
+
+/** Whether the last run took its transcript from items: the stream's old cursor is then of no use. */
+const TRANSCRIPT = 'transcript'
+
+export interface EngineOptions {
+  service: Service
+  store: Store
+  http: Http
+  clock: Clock
+  random: Random
+  log: Log
+  observer: Observer
+  handlers: readonly HandlerSpec[]
+  tools: readonly ToolSpec[]
+  /** For CloudEvents: who we are. */
+  source: string
+  startFrom: string
+  stream: { enabled: boolean }
+  polling: { enabled: boolean; interval: number; sweep: number }
+  webhooks: { enabled: boolean; publicUrl: string | null; secrets: () => readonly string[]; tolerance: number }
+  onFirstLook: (done: boolean) => void
+}
+
+/** The sidecar less its sockets and files: everything that it touches is handed in. */
+export interface Engine {
+  start(): Promise<void>
+  /** Stops claiming, lets what is under way end for `grace` milliseconds, stops. */
+  stop(grace: number): Promise<void>
+  receiveWebhook: (delivery: WebhookDelivery) => Promise<WebhookAnswer>
+  dispatcher: Dispatcher
+  tools: ToolHost
+  stream: StreamSource | null
+  poll: PollSource | null
+  subscription: SubscriptionKeeper | null
+  reconciler: Reconciler
+}
+
+export function createEngine(options: EngineOptions): Engine {
+  const { service, store, http, clock, random, log, observer, polling } = options
+  const ports = { http, clock, random, log }
+  const briefs = createBriefs(store, clock)
+  const startedAt = clock.now()
+  let dispatcher: Dispatcher = createDispatcher([])
+
+  const intake: Intake = createIntake({
+    store,
+    observer,
+    clockOffset: () => service.clockOffset(),
+    nudge: {
+      lanes: (committed) => dispatcher.news(committed),
+      hints: () => reconciler.nudge(),
+      calls: () => tools.nudge(),
+      session: (session) => briefs.update(session.id, briefOf(session)),
+    },
+  })
+  const hint = intake.hint
+
+  const stream = options.stream.enabled
+    ? createStream({
+        ...ports,
+        service,
+        store,
+        observer,
+        commit: intake.commit,
+        readFrame,
+        onTransient: (event) => dispatcher.transient(transientFact(event)),
+        startFrom: startOf(options.startFrom),
+      })
+    : null
+  const poll = polling.enabled ? createPoll({ ...ports, ...polling, hint, observer }) : null
+  const subscription =
+    options.webhooks.enabled && options.webhooks.publicUrl !== null
+      ? createSubscriptionKeeper({
+          ...ports,
+          service,
+          store,
+          observer,
+          hint,
+          url: options.webhooks.publicUrl,
+          interval: polling.sweep,
+        })
+      : null
+  const sweep = createSweep({
+    ...ports,
+    service,
+    store,
+    intake,
+    fromBeginning: options.startFrom === 'beginning',
+  })
+  const toolPorts = {
+    ...ports,
+    service,
+    store,
+    observer,
+    hint,
+    step: (step: CallStep & { facts?: Fact[] }) => intake.step(step),
+    refresh: (sessionId: string) => reconciler.refresh(sessionId),
+    briefOf: async (sessionId: string) => briefs.peek(sessionId) ?? (await store.brief(sessionId)),
+  }
+  const tools: ToolHost = createToolHost(toolPorts, new Map(options.tools.map((spec) => [spec.name, toolOf(spec)])))
+  const toolNames = new Set(options.tools.map(({ name }) => name))
+  const reconciler: Reconciler = createReconciler({
+    ...ports,
+    service,
+    store,
+    intake,
+    sweep,
+    items: stream === null ? createItems({ service, store, intake, clock }) : null,
+    tools: () => toolNames,
+    streamConnected: () => stream?.connected() ?? false,
+    startedAt: () => startedAt,
+    onFirstLook: options.onFirstLook,
+    onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
+  })
+
+  function toolOf(spec: ToolSpec) {
+    const run =
+      spec.target.kind === 'http'
+        ? createHttpRunner(spec, spec.target, ports)
+        : createModuleRunner(spec, spec.target.run, handlerLog(log.child({ tool: spec.name })))
+    return { spec, run }
+  }
+
+  async function openHandlers(): Promise<void> {
+    const records = await store.registerHandlers(
+      options.handlers.map(({ name, events, ordered, batch }) => ({
+        name,
+        // A batch is of one session, so that a bad one holds up nobody else.
+        ordered: ordered || batch.max > 1,
+        wants: compilePatterns(events).wants,
+      })),
+    )
+    const settler = createSettler(store, clock)
+    dispatcher = createDispatcher(
+      options.handlers.map((spec) =>
+        createWorker({
+          ...ports,
+          spec,
+          target:
+            spec.target.kind === 'http'
+              ? createHttpTarget(spec, spec.target, ports, options.source)
+              : createModuleTarget(spec, spec.target.handle, ports),
+          paused: wasPaused(records, spec.name),
+          store,
+          settler,
+          briefs,
+          observer,
+        }),
+      ),
+    )
+    engine.dispatcher = dispatcher
+  }
+
+  /** Changing between stream and items starts a new transcript (product.md, Facts): never repeats what was delivered. */
+  async function markTranscript(): Promise<void> {
+    const now = stream === null ? 'items' : 'stream'
+    const before = await store.checkpoint(TRANSCRIPT)
+    if (before !== null && before !== now) {
+      log.warn({ before, now }, 'the transcript has a new source and starts anew here')
+      if (now === 'stream') await store.setCheckpoint(STREAM_CURSOR, null)
+      else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
+    }
+    if (before !== now) await store.setCheckpoint(TRANSCRIPT, now)
+  }
+
+  const engine: Engine = {
+    dispatcher,
+    tools,
+    stream,
+    poll,
+    subscription,
+    reconciler,
+    receiveWebhook: createWebhookReceiver({
+      clock,
+      log,
+      observer,
+      tolerance: options.webhooks.tolerance,
+      secrets: () => [...options.webhooks.secrets(), ...(subscription?.secrets() ?? [])],
+      readNotice,
+      storeHint: (one) => hint([one]),
+    }),
+    async start() {
+      await openHandlers()
+      await markTranscript()
+      await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+      dispatcher.start()
+      stream?.start()
+      tools.start()
+      reconciler.start()
+      poll?.start()
+      await subscription?.start()
+    },
+    async stop(grace) {
+      poll?.stop()
+      subscription?.stop()
+      await stream?.stop()
+      await reconciler.stop()
+      await Promise.all([tools.stop(grace), dispatcher.stop(grace)])
+    },
+  }
+  return engine
+}
+
+function startOf(startFrom: string): 'now' | 'beginning' | { seq: string } {
+  return startFrom === 'now' || startFrom === 'beginning' ? startFrom : { seq: startFrom }
+}
+
+/** A transient event in the shape of a fact; it is never stored and its id is for this once. */
+function transientFact({ type, sessionId, body, at }: TransientEvent) {
+  return {
+    pos: 0,
+    id: `evt_t_${at.toString(36)}_${(transients++).toString(36)}`,
+    type,
+    sessionId,
+    turnId: null,
+    at,
+    family: 'transcript' as const,
+    seq: null,
+    body: JSON.stringify(body),
+    seen: { stream: at },
+    subject: null,
+  }
+}
+
+let transients = 0
