@@ -63,10 +63,8 @@ export function resolveAction(world: World, session: Session, action: Action, re
   if (action.resolution !== null) return
   settle(world, session, action, resolution)
   if (resolution.kind === 'turn_over') return touch(session, world.clock.now())
-  if (session.actions.length === 0) {
-    if (session.workspace.wake() === 'resumed') publish(world, session, action.turnId, 'sandbox.resumed')
-    setStatus(world, session, 'working')
-  } else touch(session, world.clock.now())
+  if (session.actions.length === 0) goOn(world, session, action.turnId)
+  else touch(session, world.clock.now())
   action.resolve(resolution)
 }
 
@@ -74,13 +72,19 @@ export function resolveAction(world: World, session: Session, action: Action, re
 export function loseActions(world: World, session: Session): void {
   const lost = [...session.actions]
   for (const action of lost) settle(world, session, action, { kind: 'lost' })
-  setStatus(world, session, 'working')
+  goOn(world, session, session.run?.turn?.id ?? null)
   for (const action of lost) action.resolve({ kind: 'lost' })
 }
 
 /** Takes every action off a session whose turn is over. */
 export function dropActions(world: World, session: Session): void {
   for (const action of session.actions.slice()) resolveAction(world, session, action, { kind: 'turn_over' })
+}
+
+/** Nothing is required any more, so the turn is at work again, in a workspace that may have gone to sleep. */
+function goOn(world: World, session: Session, turnId: string | null): void {
+  if (session.workspace.wake() === 'resumed') publish(world, session, turnId, 'sandbox.resumed')
+  setStatus(world, session, 'working')
 }
 
 function settle(world: World, session: Session, action: Action, resolution: Resolution): void {
