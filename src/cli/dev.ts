@@ -2,8 +2,7 @@ import { rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import closeWithGrace from 'close-with-grace'
-import { messageOf, OperatorError } from '../core/errors.ts'
-import { loadScenario, playTour, startEmulator, type Scenario } from '../emulator/index.ts'
+import { playTour, startEmulator } from '../emulator/index.ts'
 import { createSidecar } from '../sidecar.ts'
 import type { Context } from './context.ts'
 import { startExampleApp, type ExampleApp } from './dev/app.ts'
@@ -16,6 +15,7 @@ import { renderRecord } from './dev/printer.ts'
 import { isComplete, renderSummary } from './dev/summary.ts'
 import { titlesOf } from './dev/titles.ts'
 import { reportFailure } from './failure.ts'
+import { readScenario } from './scenario.ts'
 import type { Terminal } from './terminal.ts'
 
 const TOUR = fileURLToPath(new URL('../../config/scenarios/tour.yaml', import.meta.url))
@@ -67,14 +67,6 @@ export async function dev(
 
   terminal.out(farewell(terminal, adminPort))
   return await new Promise<never>(() => undefined)
-}
-
-function readScenario(file: string): Scenario {
-  try {
-    return loadScenario(file)
-  } catch (error) {
-    throw new OperatorError(messageOf(error), 2)
-  }
 }
 
 /** Every run begins with an empty store; whoever holds the admin port holds the file of that name. */

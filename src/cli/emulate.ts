@@ -3,6 +3,7 @@ import type { ListenAddress } from '../config/listen.ts'
 import { startEmulator } from '../emulator/index.ts'
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
+import { readScenario } from './scenario.ts'
 
 interface EmulateOptions {
   listen: ListenAddress
@@ -19,7 +20,7 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
     token,
     openDetails: options.openDetails,
     allowHttpWebhooks: options.allowHttpWebhooks === true,
-    ...(scenario === undefined ? {} : { scenario }),
+    ...(scenario === undefined ? {} : { scenario: readScenario(scenario) }),
   })
   const { paint } = terminal
   terminal.out(`${paint('dim', 'address')}  ${emulator.baseUrl}\n${paint('dim', 'token')}    ${token}\n\n`)

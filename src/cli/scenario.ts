@@ -1,0 +1,11 @@
+import { messageOf, OperatorError } from '../core/errors.ts'
+import { loadScenario, type Scenario } from '../emulator/index.ts'
+
+/** @throws {OperatorError} with every fault of the file; a scenario is part of the command line. */
+export function readScenario(file: string): Scenario {
+  try {
+    return loadScenario(file)
+  } catch (error) {
+    throw new OperatorError(messageOf(error), 2)
+  }
+}

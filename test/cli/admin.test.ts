@@ -1,0 +1,196 @@
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { folderWith } from '../config/folder.ts'
+import { adminApi, paged } from './admin-api.ts'
+import { cli, start } from './process.ts'
+
+const AT = Date.parse('2026-11-21T05:00:00Z')
+
+const deliveries = ['dlv_5_1', 'dlv_4_1', 'dlv_3_1'].map((id, index) => ({
+  id,
+  fact_id: `evt_${id}`,
+  type: 'turn.settled',
+  handler: 'app',
+  session_id: 's',
+  status: ['pending', 'delivered', 'dead'][index],
+  attempts: [
+    { at: AT, status: 503, ms: 3 },
+    ...(index === 2 ? [{ at: AT, error: 'refused \u001b[2J', ms: 1 }] : []),
+  ],
+  next_at: index === 0 ? Date.now() + 100_000 : null,
+}))
+
+const fact = (id: string, type: string): Record<string, unknown> => ({
+  id,
+  type,
+  timestamp: '2026-11-21T05:00:00.123Z',
+  session_id: 'session-1',
+  seq: null,
+  data: {},
+  seen: { webhook: AT + 20, stream: AT + 3 },
+})
+
+describe('lists', () => {
+  test('are tables for people: aligned, without the control characters of a hostile text', async () => {
+    const { url } = await adminApi({ 'GET /api/deliveries': paged(deliveries, (row) => row['id']) })
+    const { code, out } = await cli(['deliveries', '--url', url])
+    expect(code).toBe(0)
+    const [titles = '', ...rows] = out.trimEnd().split('\n')
+    expect(titles).toMatch(/^ID +STATUS +TYPE +HANDLER +TRIES +LAST ANSWER +NEXT$/)
+    expect(rows).toHaveLength(3)
+    const column = titles.indexOf('LAST ANSWER')
+    expect(rows.map((row) => row.slice(column, column + 12).trim())).toEqual(['503', '503', 'refused [2J'])
+    expect(rows[0]).toMatch(/in (100 s|2 min)$/)
+    expect(out).not.toContain('\u001b')
+  })
+
+  test('are one JSON object a line for programs, page after page, as many as asked for', async () => {
+    const { url, asked } = await adminApi({ 'GET /api/deliveries': paged(deliveries, (row) => row['id']) })
+    const { out } = await cli(
+      ['deliveries', '--json', '--status', 'dead', '--handler', 'app', '--limit', '3'],
+      {
+        SIDECAR_ADMIN_URL: url,
+      },
+    )
+    expect(
+      out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual(deliveries)
+    expect(asked.map((one) => one.url)).toEqual([
+      '/api/deliveries?status=dead&handler=app&limit=3',
+      '/api/deliveries?status=dead&handler=app&limit=1&after=dlv_4_1',
+    ])
+  })
+
+  test.each([
+    ['sessions', '/api/sessions', 'no sessions'],
+    ['calls', '/api/calls', 'no calls'],
+    ['handlers', '/api/handlers', 'no handlers'],
+    ['events', '/api/events', 'no facts yet'],
+    ['deliveries', '/api/deliveries', 'no deliveries'],
+  ])('of %s say so when they are empty', async (command, path, said) => {
+    const { url } = await adminApi({ [`GET ${path}`]: paged([], () => '') })
+    expect(await cli([command, '--url', url])).toEqual({ code: 0, out: `${said}\n`, err: '' })
+  })
+
+  test('of facts follow what comes', async () => {
+    const rows = [fact('evt_1', 'turn.started'), fact('evt_2', 'turn.completed')]
+    const { url } = await adminApi({
+      'GET /api/events': (asked, query) =>
+        paged(query.get('order') === 'desc' ? rows.toReversed() : rows, (row) => row['id'])(asked, query),
+    })
+    const running = start(['events', '--follow', '--url', url])
+    await expect.poll(() => running.out).toContain('turn.completed')
+    expect(running.out).toMatch(/turn\.started[^]*turn\.completed/)
+    rows.push(fact('evt_3', 'turn.settled'))
+    await expect.poll(() => running.out).toMatch(/turn\.settled .* stream\n$/)
+    expect(running.out.match(/turn\.completed/g)).toHaveLength(1)
+    running.process.kill('SIGTERM')
+    await running.ended
+  })
+
+  test('end quietly when the reader has seen enough', async () => {
+    const many = Array.from({ length: 400 }, (_, index) => fact(`evt_${index}`, 'agent.message'))
+    const { url } = await adminApi({ 'GET /api/events': paged(many, (row) => row['id']) })
+    const running = start(['events', '--json', '--limit', '400', '--url', url])
+    running.process.stdout.destroy()
+    expect(await running.ended).toEqual({ code: 0, out: '', err: '' })
+  })
+})
+
+describe('actions', () => {
+  test('ask for what the command says and tell what was accepted', async () => {
+    const { url, asked } = await adminApi({
+      'POST /api/deliveries/dlv_5_1/retry': () => ({ count: 1, dry_run: false }),
+      'POST /api/deliveries/retry': () => ({ count: 12, dry_run: true }),
+      'POST /api/replay': () => ({ handler: 'app', count: 3 }),
+      'POST /api/handlers/app/pause': () => ({ handler: 'app', paused: true }),
+      'POST /api/handlers/app/resume': () => ({ handler: 'app', paused: false }),
+    })
+    const say = async (...args: string[]): Promise<string> => (await cli([...args, '--url', url])).out
+    expect(await say('deliveries', 'retry', 'dlv_5_1')).toBe('dlv_5_1 is due again\n')
+    const since = '2026-11-21T05:00:00Z'
+    expect(
+      await say('deliveries', 'retry', '--dead', '--handler', 'app', '--since', since, '--dry-run'),
+    ).toBe('12 dead deliveries would be retried\n')
+    expect(await say('replay', '--handler', 'app', '--from', '812')).toBe('app gets 3 facts again\n')
+    expect(await say('handlers', 'pause', 'app')).toBe('app is paused; its backlog is kept\n')
+    expect(await say('handlers', 'resume', 'app')).toBe('app goes on\n')
+    expect(asked.map(({ body }) => body)).toEqual([
+      null,
+      { status: 'dead', handler: 'app', since: '2026-11-21T05:00:00.000Z', dry_run: true },
+      { handler: 'app', from: '812' },
+      null,
+      null,
+    ])
+  })
+})
+
+describe('status', () => {
+  test('is an outline of whatever the sidecar says', async () => {
+    const status = {
+      version: '0.1.0',
+      channels: { stream: { state: 'live', since: AT, last_error: null } },
+      routes: [{ operation: 'answer', method: 'POST', path: '/v1/x', how: 'document' }],
+      something_new: { a: 1 },
+    }
+    const { url } = await adminApi({ 'GET /api/status': () => status })
+    const { out } = await cli(['status', '--url', url])
+    expect(out).toMatch(
+      /^version +0\.1\.0\nchannels\n {2}stream\n {4}state +live\n {4}since +\d{4}-.* ago\)\n/,
+    )
+    expect(out).toContain('  answer  method POST  path /v1/x  how document\n')
+    expect(out).toContain('something new\n  a  1\n')
+    expect(JSON.parse((await cli(['status', '--json', '--url', url])).out)).toEqual(status)
+  })
+})
+
+describe('a sidecar that cannot be asked', () => {
+  test('because it is not running is named with the mend', async () => {
+    const { code, err } = await cli(['status', '--url', 'http://127.0.0.1:9'])
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: 'error: no sidecar answers at http://127.0.0.1:9: start one with "session-sidecar run -c FILE", or name another with --url\n',
+    })
+  })
+
+  test('because it wants a token, or has no such route, is told apart', async () => {
+    const { url } = await adminApi({})
+    expect((await cli(['handlers', 'pause', 'nobody', '--url', url])).err).toBe(
+      `error: ${url}/api/handlers/nobody/pause answered 404: no /api/handlers/nobody/pause here\n`,
+    )
+  })
+
+  test('because something else listens there is told in a sentence', async () => {
+    const server = createServer((socket) => socket.end('SSH-2.0-x\r\n')).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as AddressInfo
+    const { code, err } = await cli(['status', '--url', `http://127.0.0.1:${port}`])
+    server.close()
+    expect(code).toBe(1)
+    expect(err).toMatch(/^error: cannot talk to http.*\n$/)
+  })
+})
+
+describe('the admin token', () => {
+  test('comes from a file, the environment, or the configuration, as the address does', async () => {
+    const { url, asked } = await adminApi({ 'GET /api/status': () => ({ version: 'x' }) })
+    const folder = await folderWith({
+      token: 'from-file\n',
+      'sidecar.yaml': `service: { base_url: "https://a.b", token: x }\nadmin: { listen: "${new URL(url).host}", token: from-config }`,
+    })
+    const results = await Promise.all([
+      cli(['status', '--url', url, '--token-file', `${folder}/token`], { SIDECAR_ADMIN_TOKEN: 'from-env' }),
+      cli(['status', '--url', url], { SIDECAR_ADMIN_TOKEN: 'from-env' }),
+      cli(['status', '--url', url], { SIDECAR_ADMIN_TOKEN_FILE: `${folder}/token` }),
+      cli(['status', '-c', `${folder}/sidecar.yaml`]),
+    ])
+    expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0])
+    expect(
+      asked.map(({ authorization }) => authorization ?? '').toSorted((a, b) => a.localeCompare(b)),
+    ).toEqual(['Bearer from-config', 'Bearer from-env', 'Bearer from-file', 'Bearer from-file'])
+  })
+})

@@ -1,0 +1,113 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { folderWith } from '../config/folder.ts'
+import { cli } from './process.ts'
+
+describe('the command line', () => {
+  test('explains itself', async () => {
+    const { code, out, err } = await cli(['--help'])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    for (const word of [
+      'dev',
+      'run',
+      'emulate',
+      'check',
+      'config',
+      'status',
+      'deliveries',
+      'replay',
+      'Examples:',
+    ]) {
+      expect(out).toContain(word)
+    }
+    expect((await cli(['--version'])).out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  test.each([
+    [['rnu'], "unknown command 'rnu'\n(Did you mean run?)"],
+    [['handlers', 'puase', 'app'], "unknown command 'puase'\n(Did you mean pause?)"],
+    [['config', 'pritn'], "unknown command 'pritn'\n(Did you mean print?)"],
+    [['--onec'], "unknown option '--onec'\n(Did you mean --once?)"],
+    [['run', '--confg', 'x'], "unknown option '--confg'\n(Did you mean --config?)"],
+    [['run'], "option '--config' is required"],
+    [['run', '-c'], "option '-c, --config <file>' argument missing"],
+    [['run', '-c', '/nowhere/sidecar.yaml'], '/nowhere/sidecar.yaml does not exist'],
+    [['events', '--limit', 'all'], 'A whole number from 1 to 100000 is expected.'],
+    [['deliveries', '--status', 'lost'], 'Allowed choices are pending, delivered, dead.'],
+    [['deliveries', 'retry'], 'say which'],
+    [['deliveries', 'retry', 'dlv_1', '--dead'], 'say which'],
+    [['deliveries', 'retry', 'dlv_1', '--dry-run'], '--handler, --since and --dry-run go with --dead'],
+    [['replay', '--handler', 'app'], "option '--from' is required"],
+    [['replay', '--handler', 'app', '--from', 'yesterday'], 'a duration ago such as 2h, is expected'],
+    [['emulate', '--listen', '4010'], 'HOST:PORT is expected'],
+    [['emulate', '--open-details', 'c'], 'Allowed choices are a, b.'],
+    [['emulate', '--scenario', '/nowhere/tour.yaml'], '/nowhere/tour.yaml'],
+    [['--once', '--scenario', '/nowhere/tour.yaml'], '/nowhere/tour.yaml'],
+    [['status', '--url', 'localhost'], '"localhost" is not an http address'],
+    [['status', '--token-file', '/nowhere/token'], '/nowhere/token does not exist'],
+  ])('ends %j with code 2 and says why', async (args, message) => {
+    const { code, out, err } = await cli(args)
+    expect(err).toContain(message)
+    expect(err).not.toMatch(/\n {4}at /)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+  })
+
+  test('tells all faults of a configuration at once, each with its place', async () => {
+    const folder = await folderWith({
+      'sidecar.yaml': 'service:\n  base_url: nowhere\n  tokn: x\nstrem: {}\n',
+    })
+    const file = `${folder}/sidecar.yaml`
+    for (const command of [['run'], ['check'], ['config', 'print']]) {
+      const { code, out, err } = await cli([...command, '-c', file])
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err.split('\n')).toEqual([
+        `error: ${file}:1:1: service.token: is required: the access token, or token_file with its path`,
+        `error: ${file}:2:13: service.base_url: must be an http or https address`,
+        `error: ${file}:3:3: service.tokn: unknown key, did you mean "token"?`,
+        `error: ${file}:4:1: strem: unknown key, did you mean "stream"?`,
+        '4 faults',
+        '',
+      ])
+    }
+  })
+
+  test('is plain in a pipe, and coloured where it is asked to be', async () => {
+    expect((await cli(['rnu'])).err).not.toContain('\u001b[')
+    expect((await cli(['rnu'], { FORCE_COLOR: '1' })).err).toContain('\u001b[')
+    expect((await cli(['rnu'], { FORCE_COLOR: '1', NO_COLOR: '1' })).err).not.toContain('\u001b[')
+  })
+})
+
+describe('config', () => {
+  test('schema prints a JSON Schema', async () => {
+    const { code, out } = await cli(['config', 'schema'])
+    expect(code).toBe(0)
+    const schema = JSON.parse(out) as Record<string, unknown>
+    expect(schema['$schema']).toBe('https://json-schema.org/draft/2020-12/schema')
+    expect(new Ajv2020({ strict: false }).validateSchema(schema)).toBe(true)
+  })
+
+  test('print shows what is in force, secrets hidden, warnings beside', async () => {
+    const folder = await folderWith({
+      'sidecar.yaml':
+        'service: { base_url: "https://a.b", token_file: token }\nadmin: { token: "${ADMIN}", listen: "0.0.0.0:1" }',
+      token: 'svc_pat_file',
+    })
+    const { code, out, err } = await cli(['config', 'print', '-c', `${folder}/sidecar.yaml`], {
+      ADMIN: 'very-secret',
+      SIDECAR_POLLING__INTERVAL: '3s',
+    })
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(parse(out)).toMatchObject({
+      service: { token_file: 'token' },
+      polling: { interval: '3s', sweep: '15m' },
+      admin: { token: '[redacted]' },
+    })
+    expect(out).not.toContain('very-secret')
+    expect(out).not.toContain('svc_pat_file')
+    const warned = await cli(['config', 'print', '-c', `${folder}/sidecar.yaml`], { ADMIN: '' })
+    expect(warned.code).toBe(0)
+    expect(warned.err).toContain('warning: ')
+  })
+})
