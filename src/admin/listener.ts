@@ -22,7 +22,11 @@ export async function open(
 }
 
 export function addressesOf(app: FastifyInstance): { host: string; port: number }[] {
-  return app.addresses().flatMap((address) => ({ host: address.address, port: address.port }))
+  return app
+    .addresses()
+    .flatMap((address) =>
+      typeof address === 'string' ? [] : [{ host: address.address, port: address.port }],
+    )
 }
 
 const REASONS: Readonly<Record<string, string>> = {

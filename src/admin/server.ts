@@ -87,7 +87,8 @@ export function createAdmin(options: AdminOptions): Listener {
   return {
     async listen() {
       const address = await open(app, options.listen)
-      loopback = addressesOf(app).every(({ host }) => isLoopback(host))
+      const addresses = addressesOf(app)
+      loopback = addresses.length > 0 && addresses.every(({ host }) => isLoopback(host))
       return address
     },
     close: () => app.close(),
@@ -157,11 +158,14 @@ function matches(template: string, path: string): boolean {
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
   const problem = problemOf(error)
   if (problem.status === 500) log.error({ err: error, path: pathOf(request.url) }, 'admin: a request failed')
-  return reply
-    .code(problem.status)
-    .headers({ ...SECURITY, ...problem.headers })
-    .type(PROBLEM_CONTENT)
-    .send(JSON.stringify(problem.document(request.url)))
+  return (
+    reply
+      .code(problem.status)
+      .headers({ ...SECURITY, ...problem.headers })
+      .type(PROBLEM_CONTENT)
+      // As bytes: to a text the framework adds a charset, which this type does not have.
+      .send(Buffer.from(JSON.stringify(problem.document(request.url))))
+  )
 }
 
 /** What the framework refused is the client's fault and may be told; whatever else was thrown may not. */

@@ -1,0 +1,183 @@
+import type { Call } from '../../src/core/call.ts'
+import { stateFactId, streamFactId, type Fact } from '../../src/core/fact.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import type { Clock, Log } from '../../src/core/ports.ts'
+import type { Committed, KnownTurn, Reading, Store } from '../../src/core/store.ts'
+import { parseAction, parseSession, parseTurn } from '../../src/core/wire.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+
+export const clock: Clock = systemClock()
+
+/** Keeps what was logged, for a test to look at. */
+export function memoryLog(): Log & { lines: { level: string; details: object; message: string }[] } {
+  const lines: { level: string; details: object; message: string }[] = []
+  const at = (level: string) => (details: object, message: string) =>
+    void lines.push({ level, details, message })
+  const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error'), lines }
+  return { ...log, child: () => ({ ...log, child: () => memoryLog() }) }
+}
+
+export function openStore(path = ':memory:', onCommit?: (seconds: number) => void): Store {
+  return openSqliteStore({ path, clock, log: memoryLog(), ...(onCommit === undefined ? {} : { onCommit }) })
+}
+
+export function sessionRaw(id: string, fields: JsonObject = {}): JsonObject {
+  return {
+    object: 'session',
+    id,
+    status: 'idle',
+    created_at: 1_700_000_000_000,
+    updated_at: 1_700_000_001_000,
+    title: `title of ${id}`,
+    metadata: { order: '42' },
+    required_actions: [],
+    ...fields,
+  }
+}
+
+export function turnRaw(id: string, sessionId: string, fields: JsonObject = {}): JsonObject {
+  return {
+    object: 'turn',
+    id,
+    session_id: sessionId,
+    status: 'completed',
+    created_at: 1_700_000_000_000,
+    started_at: 1_700_000_001_000,
+    completed_at: 1_700_000_008_000,
+    artifacts: 'ready',
+    later_field: { kept: true },
+    ...fields,
+  }
+}
+
+export function actionRaw(callId: string, fields: JsonObject = {}): JsonObject {
+  return {
+    type: 'function_call',
+    turn_id: 'turn_1',
+    call_id: callId,
+    name: 'lookup_order',
+    arguments: { order_id: '42' },
+    created_at: 1_700_000_002_000,
+    expires_at: null,
+    ...fields,
+  }
+}
+
+/** A reading of a session as the reconciler would write it. */
+export function readingOf(
+  session: JsonObject,
+  extra: { turns?: JsonObject[]; calls?: Call[]; facts?: Fact[]; revision?: number; at?: number } = {},
+): Reading {
+  const parsed = parseSession(session)
+  if (parsed === null) throw new Error('the seed is no session')
+  const turns = (extra.turns ?? []).map((raw): KnownTurn => {
+    const turn = parseTurn(raw)
+    if (turn === null) throw new Error('the seed is no turn')
+    return {
+      turn,
+      read: true,
+      final: true,
+      settled: true,
+      endedFrameAt: null,
+      finalReadAt: null,
+      finalFact: true,
+    }
+  })
+  return {
+    sessionId: parsed.id,
+    revision: extra.revision ?? null,
+    session: parsed,
+    baseline: 0,
+    atRest: parsed.actions.length === 0,
+    turns,
+    opened: parsed.actions.flatMap(({ raw }) => parseAction(raw) ?? []),
+    resolved: [],
+    newCalls: extra.calls ?? [],
+    facts: extra.facts ?? [],
+    at: extra.at ?? clock.now(),
+    hint: { generation: null, nextLook: null, scope: 'session' },
+  }
+}
+
+export function frameFact(seq: string, sessionId: string, fields: Partial<Fact> = {}): Fact {
+  const type = fields.type ?? 'agent.message'
+  return {
+    id: streamFactId(seq, sessionId),
+    type,
+    sessionId,
+    turnId: null,
+    at: clock.now(),
+    family: 'transcript',
+    seq,
+    body: `{"type":"${type}","internal_type":"msg","seq":${seq},"payload":{"session_id":"${sessionId}","text":"<b>hi</b>"}}`,
+    seen: { stream: clock.now() },
+    subject: null,
+    ...fields,
+  }
+}
+
+export function turnFact(type: string, turn: JsonObject, fields: Partial<Fact> = {}): Fact {
+  const sessionId = text(turn['session_id'])
+  return {
+    id: stateFactId(type, text(turn['id'])),
+    type,
+    sessionId,
+    turnId: text(turn['id']),
+    at: clock.now(),
+    family: 'state',
+    seq: null,
+    body: JSON.stringify({ turn, session: { title: null, metadata: {}, status: 'idle' } }),
+    seen: { webhook: clock.now() },
+    subject: null,
+    ...fields,
+  }
+}
+
+export function callOf(callId: string, sessionId: string, fields: Partial<Call> = {}): Call {
+  return {
+    callId,
+    sessionId,
+    turnId: 'turn_1',
+    name: 'lookup_order',
+    state: 'received',
+    action: actionRaw(callId),
+    attempts: 0,
+    uncertain: false,
+    deferred: false,
+    result: null,
+    posts: 0,
+    unsure: false,
+    outcome: null,
+    error: null,
+    createdAt: 1_700_000_002_000,
+    expiresAt: null,
+    receivedAt: clock.now(),
+    startedAt: null,
+    finishedAt: null,
+    endedAt: null,
+    dueAt: 0,
+    ...fields,
+  }
+}
+
+/** Plays the dispatcher's part: the first fact that `committed` owes `handler` ends with `result`. */
+export async function settleFirst(
+  store: Store,
+  committed: Committed,
+  handler: string,
+  result: 'delivered' | 'dead',
+): Promise<void> {
+  const news = committed.lanes.find(({ lane }) => lane.handler === handler)
+  const [delivery] = news?.deliveries ?? []
+  if (news === undefined || delivery === undefined) throw new Error('nothing is owed')
+  const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
+  const attempt = { at: clock.now(), ms: 3, ...outcome }
+  await store.settle([{ lane: news.lane, pos: delivery.fact.pos, result, attempts: 1, attempt }])
+}
+
+/** A value that a test knows to be a text. */
+export function text(value: unknown): string {
+  if (typeof value !== 'string') throw new Error(`a text was expected, not ${JSON.stringify(value)}`)
+  return value
+}
