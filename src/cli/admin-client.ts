@@ -71,7 +71,7 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
     post: (path, body) => send('POST', path, body),
     async list(path, query, limit) {
       const found: JsonObject[] = []
-      let after: string | undefined
+      let { after } = query
       while (found.length < limit) {
         const page = await send(
           'GET',
@@ -79,8 +79,9 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
         )
         const data = Array.isArray(page['data']) ? page['data'].filter(isObject) : []
         found.push(...data)
-        after = stringOf(page['last_id']) ?? undefined
-        if (page['has_more'] !== true || data.length === 0 || after === undefined) break
+        const last = stringOf(page['last_id'])
+        if (page['has_more'] !== true || data.length === 0 || last === null) break
+        after = last
       }
       return found
     },

@@ -40,7 +40,7 @@ describe('lists', () => {
     expect(titles).toMatch(/^ID +STATUS +TYPE +HANDLER +TRIES +LAST ANSWER +NEXT$/)
     expect(rows).toHaveLength(3)
     const column = titles.indexOf('LAST ANSWER')
-    expect(rows.map((row) => row.slice(column, column + 12).trim())).toEqual(['503', '503', 'refused [2J'])
+    expect(rows.map((row) => row.slice(column, column + 12).trim())).toEqual(['503', '503', 'refused  [2J'])
     expect(rows[0]).toMatch(/in (100 s|2 min)$/)
     expect(out).not.toContain('\u001b')
   })
