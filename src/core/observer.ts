@@ -1,3 +1,4 @@
+import type { Call } from './call.ts'
 import type { Attempt } from './delivery.ts'
 import type { Channel, StoredFact } from './fact.ts'
 
@@ -38,6 +39,16 @@ export interface Observer {
   }): void
 
   commit(seconds: number): void
+}
+
+export interface CallReport {
+  tool: string
+  callId: string
+  sessionId: string
+  outcome: string
+  seconds: number | null
+  /** As it was closed. */
+  call: Call
 }
 
 export interface ChannelStatus {

@@ -42,6 +42,19 @@ export function callbackKey(secret: string): Buffer {
   return key
 }
 
+/** The keys of secrets that may be replaced in place; decoded once for each set. */
+export function keyRing(secrets: readonly string[]): () => readonly Buffer[] {
+  let decoded: readonly string[] = []
+  let keys: readonly Buffer[] = []
+  return () => {
+    if (decoded.length !== secrets.length || decoded.some((secret, index) => secret !== secrets[index])) {
+      decoded = [...secrets]
+      keys = decoded.map(callbackKey)
+    }
+    return keys
+  }
+}
+
 /**
  * The `webhook-signature` header of Standard Webhooks: `v1,` + base64 HMAC-SHA256 of `id.timestamp.body`,
  * one for each key, separated by a space.

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Clock, Http, Random } from '../core/ports.ts'
-import { callbackKey, signCallback } from '../core/signature.ts'
+import { keyRing, signCallback } from '../core/signature.ts'
 import { traceparent } from '../core/trace.ts'
 import { callbackText, cloudEventText, dataText } from './body.ts'
 import type { Outgoing, Target } from './target.ts'
@@ -19,7 +19,7 @@ export function createHttpTarget(
   source: string,
 ): Target {
   const { http, clock, random } = ports
-  const keys = target.secrets.map(callbackKey)
+  const keys = keyRing(target.secrets)
   const cloudevents = handler.format === 'cloudevents'
   const batched = handler.batch.max > 1
   const contentType = cloudevents
@@ -45,7 +45,8 @@ export function createHttpTarget(
         random,
       ),
     }
-    if (keys.length > 0) headers['webhook-signature'] = signCallback(keys, id, timestamp, body)
+    const signing = keys()
+    if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
     return headers
   }
 

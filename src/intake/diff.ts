@@ -17,6 +17,8 @@ export interface Look {
   turns: readonly Turn[] | null
   /** The item that says why a run could not start; only looked for when the session failed without a turn. */
   errorItem: JsonObject | null
+  /** Published artifacts of the session, read when a turn has just settled; null when they could not be listed. */
+  artifacts: JsonObject[] | null
 }
 
 export interface DiffContext {
@@ -102,7 +104,7 @@ export function compare(
     for (const turn of turns.ended)
       add(endType(turn), `turn.final/${turn.id}`, [turn.id], turnData(turn, brief))
     for (const turn of turns.settled) {
-      add('turn.settled', `turn.settled/${turn.id}`, [turn.id], turnData(turn, brief))
+      add('turn.settled', `turn.settled/${turn.id}`, [turn.id], settledData(turn, brief, look.artifacts))
     }
     if (statusMoved && session.status !== 'working' && session.status !== 'requires_action') addStatus()
   }
@@ -264,6 +266,12 @@ function turnIdOf(data: JsonObject): string | null {
 
 function turnData(turn: Turn, session: SessionBrief): JsonObject {
   return { turn: turn.raw, session: { ...session } }
+}
+
+/** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
+function settledData(turn: Turn, session: SessionBrief, artifacts: readonly JsonObject[] | null): JsonObject {
+  const own = artifacts?.filter(({ turn_id }) => turn_id === undefined || turn_id === null || turn_id === turn.id)
+  return { ...turnData(turn, session), artifacts: own ?? null, artifacts_skipped: turn.raw.artifacts_skipped ?? [] }
 }
 
 function actionData(action: Action, session: SessionBrief): JsonObject {

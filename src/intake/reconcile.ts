@@ -2,8 +2,9 @@ import PQueue from 'p-queue'
 import { ServiceError, messageOf } from '../core/errors.ts'
 import { backoff } from '../core/backoff.ts'
 import type { Clock, Log, Random, Service, Timer } from '../core/ports.ts'
-import type { Session } from '../core/resource.ts'
-import type { DirtySession, KnownSession, Reading, Store } from '../core/store.ts'
+import type { JsonObject } from '../core/json.ts'
+import { isSettled, type Session } from '../core/resource.ts'
+import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
 import { baselineOf, compare, compareGone, type DiffContext } from './diff.ts'
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
@@ -200,6 +201,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const startFailed =
       session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
     const errorItem = startFailed ? await readErrorItem(service, sessionId) : null
+    const settledNow = (turns ?? []).some((turn) => isSettled(turn) && !before?.turns.some(isKnownSettled(turn.id)))
+    const artifacts = settledNow ? await readArtifacts(sessionId) : null
     // What the stream committed while we read counts: its turn.ended frame may have come.
     const ids = (turns ?? []).map(({ id }) => id)
     const known = await store.known(sessionId, ids)
@@ -302,6 +305,17 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
+  /** A token without the scope, or a service without the route, costs the list and not the fact. */
+  const readArtifacts = async (sessionId: string): Promise<JsonObject[] | null> => {
+    try {
+      return await service.listArtifacts(sessionId)
+    } catch (error) {
+      if (!(error instanceof ServiceError) || error.transient || error.unauthorized) throw error
+      log.warn({ sessionId, ...problemOf(error) }, 'reconcile: the artifacts cannot be listed')
+      return null
+    }
+  }
+
   const nextLookAt = (
     collecting: readonly { finalReadAt: number | null }[],
     atRest: boolean,
@@ -334,6 +348,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 function isNewFailure(known: KnownSession | null): (turn: { id: string; status: string }) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
   return (turn) => turn.status !== 'working' && turn.status !== 'completed' && !over.has(turn.id)
+}
+
+function isKnownSettled(id: string): (known: KnownTurn) => boolean {
+  return ({ turn, settled }) => settled && turn.id === id
 }
 
 /** The channel that told us first is the one that found it. */

@@ -18,7 +18,7 @@ type Handlers = { [Type in string]?: EventHandler<Type> }
 export function defineHandlers(definition: { on?: Handlers; tools?: readonly ToolDefinition[] }): HandlerModule {
   const router = createRouter()
   for (const [type, handler] of Object.entries(definition.on ?? {})) {
-    if (handler !== undefined) router.on(type, handler as ModuleHandler)
+    if (handler !== undefined) router.on(type, handler as unknown as ModuleHandler)
   }
   return { kind: 'handlers', events: router.events(), handle: router.handle, tools: definition.tools ?? [] }
 }

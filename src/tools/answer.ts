@@ -180,17 +180,16 @@ async function end(
 ): Promise<null> {
   const { clock, observer } = ports
   const session = await ports.briefOf(call.sessionId)
-  if (await ports.step(close(call, state, outcome, session, clock.now(), error))) {
-    const seconds =
-      call.createdAt === null
-        ? null
-        : Math.max(0, clock.now() + ports.service.clockOffset() - call.createdAt) / 1000
+  const step = close(call, state, outcome, session, clock.now(), error)
+  if (await ports.step(step)) {
+    const offset = ports.service.clockOffset()
     observer.call({
       tool: call.name,
       callId: call.callId,
       sessionId: call.sessionId,
       outcome: state === 'answered' ? 'answered' : outcome,
-      seconds,
+      seconds: call.createdAt === null ? null : Math.max(0, clock.now() + offset - call.createdAt) / 1000,
+      call: { ...call, ...step.set },
     })
   }
   return null

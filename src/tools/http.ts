@@ -1,6 +1,6 @@
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import type { Clock, Http, Random } from '../core/ports.ts'
-import { callbackKey, signCallback } from '../core/signature.ts'
+import { keyRing, signCallback } from '../core/signature.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import { traceparent } from '../core/trace.ts'
 import { retryAfter } from '../core/retry-after.ts'
@@ -19,7 +19,7 @@ export function createHttpRunner(
   ports: { http: Http; clock: Clock; random: Random },
 ): Runner {
   const { http, clock, random } = ports
-  const keys = target.secrets.map(callbackKey)
+  const keys = keyRing(target.secrets)
 
   return async (call, signal) => {
     const body = JSON.stringify({
@@ -45,7 +45,8 @@ export function createHttpRunner(
       'webhook-timestamp': timestamp,
       traceparent: traceparent(call.session.metadata.traceparent, call.sessionId, random),
     }
-    if (keys.length > 0) headers['webhook-signature'] = signCallback(keys, id, timestamp, body)
+    const signing = keys()
+    if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
     try {
       const reply = await http.exchange({
         method: 'POST',

@@ -1,0 +1,23 @@
+/** The face of the library. Importing it opens no socket, starts no timer and installs no process-wide hook. */
+export { createSidecar, type Sidecar, type SidecarOptions, type Address } from './sidecar.ts'
+export { defineHandlers, type HandlerModule } from './library/handlers.ts'
+export { tool, type ToolContext, type ToolDefinition, type ToolOptions } from './library/tool.ts'
+export { verifyCallback, CallbackRejected, type VerifyOptions } from './library/verify.ts'
+export { DeadLetter, OperatorError } from './core/errors.ts'
+export { ConfigError } from './config/fault.ts'
+export type { ConfigInput } from './config/schema.ts'
+export type { HandlerContext, HandlerLog } from './core/handler.ts'
+export type { Observer } from './core/observer.ts'
+export type {
+  ActionResource,
+  CallSummary,
+  Event,
+  EventData,
+  EventEnvelope,
+  EventHandler,
+  EventOf,
+  SessionSummary,
+  TranscriptData,
+  TranscriptEvent,
+  TurnResource,
+} from './library/events.ts'

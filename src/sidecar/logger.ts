@@ -1,0 +1,48 @@
+import { pino, type DestinationStream, type Logger } from 'pino'
+import pretty from 'pino-pretty'
+import type { Log } from '../core/ports.ts'
+
+export interface LogSettings {
+  level: string
+  format: 'auto' | 'json' | 'pretty'
+}
+
+/** Keys whose values never appear in a log, wherever they stand. */
+const REDACTED = ['token', 'secret', 'secrets', 'authorization', 'headers.authorization', '*.token', '*.secret', '*.secrets']
+
+/**
+ * The program's log on standard error: JSON lines, or lines for people on a terminal. `secrets` are withheld by value
+ * too, in case a library's message quotes one.
+ */
+export function createLogger({ level, format }: LogSettings, secrets: () => readonly string[]): Logger {
+  const forPeople = format === 'pretty' || (format === 'auto' && process.stderr.isTTY)
+  const stream: DestinationStream = forPeople
+    ? pretty({ destination: 2, sync: true, colorize: process.stderr.isTTY && !process.env.NO_COLOR, ignore: 'pid,hostname' })
+    : { write: (line) => void process.stderr.write(line) }
+  return pino(
+    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact: { paths: REDACTED, censor: '[redacted]' } },
+    { write: (line) => stream.write(withhold(line, secrets())) },
+  )
+}
+
+/** Shorter values would take ordinary words out of the log. */
+const SHORTEST = 8
+
+function withhold(line: string, secrets: readonly string[]): string {
+  let clean = line
+  for (const secret of secrets) {
+    if (secret.length >= SHORTEST && clean.includes(secret)) clean = clean.replaceAll(secret, '[redacted]')
+  }
+  return clean
+}
+
+/** pino as the port has it: details first. */
+export function asLog(logger: Logger): Log {
+  return {
+    debug: (details, message) => logger.debug(details, message),
+    info: (details, message) => logger.info(details, message),
+    warn: (details, message) => logger.warn(details, message),
+    error: (details, message) => logger.error(details, message),
+    child: (bindings) => asLog(logger.child(bindings)),
+  }
+}

@@ -1,0 +1,72 @@
+import type { Clock, Log, Timer } from '../core/ports.ts'
+import type { Channel } from '../core/fact.ts'
+import type { Observer } from '../core/observer.ts'
+import type { Expected, Store } from '../core/store.ts'
+
+/** Between two rounds, milliseconds. */
+const INTERVAL = 60_000
+/** While there is more to prune, milliseconds: others get their turn in between. */
+const PRUNE_AGAIN = 50
+/** A channel that told nothing of a fact for so long missed it, milliseconds (product.md, Metrics). */
+const MISSED_AFTER = 600_000
+
+/** What each channel tells of (interface.md, Events). Polling is our own looking and misses nothing by itself. */
+export const TELLS: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
+  stream: new Set([
+    'turn.started',
+    'turn.completed',
+    'turn.failed',
+    'turn.ended',
+    'action.required',
+    'action.resolved',
+  ]),
+  webhook: new Set([
+    'session.created',
+    'session.working',
+    'session.idle',
+    'session.failed',
+    'session.requires_action',
+    'turn.completed',
+    'turn.failed',
+  ]),
+}
+
+/** Housekeeping: removes what is delivered and old, and counts what channels did not tell. */
+export function createMaintenance(options: {
+  store: Store
+  retention: number
+  expected: Expected
+  observer: Observer
+  clock: Clock
+  log: Log
+}): { start(): void; stop(): void } {
+  const { store, retention, expected, observer, clock, log } = options
+  let timer: Timer | null = null
+  let running = false
+
+  const round = async (): Promise<void> => {
+    let wait = INTERVAL
+    try {
+      for (const miss of await store.missed(expected, clock.now() - MISSED_AFTER)) observer.missed(miss)
+      const removed = await store.prune(clock.now() - retention)
+      if (removed > 0) {
+        log.debug({ removed }, 'store: pruned')
+        wait = PRUNE_AGAIN
+      }
+    } catch (error) {
+      log.error({ err: error }, 'store: housekeeping failed')
+    }
+    if (running) timer = clock.after(wait, () => void round())
+  }
+
+  return {
+    start() {
+      running = true
+      timer = clock.after(INTERVAL, () => void round())
+    },
+    stop() {
+      running = false
+      timer?.cancel()
+    },
+  }
+}

@@ -1,0 +1,142 @@
+import { pathToFileURL } from 'node:url'
+import type { Config, HandlerConfig, ToolConfig } from '../config/config.ts'
+import { parseDuration } from '../core/duration.ts'
+import { messageOf, OperatorError } from '../core/errors.ts'
+import type { HandlerSpec, ModuleHandler } from '../core/handler.ts'
+import type { ToolSpec } from '../core/tool.ts'
+import type { HandlerModule } from '../library/handlers.ts'
+import type { ToolDefinition } from '../library/tool.ts'
+
+/** Handlers and tools as they run: modules imported, library functions beside what the configuration names. */
+export interface Specs {
+  handlers: HandlerSpec[]
+  tools: ToolSpec[]
+}
+
+/** The handler of functions given by `sidecar.on`. */
+export const LIBRARY_HANDLER = 'library'
+
+const TOOL_DEFAULTS = {
+  timeout: 30_000,
+  concurrency: 8,
+  retry: { attempts: 3, base: 250, max: 5000 },
+  error: 'The tool could not complete this request.',
+}
+
+/** @throws {OperatorError} when a module cannot be imported, exports nothing of use, or a tool is defined twice. */
+export async function loadSpecs(
+  config: Config,
+  own: { events: string[]; handle: ModuleHandler; tools: readonly ToolDefinition[] },
+): Promise<Specs> {
+  const modules = new Map<string, Promise<HandlerModule>>()
+  const load = (path: string): Promise<HandlerModule> => {
+    let found = modules.get(path)
+    if (found === undefined) modules.set(path, (found = importModule(path)))
+    return found
+  }
+  const handlers: HandlerSpec[] = []
+  for (const handler of config.handlers) handlers.push(await handlerSpec(handler, load))
+  if (own.events.length > 0) handlers.push(libraryHandler(own.events, own.handle))
+  const tools: ToolSpec[] = []
+  for (const tool of config.tools) tools.push(await toolSpec(tool, load))
+  for (const definition of own.tools) tools.push(definedTool(definition))
+  for (const { target } of config.handlers) {
+    if (target.kind !== 'module') continue
+    for (const definition of (await load(target.path)).tools) {
+      if (!tools.some(({ name }) => name === definition.name)) tools.push(definedTool(definition))
+    }
+  }
+  const twice = tools.find(({ name }, index) => tools.findIndex((other) => other.name === name) !== index)
+  if (twice !== undefined) throw new OperatorError(`tool ${twice.name} is defined twice`, 2)
+  return { handlers, tools }
+}
+
+async function importModule(path: string): Promise<HandlerModule> {
+  let exported: unknown
+  try {
+    exported = await import(pathToFileURL(path).href)
+  } catch (error) {
+    throw new OperatorError(`module ${path} cannot be imported: ${messageOf(error)}`, 2)
+  }
+  const value = typeof exported === 'object' && exported !== null && 'default' in exported ? exported.default : undefined
+  if (!isHandlerModule(value)) {
+    throw new OperatorError(`module ${path} has no default export made by defineHandlers({ on, tools })`, 2)
+  }
+  return value
+}
+
+function isHandlerModule(value: unknown): value is HandlerModule {
+  return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'handlers'
+}
+
+async function handlerSpec(config: HandlerConfig, load: (path: string) => Promise<HandlerModule>): Promise<HandlerSpec> {
+  const { target, ...rest } = config
+  if (target.kind === 'http') return { ...rest, target }
+  const { handle } = await load(target.path)
+  return { ...rest, target: { kind: 'module', handle } }
+}
+
+function libraryHandler(events: string[], handle: ModuleHandler): HandlerSpec {
+  return {
+    name: LIBRARY_HANDLER,
+    target: { kind: 'module', handle },
+    events,
+    format: 'standard',
+    ordered: true,
+    concurrency: 16,
+    batch: { max: 1, wait: 0 },
+    timeout: 15_000,
+    retry: { attempts: 16, base: 1000, max: 3_600_000 },
+  }
+}
+
+async function toolSpec(config: ToolConfig, load: (path: string) => Promise<HandlerModule>): Promise<ToolSpec> {
+  const { target, description, parameters, ...rest } = config
+  if (target.kind === 'http') {
+    return { ...rest, target, description: description ?? '', parameters: parameters ?? { type: 'object' } }
+  }
+  const definition = (await load(target.path)).tools.find(({ name }) => name === config.name)
+  if (definition === undefined) {
+    throw new OperatorError(`module ${target.path} defines no tool named ${config.name}`, 2)
+  }
+  return {
+    ...rest,
+    target: { kind: 'module', run: definition.run },
+    description: description ?? definition.description,
+    parameters: parameters ?? definition.parameters,
+  }
+}
+
+function definedTool({ name, description, parameters, run, settings }: ToolDefinition): ToolSpec {
+  const { retry } = settings
+  return {
+    name,
+    description,
+    parameters,
+    target: { kind: 'module', run },
+    timeout: duration(settings.timeout) ?? TOOL_DEFAULTS.timeout,
+    concurrency: settings.concurrency ?? TOOL_DEFAULTS.concurrency,
+    retry: {
+      attempts: retry?.attempts ?? TOOL_DEFAULTS.retry.attempts,
+      base: duration(retry?.base) ?? TOOL_DEFAULTS.retry.base,
+      max: duration(retry?.max) ?? TOOL_DEFAULTS.retry.max,
+    },
+    afterCrash: settings.after_crash ?? 'retry',
+    error: settings.error ?? TOOL_DEFAULTS.error,
+    onNotDelivered: settings.on_not_delivered ?? 'resend',
+  }
+}
+
+function duration(text: string | undefined): number | undefined {
+  return text === undefined ? undefined : (parseDuration(text) ?? undefined)
+}
+
+/** The `tools` array to declare on a session (product.md, Function tools). */
+export function declaration(tools: readonly ToolSpec[]) {
+  return tools.map(({ name, description, parameters }) => ({
+    type: 'function' as const,
+    name,
+    description,
+    parameters,
+  }))
+}

@@ -1,0 +1,63 @@
+import type { StatusReport } from '../admin/routes/status.ts'
+import type { ChannelStatus } from '../core/observer.ts'
+import type { Health } from '../core/resource.ts'
+import type { StoreReader } from '../core/store.ts'
+import type { ServiceClient } from '../service/client.ts'
+import type { Engine } from './engine.ts'
+
+/** How everything fares, for `/api/status`. */
+export async function reportStatus(parts: {
+  version: string
+  startedAt: number
+  service: ServiceClient
+  engine: Engine
+  store: StoreReader
+  webhook: ChannelStatus
+  lag: (channel: 'stream' | 'webhook' | 'poll') => number | null
+  health: Health | null
+  tokenExpiresAt: number | null
+}): Promise<StatusReport> {
+  const { service, engine } = parts
+  const counts = await parts.store.counts()
+  const perHandler = Object.values(counts.deliveries)
+  const { routes } = service.discovery()
+  const channel = (name: 'stream' | 'webhook' | 'poll', status: ChannelStatus) => ({
+    state: status.state,
+    since: status.since,
+    last_error: status.lastError,
+    last_event_at: status.lastEventAt,
+    lag_seconds: parts.lag(name),
+    last_seq: status.lastSeq,
+  })
+  return {
+    version: parts.version,
+    started_at: parts.startedAt,
+    leader: true,
+    channels: {
+      stream: channel('stream', engine.stream?.status() ?? disabled(parts.startedAt)),
+      webhook: channel('webhook', parts.webhook),
+      poll: channel('poll', engine.poll?.status() ?? disabled(parts.startedAt)),
+    },
+    routes: Object.entries(routes).map(([operation, route]) =>
+      route.found
+        ? { operation, method: route.method, path: route.path, how: route.how, reason: null }
+        : { operation, method: null, path: null, how: 'missing' as const, reason: route.reason },
+    ),
+    queues: {
+      deliveries_pending: perHandler.reduce((sum, { pending }) => sum + pending, 0),
+      deliveries_dead: perHandler.reduce((sum, { dead }) => sum + dead, 0),
+      calls_open: counts.openCalls,
+      sessions_to_read: counts.dirty,
+    },
+    slots: { used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0), limit: null },
+    token: {
+      state: service.authorized() ? (parts.health === null ? 'unknown' : 'accepted') : 'rejected',
+      scopes: parts.health?.scopes ?? null,
+      expires_at: parts.tokenExpiresAt,
+    },
+  }
+}
+
+export function disabled(since: number): ChannelStatus {
+  return { state: 'disabled', since, lastError: null, lastEventAt: null, lastSeq: null }
+}
