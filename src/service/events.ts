@@ -4,6 +4,7 @@ import type { Authorization } from './authorization.ts'
 import { exhausted } from './budget.ts'
 import type { Budget } from './budget.ts'
 import { unanswered } from './classify.ts'
+import { stopped } from './requester.ts'
 import type { Requester } from './requester.ts'
 
 export interface StreamOptions {
@@ -58,7 +59,8 @@ export async function openEvents(
     })
   } catch (error) {
     requester.note(OPERATION, null, sent, started)
-    throw error instanceof NetworkFault ? unanswered(error) : error
+    if (!(error instanceof NetworkFault)) throw error
+    throw requester.stopped.aborted ? stopped() : unanswered(error)
   }
   requester.note(OPERATION, stream, sent, started)
   const { status, headers } = stream

@@ -139,11 +139,7 @@ export function findArtifactList(api: OpenApi): Route | NoRoute {
 
 function aboutSession(api: OpenApi): Operation[] {
   return api.operations.filter(
-    ({ method, path }) =>
-      method === 'GET' &&
-      !endsInParameter(path) &&
-      parametersOf(path).length === 1 &&
-      canFill(path, ['session']),
+    ({ method, path }) => method === 'GET' && parametersOf(path).length === 1 && canFill(path, ['session']),
   )
 }
 

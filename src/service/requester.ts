@@ -52,7 +52,7 @@ export interface Observation {
   seconds: number
 }
 
-/** What the service said no to, it draws on this bucket unless its answers name another (interface.md, Limits). */
+/** The bucket that a request draws on, until an answer names another: none of ours creates a session. */
 const READS = 'reads'
 /** Bytes of an answer: a page of 100 sessions with long instructions stays below. */
 const ANSWER_MAX = 8 * 1024 * 1024
@@ -228,6 +228,6 @@ export class Requester {
   }
 }
 
-function stopped(): ServiceError {
+export function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
 }
