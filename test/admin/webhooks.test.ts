@@ -1,0 +1,164 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Listener } from '../../src/admin/listener.ts'
+import { createWebhookListener, type WebhookDelivery } from '../../src/admin/webhooks.ts'
+import { exchangeRaw } from './raw.ts'
+import { send } from './running.ts'
+import { memoryLog } from './seed.ts'
+
+let listener: Listener
+let port: number
+let url: string
+let received: WebhookDelivery[]
+let outcomes: string[]
+let answer: () => Promise<{ status: 200 | 401 | 503; outcome: 'accepted' | 'forged' | 'store_failed' }>
+const log = memoryLog()
+
+beforeEach(async () => {
+  received = []
+  outcomes = []
+  answer = async () => ({ status: 200, outcome: 'accepted' })
+  listener = createWebhookListener({
+    listen: { host: '127.0.0.1', port: 0 },
+    path: '/hooks/:in',
+    receive(delivery) {
+      received.push(delivery)
+      return answer()
+    },
+    observer: { webhook: (outcome) => void outcomes.push(outcome) },
+    log,
+    times: { headers: 150, request: 300, checkedEvery: 20 },
+  })
+  ;({ port } = await listener.listen())
+  url = `http://127.0.0.1:${port}/hooks/:in`
+})
+afterEach(() => listener.close())
+
+const SIGNED = { 'x-service-signature': 'ab12', 'x-service-timestamp': '1700000000000' }
+
+it('hands over the raw bytes whatever type they claim to have', async () => {
+  const bytes = Buffer.from([0, 0xff, 0x7b, 0x0d, 0x0a])
+  for (const type of ['application/json', 'application/json; charset=utf-16', ';;nonsense', 'text/plain']) {
+    const reply = await send(`${url}?x=1`, {
+      method: 'POST',
+      headers: { ...SIGNED, 'content-type': type },
+      body: bytes,
+    })
+    expect([reply.status, reply.json]).toEqual([200, { received: true }])
+  }
+  await send(url, { method: 'POST', headers: SIGNED, body: bytes })
+  expect(received).toHaveLength(5)
+  for (const delivery of received) {
+    expect(delivery).toEqual({ signature: 'ab12', timestamp: '1700000000000', body: bytes })
+  }
+})
+
+it('hands over an empty body', async () => {
+  await send(url, { method: 'POST', headers: SIGNED })
+  expect(received).toEqual([{ signature: 'ab12', timestamp: '1700000000000', body: Buffer.alloc(0) }])
+})
+
+it.each([401, 503] as const)('answers %i when told to, and keeps the connection', async (status) => {
+  answer = async () => ({ status, outcome: 'forged' })
+  const reply = await send(url, { method: 'POST', body: '{}' })
+  expect([reply.status, reply.json['received']]).toEqual([status, false])
+  expect(reply.headers['connection']).toBe('keep-alive')
+  expect(received[0]).toMatchObject({ signature: undefined, timestamp: undefined })
+})
+
+it('answers 503 when the delivery could not be stored, and says nothing of why', async () => {
+  answer = () => Promise.reject(new Error('disk full at /secret'))
+  const reply = await send(url, { method: 'POST', body: '{}' })
+  expect(reply.status).toBe(503)
+  expect(reply.text).not.toContain('secret')
+})
+
+it.each(['x-service-signature: ab12', 'x-service-timestamp: 1700000000000'])(
+  'takes a doubled %s for none',
+  async (line) => {
+    const head = `POST /hooks/:in HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 2\r\n${line}\r\n${line}\r\n\r\n`
+    await exchangeRaw(port, `${head}{}`)
+    expect(received).toEqual([{ signature: undefined, timestamp: undefined, body: Buffer.from('{}') }])
+  },
+)
+
+it('takes POST on its path alone', async () => {
+  for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE', 'PROPFIND']) {
+    const reply = await exchangeRaw(port, `${method} /hooks/:in HTTP/1.1\r\nhost: a\r\n\r\n`)
+    expect(reply).toMatch(/^HTTP\/1.1 405 [^]*allow: POST\r\n/i)
+  }
+  for (const path of ['/', '/hooks', '/hooks/:in/', '/hooks/x', '//hooks/:in', '/hooks/%3Ain', '*']) {
+    const reply = await exchangeRaw(port, `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n`)
+    expect(reply).toMatch(/^HTTP\/1.1 404 /)
+  }
+  expect(received).toEqual([])
+})
+
+it('refuses a compressed body before it reads it', async () => {
+  const refused = await send(url, { method: 'POST', headers: { 'content-encoding': 'gzip' }, body: 'x' })
+  expect(refused.status).toBe(415)
+  expect(received).toEqual([])
+  const plain = await send(url, { method: 'POST', headers: { 'content-encoding': 'identity' }, body: 'x' })
+  expect(plain.status).toBe(200)
+})
+
+it('refuses more than a mebibyte, announced or not, and counts it', async () => {
+  const exact = await send(url, { method: 'POST', body: Buffer.alloc(1024 * 1024) })
+  expect(exact.status).toBe(200)
+  const announced = await exchangeRaw(
+    port,
+    'POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\r\n',
+  )
+  expect(announced).toMatch(/^HTTP\/1.1 413 [^]*connection: close\r\n/i)
+  const chunk = `100001\r\n${'x'.repeat(0x100001)}\r\n0\r\n\r\n`
+  const chunked = await exchangeRaw(
+    port,
+    `POST /hooks/:in HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n${chunk}`,
+  )
+  expect(chunked).toMatch(/^HTTP\/1.1 413 /)
+  expect(outcomes).toEqual(['too_large', 'too_large'])
+  expect(received).toHaveLength(1)
+})
+
+it.each([
+  ['headers that never end', 'POST /hooks/:in HTTP/1.1\r\nhost: a\r\nx-slow: '],
+  ['a body that never comes', 'POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\n{'],
+])('cuts off %s', async (_name, bytes) => {
+  expect(await exchangeRaw(port, bytes)).toMatch(/^(HTTP\/1.1 408 |$)/)
+  expect(received).toEqual([])
+})
+
+it.each([
+  ['headers that are too long', `POST /hooks/:in HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(9000)}\r\n\r\n`, 431],
+  ['what is no HTTP', '\u0016\u0003\u0001hello\r\n\r\n', 400],
+  [
+    'two lengths',
+    'POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}',
+    400,
+  ],
+  [
+    'a length and chunks',
+    'POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n',
+    400,
+  ],
+])('refuses %s', async (_name, bytes, status) => {
+  expect(await exchangeRaw(port, bytes)).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+  expect(received).toEqual([])
+})
+
+it('lets a delivery that is under way end when it closes', async () => {
+  let release: () => void = () => undefined
+  const held = new Promise<void>((resolve) => (release = resolve))
+  let arrived: () => void = () => undefined
+  const here = new Promise<void>((resolve) => (arrived = resolve))
+  answer = async () => {
+    arrived()
+    await held
+    return { status: 200, outcome: 'accepted' }
+  }
+  const reply = send(url, { method: 'POST', body: '{}' })
+  await here
+  const closed = listener.close()
+  release()
+  expect((await reply).status).toBe(200)
+  await closed
+})
