@@ -21,6 +21,8 @@ export function createServer(world: World): FastifyInstance {
     bodyLimit: world.limits.bodyBytes,
     exposeHeadRoutes: false,
     forceCloseConnections: true,
+    // An address that cannot be decoded never reaches a route or the handlers below.
+    frameworkErrors: (error, _request, reply) => sendRefusal(reply, asRefusal(error)),
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
   })
   app.removeAllContentTypeParsers()
@@ -105,7 +107,7 @@ async function answer(
   const made = await (key === null ? act() : idempotency.once(scope, key, sent, act))
   if (made.lost === true && !replayed(made)) {
     reply.hijack()
-    request.raw.destroy()
+    request.raw.socket.destroy()
     return
   }
   send(reply, made)

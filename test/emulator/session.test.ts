@@ -65,7 +65,11 @@ describe.each(PROFILES)('sessions, profile %s', (profile) => {
       { agent: { permission_rules: [{ decision: 'allow', tool: 'x'.repeat(501) }] } },
       '500',
     ],
-    ['LIM-13 51 rules', { agent: { permission_rules: Array(51).fill({ decision: 'allow' }) } }, '50'],
+    [
+      'LIM-13 51 rules',
+      { agent: { permission_rules: Array.from({ length: 51 }, () => ({ decision: 'allow' })) } },
+      '50',
+    ],
     ['LIM-19 instructions of 32001 characters', { agent: { instructions: 'x'.repeat(32_001) } }, '32000'],
     ['SES-98 ERR-12 a model that is not connected', { agent: { model: 'nope-1' } }, '"nope-1"'],
     [
@@ -94,7 +98,7 @@ describe.each(PROFILES)('sessions, profile %s', (profile) => {
       { agent: { tools: [{ type: 'mcp', name: 'm', url: 'https://m.example', redacted: [] }] } },
       'redacted',
     ],
-    ['LIM-10 33 tools', { agent: { tools: Array(33).fill({ type: 'browse' }) } }, '32'],
+    ['LIM-10 33 tools', { agent: { tools: Array.from({ length: 33 }, () => ({ type: 'browse' })) } }, '32'],
     [
       'LIM-11 a tool name of 65 characters',
       { agent: { tools: [{ type: 'function', name: 'x'.repeat(65) }] } },
@@ -188,7 +192,7 @@ describe.each(PROFILES)('sessions, profile %s', (profile) => {
       if (body['has_more'] !== true) break
       after = String(body['last_id'])
     }
-    expect(seen).toEqual([...ids].reverse())
+    expect(seen).toEqual(ids.toReversed())
     expect(sizes).toEqual([20, 20, 5])
     const asc = await bench.call('GET', '/v1/sessions?order=asc&limit=100')
     expect(rowsOf(asc.body).map((row) => row['id'])).toEqual(ids)
