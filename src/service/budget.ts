@@ -70,7 +70,7 @@ export class Budget {
   async enter(name: string, patience: number): Promise<void> {
     const bucket = this.#bucket(name)
     const wait = this.wait(name)
-    if (wait === 0 && bucket.waiting.size === 0 && bucket.underWay < bucket.window) {
+    if (wait === 0 && bucket.underWay < bucket.window) {
       bucket.underWay++
       return
     }

@@ -69,7 +69,6 @@ export async function openEvents(
   const timer = clock.after(timeout, () => given.abort())
   const body = await textOf(stream)
   timer.cancel()
-  given.abort()
   if (status >= 300) throw requester.refusal(OPERATION, { status, headers, body }, token, STREAMS)
   const type = headers['content-type'] ?? 'no content type'
   throw new ServiceError({

@@ -84,7 +84,6 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    if (status < 200) return
     this.#status = status
     this.#headers = singleValued(headers)
   }

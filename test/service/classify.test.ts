@@ -33,6 +33,7 @@ describe('the code of an error', () => {
       2000,
     ])
     expect([worthRepeating(full), refusedBeforeActing(full)]).toEqual([false, false])
+    expect(worthRepeating(refused(503, { error: { code: 'project_limit_exceeded' } }))).toBe(false)
   })
 
   test('a directory that is away is not a rejected token', () => {

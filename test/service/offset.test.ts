@@ -33,12 +33,12 @@ test('many answers close in on it to less than one answer can tell', () => {
   expect(Math.abs(offset.milliseconds - 90_250)).toBeLessThan(20)
 })
 
-test('it stays within what the last answers allow when a clock is moved', () => {
+test.each([7_200_000, -7_200_000])('a clock that is moved by %s ms makes it learn anew', (moved) => {
   const offset = new ClockOffset()
   for (let at = 0; at < 10_000; at += 100) offset.learn(dateAt(NOON + at, 0), NOON + at, NOON + at + 10)
   expect(offset.milliseconds).toBe(0)
-  offset.learn(dateAt(NOON + 20_000, 7_200_000), NOON + 20_000, NOON + 20_010)
-  expect(Math.abs(offset.milliseconds - 7_200_000)).toBeLessThan(1000)
+  offset.learn(dateAt(NOON + 20_000, moved), NOON + 20_000, NOON + 20_010)
+  expect(Math.abs(offset.milliseconds - moved)).toBeLessThan(1000)
 })
 
 test('an exchange during which our own clock went back teaches nothing', () => {
