@@ -11,7 +11,7 @@ import { devConfig } from './dev/config.ts'
 import { readLedger } from './dev/ledger.ts'
 import { observer } from './dev/observe.ts'
 import { freePort } from './dev/port.ts'
-import { renderRecord } from './dev/printer.ts'
+import { renderRecord, renderTitles } from './dev/printer.ts'
 import { isComplete, renderSummary } from './dev/summary.ts'
 import { titlesOf } from './dev/titles.ts'
 import { reportFailure } from './failure.ts'
@@ -59,6 +59,7 @@ export async function dev(
   terminal.out(
     heading(terminal, { service: emulator.baseUrl, admin: `http://127.0.0.1:${adminPort}`, app: app.url }),
   )
+  terminal.out(`${renderTitles(screen)}\n`)
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario })
   const comparison = await settled(emulator.baseUrl, app)

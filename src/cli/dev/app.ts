@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { isObject, parseJson, stringOf, type JsonObject } from '../../core/json.ts'
 import { callbackKey, verifyCallbackSignature } from '../../core/signature.ts'
+import { verifyCallback, type Event, type TranscriptEvent } from '../../index.ts'
 
 /** An app as a user would write it: one endpoint that is told of facts, two that answer function calls. */
 export interface ExampleApp {
@@ -15,7 +16,7 @@ export interface ExampleApp {
 }
 
 export interface Received {
-  event: JsonObject
+  event: Event | TranscriptEvent
   times: number
 }
 
@@ -37,11 +38,10 @@ export async function startExampleApp(): Promise<ExampleApp> {
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
 
   app.post('/agent-events', async (request, reply) => {
-    const event = verified(request, secret)
-    const id = stringOf(event?.['id'])
-    if (event === null || id === null) return await reply.code(401).send()
+    const event = eventIn(request, secret)
+    if (event === null) return await reply.code(401).send()
     // The same event may come twice: its id tells.
-    received.set(id, { event, times: (received.get(id)?.times ?? 0) + 1 })
+    received.set(event.id, { event, times: (received.get(event.id)?.times ?? 0) + 1 })
     for (const oldest of received.keys()) {
       if (received.size <= KEPT) break
       received.delete(oldest)
@@ -64,7 +64,7 @@ export async function startExampleApp(): Promise<ExampleApp> {
 
   function tool(path: string, answer: (args: JsonObject, reply: FastifyReply) => FastifyReply): void {
     app.post(path, async (request, reply) => {
-      const call = verified(request, secret)
+      const call = callIn(request, secret)
       if (call === null) return await reply.code(401).send()
       return await answer(isObject(call['arguments']) ? call['arguments'] : {}, reply)
     })
@@ -75,14 +75,22 @@ export async function startExampleApp(): Promise<ExampleApp> {
   return { url: `http://127.0.0.1:${port}`, secret, received, close: () => app.close() }
 }
 
-/** The body of a request that the sidecar signed; null for any other. */
-function verified(request: FastifyRequest, secret: string): JsonObject | null {
+function eventIn({ headers, body }: FastifyRequest, secret: string): Event | TranscriptEvent | null {
+  try {
+    return verifyCallback({ headers, body: typeof body === 'string' ? body : '', secrets: [secret] })
+  } catch {
+    return null
+  }
+}
+
+/** A tool call that the sidecar signed; null for any other request. */
+function callIn(request: FastifyRequest, secret: string): JsonObject | null {
   const id = stringOf(request.headers['webhook-id'])
   const timestamp = stringOf(request.headers['webhook-timestamp'])
   const signature = stringOf(request.headers['webhook-signature'])
   const { body } = request
   if (id === null || timestamp === null || signature === null || typeof body !== 'string') return null
-  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE) return null
+  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE)) return null
   if (!verifyCallbackSignature([callbackKey(secret)], id, timestamp, body, signature)) return null
   const parsed = parseJson(body)
   return isObject(parsed) ? parsed : null

@@ -1,4 +1,4 @@
-import { isObject, stringOf, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, stringOf } from '../../core/json.ts'
 import type { LedgerView } from '../../emulator/index.ts'
 import type { Received } from './app.ts'
 
@@ -54,28 +54,26 @@ function finalWord(status: string): string {
   return status === 'completed' || status === 'failed' ? status : 'ended'
 }
 
-/** What a callback is about, in the words of `owed`. */
-function keyOf(event: JsonObject): string {
-  const data = objectIn(event, 'data')
-  const type = stringOf(event['type']) ?? ''
-  const { seq } = data
-  if (seq !== undefined && seq !== null) return `transcript ${JSON.stringify(seq).replaceAll('"', '')}`
+/** What a callback is about, in the words of `owed`. Its type may be one that this version does not know. */
+function keyOf({ type, session_id: sessionId, data }: Received['event']): string {
+  const seq = 'seq' in data ? textOf(data.seq) : ''
+  if (seq !== '') return `transcript ${seq}`
   const id =
-    stringOf(objectIn(data, 'turn')['id']) ??
-    stringOf(objectIn(data, 'action')['call_id']) ??
-    stringOf(objectIn(data, 'call')['call_id']) ??
-    stringOf(event['session_id']) ??
-    ''
+    idIn(data, 'turn', 'id') ?? idIn(data, 'action', 'call_id') ?? idIn(data, 'call', 'call_id') ?? sessionId
   // A tool that failed is answered, too: with the fixed error.
   return `${type === 'call.failed' ? 'call.answered' : type} ${id}`
+}
+
+function textOf(seq: unknown): string {
+  return typeof seq === 'number' || typeof seq === 'string' ? String(seq) : ''
+}
+
+function idIn(data: object, resource: string, key: string): string | null {
+  const found: unknown = Object.hasOwn(data, resource) ? Reflect.get(data, resource) : null
+  return isObject(found) ? stringOf(found[key]) : null
 }
 
 /** A transcript fact is known by its seq alone: its name may have been changed on the way. */
 function withoutType(fact: string): string {
   return fact.startsWith('transcript ') ? fact.split(' ', 2).join(' ') : fact
-}
-
-function objectIn(container: JsonObject, key: string): JsonObject {
-  const value: Json | undefined = container[key]
-  return isObject(value) ? value : {}
 }

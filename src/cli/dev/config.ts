@@ -37,6 +37,7 @@ export function devConfig(parts: {
       },
     ],
     admin: { listen: `127.0.0.1:${adminPort}` },
-    log: { level: 'warn' },
+    // What goes wrong on purpose in the tour is shown above, not in the log.
+    log: { level: 'error' },
   }
 }

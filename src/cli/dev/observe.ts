@@ -1,38 +1,16 @@
-import { FINAL_CALL_STATES, type Call } from '../../core/call.ts'
-import type { Attempt } from '../../core/delivery.ts'
-import { CHANNELS, type Channel, type Fact, type Seen } from '../../core/fact.ts'
+import { CHANNELS, type Channel, type Seen } from '../../core/fact.ts'
+import type { CallReport, Observer } from '../../core/observer.ts'
 import type { DevRecord } from './record.ts'
 import type { Titles } from './titles.ts'
 
-/** What the sidecar tells of itself while it works. */
-export interface Observer {
-  fact(fact: Fact): void
-  attempt(made: {
-    handler: string
-    fact: Fact
-    number: number
-    attempt: Attempt
-    result: 'delivered' | 'retry' | 'dead'
-  }): void
-  call(call: Call): void
-}
-
 /** Turns what the sidecar tells of itself into the records that `dev` prints. */
-export function observer(print: (record: DevRecord) => void, titles: Titles): Observer {
+export function observer(print: (record: DevRecord) => void, titles: Titles): Partial<Observer> {
   return {
-    fact({ id, type, sessionId, at, seen }) {
-      const first = firstOf(seen)
-      print({
-        kind: 'fact',
-        at,
-        type,
-        id,
-        session: titles(sessionId),
-        channel: first?.channel ?? null,
-        ms: first === null ? null : Math.max(0, at - first.at),
-      })
+    fact({ id, type, sessionId, at, seen }, lag) {
+      const ms = lag === null ? null : lag * 1000
+      print({ kind: 'fact', at, type, id, session: titles(sessionId), channel: firstOf(seen), ms })
     },
-    attempt({ handler, fact, number, attempt, result }) {
+    callback({ handler, fact, outcome, attempt, number }) {
       print({
         kind: 'callback',
         at: attempt.at + attempt.ms,
@@ -43,31 +21,28 @@ export function observer(print: (record: DevRecord) => void, titles: Titles): Ob
         error: attempt.error ?? null,
         ms: attempt.ms,
         attempt: number,
-        result,
+        outcome,
       })
     },
-    call(call) {
-      if (!FINAL_CALL_STATES.includes(call.state)) return
+    call({ call, outcome }: CallReport) {
       const at = call.endedAt ?? call.receivedAt
       print({
         kind: 'tool',
         at,
         name: call.name,
         session: titles(call.sessionId),
-        state: call.state,
-        outcome: call.outcome,
-        output: call.result?.text ?? null,
+        outcome,
+        answer: call.result,
         ms: at - call.receivedAt,
       })
     },
   }
 }
 
-function firstOf(seen: Seen): { channel: Channel; at: number } | null {
-  let first: { channel: Channel; at: number } | null = null
+function firstOf(seen: Seen): Channel | null {
+  let first: Channel | null = null
   for (const channel of CHANNELS) {
-    const at = seen[channel]
-    if (at !== undefined && (first === null || at < first.at)) first = { channel, at }
+    if ((seen[channel] ?? Infinity) < (first === null ? Infinity : (seen[first] ?? Infinity))) first = channel
   }
   return first
 }

@@ -1,18 +1,28 @@
+import type { CallbackOutcome } from '../../core/observer.ts'
 import { styleOf } from '../events.ts'
-import { cut, pad, visible, type Paint } from '../terminal.ts'
+import { cut, pad, visible, type Paint, type Style } from '../terminal.ts'
 import { span } from '../text.ts'
 import type { CallbackDone, DevRecord, FactSeen, ToolAnswered } from './record.ts'
 
-/** Characters of each column. The last one takes what is left of the screen. */
-const TIME = 8
-const KIND = 8
-const TYPE = 24
-const SESSION = 22
-const RESULT = 14
-const MS = 7
+/** Characters of each column. The detail behind them takes what is left of the screen. */
+interface Layout {
+  time: number
+  kind: number
+  type: number
+  session: number
+  result: number
+  ms: number
+}
+
+const WIDE: Layout = { time: 8, kind: 8, type: 24, session: 24, result: 14, ms: 6 }
+/** Fits 80 columns. */
+const NARROW: Layout = { time: 7, kind: 8, type: 20, session: 16, result: 12, ms: 6 }
+const GAP = '  '
 
 /** Where a pipe has no width, texts of the agent are cut here all the same. */
-const LONGEST = 160
+const LONGEST = 180
+/** With less room than this nothing is said there. */
+const SHORTEST = 8
 
 export interface Screen {
   /** Milliseconds on our wall clock that the times are counted from. */
@@ -21,87 +31,117 @@ export interface Screen {
   paint: Paint
 }
 
+/** Names the columns of the lines below. */
+export function renderTitles({ width, paint }: Screen): string {
+  const layout = layoutFor(width)
+  const titles: [string, number, 'left' | 'right'][] = [
+    ['seconds', layout.time, 'right'],
+    ['what', layout.kind, 'left'],
+    ['type', layout.type, 'left'],
+    ['session', layout.session, 'left'],
+    ['by', layout.result, 'left'],
+    ['took', layout.ms, 'right'],
+  ]
+  return paint('dim', titles.map(([title, size, side]) => pad(title, size, side)).join(GAP))
+}
+
 /** One record as one line: when, what, of which session, by whom, how long it took. */
 export function renderRecord(record: DevRecord, screen: Screen): string {
-  const { paint } = screen
-  const time = paint('dim', pad(((record.at - screen.start) / 1000).toFixed(3), TIME, 'right'))
-  const cells = cellsOf(record, paint)
-  const session = pad(cut(visible(record.session), SESSION), SESSION)
-  const used = TIME + KIND + TYPE + SESSION + RESULT + MS + 2 * 6
-  const detail = cut(visible(cells.detail), Math.max(0, (screen.width ?? LONGEST) - used))
-  const line = [
-    time,
-    cells.kind,
-    cells.type,
-    cells.quiet ? paint('dim', session) : session,
-    cells.result,
-    cells.ms,
+  const { start, width, paint } = screen
+  const layout = layoutFor(width)
+  const sizes = Object.values(layout) as number[]
+  const used = sizes.reduce((sum, size) => sum + size + GAP.length, 0)
+  const cells = cellsOf(record)
+  const left = (width ?? LONGEST) - used
+  const detail = left < SHORTEST ? '' : cut(visible(cells.detail), left)
+  const painted = (style: Style | null, text: string): string => (style === null ? text : paint(style, text))
+  return [
+    paint('dim', pad(((record.at - start) / 1000).toFixed(3), layout.time, 'right')),
+    painted(cells.kind.style, pad(cells.kind.text, layout.kind)),
+    painted(cells.type.style, column(cells.type.text, layout.type)),
+    painted(cells.quiet ? 'dim' : null, column(record.session, layout.session)),
+    painted(cells.result.style, column(cells.result.text, layout.result)),
+    paint('dim', pad(cells.ms === null ? '' : span(cells.ms), layout.ms, 'right')),
+    ...(detail === '' ? [] : [paint('dim', detail)]),
   ]
-  return [...line, paint('dim', detail)].join('  ').trimEnd()
+    .join(GAP)
+    .trimEnd()
 }
 
-interface Cells {
-  kind: string
-  type: string
-  result: string
-  ms: string
-  detail: string
-  /** A line that merely confirms the one above. */
-  quiet: boolean
-}
-
-function cellsOf(record: DevRecord, paint: Paint): Cells {
-  if (record.kind === 'fact') return factCells(record, paint)
-  return record.kind === 'callback' ? callbackCells(record, paint) : toolCells(record, paint)
-}
-
-function factCells({ type, channel, ms, id }: FactSeen, paint: Paint): Cells {
-  const style = styleOf(type)
-  const name = column(type, TYPE)
-  return {
-    kind: paint('cyan', pad('fact', KIND)),
-    type: style === null ? name : paint(style, name),
-    result: pad(channel ?? '', RESULT),
-    ms: took(ms, paint),
-    detail: id,
-    quiet: false,
-  }
-}
-
-function callbackCells(
-  { type, handler, status, error, ms, attempt, result }: CallbackDone,
-  paint: Paint,
-): Cells {
-  const well = result === 'delivered'
-  const outcome = column(`${handler} ${status ?? 'no answer'}`, RESULT)
-  const again = result === 'retry' ? 'tried again' : 'dead letter'
-  const tries = attempt > 1 ? `attempt ${attempt}` : ''
-  return {
-    kind: paint(well ? 'dim' : 'red', pad('callback', KIND)),
-    type: paint('dim', column(type, TYPE)),
-    result: paint(well ? 'green' : 'red', outcome),
-    ms: took(ms, paint),
-    detail: [well ? '' : again, tries, error ?? ''].filter((part) => part !== '').join(', '),
-    quiet: true,
-  }
-}
-
-function toolCells({ name, state, outcome, output, ms }: ToolAnswered, paint: Paint): Cells {
-  const well = state === 'answered'
-  return {
-    kind: paint('magenta', pad('tool', KIND)),
-    type: column(name, TYPE),
-    result: paint(well ? 'green' : 'red', column(well ? state : (outcome ?? state), RESULT)),
-    ms: took(ms, paint),
-    detail: output ?? '',
-    quiet: false,
-  }
+function layoutFor(width: number | null): Layout {
+  const needed = Object.values(WIDE).reduce((sum: number, size: number) => sum + size + GAP.length, 0)
+  return width === null || width >= needed ? WIDE : NARROW
 }
 
 function column(text: string, width: number): string {
   return pad(cut(visible(text), width), width)
 }
 
-function took(ms: number | null, paint: Paint): string {
-  return paint('dim', pad(ms === null ? '' : span(ms), MS, 'right'))
+interface Cell {
+  text: string
+  style: Style | null
+}
+
+interface Cells {
+  kind: Cell
+  type: Cell
+  result: Cell
+  ms: number | null
+  detail: string
+  /** A line that merely confirms the one above. */
+  quiet: boolean
+}
+
+function cellsOf(record: DevRecord): Cells {
+  if (record.kind === 'fact') return factCells(record)
+  return record.kind === 'callback' ? callbackCells(record) : toolCells(record)
+}
+
+function factCells({ type, channel, ms, id }: FactSeen): Cells {
+  return {
+    kind: { text: 'fact', style: 'cyan' },
+    type: { text: type, style: styleOf(type) },
+    result: { text: channel ?? '', style: null },
+    ms,
+    detail: id,
+    quiet: false,
+  }
+}
+
+/** What comes of a callback that was not taken. */
+const NEXT: Record<Exclude<CallbackOutcome, 'delivered'>, string> = {
+  retry: 'tried again',
+  unreachable: 'waits for the handler',
+  paused: 'the handler is paused',
+  dead: 'dead letter',
+}
+
+function callbackCells({ type, handler, status, error, ms, attempt, outcome }: CallbackDone): Cells {
+  const well = outcome === 'delivered'
+  const parts = [
+    ...(outcome === 'delivered' ? [] : [NEXT[outcome]]),
+    ...(attempt > 1 ? [`attempt ${attempt}`] : []),
+    ...(error === null ? [] : [error]),
+  ]
+  return {
+    kind: { text: 'callback', style: well ? 'dim' : 'red' },
+    type: { text: type, style: 'dim' },
+    result: { text: `${handler} ${status ?? 'no answer'}`, style: well ? 'green' : 'red' },
+    ms,
+    detail: parts.join(', '),
+    quiet: well,
+  }
+}
+
+function toolCells({ name, outcome, answer, ms }: ToolAnswered): Cells {
+  const well = outcome === 'answered'
+  const failed = well && answer?.kind === 'error'
+  return {
+    kind: { text: 'tool', style: 'magenta' },
+    type: { text: name, style: null },
+    result: { text: failed ? 'answered error' : outcome, style: failed ? 'yellow' : well ? 'green' : 'red' },
+    ms,
+    detail: answer?.text ?? '',
+    quiet: false,
+  }
 }

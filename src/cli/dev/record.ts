@@ -1,4 +1,6 @@
+import type { CallResult } from '../../core/call.ts'
 import type { Channel } from '../../core/fact.ts'
+import type { CallbackOutcome } from '../../core/observer.ts'
 
 /** What `dev` shows a line of. Times in milliseconds, `at` on our wall clock. */
 export type DevRecord = FactSeen | CallbackDone | ToolAnswered
@@ -12,7 +14,7 @@ export interface FactSeen {
   session: string
   /** Who told us first. */
   channel: Channel | null
-  /** From the first channel's news to the commit; null where it is not known. */
+  /** From its happening to its being durable here; null where the service does not tell. */
   ms: number | null
 }
 
@@ -27,7 +29,7 @@ export interface CallbackDone {
   error: string | null
   ms: number
   attempt: number
-  result: 'delivered' | 'retry' | 'dead'
+  outcome: CallbackOutcome
 }
 
 export interface ToolAnswered {
@@ -35,12 +37,10 @@ export interface ToolAnswered {
   at: number
   name: string
   session: string
-  /** `answered`, `failed`, `not_delivered`. */
-  state: string
-  /** The service's word for it. */
-  outcome: string | null
+  /** `answered`, or what became of it instead. */
+  outcome: string
   /** What the model got. */
-  output: string | null
+  answer: CallResult | null
   /** From the call's coming to the answer's acceptance. */
   ms: number
 }

@@ -1,0 +1,161 @@
+import { createServer } from 'node:net'
+import { request } from 'undici'
+import { afterEach, describe, expect, test } from 'vitest'
+import { startExampleApp } from '../../src/cli/dev/app.ts'
+import { compare } from '../../src/cli/dev/compare.ts'
+import { isComplete } from '../../src/cli/dev/summary.ts'
+import { callbackKey, signCallback } from '../../src/core/signature.ts'
+import { folderWith } from '../config/folder.ts'
+import { start, type Running } from './process.ts'
+
+const running: Running[] = []
+
+afterEach(async () => {
+  for (const one of running.splice(0)) {
+    one.process.kill('SIGKILL')
+    await one.ended
+  }
+})
+
+async function dev(...args: string[]): Promise<Running> {
+  const one = start(args, { cwd: await folderWith({}) })
+  running.push(one)
+  return one
+}
+
+describe('the demonstration', () => {
+  test('with --once plays the tour, shows it, and ends well when all of it was delivered and answered', async () => {
+    const { code, out, err } = await (await dev('--once')).ended
+    expect(err).toBe('')
+    expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
+    expect(out).toMatch(/✓ 3 of 3 function calls answered\n/)
+    expect(out).toContain('✓ everything at rest\n')
+    expect(out).toMatch(/fact +turn\.settled +Partial artifacts +(stream|webhook|poll)/)
+    expect(out).toMatch(/fact +session\.failed +A run that cannot start/)
+    expect(out).toMatch(/tool +lookup_order +Two calls at once +answered .* \{"order_id":"42"/)
+    expect(out).toMatch(
+      /tool +check_stock +A tool that fails +answered error .* The tool could not complete this request\./,
+    )
+    expect(out).toMatch(/callback +turn\.failed +A failed turn +app 204/)
+    expect(out).not.toContain('\u001b[')
+    expect(code).toBe(0)
+  })
+
+  test('plays what a scenario file of one’s own says', async () => {
+    const folder = await folderWith({
+      'mine.yaml': 'name: mine\nsessions:\n  - title: Mine alone\n    messages: ["say Hello"]\n',
+    })
+    const { code, out } = await (await dev('dev', '--once', '--scenario', `${folder}/mine.yaml`)).ended
+    expect(code).toBe(0)
+    expect(out).toMatch(/fact +turn\.completed +Mine alone/)
+    expect(out).toContain('0 of 0 function calls answered')
+  })
+
+  test('goes on, finds another port where its own is taken, answers the other commands, and ends on a signal', async () => {
+    const taken = createServer().listen(8481, '127.0.0.1')
+    const one = await dev()
+    await expect.poll(() => one.out, { timeout: 15_000 }).toContain('Still running')
+    taken.close()
+    const url = /sidecar +(http:\S+)/.exec(one.out)?.[1] ?? ''
+    expect(url).not.toContain(':8481')
+    const sessions = await start(['sessions', '--json', '--url', url]).ended
+    expect(sessions.out.trimEnd().split('\n')).toHaveLength(8)
+    const events = await start(['events', '--type', 'turn.settled', '--url', url]).ended
+    expect(events.out.match(/turn\.settled/g)?.length).toBeGreaterThan(4)
+    one.process.kill('SIGINT')
+    expect(await one.ended).toMatchObject({ code: 0, err: '' })
+  })
+})
+
+describe('the example app', () => {
+  test('takes what is signed with its secret and nothing else', async () => {
+    const app = await startExampleApp()
+    const body = JSON.stringify({
+      id: 'evt_1',
+      type: 'turn.settled',
+      session_id: 's',
+      data: {},
+      arguments: { sku: 'TEA-01' },
+    })
+    const post = async (
+      path: string,
+      secret: string,
+      seconds = Math.floor(Date.now() / 1000),
+    ): Promise<number> => {
+      const { statusCode, body: answer } = await request(app.url + path, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'webhook-id': 'evt_1',
+          'webhook-timestamp': String(seconds),
+          'webhook-signature': signCallback([callbackKey(secret)], 'evt_1', String(seconds), body),
+        },
+        body,
+      })
+      await answer.dump()
+      return statusCode
+    }
+    const other = 'whsec_b3RoZXI='
+    for (const path of ['/agent-events', '/tools/check_stock']) {
+      expect(await post(path, other)).toBe(401)
+      expect(await post(path, app.secret, 1)).toBe(401)
+    }
+    expect(app.received.size).toBe(0)
+    expect(await post('/agent-events', app.secret)).toBe(204)
+    expect(await post('/agent-events', app.secret)).toBe(204)
+    expect(await post('/tools/check_stock', app.secret)).toBe(200)
+    expect(app.received.get('evt_1')?.times).toBe(2)
+    await app.close()
+  })
+})
+
+describe('the comparison with the truth', () => {
+  const ledger = {
+    events: [{ seq: 1, at: 0, type: 'agent.message', session_id: 's', turn_id: 't' }],
+    sessions: [
+      { id: 's', title: 'S', status: 'idle', updated_at: 0, deleted_at: null, required: [], queued: 0 },
+    ],
+    turns: [
+      {
+        id: 't',
+        session_id: 's',
+        status: 'completed',
+        completed_at: 1,
+        artifacts: 'ready' as const,
+        skipped: [],
+        published: [],
+        error: null,
+      },
+    ],
+    actions: [],
+    answers: [],
+  }
+  const told = (type: string, data: object) => ({
+    times: 1,
+    event: { type, id: type, session_id: 's', data } as never,
+  })
+  const all = [
+    told('agent.message', { seq: 1 }),
+    told('session.created', {}),
+    ...['turn.started', 'turn.completed', 'turn.settled'].map((type) => told(type, { turn: { id: 't' } })),
+  ]
+  const received = (entries: typeof all) => new Map(entries.map((entry, index) => [String(index), entry]))
+
+  test('is complete when every fact was told', () => {
+    expect(isComplete(compare(ledger, received(all)))).toBe(true)
+  })
+
+  test.each(all.map((_, index) => index))('misses fact %i when it was not told', (index) => {
+    const comparison = compare(ledger, received(all.toSpliced(index, 1)))
+    expect(comparison.missing).toHaveLength(1)
+    expect(isComplete(comparison)).toBe(false)
+  })
+
+  test('waits for turns that work and calls that nobody answered', () => {
+    const working = {
+      ...ledger,
+      turns: ledger.turns.map((turn) => ({ ...turn, status: 'working', artifacts: null })),
+    }
+    expect(isComplete(compare(working, received(all)))).toBe(false)
+  })
+})

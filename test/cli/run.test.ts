@@ -1,0 +1,147 @@
+import { request } from 'undici'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
+import { folderWith } from '../config/folder.ts'
+import { cli, start, type Running } from './process.ts'
+
+let emulator: Emulator
+const running: Running[] = []
+
+beforeEach(async () => {
+  emulator = await startEmulator()
+})
+
+afterEach(async () => {
+  for (const one of running.splice(0)) {
+    one.process.kill('SIGKILL')
+    await one.ended
+  }
+  await emulator.close()
+})
+
+async function configured(extra = '', token = emulator.token): Promise<string> {
+  const folder = await folderWith({})
+  const files = await folderWith({
+    'sidecar.yaml': [
+      `service: { base_url: "${emulator.baseUrl}", token: ${token} }`,
+      `store: { url: "sqlite:${folder}/sidecar.db" }`,
+      'admin: { listen: "127.0.0.1:0" }',
+      'log: { format: json }',
+      extra,
+    ].join('\n'),
+  })
+  return `${files}/sidecar.yaml`
+}
+
+function run(file: string): Running {
+  const one = start(['run', '-c', file])
+  running.push(one)
+  return one
+}
+
+describe('run', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('drains and ends with 0 on %s', async (signal) => {
+    const one = run(await configured())
+    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
+    one.process.kill(signal)
+    expect((await one.ended).code).toBe(0)
+  })
+
+  test('ends with 3 when the service rejects the token, without its value', async () => {
+    const { code, err } = await run(await configured('', 'svc_pat_unknown')).ended
+    expect(code).toBe(3)
+    expect(err).toContain('rejected the token')
+    expect(err).not.toContain('svc_pat_unknown')
+    expect(err).not.toMatch(/\n {4}at /)
+  })
+
+  test('ends with 1 and a sentence when its port is taken', async () => {
+    const taken = new URL(emulator.baseUrl).host
+    const file = await configured()
+    const { code, err } = await start(['run', '-c', file], { env: { SIDECAR_ADMIN__LISTEN: taken } }).ended
+    expect(code).toBe(1)
+    expect(err).toContain(`${taken}: is in use by another program`)
+    expect(err).not.toMatch(/\n {4}at /)
+  })
+})
+
+describe('emulate', () => {
+  test('says where it is, takes its token, and ends on a signal', async () => {
+    const one = start(['emulate', '--listen', '127.0.0.1:0', '--token', 'svc_pat_mine'])
+    running.push(one)
+    await expect.poll(() => one.out).toContain('curl')
+    const address = /address +(\S+)/.exec(one.out)?.[1] ?? ''
+    const { statusCode, body } = await request(`${address}/v1/health`, {
+      headers: { authorization: 'Bearer svc_pat_mine' },
+    })
+    expect(statusCode).toBe(200)
+    expect(await body.json()).toMatchObject({ object: 'health', usable: true })
+    one.process.kill('SIGTERM')
+    expect(await one.ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  test('tells a port that is taken', async () => {
+    const { code, err } = await cli(['emulate', '--listen', new URL(emulator.baseUrl).host])
+    expect(code).toBe(1)
+    expect(err).toBe(`error: ${new URL(emulator.baseUrl).host}: is in use by another program\n`)
+  })
+})
+
+describe('check', () => {
+  test('finds nothing wrong where nothing is', async () => {
+    const file = await configured(`handlers: [{ name: app, url: "${emulator.baseUrl}/" }]`)
+    const { code, out, err } = await cli(['check', '-c', file])
+    expect(err).toBe('')
+    expect(out).not.toContain('✗')
+    for (const subject of [
+      'configuration',
+      'token',
+      'scopes',
+      'clock',
+      'discovery',
+      'store',
+      'handler app',
+    ]) {
+      expect(out).toMatch(new RegExp(`^✓ ${subject} `, 'm'))
+    }
+    expect(code).toBe(0)
+  })
+
+  test('names all that would not work, each with its mend', async () => {
+    const { token } = emulator.mintToken(['sessions:read'])
+    const file = await configured(
+      [
+        'handlers: [{ name: app, url: "http://127.0.0.1:9/" }]',
+        `tools: [{ name: look, url: "${emulator.baseUrl}/" }]`,
+        'webhooks: { enabled: true, public_url: "https://127.0.0.1:9/webhooks" }',
+      ].join('\n'),
+      token,
+    )
+    emulator.faults.set({ clock_skew_ms: 3_600_000 })
+    const { code, out } = await start(['check', '--json', '-c', file], {
+      env: { SIDECAR_STORE__URL: 'sqlite:/proc/none/x.db' },
+    }).ended
+    const findings = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { subject: string; state: string; mend?: string })
+    const failed = findings.filter(({ state }) => state === 'fail')
+    expect(failed.map(({ subject }) => subject)).toEqual(
+      expect.arrayContaining(['scopes', 'clock', 'store', 'handler app']),
+    )
+    for (const { mend } of failed) expect(mend).not.toBeUndefined()
+    expect(findings).toContainEqual(expect.objectContaining({ subject: 'tool look', state: 'ok' }))
+    expect(code).toBe(1)
+  })
+
+  test('tells a token that is rejected, and a service that is not there', async () => {
+    const rejected = await cli(['check', '-c', await configured('', 'svc_pat_unknown')])
+    expect(rejected.code).toBe(1)
+    expect(rejected.out).toMatch(/✗ token +the service rejects it +→ mint a new one/)
+    const file = await configured()
+    await emulator.close()
+    const away = await cli(['check', '-c', file])
+    expect(away.code).toBe(1)
+    expect(away.out).toMatch(/✗ service +http:\S+ cannot be reached/)
+  })
+})
