@@ -18,16 +18,25 @@ const BACKSLASH = 0x5c
 /** Looks at the text, not at the value, so that the parser never meets what is too deep for it. */
 function tooDeep(text: string): boolean {
   let depth = 0
-  let quoted = false
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
-    if (quoted) {
-      if (code === BACKSLASH) at++
-      else if (code === QUOTE) quoted = false
-    } else if (code === QUOTE) quoted = true
+    if (code === QUOTE) at = endOfString(text, at)
     else if (code === 0x5b || code === 0x7b) {
       if (++depth > DEPTH_MAX) return true
     } else if (code === 0x5d || code === 0x7d) depth--
   }
   return false
+}
+
+/** Where the string that begins at `start` ends; most of a text is strings, and this leaps over them. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end === -1 ? text.length : end
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0
+  while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++
+  return backslashes % 2 === 1
 }
