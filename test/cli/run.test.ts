@@ -119,7 +119,7 @@ describe('check', () => {
     )
     emulator.faults.set({ clock_skew_ms: 3_600_000 })
     const { code, out } = await start(['check', '--json', '-c', file], {
-      env: { SIDECAR_STORE__URL: 'sqlite:/proc/none/x.db' },
+      env: { SIDECAR_STORE__URL: `sqlite:${file}` },
     }).ended
     const findings = out
       .trimEnd()
