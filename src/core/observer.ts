@@ -30,13 +30,7 @@ export interface Observer {
 
   toolRun(event: { tool: string; callId: string; outcome: string; seconds: number; attempt: number }): void
   /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
-  call(event: {
-    tool: string
-    callId: string
-    sessionId: string
-    outcome: string
-    seconds: number | null
-  }): void
+  call(event: CallReport): void
 
   commit(seconds: number): void
 }

@@ -1,7 +1,8 @@
 import type { Committed, HandlerRecord } from '../core/store.ts'
 import { compilePatterns, type EventPattern } from '../core/pattern.ts'
 import type { StoredFact } from '../core/fact.ts'
-import type { HandlerStatus, Worker } from './worker.ts'
+import type { HandlerStatus } from './health.ts'
+import type { Worker } from './worker.ts'
 
 /** Grace that a stop leaves to deliveries under way, milliseconds. */
 export const DRAIN = 10_000

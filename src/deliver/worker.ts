@@ -4,33 +4,25 @@ import type { Attempt, LaneNews, PendingDelivery } from '../core/delivery.ts'
 import { messageOf } from '../core/errors.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { CallbackOutcome, HandlerState, Observer } from '../core/observer.ts'
-import type { Clock, Log, Random, Timer } from '../core/ports.ts'
+import type { CallbackOutcome, Observer } from '../core/observer.ts'
+import type { Clock, Log, Random } from '../core/ports.ts'
+import { createPump, type Pump } from '../core/pump.ts'
 import type { SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { Briefs } from './briefs.ts'
+import { HandlerHealth, type HandlerStatus } from './health.ts'
 import { ActiveLane } from './lane.ts'
 import type { Settler } from './settler.ts'
 import type { Outgoing, Target } from './target.ts'
-import { attemptOf, type Verdict } from './verdict.ts'
+import { attemptOf } from './verdict.ts'
 
 /** Lanes in memory, for each place in the handler's concurrency; the others wait in the store. */
 const LANES_PER_PLACE = 4
 const LANES_LEAST = 64
-/** A nudge makes the dispatcher prompt, this timer makes it certain, milliseconds. */
-const IDLE_LOOK = 5000
-/** A handler that is down is probed so often, milliseconds. */
-const PROBE = { base: 1000, max: 30_000 }
+/** After a failure of our own, a lane goes on so much later, milliseconds. */
+const FAILED = 5000
 /** Transient events that wait for one handler; more are dropped, as they may be. */
 const TRANSIENT_WAITING = 1000
-
-export interface HandlerStatus {
-  name: string
-  state: HandlerState
-  /** Milliseconds, our wall clock. */
-  since: number
-  lastError: string | null
-}
 
 export interface Worker {
   readonly spec: HandlerSpec
@@ -71,61 +63,14 @@ export function createWorker(options: WorkerOptions): Worker {
   const lanes = new Map<number, ActiveLane>()
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_PLACE)
   const stopping = new AbortController()
-  /** When a delivery last ended in a reset, and when the handler last answered: tells a poison event from an outage. */
-  const resets = new Map<number, number>()
-  let answeredAt = 0
-  let status: HandlerStatus = {
-    name: spec.name,
-    state: options.paused ? 'paused' : 'up',
-    since: clock.now(),
-    lastError: null,
-  }
-  let running = false
-  let pumping = false
-  let again = false
-  let timer: Timer | null = null
-  let probes = 0
-  let probeAt = 0
+  const health = new HandlerHealth(spec.name, options.paused, options)
   let idle: (() => void) | null = null
 
-  const become = (state: HandlerState, lastError: string | null): void => {
-    if (state !== status.state) {
-      status = { ...status, state, since: clock.now(), lastError }
-      const details = { handler: spec.name, error: lastError }
-      if (state === 'up') log.info({ handler: spec.name }, 'handler: up')
-      else
-        log.warn(
-          details,
-          state === 'down' ? 'handler: cannot be reached; its deliveries wait' : 'handler: paused',
-        )
-    } else status = { ...status, lastError }
-    observer.handler(spec.name, status.state)
-  }
-
-  const pump = async (): Promise<void> => {
-    if (pumping) {
-      again = true
-      return
-    }
-    pumping = true
-    try {
-      do {
-        again = false
-        await claim()
-      } while (again && running)
-    } catch (error) {
-      log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read')
-    } finally {
-      pumping = false
-    }
-    await rest()
-  }
-
   const claim = async (): Promise<void> => {
-    if (!running || status.state === 'paused') return
+    if (!pump.running || health.state === 'paused') return
     const now = clock.steady()
-    const probing = status.state === 'down'
-    const limit = probing ? (now >= probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
+    const probing = health.state === 'down'
+    const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
     if (limit <= 0) return
     for (const lane of await store.claimLanes(spec.name, limit, now)) {
       const active = new ActiveLane(store, lane, null)
@@ -134,16 +79,17 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  const rest = async (): Promise<void> => {
-    if (!running || status.state === 'paused') return
-    const next = await store.nextLane(spec.name).catch(() => null)
-    timer?.cancel()
-    if (!running) return
-    const due = Math.max(next ?? Number.POSITIVE_INFINITY, status.state === 'down' ? probeAt : 0)
-    // A full house is woken by the first lane that ends.
-    const wait = lanes.size >= room ? IDLE_LOOK : Math.max(1, due - clock.steady())
-    timer = clock.after(Math.min(IDLE_LOOK, wait), () => void pump())
-  }
+  const pump: Pump = createPump({
+    clock,
+    pass: claim,
+    async next() {
+      // A full house is woken by the first lane that ends, a paused one by whoever resumes it.
+      if (lanes.size >= room || health.state === 'paused') return null
+      const due = await store.nextLane(spec.name)
+      return due === null ? null : Math.max(due, health.probeAt)
+    },
+    onError: (error) => log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read'),
+  })
 
   const activate = (active: ActiveLane): void => {
     lanes.set(active.lane.id, active)
@@ -163,12 +109,12 @@ export function createWorker(options: WorkerOptions): Worker {
         { handler: spec.name, lane: active.lane.key, err: error },
         'deliver: a lane stopped; it goes on later',
       )
-      dueAt = clock.steady() + IDLE_LOOK
+      dueAt = clock.steady() + FAILED
     }
     await leave(active, dueAt)
   }
 
-  const mayGoOn = (): boolean => running && status.state !== 'paused'
+  const mayGoOn = (): boolean => pump.running && health.state !== 'paused'
 
   const leave = async (active: ActiveLane, dueAt: number | undefined): Promise<void> => {
     try {
@@ -179,7 +125,7 @@ export function createWorker(options: WorkerOptions): Worker {
     }
     lanes.delete(active.lane.id)
     if (lanes.size === 0) idle?.()
-    if (running) void pump()
+    pump.nudge()
   }
 
   /** One attempt for the head of a lane. @returns when the lane is due again, if it has to wait. */
@@ -192,7 +138,7 @@ export function createWorker(options: WorkerOptions): Worker {
     return await queue.add(async () => {
       if (!mayGoOn()) return undefined
       // Lanes that were waiting their turn when the handler went down wait in the store.
-      if (status.state === 'down' && !active.probe) return clock.steady()
+      if (health.state === 'down' && !active.probe) return clock.steady()
       const batch = spec.batch.max === 1 ? [first] : active.head(spec.batch.max)
       return await attempt(active, batch, session)
     })
@@ -218,15 +164,10 @@ export function createWorker(options: WorkerOptions): Worker {
     if (verdict.kind === 'unreachable' && verdict.reset)
       verdict = await target.send(outgoing, stopping.signal)
     if (verdict.kind === 'aborted') return undefined
-    verdict = weigh(verdict, batch)
+    verdict = health.weigh(verdict, batch[0]?.fact.pos ?? 0)
     const tried = attemptOf(verdict, at, clock.steady() - started)
     if (verdict.kind === 'unreachable') return unreachable(batch, tried)
-    answeredAt = clock.steady()
-    if (status.state === 'down') {
-      probes = 0
-      become('up', null)
-      again = true
-    }
+    if (health.answered()) pump.nudge()
     switch (verdict.kind) {
       case 'delivered':
         active.drop(batch.length)
@@ -246,30 +187,9 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  /** An event that resets the connection while others get through is a poison event, not an outage. */
-  const weigh = (verdict: Exclude<Verdict, { kind: 'aborted' }>, batch: readonly PendingDelivery[]) => {
-    const pos = batch[0]?.fact.pos ?? 0
-    if (verdict.kind !== 'unreachable' || !verdict.reset) {
-      resets.delete(pos)
-      return verdict
-    }
-    const before = resets.get(pos)
-    if (before !== undefined && answeredAt > before) {
-      resets.delete(pos)
-      return { kind: 'retry', error: verdict.error, floor: 0 } as const
-    }
-    if (resets.size >= room) resets.clear()
-    resets.set(pos, clock.steady())
-    return verdict
-  }
-
   const unreachable = (batch: readonly PendingDelivery[], tried: Attempt): number => {
     report(batch, 'unreachable', tried)
-    if (status.state !== 'paused') {
-      probes++
-      probeAt = clock.steady() + PROBE.base / 2 + backoff(PROBE, probes, random) / 2
-      become('down', tried.error ?? null)
-    }
+    health.unreachable(tried.error ?? null)
     // The lane goes to the end of the queue, so that another one is the next probe.
     return clock.steady()
   }
@@ -280,7 +200,7 @@ export function createWorker(options: WorkerOptions): Worker {
     tried: Attempt,
     floor: number,
   ): number | undefined => {
-    become(status.state, tried.error ?? `status ${tried.status}`)
+    health.become(health.state, tried.error ?? `status ${tried.status}`)
     const spent = batch.filter(({ attempts }) => attempts + 1 >= spec.retry.attempts)
     const left = batch.filter(({ attempts }) => attempts + 1 < spec.retry.attempts)
     if (spent.length > 0) {
@@ -329,20 +249,18 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   const pauseSelf = async (reason: string): Promise<void> => {
-    become('paused', reason)
+    health.become('paused', reason)
     await store.pauseHandler(spec.name, reason)
   }
 
   return {
     spec,
     start() {
-      running = true
-      observer.handler(spec.name, status.state)
-      void pump()
+      health.report()
+      pump.start()
     },
     async stop(grace) {
-      running = false
-      timer?.cancel()
+      pump.stop()
       if (lanes.size === 0) return
       const drained = new Promise<void>((resolve) => {
         idle = resolve
@@ -354,38 +272,38 @@ export function createWorker(options: WorkerOptions): Worker {
     news({ lane, claimed, deliveries }) {
       const active = lanes.get(lane.id)
       if (active !== undefined) active.extend(deliveries)
-      else if (!claimed) void pump()
-      else if (running && status.state === 'up' && lanes.size < room) {
+      else if (!claimed) pump.nudge()
+      else if (pump.running && health.state === 'up' && lanes.size < room) {
         activate(new ActiveLane(store, lane, deliveries))
       } else {
         store
           .releaseLane(lane)
           .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
-        if (status.state === 'down') void pump()
+        if (health.state === 'down') pump.nudge()
       }
     },
     transient(fact) {
-      if (!running || status.state !== 'up' || queue.size >= TRANSIENT_WAITING) return
+      if (!pump.running || health.state !== 'up' || queue.size >= TRANSIENT_WAITING) return
       void queue.add(async () => {
         const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
         await target.send([{ fact, attempt: 1, session }], stopping.signal)
       })
     },
     nudge() {
-      void pump()
+      pump.nudge()
     },
     reload() {
       for (const active of lanes.values()) active.reload()
-      void pump()
+      pump.nudge()
     },
     pause() {
-      become('paused', 'paused by an operator')
+      health.become('paused', 'paused by an operator')
     },
     resume() {
-      if (status.state !== 'paused') return
-      become('up', null)
-      void pump()
+      if (health.state !== 'paused') return
+      health.become('up', null)
+      pump.nudge()
     },
-    status: () => status,
+    status: () => health.status,
   }
 }

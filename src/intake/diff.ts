@@ -1,15 +1,9 @@
 import type { Call } from '../core/call.ts'
-import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
+import type { Fact, Seen, StateType } from '../core/fact.ts'
 import type { JsonObject } from '../core/json.ts'
-import {
-  isFinal,
-  isSettled,
-  type Action,
-  type Session,
-  type SessionBrief,
-  type Turn,
-} from '../core/resource.ts'
+import { isFinal, isSettled, type Session, type SessionBrief, type Turn } from '../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../core/store.ts'
+import { actionData, endType, settledData, stateFact, turnData } from './facts.ts'
 
 /** A session as just read. `turns` null: they were not read, only the session was. */
 export interface Look {
@@ -140,7 +134,10 @@ export function baselineOf(
 }
 
 /** The session is not there any more: its actions are over, and so are its calls. */
-export function compareGone(known: KnownSession, context: DiffContext): Omit<Reading, 'hint'> {
+export function compareGone(
+  known: KnownSession,
+  context: Pick<DiffContext, 'now' | 'seen'>,
+): Omit<Reading, 'hint'> {
   const brief = briefOf(known.session)
   const facts = known.actions.map((action) =>
     stateFact(
@@ -169,11 +166,6 @@ export function compareGone(known: KnownSession, context: DiffContext): Omit<Rea
     facts,
     at: context.now,
   }
-}
-
-export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
-  if (turn.status === 'completed') return 'turn.completed'
-  return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
 }
 
 interface TurnChanges {
@@ -231,51 +223,6 @@ function compareTurns(
   for (const entry of known)
     if (!seen.has(entry.turn.id) && !entry.settled && entry.read) changes.all.push(entry)
   return changes
-}
-
-function stateFact(
-  type: StateType,
-  subject: string,
-  key: (string | number)[],
-  sessionId: string,
-  data: JsonObject,
-  context: Pick<DiffContext, 'now' | 'seen'>,
-): Fact {
-  return {
-    id: stateFactId(type, ...key),
-    type,
-    sessionId,
-    turnId: turnIdOf(data),
-    at: context.now,
-    family: 'state',
-    seq: null,
-    body: JSON.stringify(data),
-    seen: context.seen,
-    subject,
-  }
-}
-
-function turnIdOf(data: JsonObject): string | null {
-  for (const holder of [data.turn, data.action, data.call]) {
-    if (typeof holder !== 'object' || holder === null || Array.isArray(holder)) continue
-    const id = holder === data.turn ? holder.id : holder.turn_id
-    if (typeof id === 'string') return id
-  }
-  return null
-}
-
-function turnData(turn: Turn, session: SessionBrief): JsonObject {
-  return { turn: turn.raw, session: { ...session } }
-}
-
-/** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
-function settledData(turn: Turn, session: SessionBrief, artifacts: readonly JsonObject[] | null): JsonObject {
-  const own = artifacts?.filter(({ turn_id }) => turn_id === undefined || turn_id === null || turn_id === turn.id)
-  return { ...turnData(turn, session), artifacts: own ?? null, artifacts_skipped: turn.raw.artifacts_skipped ?? [] }
-}
-
-function actionData(action: Action, session: SessionBrief): JsonObject {
-  return { action: action.raw, session: { ...session } }
 }
 
 function callsOf(session: Session, { tools, now, steady }: DiffContext): Call[] {

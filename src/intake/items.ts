@@ -39,7 +39,9 @@ export function createItems(options: {
         const newest = data.at(-1)
         if (newest === undefined) return
         await intake.commit({
-          facts: data.filter((item) => (item.createdAt ?? Infinity) > boundary).map((item) => factOf(item, clock.now())),
+          facts: data
+            .filter((item) => (item.createdAt ?? Infinity) > boundary)
+            .map((item) => factOf(item, clock.now())),
           checkpoints: { [name]: newest.id },
         })
         if (!hasMore) return

@@ -17,6 +17,7 @@ import { readFrame } from '../intake/frame.ts'
 import { createIntake, type Intake } from '../intake/intake.ts'
 import { createItems, ITEMS_SINCE } from '../intake/items.ts'
 import { readNotice } from '../intake/notice.ts'
+import { createSessionReader } from '../intake/read.ts'
 import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
@@ -45,7 +46,12 @@ export interface EngineOptions {
   startFrom: string
   stream: { enabled: boolean }
   polling: { enabled: boolean; interval: number; sweep: number }
-  webhooks: { enabled: boolean; publicUrl: string | null; secrets: () => readonly string[]; tolerance: number }
+  webhooks: {
+    enabled: boolean
+    publicUrl: string | null
+    secrets: () => readonly string[]
+    tolerance: number
+  }
   onFirstLook: (done: boolean) => void
 }
 
@@ -125,20 +131,29 @@ export function createEngine(options: EngineOptions): Engine {
     refresh: (sessionId: string) => reconciler.refresh(sessionId),
     briefOf: async (sessionId: string) => briefs.peek(sessionId) ?? (await store.brief(sessionId)),
   }
-  const tools: ToolHost = createToolHost(toolPorts, new Map(options.tools.map((spec) => [spec.name, toolOf(spec)])))
+  const tools: ToolHost = createToolHost(
+    toolPorts,
+    new Map(options.tools.map((spec) => [spec.name, toolOf(spec)])),
+  )
   const toolNames = new Set(options.tools.map(({ name }) => name))
-  const reconciler: Reconciler = createReconciler({
+  const reader = createSessionReader({
     ...ports,
     service,
     store,
     intake,
-    sweep,
     items: stream === null ? createItems({ service, store, intake, clock }) : null,
     tools: () => toolNames,
     streamConnected: () => stream?.connected() ?? false,
-    startedAt: () => startedAt,
-    onFirstLook: options.onFirstLook,
+    startedAt,
     onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
+  })
+  const reconciler: Reconciler = createReconciler({
+    ...ports,
+    service,
+    store,
+    reader,
+    sweep,
+    onFirstLook: options.onFirstLook,
   })
 
   function toolOf(spec: ToolSpec) {

@@ -8,7 +8,16 @@ export interface LogSettings {
 }
 
 /** Keys whose values never appear in a log, wherever they stand. */
-const REDACTED = ['token', 'secret', 'secrets', 'authorization', 'headers.authorization', '*.token', '*.secret', '*.secrets']
+const REDACTED = [
+  'token',
+  'secret',
+  'secrets',
+  'authorization',
+  'headers.authorization',
+  '*.token',
+  '*.secret',
+  '*.secrets',
+]
 
 /**
  * The program's log on standard error: JSON lines, or lines for people on a terminal. `secrets` are withheld by value
@@ -17,10 +26,20 @@ const REDACTED = ['token', 'secret', 'secrets', 'authorization', 'headers.author
 export function createLogger({ level, format }: LogSettings, secrets: () => readonly string[]): Logger {
   const forPeople = format === 'pretty' || (format === 'auto' && process.stderr.isTTY)
   const stream: DestinationStream = forPeople
-    ? pretty({ destination: 2, sync: true, colorize: process.stderr.isTTY && !process.env.NO_COLOR, ignore: 'pid,hostname' })
+    ? pretty({
+        destination: 2,
+        sync: true,
+        colorize: process.stderr.isTTY && !process.env.NO_COLOR,
+        ignore: 'pid,hostname',
+      })
     : { write: (line) => void process.stderr.write(line) }
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, redact: { paths: REDACTED, censor: '[redacted]' } },
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      redact: { paths: REDACTED, censor: '[redacted]' },
+    },
     { write: (line) => stream.write(withhold(line, secrets())) },
   )
 }

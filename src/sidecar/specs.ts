@@ -58,7 +58,8 @@ async function importModule(path: string): Promise<HandlerModule> {
   } catch (error) {
     throw new OperatorError(`module ${path} cannot be imported: ${messageOf(error)}`, 2)
   }
-  const value = typeof exported === 'object' && exported !== null && 'default' in exported ? exported.default : undefined
+  const value =
+    typeof exported === 'object' && exported !== null && 'default' in exported ? exported.default : undefined
   if (!isHandlerModule(value)) {
     throw new OperatorError(`module ${path} has no default export made by defineHandlers({ on, tools })`, 2)
   }
@@ -69,7 +70,10 @@ function isHandlerModule(value: unknown): value is HandlerModule {
   return typeof value === 'object' && value !== null && 'kind' in value && value.kind === 'handlers'
 }
 
-async function handlerSpec(config: HandlerConfig, load: (path: string) => Promise<HandlerModule>): Promise<HandlerSpec> {
+async function handlerSpec(
+  config: HandlerConfig,
+  load: (path: string) => Promise<HandlerModule>,
+): Promise<HandlerSpec> {
   const { target, ...rest } = config
   if (target.kind === 'http') return { ...rest, target }
   const { handle } = await load(target.path)
@@ -90,7 +94,10 @@ function libraryHandler(events: string[], handle: ModuleHandler): HandlerSpec {
   }
 }
 
-async function toolSpec(config: ToolConfig, load: (path: string) => Promise<HandlerModule>): Promise<ToolSpec> {
+async function toolSpec(
+  config: ToolConfig,
+  load: (path: string) => Promise<HandlerModule>,
+): Promise<ToolSpec> {
   const { target, description, parameters, ...rest } = config
   if (target.kind === 'http') {
     return { ...rest, target, description: description ?? '', parameters: parameters ?? { type: 'object' } }

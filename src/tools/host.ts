@@ -2,7 +2,7 @@ import PQueue from 'p-queue'
 import { backoff } from '../core/backoff.ts'
 import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
-import type { Timer } from '../core/ports.ts'
+import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone } from './answer.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { finish } from './ledger.ts'
@@ -10,8 +10,6 @@ import { giveUp, runTool } from './run.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
 const FRESH = 5000
-/** A nudge makes us prompt, this timer makes it certain, milliseconds. */
-const IDLE_LOOK = 5000
 /** Calls in memory; the others wait in the store. */
 const CALLS = 256
 /** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
@@ -42,43 +40,19 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   const ours = new Set<string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
   const startedAt = clock.now()
-  let running = false
-  let pumping = false
-  let again = false
-  let timer: Timer | null = null
   let idle: (() => void) | null = null
 
-  const pump = async (): Promise<void> => {
-    if (pumping) {
-      again = true
-      return
-    }
-    pumping = true
-    try {
-      do {
-        again = false
-        await claim()
-      } while (again && running)
-    } catch (error) {
-      log.error({ err: error }, 'tools: the store could not be read')
-    } finally {
-      pumping = false
-    }
-    await rest()
-  }
-
   const claim = async (): Promise<void> => {
-    if (!running || !service.authorized()) return
+    if (!pump.running || !service.authorized()) return
     for (const call of await store.claimCalls(CALLS - active.size, clock.steady())) void drive(call)
   }
 
-  const rest = async (): Promise<void> => {
-    const next = await store.nextCall().catch(() => null)
-    timer?.cancel()
-    if (!running) return
-    const wait = next === null ? IDLE_LOOK : Math.max(1, next - clock.steady())
-    timer = clock.after(Math.min(IDLE_LOOK, wait), () => void pump())
-  }
+  const pump: Pump = createPump({
+    clock,
+    pass: claim,
+    next: () => store.nextCall(),
+    onError: (error) => log.error({ err: error }, 'tools: the store could not be read'),
+  })
 
   /** Takes a call as far as it goes now. */
   const drive = async (first: Call): Promise<void> => {
@@ -88,7 +62,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     let failures = 0
     let call: Call | null = first
     try {
-      while (running && call !== null && call.endedAt === null) {
+      while (pump.running && call !== null && call.endedAt === null) {
         const dueAt: number | null = await advance(call, abort)
         if (dueAt === null || dueAt > clock.steady()) break
         call = await store.call(callId)
@@ -109,7 +83,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       await settleGone(callId)
       if (active.size === 0) idle?.()
     }
-    if (running) void pump()
+    pump.nudge()
   }
 
   const postpone = async (callId: string, wait: number): Promise<void> => {
@@ -158,7 +132,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const queue = queues.get(call.name)
     if (queue === undefined) return null
     const result = await queue.add(async () => {
-      if (!running) return null
+      if (!pump.running) return null
       if (!fresh || clock.now() - call.receivedAt >= FRESH) {
         const state = await isRequired(ports, call)
         if (state !== 'required') return await closeGone(ports, call, state)
@@ -216,12 +190,10 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
 
   return {
     start() {
-      running = true
-      void pump()
+      pump.start()
     },
     async stop(grace) {
-      running = false
-      timer?.cancel()
+      pump.stop()
       if (active.size === 0) return
       const drained = new Promise<void>((resolve) => {
         idle = resolve
@@ -233,7 +205,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       limit.cancel()
     },
     nudge() {
-      void pump()
+      pump.nudge()
     },
     actionsGone(callIds, why) {
       for (const callId of callIds) {
@@ -254,7 +226,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
           ? ({ kind: 'output', text: answer.output } as const)
           : ({ kind: 'error', text: tool.spec.error } as const)
       const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
-      if (done) void pump()
+      if (done) pump.nudge()
       return done ? 'accepted' : 'conflict'
     },
   }

@@ -1,0 +1,68 @@
+import type { Clock, Timer } from './ports.ts'
+
+/** A nudge makes work prompt; this look, without one, makes it certain. Milliseconds. */
+const IDLE_LOOK = 5000
+
+/** A loop that takes what is due whenever it is nudged, and when the clock says so. Never two passes at once. */
+export interface Pump {
+  start(): void
+  stop(): void
+  nudge(): void
+  readonly running: boolean
+}
+
+export function createPump(options: {
+  clock: Clock
+  /** Takes what is due. */
+  pass: () => Promise<void>
+  /** Steady milliseconds: when there will be something to take; null when nothing is known to come. */
+  next: () => Promise<number | null>
+  onError: (error: unknown) => void
+}): Pump {
+  const { clock, pass, next, onError } = options
+  let running = false
+  let passing = false
+  let again = false
+  let timer: Timer | null = null
+
+  const run = async (): Promise<void> => {
+    if (passing) {
+      again = true
+      return
+    }
+    passing = true
+    timer?.cancel()
+    let wait = IDLE_LOOK
+    try {
+      do {
+        again = false
+        await pass()
+      } while (again && running)
+      const due = await next()
+      if (due !== null) wait = Math.max(1, Math.min(IDLE_LOOK, due - clock.steady()))
+    } catch (error) {
+      onError(error)
+    }
+    passing = false
+    if (!running) return
+    if (again) void run()
+    else timer = clock.after(wait, () => void run())
+  }
+
+  return {
+    start() {
+      running = true
+      void run()
+    },
+    stop() {
+      running = false
+      timer?.cancel()
+    },
+    nudge() {
+      if (running) void run()
+    },
+    get running() {
+      return running
+    },
+  }
+}

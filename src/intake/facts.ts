@@ -1,0 +1,64 @@
+import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { Action, SessionBrief, Turn } from '../core/resource.ts'
+
+export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
+  if (turn.status === 'completed') return 'turn.completed'
+  return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
+}
+
+/** A fact that a reading made. `key` is its natural key, `subject` what a channel may have claimed to have seen. */
+export function stateFact(
+  type: StateType,
+  subject: string,
+  key: (string | number)[],
+  sessionId: string,
+  data: JsonObject,
+  context: { now: number; seen: Seen },
+): Fact {
+  return {
+    id: stateFactId(type, ...key),
+    type,
+    sessionId,
+    turnId: turnIdOf(data),
+    at: context.now,
+    family: 'state',
+    seq: null,
+    body: JSON.stringify(data),
+    seen: context.seen,
+    subject,
+  }
+}
+
+function turnIdOf(data: JsonObject): string | null {
+  for (const holder of [data.turn, data.action, data.call]) {
+    if (typeof holder !== 'object' || holder === null || Array.isArray(holder)) continue
+    const id = holder === data.turn ? holder.id : holder.turn_id
+    if (typeof id === 'string') return id
+  }
+  return null
+}
+
+export function turnData(turn: Turn, session: SessionBrief): JsonObject {
+  return { turn: turn.raw, session: { ...session } }
+}
+
+/** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
+export function settledData(
+  turn: Turn,
+  session: SessionBrief,
+  artifacts: readonly JsonObject[] | null,
+): JsonObject {
+  const own = artifacts?.filter(
+    ({ turn_id }) => turn_id === undefined || turn_id === null || turn_id === turn.id,
+  )
+  return {
+    ...turnData(turn, session),
+    artifacts: own ?? null,
+    artifacts_skipped: turn.raw.artifacts_skipped ?? [],
+  }
+}
+
+export function actionData(action: Action, session: SessionBrief): JsonObject {
+  return { action: action.raw, session: { ...session } }
+}

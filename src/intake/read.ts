@@ -1,0 +1,212 @@
+import { messageOf, ServiceError } from '../core/errors.ts'
+import type { JsonObject } from '../core/json.ts'
+import type { Clock, Log, Service } from '../core/ports.ts'
+import { isSettled, type Session } from '../core/resource.ts'
+import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
+import { baselineOf, compare, compareGone, type DiffContext } from './diff.ts'
+import type { Intake } from './intake.ts'
+import type { Items } from './items.ts'
+import { needsTurns, readErrorItem, readTurns } from './look.ts'
+
+/** How long a turn's end waits for the stream's turn.ended (product.md, Facts), milliseconds. */
+const FRAME_WAIT = 2000
+/** A session that is not at rest is looked at again though nobody hinted, milliseconds. */
+const SAFETY_LOOK = 300_000
+/** Artifacts are polled sooner at first: most settle within a second or two. Milliseconds. */
+const ARTIFACTS = { base: 400, max: 300_000 }
+/** Turns whose end waits for a frame are few; more than so many at once wait no longer. */
+const WAITING_KEPT = 10_000
+
+/** The entry under which the first look reads a session: no hint made it. */
+const FIRST: DirtySession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
+
+export interface ReadOptions {
+  service: Service
+  store: Store
+  intake: Intake
+  items: Items | null
+  clock: Clock
+  log: Log
+  /** Names of the function tools that we run. */
+  tools: () => ReadonlySet<string>
+  /** The stream is connected: it tells of turns, and its turn.ended frames come. */
+  streamConnected: () => boolean
+  /** Our wall clock: when this sidecar started. */
+  startedAt: number
+  /** Actions that a reading found gone. */
+  onActionsGone: (callIds: readonly string[], why: 'resolved' | 'deleted') => void
+}
+
+export interface SessionReader {
+  /** Reads a dirty session and commits what changed. `listed`: as a page of the list showed it. */
+  read(entry: DirtySession, sessionId: string, listed: Session | undefined): Promise<void>
+  /** Reads a session that was there before us. */
+  readFirst(session: Session): Promise<void>
+  /** null: it is gone. */
+  readAlive(sessionId: string): Promise<Session | null>
+}
+
+/** Reads sessions and their turns, compares, and writes what happened through the intake. */
+export function createSessionReader(options: ReadOptions): SessionReader {
+  const { service, store, intake, items, clock, log } = options
+  /** Steady milliseconds: since when a turn is known to be final whose frame has not come. */
+  const finalSince = new Map<string, number>()
+
+  const read = async (
+    entry: DirtySession,
+    sessionId: string,
+    listed: Session | undefined,
+    firstLook: boolean,
+  ): Promise<void> => {
+    const before = await store.known(sessionId)
+    // A page of the list may be older than what we read since.
+    const usable = listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
+    const session = usable ? listed : await readAlive(sessionId)
+    if (session === null) return await writeGone(entry, sessionId)
+    if (before !== null && session.updatedAt < before.updatedAt) return await writeNothing(entry, before)
+    const startedAt = options.startedAt + service.clockOffset()
+    const streamTells = options.streamConnected()
+    const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
+    const baseline = before?.baseline ?? baselineOf(session, { firstLook, startedAt })
+    const turns = needsTurns(before, session, entry.scope === 'turns', streamTells)
+      ? await readTurns(service, sessionId, knownTurns, baseline)
+      : null
+    const startFailed =
+      session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
+    const errorItem = startFailed ? await readErrorItem(service, sessionId) : null
+    const settled = (turns ?? []).some((turn) => isSettled(turn) && !knownTurns.some(isKnownSettled(turn.id)))
+    const artifacts = settled ? await readArtifacts(sessionId) : null
+    // What the stream committed while we read counts: its turn.ended frame may have come.
+    const ids = (turns ?? []).map(({ id }) => id)
+    const known = await store.known(sessionId, ids)
+    const placeholders = known === null ? await store.knownTurns(sessionId, ids) : []
+    const context: DiffContext = {
+      now: clock.now(),
+      steady: clock.steady(),
+      seen: firstOf(entry.seen),
+      firstLook,
+      startedAt,
+      tools: options.tools(),
+      frameWait: { connected: streamTells && !firstLook && finalSince.size < WAITING_KEPT, ms: FRAME_WAIT },
+    }
+    const difference = compare(
+      known,
+      placeholders,
+      { session, turns, errorItem, artifacts },
+      context,
+      finalSince,
+    )
+    if (difference.waitUntil !== null) {
+      for (const { turn, finalReadAt } of difference.reading.turns) {
+        finalSince.set(turn.id, finalReadAt ?? context.steady)
+      }
+      await store.releaseHint(sessionId, difference.waitUntil)
+      return
+    }
+    const collecting = difference.collecting.length > 0
+    const nextLook = nextLookAt(difference.collecting, difference.reading.atRest, context.steady)
+    const hint = {
+      generation: entry.generation,
+      nextLook,
+      scope: collecting ? ('turns' as const) : ('session' as const),
+    }
+    await write(entry, { ...difference.reading, hint })
+    await items?.read(sessionId, difference.reading.baseline)
+  }
+
+  const write = async (entry: DirtySession, reading: Reading): Promise<void> => {
+    if (!(await intake.reading(reading))) {
+      if (entry !== FIRST) await store.releaseHint(entry.sessionId, clock.steady())
+      return
+    }
+    for (const { turn } of reading.turns) finalSince.delete(turn.id)
+    if (reading.resolved.length > 0) {
+      options.onActionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
+    }
+  }
+
+  /** What we know is newer than what we were told: only the hint is done with. */
+  const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<void> => {
+    const { session, revision, baseline, atRest } = known
+    const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }
+    await intake.commit({
+      readings: [
+        { ...NOTHING, sessionId: session.id, revision, session, baseline, atRest, at: clock.now(), hint },
+      ],
+    })
+  }
+
+  const writeGone = async (entry: DirtySession, sessionId: string): Promise<void> => {
+    const known = await store.known(sessionId)
+    const hint = { generation: entry.generation, nextLook: null, scope: 'session' as const }
+    if (known === null || known.deleted) {
+      const revision = known?.revision ?? null
+      const session = null
+      await intake.commit({
+        readings: [
+          { ...NOTHING, sessionId, revision, session, baseline: 0, atRest: true, at: clock.now(), hint },
+        ],
+      })
+      return
+    }
+    await write(entry, { ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen) }), hint })
+  }
+
+  const readAlive = async (sessionId: string): Promise<Session | null> => {
+    try {
+      return await service.readSession(sessionId)
+    } catch (error) {
+      if (error instanceof ServiceError && error.notFound) return null
+      throw error
+    }
+  }
+
+  /** A token without the scope, or a service without the route, costs the list and not the fact. */
+  const readArtifacts = async (sessionId: string): Promise<JsonObject[] | null> => {
+    try {
+      return await service.listArtifacts(sessionId)
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      if (error.code !== 'route_unknown' && (error.transient || error.unauthorized)) throw error
+      log.debug(
+        { sessionId, code: error.code, error: messageOf(error) },
+        'reconcile: the artifacts cannot be listed',
+      )
+      return null
+    }
+  }
+
+  return {
+    read: (entry, sessionId, listed) => read(entry, sessionId, listed, false),
+    readFirst: (session) => read(FIRST, session.id, session, true),
+    readAlive,
+  }
+}
+
+const NOTHING = { turns: [], opened: [], resolved: [], newCalls: [], facts: [] }
+
+function nextLookAt(
+  collecting: readonly { finalReadAt: number | null }[],
+  atRest: boolean,
+  steady: number,
+): number | null {
+  if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK
+  // Twice as long as we have waited already, so that the readings thin out.
+  const youngest = Math.min(...collecting.map(({ finalReadAt }) => steady - (finalReadAt ?? steady)))
+  return steady + Math.min(ARTIFACTS.max, Math.max(ARTIFACTS.base, youngest))
+}
+
+function isNewFailure(known: KnownSession | null): (turn: { id: string; status: string }) => boolean {
+  const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
+  return (turn) => turn.status !== 'working' && turn.status !== 'completed' && !over.has(turn.id)
+}
+
+function isKnownSettled(id: string): (known: KnownTurn) => boolean {
+  return ({ turn, settled }) => settled && turn.id === id
+}
+
+/** The channel that told us first is the one that found it. */
+function firstOf(seen: DirtySession['seen']): DirtySession['seen'] {
+  const [first] = Object.entries(seen).sort(([, a], [, b]) => a - b)
+  return first === undefined ? {} : { [first[0]]: first[1] }
+}
