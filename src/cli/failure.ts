@@ -18,7 +18,7 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
     return 1
   }
   const stack = error instanceof Error ? error.stack : undefined
-  terminal.err(`${label} this is a bug of session-sidecar: ${stack ?? messageOf(error)}\n`)
+  terminal.err(`${label} unexpected, and worth a report: ${stack ?? messageOf(error)}\n`)
   return 1
 }
 

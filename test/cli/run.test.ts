@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { request } from 'undici'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
@@ -33,6 +36,27 @@ async function configured(extra = '', token = emulator.token): Promise<string> {
   return `${files}/sidecar.yaml`
 }
 
+async function createSession(): Promise<void> {
+  const { statusCode, body } = await request(`${emulator.baseUrl}/v1/sessions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${emulator.token}`, 'content-type': 'application/json' },
+    body: '{}',
+  })
+  await body.dump()
+  expect(statusCode).toBe(201)
+}
+
+/** The status of the readiness probe; null once nobody listens any more. */
+async function readiness(port: string): Promise<number | null> {
+  try {
+    const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`)
+    await body.dump()
+    return statusCode
+  } catch {
+    return null
+  }
+}
+
 function run(file: string): Running {
   const one = start(['run', '-c', file])
   running.push(one)
@@ -45,6 +69,44 @@ describe('run', () => {
     await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
     one.process.kill(signal)
     expect((await one.ended).code).toBe(0)
+  })
+
+  test('ends at once on a second signal, with a callback still under way', async () => {
+    let asked = 0
+    const hanging = createServer(() => {
+      asked += 1
+    }).listen(0, '127.0.0.1')
+    await once(hanging, 'listening')
+    const { port } = hanging.address() as AddressInfo
+    const one = run(
+      await configured(
+        `stream: { start_from: beginning }\nhandlers: [{ name: app, url: "http://127.0.0.1:${port}/", timeout: 5m }]`,
+      ),
+    )
+    await createSession()
+    await expect.poll(() => asked, { timeout: 10_000 }).toBeGreaterThan(0)
+    const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
+    one.process.kill('SIGTERM')
+    await expect.poll(() => readiness(admin)).not.toBe(200)
+    const signalled = performance.now()
+    one.process.kill('SIGINT')
+    expect((await one.ended).code).toBe(1)
+    expect(performance.now() - signalled).toBeLessThan(2000)
+    hanging.closeAllConnections()
+    hanging.close()
+  })
+
+  test('ends with 1 and says why when a module of the app fails unseen', async () => {
+    const folder = await folderWith({
+      'handlers.mjs': [
+        'setTimeout(() => Promise.reject(new Error("nobody catches this")), 300)',
+        'export default { kind: "handlers", events: ["*"], handle: () => undefined, tools: [] }',
+      ].join('\n'),
+    })
+    const one = run(await configured(`handlers: [{ name: app, module: "${folder}/handlers.mjs" }]`))
+    const { code, err } = await one.ended
+    expect(code).toBe(1)
+    expect(err).toContain('nobody catches this')
   })
 
   test('ends with 3 when the service rejects the token, without its value', async () => {
