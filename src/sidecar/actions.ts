@@ -1,0 +1,50 @@
+import { ActionRefused, type AdminActions } from '../admin/actions.ts'
+import type { Store } from '../core/store.ts'
+import type { Engine } from './engine.ts'
+import { declaration, type Specs } from './specs.ts'
+
+/** What the admin API may do to us. */
+export function adminActions(store: Store, engine: Engine, specs: Specs): AdminActions {
+  const known = (name: string): void => {
+    if (engine.dispatcher.worker(name) === undefined) {
+      throw new ActionRefused('not_found', `there is no handler ${name}`)
+    }
+  }
+  return {
+    async retryDelivery(id) {
+      const { count } = await store.retry({ id })
+      engine.dispatcher.reload()
+      return { count }
+    },
+    async retryDeliveries(selection) {
+      if (selection.handler !== undefined) known(selection.handler)
+      const { count } = await store.retry(selection)
+      if (selection.dryRun !== true) engine.dispatcher.reload()
+      return { count }
+    },
+    async replay({ handler, from }) {
+      known(handler)
+      const { count } = await store.replay(handler, from)
+      engine.dispatcher.reload()
+      return { count }
+    },
+    async pauseHandler(name) {
+      known(name)
+      await store.pauseHandler(name, 'paused by an operator')
+      engine.dispatcher.worker(name)?.pause()
+    },
+    async resumeHandler(name) {
+      known(name)
+      await store.pauseHandler(name, null)
+      engine.dispatcher.worker(name)?.resume()
+    },
+    async answerCall(callId, answer) {
+      const outcome = await engine.tools.answer(callId, answer)
+      if (outcome === 'not_found') throw new ActionRefused('not_found', `there is no call ${callId}`)
+      if (outcome === 'conflict')
+        throw new ActionRefused('conflict', `call ${callId} does not wait for an answer`)
+    },
+    tools: () => declaration(specs.tools),
+    handlers: () => engine.dispatcher.statuses(),
+  }
+}

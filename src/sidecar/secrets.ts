@@ -1,0 +1,26 @@
+import type { Config } from '../config/config.ts'
+import type { SecretChange } from '../config/watch.ts'
+import type { Specs } from './specs.ts'
+
+/** Targets hold the array itself, so that a rotated secret counts from the next callback on. */
+export function replaceSecrets(
+  specs: Specs,
+  change: Extract<SecretChange, { of: 'handler' | 'tool' }>,
+): void {
+  const list = change.of === 'handler' ? specs.handlers : specs.tools
+  const target = list.find(({ name }) => name === change.name)?.target
+  if (target?.kind === 'http') target.secrets.splice(0, target.secrets.length, ...change.secrets)
+}
+
+/** Every secret of the configuration, to be withheld from the log. */
+export function secretsOf(config: Config): string[] {
+  const targets = [...config.handlers, ...config.tools].flatMap(({ target }) =>
+    target.kind === 'http' ? target.secrets : [],
+  )
+  return [
+    config.service.token,
+    ...(config.admin.token === null ? [] : [config.admin.token]),
+    ...config.webhooks.secrets,
+    ...targets,
+  ]
+}

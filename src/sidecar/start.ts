@@ -1,0 +1,252 @@
+import { createMetrics } from '../admin/metrics.ts'
+import { createAdmin } from '../admin/server.ts'
+import { createWebhookListener } from '../admin/webhooks.ts'
+import type { Config } from '../config/config.ts'
+import { watchSecrets, type SecretChange } from '../config/watch.ts'
+import type { Channel } from '../core/fact.ts'
+import { messageOf, OperatorError, ServiceError } from '../core/errors.ts'
+import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
+import type { Clock, Log } from '../core/ports.ts'
+import type { Health } from '../core/resource.ts'
+import type { Store } from '../core/store.ts'
+import { createService, type ServiceClient } from '../service/client.ts'
+import { openSqliteStore } from '../store/sqlite/store.ts'
+import { systemClock } from '../system/clock.ts'
+import { undiciHttp } from '../system/http.ts'
+import { systemRandom } from '../system/random.ts'
+import { adminActions } from './actions.ts'
+import { createEngine } from './engine.ts'
+import { createMaintenance, TELLS } from './maintain.ts'
+import { routeOverrides } from './routes.ts'
+import { replaceSecrets } from './secrets.ts'
+import { declaration, type Specs } from './specs.ts'
+import { disabled, reportStatus } from './status.ts'
+import { VERSION } from './version.ts'
+
+/** What deliveries and tools under way may take when we stop, milliseconds. */
+const GRACE = 10_000
+
+export interface Address {
+  host: string
+  port: number
+}
+
+export interface Running {
+  address: { admin: Address; webhooks: Address | null }
+  tools: ReturnType<typeof declaration>
+  stop(): Promise<void>
+}
+
+/** Starts the parts in order; what was started stops in reverse, also when a later one fails. */
+export async function startAll(
+  config: Config,
+  specs: Specs,
+  observers: readonly Partial<Observer>[],
+  log: Log,
+  hide: (secret: string) => void,
+): Promise<Running> {
+  await using stack = new AsyncDisposableStack()
+  const clock = systemClock()
+  const random = systemRandom()
+  const http = undiciHttp()
+  stack.defer(() => http.close())
+  const startedAt = clock.now()
+  let adminToken = config.admin.token
+  let webhookSecrets: readonly string[] = config.webhooks.secrets
+  let health: Health | null = null
+  let looked = false
+  let draining = false
+
+  let store: Store | null = null
+  const metrics = createMetrics({
+    version: VERSION,
+    store: () => opened(store).read,
+    clock,
+    log,
+    handlers: specs.handlers.map(({ name }) => name),
+    tools: specs.tools.map(({ name }) => name),
+    tokenExpiresAt: () => config.service.tokenExpiresAt,
+    leader: () => true,
+  })
+  const lags = new Map<Channel, number>()
+  let webhook: ChannelStatus = config.webhooks.enabled
+    ? { ...disabled(startedAt), state: 'live' }
+    : disabled(startedAt)
+  const own: Partial<Observer> = {
+    fact(fact, lag) {
+      if (lag === null) return
+      for (const channel of Object.keys(fact.seen) as Channel[]) lags.set(channel, lag)
+    },
+    webhook(outcome) {
+      if (outcome === 'accepted' || outcome === 'duplicate')
+        webhook = { ...webhook, lastEventAt: clock.now() }
+    },
+  }
+  const observer = fanOut([metrics.observer, own, ...observers])
+
+  const opening = openStore(config, clock, log, observer)
+  store = opening
+  stack.defer(() => opening.close())
+
+  const service = createService({
+    baseUrl: config.service.baseUrl,
+    token: config.service.token,
+    http,
+    clock,
+    random,
+    log,
+    routes: routeOverrides(config.service.routes),
+    observe: (seen) => observer.request(seen),
+    onRetry: (code) => observer.requestRetried(code),
+    onBudget: (bucket, remaining) => observer.budget(bucket, remaining),
+  })
+  stack.defer(() => service.stop())
+
+  const engine = createEngine({
+    service,
+    store: opening,
+    http,
+    clock,
+    random,
+    log,
+    observer,
+    handlers: specs.handlers,
+    tools: specs.tools,
+    source: config.service.baseUrl,
+    startFrom: config.stream.startFrom,
+    stream: { enabled: config.stream.enabled },
+    polling: config.polling,
+    webhooks: {
+      enabled: config.webhooks.enabled,
+      publicUrl: config.webhooks.publicUrl,
+      tolerance: config.webhooks.tolerance,
+      secrets: () => webhookSecrets,
+    },
+    onFirstLook: () => {
+      looked = true
+    },
+  })
+
+  const admin = createAdmin({
+    listen: config.admin.listen,
+    token: () => adminToken,
+    store: opening.read,
+    actions: adminActions(opening, engine, specs),
+    status: () =>
+      reportStatus({
+        version: VERSION,
+        startedAt,
+        service,
+        engine,
+        store: opening.read,
+        webhook,
+        lag: (channel) => lags.get(channel) ?? null,
+        health,
+        tokenExpiresAt: config.service.tokenExpiresAt,
+      }),
+    metrics,
+    ready: () => ({
+      ok: !draining,
+      checks: [
+        { name: 'store', ok: true },
+        { name: 'configuration', ok: true },
+        { name: 'draining', ok: !draining },
+      ],
+    }),
+    started: () => looked,
+    log,
+    version: VERSION,
+  })
+  const adminAddress = await admin.listen()
+  stack.defer(() => admin.close())
+
+  health = await firstContact(service, log)
+  looked ||= health === null
+
+  let webhookAddress: Address | null = null
+  if (config.webhooks.enabled) {
+    const listener = createWebhookListener({
+      listen: config.webhooks.listen,
+      path: config.webhooks.path,
+      receive: engine.receiveWebhook,
+      log,
+    })
+    webhookAddress = await listener.listen()
+    stack.defer(() => listener.close())
+  }
+
+  await engine.start()
+  stack.defer(() => engine.stop(GRACE))
+  stack.defer(() => {
+    draining = true
+  })
+  const maintenance = createMaintenance({
+    store: opening,
+    retention: config.store.retention,
+    expected: {
+      ...(config.stream.enabled ? { stream: TELLS.stream } : {}),
+      ...(config.webhooks.enabled ? { webhook: TELLS.webhook } : {}),
+    },
+    observer,
+    clock,
+    log,
+  })
+  maintenance.start()
+  stack.defer(() => maintenance.stop())
+
+  const watch = watchSecrets(config, (change) => takeSecrets(change), {
+    clock,
+    warn: (text) => log.warn({}, text),
+  })
+  stack.defer(() => watch.stop())
+  const takeSecrets = (change: SecretChange): void => {
+    for (const secret of change.secrets) hide(secret)
+    const [first] = change.secrets
+    log.info({ of: change.of }, 'a secret has changed')
+    if (change.of === 'service.token' && first !== undefined) service.setToken(first)
+    if (change.of === 'admin.token') adminToken = first ?? null
+    if (change.of === 'webhooks.secrets') webhookSecrets = change.secrets
+    if (change.of === 'handler' || change.of === 'tool') replaceSecrets(specs, change)
+  }
+
+  log.info({ admin: adminAddress, webhooks: webhookAddress, version: VERSION }, 'sidecar: started')
+  const held = stack.move()
+  return {
+    address: { admin: adminAddress, webhooks: webhookAddress },
+    tools: declaration(specs.tools),
+    stop: () => held.disposeAsync(),
+  }
+}
+
+function openStore(config: Config, clock: Clock, log: Log, observer: Observer): Store {
+  const { url } = config.store
+  if (url.kind === 'postgres') {
+    throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
+  }
+  return openSqliteStore({ path: url.path, clock, log, onCommit: (seconds) => observer.commit(seconds) })
+}
+
+function opened(store: Store | null): Store {
+  if (store === null) throw new Error('the store is not open yet')
+  return store
+}
+
+/** @throws {OperatorError} exit code 3 when the token is rejected. A service that is away is none of that. */
+async function firstContact(service: ServiceClient, log: Log): Promise<Health | null> {
+  try {
+    const health = await service.health()
+    if (!health.usable) {
+      log.error({ missing: health.missingScopes }, 'the token cannot be used: mint one with the scopes named')
+    }
+    return health
+  } catch (error) {
+    if (error instanceof ServiceError && error.unauthorized) {
+      throw new OperatorError(
+        'the service rejected the token (401). Mint a new one and give it in service.token or service.token_file.',
+        3,
+      )
+    }
+    log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; going on, and trying again')
+    return null
+  }
+}

@@ -1,0 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+/** Of the package that we run from. */
+export const VERSION = readVersion()
+
+function readVersion(): string {
+  const file = fileURLToPath(new URL('../../package.json', import.meta.url))
+  const value: unknown = JSON.parse(readFileSync(file, 'utf8'))
+  return typeof value === 'object' && value !== null && 'version' in value ? String(value.version) : 'unknown'
+}
