@@ -10,6 +10,9 @@ import type { Subscription } from './webhook.ts'
 /** Attempts under way at once for one subscription; more wait their turn in memory. */
 const CONCURRENCY = 16
 
+/** Deliveries that may be owed to one subscription; each keeps its body in memory. */
+const MOST_OWED = 50_000
+
 export interface Attempt {
   readonly at: number
   readonly ms: number
@@ -77,6 +80,9 @@ export class Courier {
 
   send(subscription: Subscription, delivery: Delivery): void {
     const owed = this.#owed.get(subscription.id) ?? new Set()
+    if (owed.size >= MOST_OWED) {
+      return this.#finish(subscription, delivery, 'dead', `${MOST_OWED} deliveries are owed already`)
+    }
     this.#owed.set(subscription.id, owed.add(delivery))
     if (!this.#parts.faults.on('reorder_webhooks')) return this.#schedule({ subscription, delivery }, 0)
     if (this.#partner === undefined) {

@@ -38,7 +38,7 @@ export const faultsSchema = Type.Object(
       }),
     ),
     unauthorized: times('Reject the token of this many requests with 401.'),
-    not_delivered: times('Answer this many posted outputs with `not_delivered`.'),
+    not_delivered: times('Tell this many answers `not_delivered`.'),
     lose_answer_replies: times('Accept this many answers, then cut the connection instead of replying.'),
     lose_message_replies: times('The same for messages.'),
     unreachable_mcp: Type.Optional(

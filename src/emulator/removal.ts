@@ -11,5 +11,8 @@ export function removeSession(world: World, session: Session): void {
   session.queue.length = 0
   session.workspace.close()
   session.workspace.files.clear()
+  // The ledger keeps what happened, not what it weighed.
+  session.items = []
+  session.artifacts = session.artifacts.map((artifact) => ({ ...artifact, bytes: new Uint8Array() }))
   world.streams.endSession(session.id)
 }

@@ -12,6 +12,8 @@ declare module 'fastify' {
   }
 }
 
+/** Longest that a request may take to arrive whole. */
+const REQUEST_TIMEOUT_MS = 60_000
 /** Longest id in a path; anything longer names nothing. */
 const MAX_PARAM_CHARACTERS = 500
 
@@ -20,6 +22,7 @@ export function createServer(world: World): FastifyInstance {
   const app = fastify({
     bodyLimit: world.limits.bodyBytes,
     exposeHeadRoutes: false,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: true,
     // An address that cannot be decoded never reaches a route or the handlers below.
     frameworkErrors: (error, _request, reply) => sendRefusal(reply, asRefusal(error)),

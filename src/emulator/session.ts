@@ -3,6 +3,7 @@ import type { Action } from './action.ts'
 import type { Artifact } from './artifact.ts'
 import type { PersistedEvent } from './event.ts'
 import type { PermissionRule } from './policy.ts'
+import { Roll } from './roll.ts'
 import type { Run } from './run.ts'
 import type { Tool } from './tool.ts'
 import type { Turn } from './turn.ts'
@@ -56,7 +57,7 @@ export interface Session {
   readonly queue: Message[]
   run: Run | null
   readonly workspace: Workspace
-  readonly artifacts: Artifact[]
+  artifacts: Artifact[]
   deletedAt: number | null
 }
 
@@ -88,10 +89,13 @@ export function touch(session: Session, now: number): void {
   session.updatedAt = Math.max(now, session.updatedAt + 1)
 }
 
+/** Deleted sessions that the ledger remembers. */
+const MOST_DELETED = 10_000
+
 /** The sessions of the organization, deleted ones for the ledger's sake in a list of their own. */
 export class Sessions {
   readonly #live = new Map<string, Session>()
-  readonly #deleted: Session[] = []
+  readonly #deleted = new Roll<Session>(MOST_DELETED)
 
   get size(): number {
     return this.#live.size
@@ -111,7 +115,7 @@ export class Sessions {
   }
 
   deleted(): readonly Session[] {
-    return this.#deleted
+    return this.#deleted.all()
   }
 
   remove(session: Session, now: number): void {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { setImmediate as nextLoop, setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from './clock.ts'
 import type { Event } from './event.ts'
 import type { Faults } from './fault.ts'
@@ -8,6 +9,9 @@ import type { EventLog } from './log.ts'
 import type { OpenDetails } from './profile/details.ts'
 import { Reader } from './reader.ts'
 import { Refusal, refuse } from './refusal.ts'
+
+/** Longest that a burst waits for its slowest reader between two chunks, in real milliseconds. */
+const PATIENCE_MS = 250
 
 export interface StreamRequest {
   tokenId: string
@@ -87,12 +91,13 @@ export class Streams {
     if (frame !== undefined) this.#flushSoon()
   }
 
-  /** Resolves once no healthy reader is more than half way to losing frames, or after a short while. */
-  async room(pause: () => Promise<void>): Promise<void> {
-    const patience = performance.now() + 250
+  /** Resolves once no reader is more than half way to losing frames, or is given up on as one that does not read. */
+  async room(): Promise<void> {
+    const patience = performance.now() + PATIENCE_MS
     const half = this.#parts.limits.dropTransientBytes / 2
-    do await pause()
+    await nextLoop()
     while (performance.now() < patience && [...this.#readers].some((reader) => reader.unread > half))
+      await pause(2)
   }
 
   /** Ends the streams of a session that is gone. */

@@ -50,6 +50,14 @@ export const toolSchema = Type.Unsafe<Tool>({
 
 export const toolsSchema = Type.Array(toolSchema, { maxItems: 32 })
 
+/** What a session has that was created without `tools`: everything that the sandbox can reach the network with. */
+const DEFAULT_TOOLS: readonly Tool[] = NETWORKED.map((type) => ({ type }))
+
+/** The tools of a session as they are read. */
+export function viewTools(tools: readonly Tool[] | undefined): Record<string, unknown>[] {
+  return (tools ?? DEFAULT_TOOLS).map(viewTool)
+}
+
 /** An entry as it is read: secrets are withheld and named in `redacted`. */
 export const toolReadSchema = Type.Unsafe<unknown>({
   type: 'object',
@@ -72,7 +80,7 @@ export function checkTools(tools: readonly Tool[]): void {
 }
 
 /** The entry without its secrets. */
-export function viewTool(tool: Tool): Record<string, unknown> {
+function viewTool(tool: Tool): Record<string, unknown> {
   if (tool.type !== 'mcp') return { ...tool }
   const { headers, env, ...shown } = tool
   const redacted = [...namesIn('headers', headers), ...namesIn('env', env)]

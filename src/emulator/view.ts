@@ -5,7 +5,7 @@ import type { Page } from './page.ts'
 import type { OpenDetails } from './profile/details.ts'
 import type { Session } from './session.ts'
 import type { Subscription } from './webhook.ts'
-import { viewTool } from './tool.ts'
+import { viewTools } from './tool.ts'
 import type { Turn } from './turn.ts'
 import { WORKSPACE_DIRECTORY } from './workspace.ts'
 
@@ -36,7 +36,7 @@ export function viewSession(details: OpenDetails, session: Session): Fields {
       approval_mode: agent.approvalMode,
       instructions: agent.instructions,
       permission_rules: agent.permissionRules,
-      tools: (agent.tools ?? []).map(viewTool),
+      tools: viewTools(agent.tools),
     },
     environment: {
       type: 'sandbox',

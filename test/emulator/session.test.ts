@@ -13,7 +13,7 @@ describe.each(PROFILES)('sessions, profile %s', (profile) => {
       metadata: { order: '42' },
       source: 'api',
       created_by_token: expect.stringMatching(/^tok_/),
-      agent: { id: null, model: 'demo', instructions: '', permission_rules: [], tools: [] },
+      agent: { id: null, model: 'demo', instructions: '', permission_rules: [], tools: expect.any(Array) },
       environment: { type: 'sandbox', state: 'unknown', workspace_directory: '/workspace' },
       preview: { url: null, port: null, published_url: null },
       required_actions: [],

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { operation, shape, type Operation } from '../operation.ts'
 import type { OpenDetails } from '../profile/details.ts'
 import { touch, type Session } from '../session.ts'
-import { checkTools, toolsSchema, viewTool } from '../tool.ts'
+import { checkTools, toolsSchema, viewTools } from '../tool.ts'
 import { findSession } from './find.ts'
 import { textSchema } from './session-body.ts'
 
@@ -51,7 +51,7 @@ function view(session: Session): Record<string, unknown> {
   return {
     object: 'session.tools',
     session_id: session.id,
-    tools: (session.agent.tools ?? []).map(viewTool),
-    text: session.text,
+    tools: viewTools(session.agent.tools),
+    text: session.text === null ? null : { verbosity: null, format: null, ...session.text },
   }
 }

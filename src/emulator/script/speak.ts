@@ -1,4 +1,3 @@
-import { setImmediate as nextLoop } from 'node:timers/promises'
 import { publish, publishTransient } from '../publish.ts'
 import type { Scene } from './scene.ts'
 
@@ -29,7 +28,7 @@ export async function burst(scene: Scene, count: number, bytes: number): Promise
   for (let sent = 0; sent < count; sent++) {
     publish(world, session, turn.id, 'agent.message', { stated: { text } })
     if (sent % BURST_CHUNK !== BURST_CHUNK - 1) continue
-    await world.streams.room(() => nextLoop())
+    await world.streams.room()
     run.controller.signal.throwIfAborted()
   }
 }
