@@ -1,86 +1,146 @@
-import { isObject, numberOf, stringOf, type JsonObject } from './json.ts'
+import { isObject, numberOf, stringOf, type Json, type JsonObject } from './json.ts'
 import type { Action, Item, Session, Turn } from './resource.ts'
 
 /**
- * Resources as the service sends them and as we store them. null: a field that we rely on is missing or of another type.
- * Unknown fields stay in `raw`; null and absent are the same (interface.md, Resources).
+ * Resources as the service sends them, and as we store them (interface.md, Resources). Unknown fields stay in `raw`, null
+ * and absent are the same, and what we rely on must be there.
  */
 
-export function parseSession(raw: unknown): Session | null {
-  if (!isObject(raw)) return null
-  const id = stringOf(raw.id)
-  const status = stringOf(raw.status)
-  const updatedAt = numberOf(raw.updated_at)
-  if (id === null || status === null || updatedAt === null) return null
-  const actions = Array.isArray(raw.required_actions) ? raw.required_actions : []
+/** An answer lacks something that we rely on. */
+export class Malformed extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'Malformed'
+  }
+}
+
+/** Told of each entry of a list that could not be read and was left out. */
+export type OnSkipped = (fault: Malformed) => void
+
+export function readSession(value: unknown, onSkipped: OnSkipped): Session {
+  const raw = objectIn(value, 'a session')
+  const status = text(raw, 'status', 'a session')
   return {
-    id,
+    id: text(raw, 'id', 'a session'),
     status,
-    createdAt: numberOf(raw.created_at),
-    updatedAt,
-    title: typeof raw.title === 'string' ? raw.title : null,
-    metadata: stringsOf(raw.metadata),
-    actions: actions.flatMap((entry) => parseAction(entry) ?? []),
+    createdAt: numberOf(raw['created_at']),
+    updatedAt: number(raw, 'updated_at', 'a session'),
+    title: typeof raw['title'] === 'string' ? raw['title'] : null,
+    metadata: stringsOf(raw['metadata']),
+    actions: parseActions(raw['required_actions'], status, onSkipped),
     raw,
   }
 }
 
-export function parseAction(raw: unknown): Action | null {
-  if (!isObject(raw)) return null
-  const type = stringOf(raw.type)
-  const callId = stringOf(raw.call_id)
-  if (type === null || callId === null) return null
+/** A session may leave the list out only when it waits for nothing: an unread list must not look like an empty one. */
+function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Action[] {
+  if (value === undefined || value === null) {
+    if (status === 'requires_action')
+      throw new Malformed('a session that requires action has no required_actions')
+    return []
+  }
+  if (!Array.isArray(value)) throw new Malformed('required_actions of a session is not a list')
+  return readable(value, readAction, onSkipped)
+}
+
+/** Entries of unknown type are kept: they are for a person, or for a later version. */
+export function readAction(value: unknown): Action {
+  const raw = objectIn(value, 'a required action')
   return {
-    type,
-    callId,
-    turnId: stringOf(raw.turn_id),
-    name: stringOf(raw.name),
-    arguments: raw.arguments,
-    createdAt: numberOf(raw.created_at),
-    expiresAt: numberOf(raw.expires_at),
+    type: text(raw, 'type', 'a required action'),
+    callId: text(raw, 'call_id', 'a required action'),
+    turnId: stringOf(raw['turn_id']),
+    name: stringOf(raw['name']),
+    arguments: raw['arguments'],
+    createdAt: numberOf(raw['created_at']),
+    expiresAt: numberOf(raw['expires_at']),
     raw,
   }
 }
 
-/** `sessionId` stands in where the turn does not name its session. */
-export function parseTurn(raw: unknown, sessionId?: string): Turn | null {
-  if (!isObject(raw)) return null
-  const id = stringOf(raw.id)
-  const status = stringOf(raw.status)
-  const session = stringOf(raw.session_id) ?? sessionId ?? null
-  if (id === null || status === null || session === null) return null
+/** `sessionId` is the session whose turns were asked for, in case the turn does not say. */
+export function readTurn(value: unknown, sessionId: string): Turn {
+  const raw = objectIn(value, 'a turn')
   return {
-    id,
-    sessionId: session,
-    status,
-    createdAt: numberOf(raw.created_at),
-    startedAt: numberOf(raw.started_at),
-    completedAt: numberOf(raw.completed_at),
-    artifacts: stringOf(raw.artifacts),
+    id: text(raw, 'id', 'a turn'),
+    sessionId: stringOf(raw['session_id']) ?? sessionId,
+    status: text(raw, 'status', 'a turn'),
+    createdAt: numberOf(raw['created_at']),
+    startedAt: numberOf(raw['started_at']),
+    completedAt: numberOf(raw['completed_at']),
+    artifacts: stringOf(raw['artifacts']),
     raw,
   }
 }
 
-export function parseItem(raw: unknown, sessionId?: string): Item | null {
-  if (!isObject(raw)) return null
-  const id = stringOf(raw.id)
-  const session = stringOf(raw.session_id) ?? sessionId ?? null
-  if (id === null || session === null) return null
+export function readItem(value: unknown, sessionId: string): Item {
+  const raw = objectIn(value, 'an item')
+  const { detail } = raw
   return {
-    id,
-    sessionId: session,
-    type: stringOf(raw.type) ?? 'unknown',
-    event: isObject(raw.detail) ? stringOf(raw.detail.event) : null,
-    createdAt: numberOf(raw.created_at),
+    id: text(raw, 'id', 'an item'),
+    sessionId: stringOf(raw['session_id']) ?? sessionId,
+    type: text(raw, 'type', 'an item'),
+    event: isObject(detail) ? stringOf(detail['event']) : null,
+    createdAt: numberOf(raw['created_at']),
     raw,
   }
 }
 
+/** One entry that cannot be read does not lose the others. */
+export function readable<T>(
+  entries: readonly Json[],
+  parse: (entry: unknown) => T,
+  onSkipped: OnSkipped,
+): T[] {
+  const read: T[] = []
+  for (const entry of entries) {
+    try {
+      read.push(parse(entry))
+    } catch (error) {
+      if (!(error instanceof Malformed)) throw error
+      onSkipped(error)
+    }
+  }
+  return read
+}
+
+export function objectIn(value: unknown, what: string): JsonObject {
+  if (!isObject(value)) throw new Malformed(`${what} is not an object`)
+  return value
+}
+
+export function text(raw: JsonObject, key: string, what: string): string {
+  const value = stringOf(raw[key])
+  if (value === null) throw new Malformed(`${what} has no ${key}`)
+  return value
+}
+
+function number(raw: JsonObject, key: string, what: string): number {
+  const value = numberOf(raw[key])
+  if (value === null) throw new Malformed(`${what} has no number ${key}`)
+  return value
+}
+
+/** Values that are not strings are against the interface; they stay in `raw` only. */
 function stringsOf(value: unknown): Record<string, string> {
-  const strings: Record<string, string> = Object.create(null) as Record<string, string>
-  if (!isObject(value)) return strings
-  for (const [key, entry] of Object.entries(value as JsonObject)) {
-    if (typeof entry === 'string') strings[key] = entry
+  if (!isObject(value)) return {}
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  )
+}
+
+/** The same for what was read before and comes back from the store: null when it cannot be read. */
+export const parseSession = (value: unknown): Session | null =>
+  quietly(() => readSession(value, () => undefined))
+export const parseAction = (value: unknown): Action | null => quietly(() => readAction(value))
+export const parseTurn = (value: unknown, sessionId = ''): Turn | null =>
+  quietly(() => readTurn(value, sessionId))
+
+function quietly<T>(read: () => T): T | null {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof Malformed) return null
+    throw error
   }
-  return strings
 }

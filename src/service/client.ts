@@ -17,17 +17,8 @@ import type { Ids } from './path.ts'
 import { Requester } from './requester.ts'
 import type { Observation } from './requester.ts'
 import type { Route, RouteOverrides } from './route.ts'
-import {
-  Malformed,
-  parseHealth,
-  parseItem,
-  parseObject,
-  parseOutcome,
-  parsePage,
-  parseSession,
-  parseTurn,
-  parseWebhook,
-} from './wire.ts'
+import { Malformed, readItem, readSession, readTurn } from '../core/wire.ts'
+import { parseHealth, parseObject, parseOutcome, parsePage, parseWebhook } from './wire.ts'
 
 export interface ServiceOptions {
   /** Without `/v1`. */
@@ -175,22 +166,22 @@ export function createService(options: ServiceOptions): ServiceClient {
     health: () => read('health', {}, parseHealth),
     listSessions: (query) =>
       read('listSessions', { query }, (value) =>
-        parsePage(value, (entry) => parseSession(entry, onSkipped), onSkipped),
+        parsePage(value, (entry) => readSession(entry, onSkipped), onSkipped),
       ),
     readSession: (session) =>
-      read('readSession', { ids: { session } }, (value) => parseSession(value, onSkipped)),
+      read('readSession', { ids: { session } }, (value) => readSession(value, onSkipped)),
     listTurns: (session, query) =>
       read('listTurns', { ids: { session }, query: paging(query) }, (value) =>
-        parsePage(value, (entry) => parseTurn(entry, session), onSkipped),
+        parsePage(value, (entry) => readTurn(entry, session), onSkipped),
       ),
     listItems: (session, query) =>
       read('listItems', { ids: { session }, query: paging(query) }, (value) =>
-        parsePage(value, (entry) => parseItem(entry, session), onSkipped),
+        parsePage(value, (entry) => readItem(entry, session), onSkipped),
       ),
     async readTurn(session, turn) {
       const route = await explorer.route('readTurn')
       if (!route.found) return null
-      return read('readTurn', { ids: { session, turn } }, (value) => parseTurn(value, session))
+      return read('readTurn', { ids: { session, turn } }, (value) => readTurn(value, session))
     },
     async listArtifacts(session) {
       const route = await explorer.route('listArtifacts')

@@ -1,16 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readJson } from '../../src/service/json.ts'
-import {
-  Malformed,
-  parseAction,
-  parseHealth,
-  parseItem,
-  parsePage,
-  parseSession,
-  parseTurn,
-  parseWebhook,
-} from '../../src/service/wire.ts'
+import { Malformed, readAction, readItem, readSession, readTurn } from '../../src/core/wire.ts'
+import { parseHealth, parsePage, parseWebhook } from '../../src/service/wire.ts'
 
 const none = (fault: Malformed): never => {
   throw fault
@@ -39,7 +31,7 @@ describe('a session', () => {
       ],
       colour: 'blue',
     }
-    const read = parseSession(raw, none)
+    const read = readSession(raw, none)
     expect(read).toMatchObject({
       id: 's1',
       createdAt: 4,
@@ -57,21 +49,21 @@ describe('a session', () => {
   test('one bad action does not lose the others, and is told', () => {
     const told: string[] = []
     const actions = [{ type: 'question' }, null, { type: 'question', call_id: 'c2' }]
-    const read = parseSession({ ...session, required_actions: actions }, ({ message }) => told.push(message))
+    const read = readSession({ ...session, required_actions: actions }, ({ message }) => told.push(message))
     expect(read.actions.map(({ callId }) => callId)).toEqual(['c2'])
     expect(told).toEqual(['a required action has no call_id', 'a required action is not an object'])
   })
 
   test('that waits without saying for what is not taken for one that waits for nothing', () => {
     const silent = { ...session, required_actions: null }
-    expect(parseSession(silent, none).actions).toEqual([])
-    expect(() => parseSession({ ...silent, status: 'requires_action' }, none)).toThrow(Malformed)
-    expect(() => parseSession({ ...session, required_actions: {} }, none)).toThrow(Malformed)
+    expect(readSession(silent, none).actions).toEqual([])
+    expect(() => readSession({ ...silent, status: 'requires_action' }, none)).toThrow(Malformed)
+    expect(() => readSession({ ...session, required_actions: {} }, none)).toThrow(Malformed)
   })
 
   test.each(['id', 'status', 'updated_at'])('without %s is malformed', (key) => {
-    expect(() => parseSession({ ...session, [key]: undefined }, none)).toThrow(key)
-    expect(() => parseSession({ ...session, [key]: {} }, none)).toThrow(Malformed)
+    expect(() => readSession({ ...session, [key]: undefined }, none)).toThrow(key)
+    expect(() => readSession({ ...session, [key]: {} }, none)).toThrow(Malformed)
   })
 })
 
@@ -79,7 +71,7 @@ describe('a turn', () => {
   test.each([{}, { completed_at: null, artifacts: null, error: null }])(
     'that runs may have %j',
     (missing) => {
-      const turn = parseTurn(
+      const turn = readTurn(
         { id: 't1', session_id: 's1', status: 'working', started_at: 3, ...missing },
         'other',
       )
@@ -88,15 +80,15 @@ describe('a turn', () => {
   )
 
   test('that does not name its session belongs to the one that was asked', () => {
-    expect(parseTurn({ id: 't1', status: 'completed' }, 's9').sessionId).toBe('s9')
+    expect(readTurn({ id: 't1', status: 'completed' }, 's9').sessionId).toBe('s9')
   })
 })
 
 test('an item names its event, when it has one', () => {
-  expect(parseItem({ id: 'i', type: 'tool_call', detail: { event: 'agent.tool_result' } }, 's').event).toBe(
+  expect(readItem({ id: 'i', type: 'tool_call', detail: { event: 'agent.tool_result' } }, 's').event).toBe(
     'agent.tool_result',
   )
-  expect(parseItem({ id: 'i', type: 'message', detail: null }, 's').event).toBeNull()
+  expect(readItem({ id: 'i', type: 'message', detail: null }, 's').event).toBeNull()
 })
 
 test('a subscription is active unless it says that it is not, and shows its secret once', () => {
@@ -118,7 +110,7 @@ test('health needs scopes and usable', () => {
 })
 
 describe('a page', () => {
-  const parse = (entry: unknown): string => parseAction(entry).callId
+  const parse = (entry: unknown): string => readAction(entry).callId
 
   test.each(['', null, undefined])('may have %j for last_id when it is empty', (last_id) => {
     expect(parsePage({ data: [], has_more: false, last_id }, parse, none).lastId).toBeNull()
@@ -164,13 +156,13 @@ test('whatever comes is read or malformed, never anything else', () => {
   )
   const skip = (): void => undefined
   const parsers = [
-    (raw: unknown) => parseSession(raw, skip),
-    (raw: unknown) => parseTurn(raw, 's'),
-    (raw: unknown) => parseItem(raw, 's'),
-    (raw: unknown) => parsePage(raw, (entry) => parseSession(entry, skip), skip),
+    (raw: unknown) => readSession(raw, skip),
+    (raw: unknown) => readTurn(raw, 's'),
+    (raw: unknown) => readItem(raw, 's'),
+    (raw: unknown) => parsePage(raw, (entry) => readSession(entry, skip), skip),
     parseWebhook,
     parseHealth,
-    parseAction,
+    readAction,
   ]
   const kindOf = (run: () => unknown): string => {
     try {
