@@ -2,6 +2,7 @@ import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { textOf } from './reply.ts'
+import { renderTable } from './table.ts'
 import { visible, type Paint } from './terminal.ts'
 import { relative, stamp } from './text.ts'
 
@@ -34,27 +35,24 @@ export function renderStatus(status: JsonObject, now: number, paint: Paint): str
         ]
       }
       if (Array.isArray(value) && value.some(isObject)) {
-        return [
-          `${indent}${paint('bold', label)}`,
-          ...value.filter(isObject).flatMap((one) => item(one, `${indent}  `)),
-        ]
+        return [`${indent}${paint('bold', label)}`, ...table(value.filter(isObject), `${indent}  `)]
       }
       return [`${indent}${label.padEnd(width)}  ${scalar(key, value)}`]
     })
   }
 
-  /** An entry of a list: its simple fields on one line, led by its name. */
-  function item(entry: JsonObject, indent: string): string[] {
-    const { name, operation, ...rest } = entry
-    const lead = name ?? operation
-    const fields = Object.entries(rest).flatMap(([key, value]) =>
-      value === undefined || value === null || isObject(value)
-        ? []
-        : [`${key.replaceAll('_', ' ')} ${scalar(key, value)}`],
+  /** Entries of a list side by side, a column for each key that any of them has. */
+  function table(entries: readonly JsonObject[], indent: string): string[] {
+    const keys = new Set(
+      entries.flatMap((entry) => Object.keys(entry).filter((key) => textOf(entry[key]) !== '')),
     )
-    return [
-      `${indent}${[...(lead === undefined ? [] : [paint('cyan', visible(textOf(lead)))]), ...fields].join('  ')}`,
-    ]
+    const columns = [...keys].map((key) => ({
+      title: key.replaceAll('_', ' '),
+      cell: (entry: JsonObject) => textOf(entry[key]),
+      style: (entry: JsonObject) => STYLES.get(textOf(entry[key])) ?? null,
+    }))
+    const lines = renderTable(entries, columns, { width: null, paint }).trimEnd().split('\n')
+    return lines.map((line) => `${indent}${line}`)
   }
 
   function scalar(key: string, value: Json | undefined): string {

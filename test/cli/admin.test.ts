@@ -142,7 +142,7 @@ describe('status', () => {
     expect(out).toMatch(
       /^version +0\.1\.0\nchannels\n {2}stream\n {4}state +live\n {4}since +\d{4}-.* ago\)\n/,
     )
-    expect(out).toContain('  answer  method POST  path /v1/x  how document\n')
+    expect(out).toContain('  operation  method  path   how\n  answer     POST    /v1/x  document\n')
     expect(out).toContain('something new\n  a  1\n')
     expect(JSON.parse((await cli(['status', '--json', '--url', url])).out)).toEqual(status)
   })
