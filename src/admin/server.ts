@@ -10,7 +10,7 @@ import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 import type { Route } from './route.ts'
 import { callRoutes } from './routes/calls.ts'
 import { deliveryRoutes } from './routes/deliveries.ts'
-import { eventRoutes } from './routes/events.ts'
+import { eventRoutes, type FindBrief } from './routes/events.ts'
 import { handlerRoutes } from './routes/handlers.ts'
 import { probeRoutes, type ProbeSources } from './routes/probes.ts'
 import { sessionRoutes } from './routes/sessions.ts'
@@ -23,6 +23,8 @@ export interface AdminOptions extends ProbeSources {
   /** Read at each request, since its file may change. null: none, and then only a listener on loopback has an API. */
   token: () => string | null
   store: StoreReader
+  /** What transcript facts say of their session, as callbacks do; without it they say null. */
+  brief?: FindBrief
   actions: AdminActions
   status: () => StatusReport | Promise<StatusReport>
   log: Log
@@ -46,7 +48,7 @@ export function createAdmin(options: AdminOptions): Listener {
   const parts = [
     ...probeRoutes(options),
     ...statusRoutes(options.status),
-    ...eventRoutes(store),
+    ...eventRoutes(store, options.brief ?? (async () => null)),
     ...sessionRoutes(store),
     ...callRoutes(store, actions),
     ...deliveryRoutes(store, actions),

@@ -85,7 +85,7 @@ describe('lists', () => {
 describe('GET /api/events', () => {
   it('shows facts as callbacks do, with every digit of a seq', async () => {
     const reply = await running.get('/api/events?session_id=s-d&order=asc')
-    expect(reply.text).toContain('"seq":9007199254740993')
+    expect(reply.text).toContain('"seq":"9007199254740993"')
     const [completed, message] = dataOf(reply)
     expect(completed).toMatchObject({
       type: 'turn.completed',
@@ -98,7 +98,12 @@ describe('GET /api/events', () => {
     expect(message).toMatchObject({
       id: expect.stringMatching(/^evt_/),
       type: 'agent.message',
-      data: { internal_type: 'msg', payload: { text: '<b>hi</b>' } },
+      data: {
+        internal_type: 'msg',
+        payload: { text: '<b>hi</b>' },
+        seq: '9007199254740993',
+        session: { title: 'title of s-d' },
+      },
       seen: { stream: expect.any(Number) },
     })
   })

@@ -22,9 +22,9 @@ export interface Running {
   log: ReturnType<typeof memoryLog>
   /** What the actions were asked to do. */
   asked: unknown[]
-  get(path: string, headers?: Record<string, string>): Promise<Reply>
-  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
-  stop(): Promise<void>
+  get: (path: string, headers?: Record<string, string>) => Promise<Reply>
+  post: (path: string, body?: unknown, headers?: Record<string, string>) => Promise<Reply>
+  stop: () => Promise<void>
 }
 
 const status: StatusReport = {
@@ -105,6 +105,7 @@ export async function startAdmin(
     listen: { host: '127.0.0.1', port: 0 },
     token: () => null,
     store: store.read,
+    brief: (id) => store.brief(id),
     actions,
     status: () => status,
     metrics,

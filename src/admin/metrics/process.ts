@@ -1,5 +1,12 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 
+/** Gauges that end like counters. Each is the sum of one that is kept. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
+
 let shared: Registry | null = null
 
 /**
@@ -10,6 +17,7 @@ export function processMetrics(): Registry {
   if (shared === null) {
     shared = new Registry()
     collectDefaultMetrics({ register: shared })
+    for (const name of MISNAMED) shared.removeSingleMetric(name)
   }
   return shared
 }

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import type { StoredFact } from '../../core/fact.ts'
 import { isObject, parseJson } from '../../core/json.ts'
+import type { SessionBrief } from '../../core/resource.ts'
 import type { StoreReader } from '../../core/store.ts'
 import { asGiven, asked, component, nullable, oneOf, time } from '../component.ts'
 import { page, pageOf, PAGING } from '../page.ts'
@@ -13,11 +14,12 @@ export const Event = component(
     type: Type.String(),
     timestamp: Type.String({ format: 'date-time', description: 'When the sidecar took it in.' }),
     session_id: nullable(Type.String()),
-    seq: Type.Unknown({
-      description: "The stream's seq, every digit of it; null on facts that did not come from the stream.",
+    seq: Type.Union([Type.Integer(), Type.String(), Type.Null()], {
+      description:
+        "The stream's seq, as text where a double cannot hold it; null on facts that are not the stream's.",
     }),
     data: asGiven(
-      'As in a callback: {session}, {turn, session}, {action, session}, {call, session}, or the frame.',
+      'As in a callback: {session}, {turn, session}, {action, session}, {call, session}, or {payload, internal_type, seq, session}.',
     ),
     seen: Type.Object(
       {
@@ -30,7 +32,9 @@ export const Event = component(
   }),
 )
 
-export function eventRoutes(store: StoreReader): Route[] {
+export type FindBrief = (sessionId: string) => Promise<SessionBrief | null>
+
+export function eventRoutes(store: StoreReader, brief: FindBrief): Route[] {
   return [
     route(
       {
@@ -57,37 +61,49 @@ export function eventRoutes(store: StoreReader): Route[] {
           ...(type === undefined ? {} : { type }),
           ...(sessionId === undefined ? {} : { sessionId }),
         })
-        return ok(page(facts, limit, ({ id }) => id, eventOf))
+        const briefs = await briefsOf(facts, brief)
+        return ok(
+          page(
+            facts,
+            limit,
+            ({ id }) => id,
+            (fact) => eventOf(fact, briefs.get(fact.sessionId ?? '') ?? null),
+          ),
+        )
       },
     ),
   ]
 }
 
-function eventOf(fact: StoredFact): Static<typeof Event.schema> {
+function eventOf(fact: StoredFact, session: SessionBrief | null): Static<typeof Event.schema> {
   return {
     id: fact.id,
     type: fact.type,
     timestamp: new Date(fact.at).toISOString(),
     session_id: fact.sessionId,
-    seq: numberOf(fact.seq),
-    data: dataOf(fact),
+    seq: seqOf(fact.seq),
+    data: dataOf(fact, session),
     seen: fact.seen,
   }
 }
 
 /** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these. */
-function dataOf({ family, body }: StoredFact): Record<string, unknown> {
+function dataOf({ family, body, seq }: StoredFact, session: SessionBrief | null): Record<string, unknown> {
   const parsed = parseJson(body)
   if (!isObject(parsed)) return {}
   if (family === 'state') return parsed
-  return {
-    payload: parsed.payload ?? null,
-    internal_type: parsed.internal_type ?? null,
-    seq: parsed.seq ?? null,
-  }
+  const { payload, internal_type } = parsed
+  return { payload: payload ?? null, internal_type: internal_type ?? null, seq: seqOf(seq), session }
 }
 
-/** As the service sends it: a number, even where it does not fit a double. */
-function numberOf(seq: string | null): unknown {
-  return seq !== null && /^(0|[1-9]\d*)$/.test(seq) ? parseJson(seq) : seq
+/** A seq beyond what a double holds is given as text, so that no reader rounds it. */
+function seqOf(seq: string | null): number | string | null {
+  return seq !== null && /^(0|[1-9]\d{0,14})$/.test(seq) ? Number(seq) : seq
+}
+
+/** What we know of each session that a transcript fact of a page names: looked up once. */
+async function briefsOf(facts: readonly StoredFact[], brief: FindBrief): Promise<Map<string, SessionBrief>> {
+  const ids = new Set(facts.flatMap(({ family, sessionId }) => (family === 'state' ? [] : (sessionId ?? []))))
+  const found = await Promise.all([...ids].map(async (id) => [id, await brief(id)] as const))
+  return new Map(found.flatMap(([id, session]) => (session === null ? [] : [[id, session] as const])))
 }

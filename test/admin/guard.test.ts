@@ -1,0 +1,157 @@
+import { networkInterfaces } from 'node:os'
+import { describe, expect, it } from 'vitest'
+import { exchangeRaw } from './raw.ts'
+import { send, startAdmin, type Reply, type Running } from './running.ts'
+
+async function withAdmin(
+  options: Parameters<typeof startAdmin>[0],
+  run: (running: Running) => Promise<void>,
+): Promise<void> {
+  const running = await startAdmin(options)
+  try {
+    await run(running)
+  } finally {
+    await running.stop()
+  }
+}
+
+const OPEN = ['/livez', '/readyz', '/startupz', '/metrics']
+const GUARDED = ['/api/status', '/api/events', '/openapi.json', '/nowhere']
+
+describe('with a token', () => {
+  it('wants it everywhere but on probes and metrics', () =>
+    withAdmin({ token: () => 'correct horse' }, async ({ get, post }) => {
+      for (const path of OPEN) expect((await get(path)).status).toBe(200)
+      for (const path of GUARDED) {
+        const reply = await get(path)
+        expect(reply.status).toBe(401)
+        expect(reply.headers['www-authenticate']).toBe('Bearer realm="session-sidecar"')
+        expect(reply.headers['content-type']).toBe('application/problem+json')
+      }
+      expect((await post('/api/handlers/app/pause')).status).toBe(401)
+    }))
+
+  it.each([
+    'Bearer wrong',
+    'Bearer ',
+    'Basic c2VjcmV0',
+    'secret',
+    'Bearer secret2',
+    'Bearer secret secret',
+    '',
+  ])('refuses "%s"', (authorization) =>
+    withAdmin({ token: () => 'secret' }, async ({ get }) => {
+      expect((await get('/api/tools', { authorization })).status).toBe(401)
+    }),
+  )
+
+  it('takes it from any Host, and follows it when it changes', () => {
+    let token = 'one'
+    return withAdmin({ token: () => token }, async ({ get }) => {
+      const ask = (given: string) =>
+        get('/api/tools', { authorization: `bearer ${given}`, host: 'admin.example.com' })
+      expect((await ask('one')).status).toBe(200)
+      token = 'two'
+      expect((await ask('one')).status).toBe(401)
+      expect((await ask('two')).status).toBe(200)
+    })
+  })
+})
+
+describe('without a token', () => {
+  it('has no API unless it listens on loopback, and says why', () =>
+    withAdmin({ listen: { host: '0.0.0.0', port: 0 } }, async ({ get, post }) => {
+      for (const path of OPEN) expect((await get(path)).status).toBe(200)
+      for (const reply of [
+        await get('/api/status'),
+        await get('/openapi.json'),
+        await post('/api/deliveries/retry'),
+      ]) {
+        expect(reply.status).toBe(404)
+        expect(reply.json['detail']).toMatch(/admin\.token/)
+      }
+    }))
+
+  it.each(['localhost', 'LOCALHOST:8481', '127.0.0.1', '127.8.9.1:1', '[::1]', '[::1]:8481'])(
+    'on loopback answers requests to %s',
+    (host) => withAdmin({}, async ({ get }) => expect((await get('/api/tools', { host })).status).toBe(200)),
+  )
+
+  it.each([
+    'evil.example',
+    'localhost.evil.example:80',
+    '127.0.0.1.evil.example',
+    '10.0.0.1',
+    '[::2]',
+    'a b',
+  ])('on loopback refuses requests to %s, whose name was rebound', (host) =>
+    withAdmin({}, async ({ get }) => {
+      for (const path of ['/api/tools', '/metrics']) expect((await get(path, { host })).status).toBe(403)
+    }),
+  )
+
+  it('on loopback refuses what a page of another origin makes a browser send', () =>
+    withAdmin({}, async ({ base, post, get, asked }) => {
+      const refused: Reply[] = [
+        await post('/api/handlers/app/pause', undefined, { origin: 'https://evil.example' }),
+        await post('/api/handlers/app/pause', undefined, { origin: 'null' }),
+        await get('/api/events', { 'sec-fetch-site': 'cross-site' }),
+        await get('/api/events', { 'sec-fetch-site': 'same-site' }),
+      ]
+      expect(refused.map(({ status }) => status)).toEqual([403, 403, 403, 403])
+      expect(asked).toEqual([])
+      expect((await post('/api/handlers/app/pause', undefined, { origin: base })).status).toBe(202)
+      expect((await get('/api/events', { 'sec-fetch-site': 'none' })).status).toBe(200)
+    }))
+
+  it('asks for a Host, as HTTP/1.0 need not have one', () =>
+    withAdmin({}, async ({ base }) => {
+      const reply = await exchangeRaw(Number(new URL(base).port), 'GET /api/tools HTTP/1.0\r\n\r\n')
+      expect(reply).toMatch(/^HTTP\/1.1 403 /)
+    }))
+})
+
+describe('every answer', () => {
+  it('carries headers that keep browsers out, and none that let origins in', () =>
+    withAdmin({}, async ({ get }) => {
+      for (const reply of [await get('/api/tools'), await get('/nowhere'), await get('/metrics')]) {
+        expect(reply.headers).toMatchObject({
+          'cache-control': 'no-store',
+          'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+          'x-content-type-options': 'nosniff',
+        })
+        expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+      }
+    }))
+
+  it('to a method that a path does not take is 405 with those it takes', () =>
+    withAdmin({}, async ({ base, get }) => {
+      const put = await send(`${base}/api/sessions/x`, { method: 'PUT' })
+      expect([put.status, put.headers['allow']]).toEqual([405, 'GET, HEAD'])
+      const read = await get('/api/handlers/app/pause')
+      expect([read.status, read.headers['allow']]).toEqual([405, 'POST'])
+      expect((await send(`${base}/api/tools`, { method: 'HEAD' })).status).toBe(200)
+    }))
+
+  it('to what is no request is an error, and the listener goes on', () =>
+    withAdmin({}, async ({ base, get }) => {
+      const port = Number(new URL(base).port)
+      expect(await exchangeRaw(port, 'nonsense\r\n\r\n')).toMatch(/^HTTP\/1.1 400 /)
+      expect(
+        await exchangeRaw(port, `GET / HTTP/1.1\r\nhost: localhost\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`),
+      ).toMatch(/^HTTP\/1.1 431 /)
+      expect((await get('/api/sessions/%ff')).status).toBe(400)
+      expect((await get(`/api/sessions/${'x'.repeat(2000)}`)).status).toBe(400)
+      expect((await get('/livez')).status).toBe(200)
+    }))
+})
+
+it('is reached over any address of the machine when told to listen on all', () =>
+  withAdmin({ listen: { host: '0.0.0.0', port: 0 }, token: () => 't' }, async ({ base }) => {
+    const outside = Object.values(networkInterfaces())
+      .flatMap((list) => list ?? [])
+      .find(({ family, internal }) => family === 'IPv4' && !internal)
+    const address = outside?.address ?? '127.0.0.1'
+    const url = `http://${address}:${new URL(base).port}/api/tools`
+    expect((await send(url, { method: 'GET', headers: { authorization: 'Bearer t' } })).status).toBe(200)
+  }))

@@ -1,0 +1,154 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { isObject, type JsonObject } from '../../src/core/json.ts'
+import { startAdmin, type Reply, type Running } from './running.ts'
+import {
+  actionRaw,
+  callOf,
+  frameFact,
+  readingOf,
+  sessionRaw,
+  settleFirst,
+  turnFact,
+  turnRaw,
+} from './seed.ts'
+
+let running: Running
+let document: JsonObject
+let deadId = ''
+
+beforeAll(async () => {
+  running = await startAdmin({
+    async seed(store) {
+      await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+      const turn = turnRaw('turn_1', 's-a')
+      const session = sessionRaw('s-a', {
+        status: 'requires_action',
+        required_actions: [actionRaw('call_1')],
+      })
+      const calls = [callOf('call_1', 's-a')]
+      const committed = await store.commit({
+        readings: [readingOf(session, { turns: [turn], calls, facts: [turnFact('turn.settled', turn)] })],
+      })
+      await settleFirst(store, committed, 'app', 'dead')
+      await store.commit({ facts: [frameFact('9007199254740993', 's-a')] })
+      deadId = (await store.read.deliveries({ limit: 1, status: 'dead' }))[0]?.id ?? ''
+    },
+  })
+  document = (await running.get('/openapi.json')).json
+})
+afterAll(() => running.stop())
+
+/** Every operation of the contract, with a request that succeeds. */
+const REQUESTS: Record<string, () => Promise<Reply>> = {
+  'get /livez': () => running.get('/livez'),
+  'get /readyz': () => running.get('/readyz?verbose'),
+  'get /startupz': () => running.get('/startupz'),
+  'get /metrics': () => running.get('/metrics'),
+  'get /openapi.json': () => running.get('/openapi.json'),
+  'get /api/status': () => running.get('/api/status'),
+  'get /api/events': () => running.get('/api/events'),
+  'get /api/sessions': () => running.get('/api/sessions'),
+  'get /api/sessions/{id}': () => running.get('/api/sessions/s-a'),
+  'get /api/calls': () => running.get('/api/calls'),
+  'get /api/deliveries': () => running.get('/api/deliveries'),
+  'get /api/handlers': () => running.get('/api/handlers'),
+  'get /api/tools': () => running.get('/api/tools'),
+  'post /api/deliveries/{id}/retry': () => running.post(`/api/deliveries/${deadId}/retry`),
+  'post /api/deliveries/retry': () => running.post('/api/deliveries/retry', { status: 'dead' }),
+  'post /api/replay': () => running.post('/api/replay', { handler: 'app', from: '1' }),
+  'post /api/handlers/{name}/pause': () => running.post('/api/handlers/app/pause'),
+  'post /api/handlers/{name}/resume': () => running.post('/api/handlers/app/resume'),
+  'post /api/calls/{call_id}/answer': () => running.post('/api/calls/call_1/answer', { output: 'x' }),
+}
+
+it('describes exactly the routes of the contract', () => {
+  expect(document['openapi']).toBe('3.1.0')
+  expect(document['info']).toMatchObject({ version: '1.2.3' })
+  expect(
+    operations()
+      .map(({ key }) => key)
+      .sort(),
+  ).toEqual(Object.keys(REQUESTS).sort())
+})
+
+it('describes each path parameter, and gives each operation a name of its own', () => {
+  const names = operations().map(({ operation }) => operation['operationId'])
+  expect(new Set(names).size).toBe(names.length)
+  for (const { key, operation } of operations()) {
+    const described = listOf(operation['parameters']).filter((parameter) => parameter['in'] === 'path')
+    const named = [...key.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+    expect(described.map(({ name }) => name)).toEqual(named)
+    expect(operation['summary']).toMatch(/\.$/)
+  }
+})
+
+it('refers only to what it has, and has only what something refers to', () => {
+  const schemas = Object.keys(objectAt(document, 'components', 'schemas'))
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, target]) => target)
+  expect(new Set(references)).toEqual(new Set(schemas.map((name) => `#/components/schemas/${name}`)))
+})
+
+it.each(Object.keys(REQUESTS))('tells the truth about what %s answers', async (key) => {
+  const reply = await REQUESTS[key]?.()
+  const operation = operations().find((one) => one.key === key)?.operation ?? {}
+  const content = objectAt(operation, 'responses', String(reply?.status), 'content')
+  const [type = ''] = Object.keys(content)
+  expect(reply?.headers['content-type']).toMatch(new RegExp(`^${type}(;|$)`))
+  const answered: unknown = type === 'application/json' ? reply?.json : reply?.text
+  expect(faultsOf(objectAt(content, type, 'schema'), answered)).toEqual([])
+})
+
+it('tells the truth about problems', async () => {
+  const schema = { $ref: '#/components/schemas/Problem' }
+  for (const path of ['/api/events?limit=0', '/api/sessions/nobody', '/nowhere']) {
+    const reply = await running.get(path)
+    expect(faultsOf(schema, reply.json)).toEqual([])
+    expect(reply.json).toMatchObject({ status: reply.status, instance: path.replace(/\?.*/, '') })
+  }
+})
+
+it('says that a token is wanted only when one is', async () => {
+  expect(operations().every(({ operation }) => listOf(operation['security']).length === 0)).toBe(true)
+  const guarded = await startAdmin({ token: () => 'secret' })
+  try {
+    document = (await guarded.get('/openapi.json', { authorization: 'Bearer secret' })).json
+    const free = operations().filter(({ operation }) => listOf(operation['security']).length === 0)
+    expect(free.map(({ key }) => key).sort()).toEqual([
+      'get /livez',
+      'get /metrics',
+      'get /readyz',
+      'get /startupz',
+    ])
+  } finally {
+    await guarded.stop()
+  }
+})
+
+function operations(): { key: string; operation: JsonObject }[] {
+  return Object.entries(objectAt(document, 'paths')).flatMap(([path, methods]) =>
+    Object.entries(isObject(methods) ? methods : {}).flatMap(([method, operation]) =>
+      isObject(operation) ? [{ key: `${method} ${path}`, operation }] : [],
+    ),
+  )
+}
+
+function faultsOf(schema: JsonObject, value: unknown): unknown[] {
+  const ajv = new Ajv2020({ strict: false, formats: { 'date-time': true } })
+  const validate = ajv.compile({ ...schema, components: document['components'] })
+  return validate(value) ? [] : (validate.errors ?? [])
+}
+
+function objectAt(value: JsonObject, ...path: string[]): JsonObject {
+  let current = value
+  for (const key of path) {
+    const next = current[key]
+    if (!isObject(next)) throw new Error(`no object at ${path.join('.')}`)
+    current = next
+  }
+  return current
+}
+
+function listOf(value: unknown): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
