@@ -8,7 +8,7 @@ const queries = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true 
 /** In JSON a number is a number. */
 const bodies = new Ajv({ useDefaults: true, allErrors: true, allowUnionTypes: true })
 
-export type Part = 'query' | 'body'
+type Part = 'query' | 'body'
 
 const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
 

@@ -1,68 +1,15 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { createMetrics, type Metrics, type MetricsOptions } from '../../src/admin/metrics.ts'
-import type { StoredFact } from '../../src/core/fact.ts'
-import type { Store } from '../../src/core/store.ts'
-import { readExposition, type Family } from './exposition.ts'
-import {
-  actionRaw,
-  callOf,
-  frameFact,
-  memoryLog,
-  openStore,
-  readingOf,
-  sessionRaw,
-  settleFirst,
-  turnFact,
-  turnRaw,
-} from './seed.ts'
+import { startMetering, stored, type Metering } from './metering.ts'
+import { actionRaw, callOf, frameFact, readingOf, sessionRaw, turnFact, turnRaw } from './seed.ts'
 
-let store: Store
-let metrics: Metrics
-let steady = 0
-const log = memoryLog()
-
-function make(options: Partial<MetricsOptions> = {}): Metrics {
-  return createMetrics({
-    version: '1.2.3+build',
-    store: () => store.read,
-    clock: { steady: () => steady },
-    log,
-    handlers: ['app'],
-    tools: ['lookup_order'],
-    ...options,
-  })
-}
+let metering: Metering
 
 beforeEach(() => {
-  steady = 0
-  store = openStore(':memory:', (seconds) => metrics.observer.commit(seconds))
-  metrics = make()
+  metering = startMetering()
 })
-afterEach(() => store.close())
-
-async function scrape(from: Metrics = metrics): Promise<Map<string, Family>> {
-  return readExposition((await from.scrape()).body)
-}
-
-/** The value of one sample; undefined when there is none. */
-async function valueOf(
-  name: string,
-  labels: Record<string, string> = {},
-  from?: Metrics,
-): Promise<number | undefined> {
-  const families = await scrape(from)
-  const found = [...families.values()]
-    .flatMap(({ samples }) => samples)
-    .filter((sample) => sample.name === `session_sidecar_${name}`)
-    .find((sample) => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
-  return found?.value
-}
-
-function stored(fact: ReturnType<typeof frameFact>, fields: Partial<StoredFact> = {}): StoredFact {
-  return { ...fact, pos: 1, ...fields }
-}
+afterEach(() => metering.store.close())
 
 /** The contract's list: name, type, labels (product.md, Metrics). */
 const CONTRACT = `
@@ -81,12 +28,12 @@ session_slots_used gauge | session_slots_limit gauge | token_expiry_timestamp_se
 store_commit_duration_seconds histogram | store_bytes gauge`
 
 async function everythingHappens(): Promise<void> {
-  const { observer } = metrics
+  const { observer } = metering.metrics
   const turn = turnRaw('turn_1', 's-a')
   const fact = stored(turnFact('turn.completed', turn))
-  await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   const session = sessionRaw('s-a', { status: 'requires_action', required_actions: [actionRaw('call_1')] })
-  await store.commit({ readings: [readingOf(session, { facts: [fact] })] })
+  await metering.store.commit({ readings: [readingOf(session, { facts: [fact] })] })
   observer.request({ operation: 'readTurn', statusClass: '2xx', seconds: 0.02 })
   observer.requestRetried('rate_limit_exceeded')
   observer.budget('reads', 41)
@@ -118,9 +65,10 @@ async function everythingHappens(): Promise<void> {
 }
 
 it('has the whole list of the contract, each of its type and with its labels', async () => {
-  metrics = make({ slotsLimit: () => 25, tokenExpiresAt: () => 1_800_000_000_000 })
+  await metering.store.close()
+  metering = startMetering({ slotsLimit: () => 25, tokenExpiresAt: () => 1_800_000_000_000 })
   await everythingHappens()
-  const families = await scrape()
+  const families = await metering.scrape()
   const expected = CONTRACT.split(/\||\n/)
     .map((entry) => entry.trim().split(' '))
     .filter(([name]) => name !== '')
@@ -143,207 +91,79 @@ it('has the whole list of the contract, each of its type and with its labels', a
 
 it('names no session, turn or call', async () => {
   await everythingHappens()
-  const { body } = await metrics.scrape()
+  const { body } = await metering.metrics.scrape()
   for (const id of ['s-a', 'turn_1', 'call_1', 'evt_']) expect(body).not.toContain(id)
 })
 
 it('counts what it was told', async () => {
   await everythingHappens()
-  expect(await valueOf('api_requests_total', { operation: 'readTurn', status_class: '2xx' })).toBe(1)
-  expect(await valueOf('api_rate_limit_remaining', { bucket: 'reads' })).toBe(41)
-  expect(await valueOf('stream_connected')).toBe(1)
-  expect(await valueOf('stream_seq')).toBe(42)
-  expect(await valueOf('stream_last_event_timestamp_seconds')).toBe(1_700_000_000.5)
-  expect(await valueOf('facts_total', { type: 'turn.completed' })).toBe(1)
-  expect(await valueOf('fact_first_seen_total', { channel: 'webhook' })).toBe(1)
-  expect(await valueOf('fact_missed_total', { channel: 'webhook' })).toBe(1)
-  expect(await valueOf('fact_lag_seconds_sum', { channel: 'webhook' })).toBe(0.3)
-  expect(await valueOf('callback_attempts_total', { handler: 'app', outcome: 'delivered' })).toBe(1)
-  expect(await valueOf('callback_duration_seconds_sum', { handler: 'app' })).toBe(0.012)
-  expect(await valueOf('tool_answer_duration_seconds_count', { tool: 'lookup_order' })).toBe(1)
-  expect(await valueOf('build_info', { version: '1.2.3+build' })).toBe(1)
-  expect(await valueOf('store_commit_duration_seconds_count')).toBeGreaterThan(0)
+  expect(await metering.valueOf('api_requests_total', { operation: 'readTurn', status_class: '2xx' })).toBe(1)
+  expect(await metering.valueOf('api_rate_limit_remaining', { bucket: 'reads' })).toBe(41)
+  expect(await metering.valueOf('stream_connected')).toBe(1)
+  expect(await metering.valueOf('stream_seq')).toBe(42)
+  expect(await metering.valueOf('stream_last_event_timestamp_seconds')).toBe(1_700_000_000.5)
+  expect(await metering.valueOf('facts_total', { type: 'turn.completed' })).toBe(1)
+  expect(await metering.valueOf('fact_first_seen_total', { channel: 'webhook' })).toBe(1)
+  expect(await metering.valueOf('fact_missed_total', { channel: 'webhook' })).toBe(1)
+  expect(await metering.valueOf('fact_lag_seconds_sum', { channel: 'webhook' })).toBe(0.3)
+  expect(await metering.valueOf('callback_attempts_total', { handler: 'app', outcome: 'delivered' })).toBe(1)
+  expect(await metering.valueOf('callback_duration_seconds_sum', { handler: 'app' })).toBe(0.012)
+  expect(await metering.valueOf('tool_answer_duration_seconds_count', { tool: 'lookup_order' })).toBe(1)
+  expect(await metering.valueOf('build_info', { version: '1.2.3+build' })).toBe(1)
+  expect(await metering.valueOf('store_commit_duration_seconds_count')).toBeGreaterThan(0)
   // A second scrape must not count anything twice.
-  expect(await valueOf('facts_total', { type: 'turn.completed' })).toBe(1)
-})
-
-it('tells from facts how turns ended, how long they took, and what sessions came to', async () => {
-  const turns = [
-    ['turn.completed', turnRaw('t1', 's', { artifacts: 'pending' })],
-    ['turn.settled', turnRaw('t1', 's', { artifacts: 'partial' })],
-    [
-      'turn.failed',
-      turnRaw('t2', 's', { status: 'failed', started_at: null, completed_at: 1_700_000_003_000 }),
-    ],
-    ['turn.ended', turnRaw('t3', 's', { status: 'cancelled', completed_at: 1 })],
-    ['turn.completed', { broken: true }],
-  ] as const
-  for (const [type, turn] of turns) {
-    metrics.observer.fact(
-      stored(turnFact(type, { id: 't', session_id: 's', ...turn }, { body: JSON.stringify({ turn }) })),
-      null,
-    )
-  }
-  for (const type of [
-    'session.idle',
-    'session.failed',
-    'session.failed',
-    'session.working',
-    'session.created',
-  ]) {
-    metrics.observer.fact(stored(turnFact(type, turnRaw('t', 's'), { body: '{"session":{}}' })), null)
-  }
-  expect(await valueOf('turns_total', { outcome: 'completed' })).toBe(1)
-  expect(await valueOf('turns_total', { outcome: 'failed' })).toBe(1)
-  expect(await valueOf('turns_total', { outcome: 'cancelled' })).toBe(1)
-  expect(await valueOf('turn_duration_seconds_sum', { outcome: 'completed' })).toBe(7)
-  expect(await valueOf('turn_duration_seconds_sum', { outcome: 'failed' })).toBe(3)
-  expect(await valueOf('turn_duration_seconds_count', { outcome: 'cancelled' })).toBeUndefined()
-  expect(await valueOf('turn_artifacts_total', { state: 'partial' })).toBe(1)
-  expect(await valueOf('session_outcomes_total', { status: 'failed' })).toBe(2)
-  expect(await valueOf('session_outcomes_total', { status: 'idle' })).toBe(1)
-  expect(await valueOf('session_outcomes_total', { status: 'working' })).toBeUndefined()
-})
-
-it('does not take a transcript fact for the turn that it talks of', async () => {
-  metrics.observer.fact(stored(frameFact('1', 's', { type: 'turn.completed' })), null)
-  expect(await valueOf('turns_total', { outcome: 'completed' })).toBe(0)
-})
-
-it('reads what is true now from the store', async () => {
-  await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
-  const waiting = sessionRaw('s-b', {
-    status: 'requires_action',
-    required_actions: [actionRaw('c1'), actionRaw('c2', { type: 'approval', created_at: 1_600_000_000_000 })],
-  })
-  await store.commit({ readings: [readingOf(sessionRaw('s-a')), readingOf(waiting)] })
-  const committed = await store.commit({
-    facts: [frameFact('1', 's-a', { at: 5000 }), frameFact('2', 's-a', { at: 7000 })],
-  })
-  await settleFirst(store, committed, 'app', 'delivered')
-  expect(await valueOf('sessions', { status: 'idle' })).toBe(1)
-  expect(await valueOf('sessions', { status: 'requires_action' })).toBe(1)
-  expect(await valueOf('sessions', { status: 'failed' })).toBe(0)
-  expect(await valueOf('session_slots_used')).toBe(2)
-  expect(await valueOf('required_actions', { type: 'function_call' })).toBe(1)
-  expect(await valueOf('required_actions', { type: 'question' })).toBe(0)
-  expect(await valueOf('required_action_oldest_timestamp_seconds', { type: 'approval' })).toBe(1_600_000_000)
-  expect(await valueOf('required_action_oldest_timestamp_seconds', { type: 'question' })).toBeUndefined()
-  expect(await valueOf('callback_queue_depth', { handler: 'app' })).toBe(1)
-  expect(await valueOf('callback_oldest_pending_timestamp_seconds', { handler: 'app' })).toBe(7)
-  expect(await valueOf('store_bytes')).toBeGreaterThan(4096)
-})
-
-it('says nothing of what it does not know', async () => {
-  for (const name of [
-    'stream_connected',
-    'stream_seq',
-    'stream_last_event_timestamp_seconds',
-    'webhook_subscription_active',
-    'session_slots_limit',
-    'token_expiry_timestamp_seconds',
-  ]) {
-    expect([name, await valueOf(name)]).toEqual([name, undefined])
-  }
-  expect(await valueOf('leader')).toBe(1)
-  metrics.observer.channel('stream', {
-    state: 'live',
-    since: 1,
-    lastError: null,
-    lastEventAt: null,
-    lastSeq: null,
-  })
-  metrics.observer.channel('stream', {
-    state: 'waiting',
-    since: 2,
-    lastError: 'x',
-    lastEventAt: null,
-    lastSeq: null,
-  })
-  expect(await valueOf('stream_connected')).toBe(0)
-})
-
-it('shows a handler that is away or paused as down', async () => {
-  await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
-  expect(await valueOf('handler_up', { handler: 'app' })).toBe(1)
-  metrics.observer.handler('app', 'down')
-  expect(await valueOf('handler_up', { handler: 'app' })).toBe(0)
-  metrics.observer.handler('app', 'up')
-  await store.pauseHandler('app', 'paused before we were started')
-  steady += 1000
-  expect(await valueOf('handler_up', { handler: 'app' })).toBe(0)
+  expect(await metering.valueOf('facts_total', { type: 'turn.completed' })).toBe(1)
 })
 
 it('counts dead letters, and times only answers that the service took', async () => {
   const fact = stored(frameFact('1', 's'))
   const attempt = { at: 1, error: 'refused', ms: 3 }
   const closed = { tool: 'lookup_order', callId: 'c', sessionId: 's', call: callOf('c', 's') }
-  metrics.observer.callback({ handler: 'app', fact, outcome: 'dead', attempt, number: 16 })
-  metrics.observer.call({ ...closed, outcome: 'expired', seconds: 9 })
-  metrics.observer.call({ ...closed, outcome: 'answered', seconds: null })
-  expect(await valueOf('callback_dead_letters_total', { handler: 'app' })).toBe(1)
-  expect(await valueOf('tool_calls_total', { tool: 'lookup_order', outcome: 'expired' })).toBe(1)
-  expect(await valueOf('tool_answer_duration_seconds_count', { tool: 'lookup_order' })).toBeUndefined()
+  metering.metrics.observer.callback({ handler: 'app', fact, outcome: 'dead', attempt, number: 16 })
+  metering.metrics.observer.call({ ...closed, outcome: 'expired', seconds: 9 })
+  metering.metrics.observer.call({ ...closed, outcome: 'answered', seconds: null })
+  expect(await metering.valueOf('callback_dead_letters_total', { handler: 'app' })).toBe(1)
+  expect(await metering.valueOf('tool_calls_total', { tool: 'lookup_order', outcome: 'expired' })).toBe(1)
+  expect(
+    await metering.valueOf('tool_answer_duration_seconds_count', { tool: 'lookup_order' }),
+  ).toBeUndefined()
 })
 
 it('keeps labels bounded whatever comes from outside', async () => {
-  for (let i = 0; i < 500; i++) metrics.observer.frame({ type: `made.up.${i}`, seq: null, at: 1 })
+  for (let i = 0; i < 500; i++) metering.metrics.observer.frame({ type: `made.up.${i}`, seq: null, at: 1 })
   for (const type of ['__proto__', 'constructor', 'a"b\n} 1', '', 'x'.repeat(65), 'ünï']) {
-    metrics.observer.frame({ type, seq: null, at: 1 })
-    metrics.observer.requestRetried(type)
+    metering.metrics.observer.frame({ type, seq: null, at: 1 })
+    metering.metrics.observer.requestRetried(type)
   }
   for (let i = 0; i < 500; i++)
-    metrics.observer.fact(stored(frameFact(String(i), 's', { type: `made.up.${i}` })), null)
-  metrics.observer.fact(stored(turnFact('call.failed', turnRaw('t', 's'))), null)
-  const families = await scrape()
+    metering.metrics.observer.fact(stored(frameFact(String(i), 's', { type: `made.up.${i}` })), null)
+  metering.metrics.observer.fact(stored(turnFact('call.failed', turnRaw('t', 's'))), null)
+  const families = await metering.scrape()
   const events = families.get('session_sidecar_stream_events_total')?.samples ?? []
   expect(events).toHaveLength(101)
   expect(events.find(({ labels }) => labels['type'] === 'other')?.value).toBe(406)
   expect(
     families.get('session_sidecar_api_retries_total')?.samples.map(({ labels }) => labels['code']),
   ).toEqual(['__proto__', 'constructor', 'other'])
-  expect(await valueOf('facts_total', { type: 'call.failed' })).toBe(1)
+  expect(await metering.valueOf('facts_total', { type: 'call.failed' })).toBe(1)
 })
 
 it('leaves out durations that cannot be', async () => {
   for (const seconds of [NaN, Infinity, -1]) {
-    metrics.observer.request({ operation: 'health', statusClass: '2xx', seconds })
-    metrics.observer.commit(seconds)
+    metering.metrics.observer.request({ operation: 'health', statusClass: '2xx', seconds })
+    metering.metrics.observer.commit(seconds)
   }
-  expect(await valueOf('api_requests_total', { operation: 'health' })).toBe(3)
-  expect(await valueOf('api_request_duration_seconds_count', { operation: 'health' })).toBeUndefined()
-})
-
-it('asks the store once a second however often it is scraped, and goes on when it cannot be read', async () => {
-  let asked = 0
-  let broken = false
-  const counting = make({
-    store: () => ({
-      async counts() {
-        asked++
-        if (broken) throw new Error('the store is closed')
-        return await store.read.counts()
-      },
-      handlers: () => store.read.handlers(),
-    }),
-  })
-  await Promise.all([counting.scrape(), counting.scrape()])
-  steady = 999
-  await counting.scrape()
-  expect(asked).toBe(1)
-  steady = 1000
-  broken = true
-  expect(await valueOf('store_bytes', {}, counting)).toBeUndefined()
-  expect(await valueOf('leader', {}, counting)).toBe(1)
-  expect(log.lines.at(-1)).toMatchObject({ level: 'warn', details: { reason: 'the store is closed' } })
-  expect(asked).toBe(2)
+  expect(await metering.valueOf('api_requests_total', { operation: 'health' })).toBe(3)
+  expect(
+    await metering.valueOf('api_request_duration_seconds_count', { operation: 'health' }),
+  ).toBeUndefined()
 })
 
 it('counts each sidecar of a process apart', async () => {
-  const other = make()
-  metrics.observer.webhook('forged')
-  expect(await valueOf('webhooks_received_total', { outcome: 'forged' })).toBe(1)
-  expect(await valueOf('webhooks_received_total', { outcome: 'forged' }, other)).toBe(0)
+  const other = metering.make()
+  metering.metrics.observer.webhook('forged')
+  expect(await metering.valueOf('webhooks_received_total', { outcome: 'forged' })).toBe(1)
+  expect(await metering.valueOf('webhooks_received_total', { outcome: 'forged' }, other)).toBe(0)
 })
 
 it('does not keep a process alive', async () => {

@@ -1,8 +1,8 @@
 /** Stands for every value that came after the limit was reached, and for those that are no plain word. */
-export const OTHER = 'other'
+const OTHER = 'other'
 
 /** Distinct values of a label whose values come from outside. Each is a time series that somebody pays for. */
-export const LABEL_VALUES = 100
+const LABEL_VALUES = 100
 
 const WORD = /^[A-Za-z0-9_.:/+-]{1,64}$/
 

@@ -12,7 +12,7 @@ import { requireHandler } from './handlers.ts'
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
 const Status = oneOf(STATUSES)
 
-export const Delivery = component(
+const Delivery = component(
   'Delivery',
   Type.Object({
     id: Type.String(),

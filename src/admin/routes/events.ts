@@ -7,7 +7,7 @@ import { asGiven, asked, component, nullable, oneOf, time } from '../component.t
 import { page, pageOf, PAGING } from '../page.ts'
 import { ok, route, type Route } from '../route.ts'
 
-export const Event = component(
+const Event = component(
   'Event',
   Type.Object({
     id: Type.String({ description: "The fact's id, which is the webhook-id of every callback about it." }),

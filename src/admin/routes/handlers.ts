@@ -8,7 +8,7 @@ import { Problem } from '../problem.ts'
 import { accepted, ok, route, type Route } from '../route.ts'
 import { timeOf } from '../time.ts'
 
-export const Handler = component(
+const Handler = component(
   'Handler',
   Type.Object({
     name: Type.String(),

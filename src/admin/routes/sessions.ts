@@ -22,9 +22,9 @@ const FIELDS = {
   deleted_at: nullable(time(), 'When we found it gone.'),
 }
 
-export const Session = component('Session', Type.Object(FIELDS))
+const Session = component('Session', Type.Object(FIELDS))
 
-export const SessionDetail = component(
+const SessionDetail = component(
   'SessionDetail',
   Type.Object({
     ...FIELDS,

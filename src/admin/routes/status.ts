@@ -19,7 +19,7 @@ const ServiceRoute = Type.Object({
   reason: nullable(Type.String(), 'Why it was not found, and the mend.'),
 })
 
-export const Status = component(
+const Status = component(
   'Status',
   Type.Object({
     version: Type.String(),

@@ -4,7 +4,7 @@ import { component } from '../component.ts'
 import { page, pageOf, pagingQuery, slice } from '../page.ts'
 import { ok, route, type Route } from '../route.ts'
 
-export const Tool = component(
+const Tool = component(
   'Tool',
   Type.Object(
     { name: Type.String(), type: Type.Literal('function') },

@@ -1,0 +1,152 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { startMetering, stored, type Metering } from './metering.ts'
+import { actionRaw, frameFact, readingOf, sessionRaw, settleFirst, turnFact, turnRaw } from './seed.ts'
+
+let metering: Metering
+
+beforeEach(() => {
+  metering = startMetering()
+})
+afterEach(() => metering.store.close())
+
+it('tells from facts how turns ended, how long they took, and what sessions came to', async () => {
+  const turns = [
+    ['turn.completed', turnRaw('t1', 's', { artifacts: 'pending' })],
+    ['turn.settled', turnRaw('t1', 's', { artifacts: 'partial' })],
+    [
+      'turn.failed',
+      turnRaw('t2', 's', { status: 'failed', started_at: null, completed_at: 1_700_000_003_000 }),
+    ],
+    ['turn.ended', turnRaw('t3', 's', { status: 'cancelled', completed_at: 1 })],
+    ['turn.completed', { broken: true }],
+  ] as const
+  for (const [type, turn] of turns) {
+    metering.metrics.observer.fact(
+      stored(turnFact(type, { id: 't', session_id: 's', ...turn }, { body: JSON.stringify({ turn }) })),
+      null,
+    )
+  }
+  for (const type of [
+    'session.idle',
+    'session.failed',
+    'session.failed',
+    'session.working',
+    'session.created',
+  ]) {
+    metering.metrics.observer.fact(
+      stored(turnFact(type, turnRaw('t', 's'), { body: '{"session":{}}' })),
+      null,
+    )
+  }
+  expect(await metering.valueOf('turns_total', { outcome: 'completed' })).toBe(1)
+  expect(await metering.valueOf('turns_total', { outcome: 'failed' })).toBe(1)
+  expect(await metering.valueOf('turns_total', { outcome: 'cancelled' })).toBe(1)
+  expect(await metering.valueOf('turn_duration_seconds_sum', { outcome: 'completed' })).toBe(7)
+  expect(await metering.valueOf('turn_duration_seconds_sum', { outcome: 'failed' })).toBe(3)
+  expect(await metering.valueOf('turn_duration_seconds_count', { outcome: 'cancelled' })).toBeUndefined()
+  expect(await metering.valueOf('turn_artifacts_total', { state: 'partial' })).toBe(1)
+  expect(await metering.valueOf('session_outcomes_total', { status: 'failed' })).toBe(2)
+  expect(await metering.valueOf('session_outcomes_total', { status: 'idle' })).toBe(1)
+  expect(await metering.valueOf('session_outcomes_total', { status: 'working' })).toBeUndefined()
+})
+
+it('does not take a transcript fact for the turn that it talks of', async () => {
+  metering.metrics.observer.fact(stored(frameFact('1', 's', { type: 'turn.completed' })), null)
+  expect(await metering.valueOf('turns_total', { outcome: 'completed' })).toBe(0)
+})
+
+it('reads what is true now from the store', async () => {
+  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  const waiting = sessionRaw('s-b', {
+    status: 'requires_action',
+    required_actions: [actionRaw('c1'), actionRaw('c2', { type: 'approval', created_at: 1_600_000_000_000 })],
+  })
+  await metering.store.commit({ readings: [readingOf(sessionRaw('s-a')), readingOf(waiting)] })
+  const committed = await metering.store.commit({
+    facts: [frameFact('1', 's-a', { at: 5000 }), frameFact('2', 's-a', { at: 7000 })],
+  })
+  await settleFirst(metering.store, committed, 'app', 'delivered')
+  expect(await metering.valueOf('sessions', { status: 'idle' })).toBe(1)
+  expect(await metering.valueOf('sessions', { status: 'requires_action' })).toBe(1)
+  expect(await metering.valueOf('sessions', { status: 'failed' })).toBe(0)
+  expect(await metering.valueOf('session_slots_used')).toBe(2)
+  expect(await metering.valueOf('required_actions', { type: 'function_call' })).toBe(1)
+  expect(await metering.valueOf('required_actions', { type: 'question' })).toBe(0)
+  expect(await metering.valueOf('required_action_oldest_timestamp_seconds', { type: 'approval' })).toBe(
+    1_600_000_000,
+  )
+  expect(
+    await metering.valueOf('required_action_oldest_timestamp_seconds', { type: 'question' }),
+  ).toBeUndefined()
+  expect(await metering.valueOf('callback_queue_depth', { handler: 'app' })).toBe(1)
+  expect(await metering.valueOf('callback_oldest_pending_timestamp_seconds', { handler: 'app' })).toBe(7)
+  expect(await metering.valueOf('store_bytes')).toBeGreaterThan(4096)
+})
+
+it('says nothing of what it does not know', async () => {
+  for (const name of [
+    'stream_connected',
+    'stream_seq',
+    'stream_last_event_timestamp_seconds',
+    'webhook_subscription_active',
+    'session_slots_limit',
+    'token_expiry_timestamp_seconds',
+  ]) {
+    expect([name, await metering.valueOf(name)]).toEqual([name, undefined])
+  }
+  expect(await metering.valueOf('leader')).toBe(1)
+  metering.metrics.observer.channel('stream', {
+    state: 'live',
+    since: 1,
+    lastError: null,
+    lastEventAt: null,
+    lastSeq: null,
+  })
+  metering.metrics.observer.channel('stream', {
+    state: 'waiting',
+    since: 2,
+    lastError: 'x',
+    lastEventAt: null,
+    lastSeq: null,
+  })
+  expect(await metering.valueOf('stream_connected')).toBe(0)
+})
+
+it('shows a handler that is away or paused as down', async () => {
+  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(1)
+  metering.metrics.observer.handler('app', 'down')
+  expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(0)
+  metering.metrics.observer.handler('app', 'up')
+  await metering.store.pauseHandler('app', 'paused before we were started')
+  metering.advance(1000)
+  expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(0)
+})
+
+it('asks the store once a second however often it is scraped, and goes on when it cannot be read', async () => {
+  let asked = 0
+  let broken = false
+  const counting = metering.make({
+    store: () => ({
+      async counts() {
+        asked++
+        if (broken) throw new Error('the store is closed')
+        return await metering.store.read.counts()
+      },
+      handlers: () => metering.store.read.handlers(),
+    }),
+  })
+  await Promise.all([counting.scrape(), counting.scrape()])
+  metering.advance(999)
+  await counting.scrape()
+  expect(asked).toBe(1)
+  metering.advance(1)
+  broken = true
+  expect(await metering.valueOf('store_bytes', {}, counting)).toBeUndefined()
+  expect(await metering.valueOf('leader', {}, counting)).toBe(1)
+  expect(metering.log.lines.at(-1)).toMatchObject({
+    level: 'warn',
+    details: { reason: 'the store is closed' },
+  })
+  expect(asked).toBe(2)
+})
