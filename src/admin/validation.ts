@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TObject } from 'typebox'
-import { guess } from './nearest.ts'
+import { guess } from '../core/nearest.ts'
 import { Problem, type Fault } from './problem.ts'
 
 /** What a text in a query stands for is known from the schema. */

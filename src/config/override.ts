@@ -1,7 +1,7 @@
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import type { Environment } from './expand.ts'
 import { renderPath, type Path } from './fault.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from '../core/nearest.ts'
 import { propertyOf, valueOf, type Shape } from './shape.ts'
 
 const PREFIX = 'SIDECAR_'

@@ -3,7 +3,7 @@ import { parseDuration } from '../core/duration.ts'
 import { isObject, type Json } from '../core/json.ts'
 import { checks } from './checks.ts'
 import type { Path } from './fault.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from '../core/nearest.ts'
 import { settings } from './schema.ts'
 import type { Blame } from './tree.ts'
 

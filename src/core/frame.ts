@@ -12,7 +12,7 @@ export interface Frame {
 
 /** What a frame means (interface.md, Stream frames). */
 export type Meaning =
-  | { kind: 'fact'; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
+  | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
   | { kind: 'transient'; type: string; sessionId: string | null; body: JsonObject }
   /** The replay stopped at its limit: ask again from here. */
   | { kind: 'stop'; fromSeq: string }

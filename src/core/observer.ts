@@ -107,5 +107,5 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
     if (only !== undefined && listeners.length === 1) return [method, only]
     return [method, (...args: unknown[]) => listeners.forEach((listener) => listener(...args))]
   })
-  return Object.fromEntries(entries) as unknown as Observer
+  return Object.fromEntries(entries) as Observer
 }

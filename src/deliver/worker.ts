@@ -1,10 +1,9 @@
 import PQueue from 'p-queue'
-import { backoff } from '../core/backoff.ts'
 import type { Attempt, LaneNews, PendingDelivery } from '../core/delivery.ts'
 import { messageOf } from '../core/errors.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { CallbackOutcome, Observer } from '../core/observer.ts'
+import type { Observer } from '../core/observer.ts'
 import type { Clock, Log, Random } from '../core/ports.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import type { SessionBrief } from '../core/resource.ts'
@@ -12,6 +11,7 @@ import type { Store } from '../core/store.ts'
 import type { Briefs } from './briefs.ts'
 import { HandlerHealth, type HandlerStatus } from './health.ts'
 import { ActiveLane } from './lane.ts'
+import { createRecorder } from './record.ts'
 import type { Settler } from './settler.ts'
 import type { Outgoing, Target } from './target.ts'
 import { attemptOf } from './verdict.ts'
@@ -58,12 +58,13 @@ export interface WorkerOptions {
  * When the handler is down its lanes wait in the store and one probe at a time goes on.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { spec, target, store, settler, briefs, observer, clock, random, log } = options
+  const { spec, target, store, briefs, clock, log } = options
   const queue = new PQueue({ concurrency: spec.concurrency })
   const lanes = new Map<number, ActiveLane>()
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_PLACE)
   const stopping = new AbortController()
   const health = new HandlerHealth(spec.name, options.paused, options)
+  const recorder = createRecorder(options)
   let idle: (() => void) | null = null
 
   const claim = async (): Promise<void> => {
@@ -171,81 +172,27 @@ export function createWorker(options: WorkerOptions): Worker {
     switch (verdict.kind) {
       case 'delivered':
         active.drop(batch.length)
-        settle(active, batch, 'delivered', tried)
+        recorder.settle(active, batch, 'delivered', tried)
         return undefined
       case 'dead':
         active.drop(batch.length)
-        settle(active, batch, 'dead', tried)
-        log.warn({ handler: spec.name, fact: batch[0]?.fact.id, error: tried.error }, 'deliver: dead letter')
+        recorder.bury(active, batch, tried)
         return undefined
       case 'gone':
         await pauseSelf('the handler answered 410')
-        report(batch, 'paused', tried)
+        recorder.report(batch, 'paused', tried)
         return clock.steady()
       case 'retry':
-        return retryLater(active, batch, tried, verdict.floor)
+        health.become(health.state, tried.error ?? `status ${tried.status}`)
+        return recorder.retry(active, batch, tried, verdict.floor)
     }
   }
 
   const unreachable = (batch: readonly PendingDelivery[], tried: Attempt): number => {
-    report(batch, 'unreachable', tried)
+    recorder.report(batch, 'unreachable', tried)
     health.unreachable(tried.error ?? null)
     // The lane goes to the end of the queue, so that another one is the next probe.
     return clock.steady()
-  }
-
-  const retryLater = (
-    active: ActiveLane,
-    batch: readonly PendingDelivery[],
-    tried: Attempt,
-    floor: number,
-  ): number | undefined => {
-    health.become(health.state, tried.error ?? `status ${tried.status}`)
-    const spent = batch.filter(({ attempts }) => attempts + 1 >= spec.retry.attempts)
-    const left = batch.filter(({ attempts }) => attempts + 1 < spec.retry.attempts)
-    if (spent.length > 0) {
-      settle(active, spent, 'dead', tried)
-      log.warn(
-        { handler: spec.name, fact: spent[0]?.fact.id, error: tried.error, status: tried.status },
-        'deliver: attempts are used up: dead letter',
-      )
-    }
-    if (left.length === 0) {
-      active.drop(batch.length)
-      return undefined
-    }
-    const most = Math.max(...left.map(({ attempts }) => attempts)) + 1
-    const dueAt = clock.steady() + backoff(spec.retry, most, random, floor)
-    settle(active, left, 'retry', tried, dueAt)
-    return dueAt
-  }
-
-  const settle = (
-    active: ActiveLane,
-    batch: readonly PendingDelivery[],
-    result: 'delivered' | 'retry' | 'dead',
-    tried: Attempt,
-    dueAt?: number,
-  ): void => {
-    for (const { fact, attempts } of batch) {
-      active.settled = settler.add({
-        lane: active.lane,
-        pos: fact.pos,
-        result,
-        attempts: attempts + 1,
-        attempt: tried,
-        ...(dueAt === undefined ? {} : { dueAt: Math.ceil(dueAt) }),
-      })
-    }
-    // Awaited before the lane is given back; marked here so that a failure meanwhile is not taken for a forgotten one.
-    active.settled.catch(() => undefined)
-    report(batch, result, tried)
-  }
-
-  const report = (batch: readonly PendingDelivery[], outcome: CallbackOutcome, attempt: Attempt): void => {
-    for (const { fact, attempts } of batch) {
-      observer.callback({ handler: spec.name, fact, outcome, attempt, number: attempts + 1 })
-    }
   }
 
   const pauseSelf = async (reason: string): Promise<void> => {

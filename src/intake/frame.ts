@@ -71,7 +71,7 @@ export function readFrame(frame: Frame, at: number): Meaning {
   }
   const ended =
     name === 'turn.ended' && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
-  return { kind: 'fact', seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
+  return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
 }
 
 function hintsOf(

@@ -72,7 +72,7 @@ function compileJsonSchema(parameters: JsonObject): CompiledInput {
   return {
     parameters,
     async check(value) {
-      if (validate(value) === true) return { value }
+      if (validate(value)) return { value }
       return {
         issues: (validate.errors ?? []).map(({ instancePath, message }) => {
           const path = instancePath.slice(1).replaceAll('/', '.')

@@ -131,6 +131,7 @@ export async function startAll(
     listen: config.admin.listen,
     token: () => adminToken,
     store: opening.read,
+    brief: (sessionId) => opening.brief(sessionId),
     actions: adminActions(opening, engine, specs),
     status: () =>
       reportStatus({
@@ -169,6 +170,7 @@ export async function startAll(
       listen: config.webhooks.listen,
       path: config.webhooks.path,
       receive: engine.receiveWebhook,
+      observer,
       log,
     })
     webhookAddress = await listener.listen()

@@ -33,7 +33,7 @@ export async function drain(options: DrainOptions): Promise<void> {
   const { chunks, connection, clock, commit } = options
   let pending: Pending[] = []
   let characters = 0
-  let writing: Promise<void> | null = null
+  const disk: { writing: Promise<void> | null } = { writing: null }
   let failure: unknown = null
   let stopped = false
   let lastByte = clock.steady()
@@ -67,13 +67,13 @@ export async function drain(options: DrainOptions): Promise<void> {
   }
 
   const startWriting = (): void => {
-    writing ??= write()
+    disk.writing ??= write()
       .catch((error: unknown) => {
         failure = error
         connection.abort()
       })
       .finally(() => {
-        writing = null
+        disk.writing = null
       })
   }
 
@@ -90,7 +90,7 @@ export async function drain(options: DrainOptions): Promise<void> {
       if (failure !== null || stopped) break
       if (pending.length > 0) startWriting()
       // The disk is slower than the network: let the service wait rather than our memory grow.
-      while (characters > MAX_PENDING && writing !== null) await writing
+      while (characters > MAX_PENDING && disk.writing !== null) await disk.writing
       lastByte = clock.steady()
     }
   } catch (error) {
@@ -99,7 +99,7 @@ export async function drain(options: DrainOptions): Promise<void> {
     watchdog.cancel()
     connection.abort()
   }
-  while (writing !== null) await writing
+  while (disk.writing !== null) await disk.writing
   await write()
   if (failure !== null) throw failure
 }

@@ -155,7 +155,7 @@ export function createStream(options: StreamOptions): StreamSource {
       }
       status.lastEventAt = at
       if (meaning.kind === 'unreadable') return { meaning, raw: frame.data, at }
-      observer.frame({ type: meaning.fact.type, seq: meaning.seq, at })
+      observer.frame({ type: meaning.name, seq: meaning.seq, at })
       if (!warned && cursor !== null && !isBefore(cursor, meaning.seq)) {
         warned = true
         log.warn(

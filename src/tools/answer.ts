@@ -96,7 +96,7 @@ async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown):
     return (await ports.step(replaceResult(call, tool.spec.error, error.message, steady))) ? steady : null
   }
   // Refused before it was looked at, or no reply: then it may have been taken.
-  const unsure = error.code !== 'rate_limit_exceeded' && error.code !== 'directory_unavailable'
+  const unsure = !NOT_ACTED_ON.has(error.code)
   log.warn(details, `tools: no reply to an answer: ${error.message}`)
   return await wait(
     ports,
@@ -106,6 +106,15 @@ async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown):
     error.message,
   )
 }
+
+/** The service had no look at the request. */
+const NOT_ACTED_ON = new Set([
+  'rate_limit_exceeded',
+  'directory_unavailable',
+  'unreachable',
+  'overloaded',
+  'stopped',
+])
 
 async function wait(
   ports: ToolPorts,

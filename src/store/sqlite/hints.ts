@@ -27,7 +27,7 @@ export class Hints {
   /** `generation` must be above every one that an earlier process gave. */
   constructor(db: Sqlite, generation: number) {
     this.#generation = generation
-    this.#add = db.prepare<unknown[]>(
+    this.#add = db.prepare(
       `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
        VALUES (?, ?, ?, ?, ?, ?, ?, 0)
        ON CONFLICT (session_id) DO UPDATE SET

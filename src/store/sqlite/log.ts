@@ -24,7 +24,7 @@ export class FactLog {
 
   constructor(db: Sqlite, lanes: Lanes) {
     this.#lanes = lanes
-    this.#insert = db.prepare<unknown[], unknown>(
+    this.#insert = db.prepare(
       `INSERT INTO facts (id, type, session_id, turn_id, at, family, seq, body, subject,
          seen_stream, seen_webhook, seen_poll, checksum)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,

@@ -182,7 +182,7 @@ function deliveryOf(row: DeliveryRow): DeliveryRecord {
 
 function counts(db: Sqlite): StoreCounts {
   const all = <T>(sql: string) => db.prepare<[], T>(sql).all()
-  const one = (sql: string) => Number(db.prepare<[], number>(sql).pluck().get() ?? 0)
+  const one = (sql: string) => db.prepare<[], number>(sql).pluck().get() ?? 0
   const deliveries: StoreCounts['deliveries'] = {}
   for (const { name } of all<{ name: string }>('SELECT name FROM handlers')) {
     deliveries[name] = { pending: 0, dead: 0, oldestPending: null }

@@ -31,7 +31,7 @@ export class Sessions {
 
   constructor(db: Sqlite) {
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
-    this.#put = db.prepare<unknown[]>(
+    this.#put = db.prepare(
       `INSERT INTO sessions (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at)
        VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET status = excluded.status, updated_at = excluded.updated_at, raw = excluded.raw,
@@ -45,7 +45,7 @@ export class Sessions {
       'SELECT * FROM turns WHERE session_id = ? AND settled = 1 ORDER BY created_at DESC LIMIT ?',
     )
     this.#turn = db.prepare<[string], TurnRow>('SELECT * FROM turns WHERE id = ?')
-    this.#putTurn = db.prepare<unknown[]>(
+    this.#putTurn = db.prepare(
       `INSERT INTO turns (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, raw = excluded.raw, final = excluded.final,
@@ -59,7 +59,7 @@ export class Sessions {
     this.#openActions = db.prepare<[string], ActionRow>(
       'SELECT call_id, raw FROM actions WHERE session_id = ? AND resolved_at IS NULL ORDER BY created_at, call_id',
     )
-    this.#addAction = db.prepare<unknown[]>(
+    this.#addAction = db.prepare(
       `INSERT INTO actions (call_id, session_id, type, raw, created_at, opened_at) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
     )

@@ -51,10 +51,8 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
   let handlers: readonly HandlerRegistration[] = []
   let closed = false
 
-  const write = <T>(
-    run: () => T,
-    effect?: (result: T) => void,
-  ): Promise<T> => (closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect))
+  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> =>
+    closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect)
 
   const damaged = new Set<number>()
   /** A fact whose checksum does not fit is not sent to anybody: its deliveries die visibly. */

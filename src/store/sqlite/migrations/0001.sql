@@ -87,7 +87,7 @@ CREATE TABLE sessions (
   read_at     INTEGER NOT NULL,
   deleted_at  INTEGER
 ) STRICT;
-CREATE INDEX sessions_status ON sessions (status) WHERE deleted_at IS NULL;
+CREATE INDEX sessions_status ON sessions (status, first_seen, id) WHERE deleted_at IS NULL;
 CREATE INDEX sessions_active ON sessions (id) WHERE deleted_at IS NULL AND at_rest = 0;
 CREATE INDEX sessions_seen ON sessions (first_seen);
 

@@ -45,3 +45,9 @@ function editDistance(a: string, b: string): number {
 function at(row: readonly number[], index: number): number {
   return row[index] ?? Infinity
 }
+
+/** ` Did you mean "…"?`, or nothing. */
+export function guess(word: string, known: readonly string[]): string {
+  const best = nearest(word, known)
+  return best === null ? '' : ` Did you mean "${best}"?`
+}

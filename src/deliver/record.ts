@@ -1,0 +1,86 @@
+import { backoff } from '../core/backoff.ts'
+import type { Attempt, PendingDelivery } from '../core/delivery.ts'
+import type { HandlerSpec } from '../core/handler.ts'
+import type { CallbackOutcome, Observer } from '../core/observer.ts'
+import type { Clock, Log, Random } from '../core/ports.ts'
+import type { ActiveLane } from './lane.ts'
+import type { Settler } from './settler.ts'
+
+/** Writes what became of attempts, by the handler's retry policy. */
+export interface Recorder {
+  settle(
+    active: ActiveLane,
+    batch: readonly PendingDelivery[],
+    result: 'delivered' | 'retry' | 'dead',
+    attempt: Attempt,
+    dueAt?: number,
+  ): void
+  /** Dead letters: they stay, and the lane goes on. */
+  bury(active: ActiveLane, batch: readonly PendingDelivery[], attempt: Attempt): void
+  /** @returns when the lane is due again, steady milliseconds; undefined when nothing of the batch is left to try. */
+  retry(
+    active: ActiveLane,
+    batch: readonly PendingDelivery[],
+    attempt: Attempt,
+    floor: number,
+  ): number | undefined
+  report(batch: readonly PendingDelivery[], outcome: CallbackOutcome, attempt: Attempt): void
+}
+
+export function createRecorder(options: {
+  spec: HandlerSpec
+  settler: Settler
+  observer: Observer
+  clock: Clock
+  random: Random
+  log: Log
+}): Recorder {
+  const { spec, settler, observer, clock, random, log } = options
+
+  const recorder: Recorder = {
+    settle(active, batch, result, attempt, dueAt) {
+      for (const { fact, attempts } of batch) {
+        active.settled = settler.add({
+          lane: active.lane,
+          pos: fact.pos,
+          result,
+          attempts: attempts + 1,
+          attempt,
+          ...(dueAt === undefined ? {} : { dueAt: Math.ceil(dueAt) }),
+        })
+      }
+      // Awaited before the lane is given back; marked here so that a failure meanwhile is not taken for a forgotten one.
+      active.settled.catch(() => undefined)
+      recorder.report(batch, result, attempt)
+    },
+    bury(active, batch, attempt) {
+      recorder.settle(active, batch, 'dead', attempt)
+      for (const { fact } of batch) {
+        const { error, status } = attempt
+        log.warn(
+          { handler: spec.name, fact: fact.id, type: fact.type, error, status },
+          'deliver: dead letter',
+        )
+      }
+    },
+    retry(active, batch, attempt, floor) {
+      const spent = batch.filter(({ attempts }) => attempts + 1 >= spec.retry.attempts)
+      const left = batch.filter(({ attempts }) => attempts + 1 < spec.retry.attempts)
+      if (spent.length > 0) recorder.bury(active, spent, attempt)
+      if (left.length === 0) {
+        active.drop(batch.length)
+        return undefined
+      }
+      const most = Math.max(...left.map(({ attempts }) => attempts)) + 1
+      const dueAt = clock.steady() + backoff(spec.retry, most, random, floor)
+      recorder.settle(active, left, 'retry', attempt, dueAt)
+      return dueAt
+    },
+    report(batch, outcome, attempt) {
+      for (const { fact, attempts } of batch) {
+        observer.callback({ handler: spec.name, fact, outcome, attempt, number: attempts + 1 })
+      }
+    },
+  }
+  return recorder
+}

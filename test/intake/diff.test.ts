@@ -1,0 +1,254 @@
+import { describe, expect, it } from 'vitest'
+import { isFinal, isSettled, type Session, type Turn } from '../../src/core/resource.ts'
+import type { KnownSession, KnownTurn } from '../../src/core/store.ts'
+import { readSession, readTurn } from '../../src/core/wire.ts'
+import { compare, compareGone, type DiffContext } from '../../src/intake/diff.ts'
+
+const CONTEXT: DiffContext = {
+  now: 5000,
+  steady: 5000,
+  seen: { poll: 4999 },
+  firstLook: false,
+  startedAt: 1000,
+  tools: new Set(['lookup_order']),
+  frameWait: { connected: false, ms: 2000 },
+}
+
+function session(status: string, fields: object = {}): Session {
+  return readSession(
+    {
+      id: 's',
+      status,
+      created_at: 100,
+      updated_at: 4000,
+      title: 'T',
+      metadata: { a: 'b' },
+      required_actions: [],
+      ...fields,
+    },
+    () => undefined,
+  )
+}
+
+function turn(id: string, status: string, artifacts: string | null = null, fields: object = {}): Turn {
+  const completed_at = status === 'working' ? null : 3000
+  return readTurn(
+    { id, status, session_id: 's', created_at: 2000, started_at: 2000, completed_at, artifacts, ...fields },
+    's',
+  )
+}
+
+function known(from: Session, turns: Turn[] = []): KnownSession {
+  return {
+    status: from.status,
+    updatedAt: from.updatedAt,
+    deleted: false,
+    atRest: false,
+    revision: 1,
+    session: from,
+    baseline: 0,
+    turns: turns.map(knownTurn),
+    actions: from.actions,
+  }
+}
+
+function knownTurn(one: Turn): KnownTurn {
+  const final = isFinal(one)
+  return {
+    turn: one,
+    read: true,
+    final,
+    settled: isSettled(one),
+    endedFrameAt: null,
+    finalReadAt: null,
+    finalFact: final,
+  }
+}
+
+function typesOf(
+  before: KnownSession | null,
+  now: Session,
+  turns: Turn[],
+  context: Partial<DiffContext> = {},
+) {
+  const look = { session: now, turns, errorItem: null, artifacts: [] }
+  const difference = compare(before, [], look, { ...CONTEXT, ...context }, new Map())
+  return difference.reading.facts.map(({ type }) => type)
+}
+
+describe('a comparison', () => {
+  const action = {
+    type: 'function_call',
+    call_id: 'c',
+    turn_id: 't',
+    name: 'lookup_order',
+    arguments: {},
+    created_at: 1,
+    expires_at: null,
+  }
+
+  it('names what happened in causal order, also when all of it is new at once', () => {
+    const before = known(session('requires_action', { required_actions: [action] }), [turn('t1', 'working')])
+    const now = session('idle', { required_actions: [] })
+    expect(
+      typesOf(before, now, [
+        turn('t1', 'completed', 'ready'),
+        turn('t2', 'completed', 'ready', { created_at: 2500 }),
+      ]),
+    ).toEqual([
+      'turn.started',
+      'action.resolved',
+      'turn.completed',
+      'turn.completed',
+      'turn.settled',
+      'turn.settled',
+      'session.idle',
+    ])
+  })
+
+  it('makes only session.created of a new session that is idle', () => {
+    expect(typesOf(null, session('idle'), [])).toEqual(['session.created'])
+  })
+
+  it('says nothing when nothing changed', () => {
+    const before = known(session('working'), [turn('t', 'working')])
+    expect(typesOf(before, session('working'), [turn('t', 'working')])).toEqual([])
+  })
+
+  it('gives the same ids whichever channel made it look', () => {
+    const look = {
+      session: session('idle'),
+      turns: [turn('t', 'completed', 'ready')],
+      errorItem: null,
+      artifacts: null,
+    }
+    const ids = [{ poll: 1 }, { stream: 2 }, { webhook: 3 }].map((seen) =>
+      compare(null, [], look, { ...CONTEXT, seen }, new Map()).reading.facts.map(({ id }) => id),
+    )
+    expect(ids[1]).toEqual(ids[0])
+    expect(ids[2]).toEqual(ids[0])
+  })
+
+  it.each([
+    ['completed', 'turn.completed'],
+    ['failed', 'turn.failed'],
+    ['cancelled', 'turn.ended'],
+    ['stopped_by_somebody', 'turn.ended'],
+  ])('calls a turn that is %s %s', (status, type) => {
+    expect(
+      typesOf(known(session('working'), [turn('t', 'working')]), session('working'), [turn('t', status)]),
+    ).toContain(type)
+  })
+
+  it('never settles a turn whose artifacts are pending', () => {
+    const before = known(session('working'), [turn('t', 'working')])
+    expect(typesOf(before, session('idle'), [turn('t', 'completed', 'pending')])).toEqual([
+      'turn.completed',
+      'session.idle',
+    ])
+  })
+
+  it('takes an unknown status without completed_at for a turn that goes on', () => {
+    const before = known(session('working'), [turn('t', 'working')])
+    expect(typesOf(before, session('working'), [turn('t', 'parked', null, { completed_at: null })])).toEqual(
+      [],
+    )
+  })
+
+  it('waits for the frame of a turn that ended while the stream is up, and not without it', () => {
+    const before = known(session('working'), [turn('t', 'working')])
+    const look = {
+      session: session('idle'),
+      turns: [turn('t', 'completed', 'ready')],
+      errorItem: null,
+      artifacts: [],
+    }
+    const connected = { ...CONTEXT, frameWait: { connected: true, ms: 2000 } }
+    expect(compare(before, [], look, connected, new Map()).waitUntil).toBe(7000)
+    expect(compare(before, [], look, connected, new Map([['t', 2999]])).waitUntil).toBeNull()
+    const seen = { ...before, turns: before.turns.map((entry) => ({ ...entry, endedFrameAt: 4000 })) }
+    expect(compare(seen, [], look, connected, new Map()).waitUntil).toBeNull()
+  })
+
+  describe('at the first look', () => {
+    const first = { firstLook: true }
+
+    it('takes what rests as known', () => {
+      expect(
+        typesOf(
+          null,
+          session('idle', { updated_at: 900 }),
+          [turn('t', 'completed', 'ready', { created_at: 500 })],
+          first,
+        ),
+      ).toEqual([])
+    })
+
+    it('picks up what is not at rest, and leaves out the turns that were over', () => {
+      const old = turn('old', 'completed', 'ready', { created_at: 300 })
+      const running = turn('new', 'working', null, { created_at: 800 })
+      expect(typesOf(null, session('working', { updated_at: 900 }), [old, running], first)).toEqual([
+        'session.created',
+        'session.working',
+        'turn.started',
+      ])
+    })
+
+    it('takes a session that was made after the start for news', () => {
+      expect(typesOf(null, session('idle', { created_at: 1500, updated_at: 1600 }), [], first)).toEqual([
+        'session.created',
+      ])
+    })
+  })
+
+  it('takes on a call of a tool that we run, and of no other', () => {
+    const other = { ...action, call_id: 'd', name: 'somebody_elses' }
+    const approval = { ...action, call_id: 'e', type: 'approval' }
+    const now = session('requires_action', { required_actions: [action, other, approval] })
+    const { reading } = compare(
+      known(session('working')),
+      [],
+      { session: now, turns: null, errorItem: null, artifacts: null },
+      CONTEXT,
+      new Map(),
+    )
+    expect(reading.newCalls.map(({ callId }) => callId)).toEqual(['c'])
+    expect(reading.facts.map(({ type }) => type)).toEqual([
+      'action.required',
+      'action.required',
+      'action.required',
+      'session.requires_action',
+    ])
+  })
+
+  it('resolves the actions of a session that is gone, and says that it is', () => {
+    const before = known(session('requires_action', { required_actions: [action] }))
+    expect(compareGone(before, CONTEXT).facts.map(({ type }) => type)).toEqual([
+      'action.resolved',
+      'session.deleted',
+    ])
+  })
+
+  it('hands the resource on as given, unknown fields included', () => {
+    const before = known(session('working'), [turn('t', 'working')])
+    const look = {
+      session: session('idle'),
+      turns: [
+        turn('t', 'completed', 'partial', {
+          mood: 'good',
+          artifacts_skipped: [{ path: 'a', reason: 'big' }],
+        }),
+      ],
+      errorItem: null,
+      artifacts: [{ id: 'art_1' }],
+    }
+    const { facts } = compare(before, [], look, CONTEXT, new Map()).reading
+    const settled = JSON.parse(facts.find(({ type }) => type === 'turn.settled')?.body ?? '{}')
+    expect(settled).toMatchObject({
+      turn: { id: 't', mood: 'good' },
+      artifacts: [{ id: 'art_1' }],
+      artifacts_skipped: [{ path: 'a', reason: 'big' }],
+      session: { title: 'T', metadata: { a: 'b' }, status: 'idle' },
+    })
+  })
+})

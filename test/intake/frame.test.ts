@@ -1,0 +1,115 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Meaning } from '../../src/core/frame.ts'
+import { readFrame } from '../../src/intake/frame.ts'
+
+const AT = 1_763_701_200_000
+
+function frame(data: unknown, id?: string, event = 'agent.message') {
+  return { event, id, data: typeof data === 'string' ? data : JSON.stringify(data) }
+}
+
+function fact(meaning: Meaning) {
+  if (meaning.kind !== 'fact') throw new Error(`a ${meaning.kind}, not a fact`)
+  return meaning.fact
+}
+
+describe('a frame of the stream', () => {
+  it.each([
+    ['session_id in the data', { session_id: 's1', turn_id: 't1' }, {}],
+    ['sessionId in the data', { sessionId: 's1', turnId: 't1' }, {}],
+    ['session_id in the payload', {}, { session_id: 's1', turn_id: 't1' }],
+    ['sessionId in the payload', {}, { sessionId: 's1', turnId: 't1' }],
+    ['objects', { session: { id: 's1' }, turn: { id: 't1' } }, {}],
+    ['one here and one there', { session: 's1' }, { turn: 't1' }],
+  ])('names its session and turn by %s', (_, data, payload) => {
+    const read = fact(readFrame(frame({ type: 'agent.message', seq: 7, payload, ...data }, '7'), AT))
+    expect([read.sessionId, read.turnId]).toEqual(['s1', 't1'])
+  })
+
+  it('has one id however often it is replayed, and another in another session', () => {
+    const one = fact(readFrame(frame({ type: 'x', seq: 7, session_id: 's1', payload: {} }, '7'), AT))
+    const again = fact(readFrame(frame({ type: 'x', seq: 7, session_id: 's1', payload: {} }, '7'), AT + 5))
+    const other = fact(readFrame(frame({ type: 'x', seq: 7, session_id: 's2', payload: {} }, '7'), AT))
+    expect(again.id).toBe(one.id)
+    expect(other.id).not.toBe(one.id)
+    expect(one.id).toMatch(/^[A-Za-z0-9_-]+$/)
+  })
+
+  it('keeps every digit of a seq beyond 2^53', () => {
+    const text = '{"type":"x","seq":9007199254740993,"session_id":"s","payload":{}}'
+    expect(readFrame(frame(text), AT)).toMatchObject({ kind: 'fact', seq: '9007199254740993' })
+    expect(readFrame(frame(text, '9007199254740993'), AT)).toMatchObject({ seq: '9007199254740993' })
+  })
+
+  it('is transient without a seq: nothing to keep, nothing to look at', () => {
+    const read = readFrame(
+      frame({ type: 'agent.text', seq: null, session_id: 's', payload: { delta: 'a' } }),
+      AT,
+    )
+    expect(read).toMatchObject({ kind: 'transient', type: 'agent.text', sessionId: 's' })
+  })
+
+  it.each([
+    ['data', { type: 'replay.stopped', from_seq: 41 }],
+    ['payload', { type: 'anything', seq: null, payload: { from_seq: '41' } }],
+  ])('stops the replay when its %s carries from_seq, whatever its name', (_, data) => {
+    expect(readFrame(frame(data), AT)).toEqual({ kind: 'stop', fromSeq: '41' })
+  })
+
+  it('keeps the names of state facts for state facts', () => {
+    const ended = readFrame(
+      frame({ type: 'turn.ended', seq: 3, session_id: 's', turn_id: 't', payload: {} }, '3'),
+      AT,
+    )
+    expect(fact(ended).type).toBe('stream.turn.ended')
+    expect(ended).toMatchObject({
+      ended: { turnId: 't', sessionId: 's' },
+      hints: [{ scope: 'turns', subject: 'turn.final/t' }],
+    })
+  })
+
+  it('of an unknown name is kept and makes us look', () => {
+    const read = readFrame(frame({ type: 'agent.dreamt', seq: 3, session_id: 's', payload: {} }, '3'), AT)
+    expect(read).toMatchObject({
+      kind: 'fact',
+      fact: { type: 'agent.dreamt' },
+      hints: [{ sessionId: 's', scope: 'turns' }],
+    })
+  })
+
+  it('that names no session asks for a sweep', () => {
+    const read = readFrame(frame({ type: 'turn.ended', seq: 3, payload: {} }, '3'), AT)
+    expect(read).toMatchObject({ kind: 'fact', fact: { sessionId: null }, hints: [{ sessionId: null }] })
+  })
+
+  it.each([
+    ['no JSON', '{"type":'],
+    ['no object', '[1]'],
+    ['no type', '{"seq":4}'],
+  ])('that cannot be read (%s) still moves the cursor', (_, data) => {
+    expect(readFrame({ event: undefined, id: '4', data }, AT)).toMatchObject({ kind: 'unreadable', seq: '4' })
+  })
+
+  it('never throws, whatever comes', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.json(), fc.string()),
+        fc.option(fc.string(), { nil: undefined }),
+        fc.option(fc.string(), { nil: undefined }),
+        (data, id, event) => {
+          expect(['fact', 'transient', 'stop', 'unreadable']).toContain(
+            readFrame({ data, id, event }, AT).kind,
+          )
+        },
+      ),
+    )
+  })
+
+  it('never takes a prototype name for news', () => {
+    for (const name of ['__proto__', 'constructor', 'toString']) {
+      const read = readFrame(frame({ type: name, seq: 1, session_id: 's', payload: {} }, '1'), AT)
+      expect(read).toMatchObject({ kind: 'fact', fact: { type: name }, hints: [{ sessionId: 's' }] })
+    }
+  })
+})

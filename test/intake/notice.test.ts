@@ -1,0 +1,58 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readNotice } from '../../src/intake/notice.ts'
+
+const AT = 1_763_701_200_000
+
+describe('the body of a webhook', () => {
+  it.each([
+    ['type and data', { type: 'turn.completed', data: { session_id: 's', turn_id: 't' } }],
+    ['event and camel case', { event: 'turn.completed', data: { sessionId: 's', turnId: 't' } }],
+    ['objects', { name: 'turn.completed', data: { object: { object: 'turn', id: 't', session_id: 's' } } }],
+    [
+      'nested ids',
+      { id: 'evt_1', kind: 'turn.completed', data: { session: { id: 's' }, turn: { id: 't' } } },
+    ],
+  ])('names its turn in an envelope with %s', (_, body) => {
+    expect(readNotice(body, AT)).toEqual({
+      readable: true,
+      hint: {
+        sessionId: 's',
+        channel: 'webhook',
+        at: AT,
+        scope: 'turns',
+        delay: 20,
+        subject: 'turn.final/t',
+      },
+    })
+  })
+
+  it('of a session names the state that it claims', () => {
+    const body = { type: 'session.action_required', data: { object: 'session', id: 's' } }
+    expect(readNotice(body, AT).hint).toMatchObject({
+      sessionId: 's',
+      scope: 'session',
+      subject: 'session.requires_action/s',
+    })
+  })
+
+  it('with a name that does not exist yet still makes us look at its session', () => {
+    const { hint } = readNotice({ type: 'session.dreaming', data: { session_id: 's' } }, AT)
+    expect(hint).toMatchObject({ sessionId: 's', scope: 'turns' })
+  })
+
+  it.each([[null], [17], ['text'], [[]], [{}], [{ type: 'turn.completed', data: {} }]])(
+    'that says nothing of use (%j) asks for a sweep instead of being thrown away',
+    (body) => {
+      expect(readNotice(body, AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
+    },
+  )
+
+  it('never throws and always hints, whatever comes', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8 }), (body) => {
+        expect(readNotice(body, AT).hint.channel).toBe('webhook')
+      }),
+    )
+  })
+})
