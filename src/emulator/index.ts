@@ -15,9 +15,12 @@ import { publish } from './publish.ts'
 import { answerOperations } from './routes/answer.ts'
 import { artifactOperations } from './routes/artifact.ts'
 import { discovery } from './routes/discovery.ts'
+import { fileOperations } from './routes/files.ts'
+import { forkOperations } from './routes/fork.ts'
 import { inputOperations } from './routes/input.ts'
 import { modelOperations } from './routes/model.ts'
 import { checkMix, mountOwnRoutes } from './routes/own.ts'
+import { previewOperations } from './routes/preview.ts'
 import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
 import { toolOperations } from './routes/tools.ts'
@@ -51,6 +54,8 @@ export interface EmulatorOptions {
   allowHttpWebhooks?: boolean
   /** Smaller or larger figures than the interface's, for tests. */
   limits?: Partial<Limits>
+  /** The domain that previews are published under; without one they cannot be. */
+  previewDomain?: string
   /** The time to begin at, milliseconds since the epoch; the machine's when left out. */
   startAt?: number
 }
@@ -161,9 +166,10 @@ function createWorld(options: EmulatorOptions): World {
     streams,
     tokens: new Tokens(clock, options.token ?? DEFAULT_TOKEN),
     budgets: new Budgets(clock, limits),
-    models: new Models(clock.now()),
+    models: new Models(),
     webhooks: new Webhooks({ clock, limits, faults, details, ledger }),
     scenario: scenarioOf(options.scenario),
+    previewDomain: options.previewDomain ?? null,
     allowHttpWebhooks: options.allowHttpWebhooks ?? false,
   }
 }
@@ -178,6 +184,9 @@ function operationsOf({ details, limits }: World, describeMounted: () => unknown
     ...discovery(describeMounted),
     ...sessionOperations(details, limits),
     ...toolOperations(details),
+    ...forkOperations(details),
+    ...previewOperations(details),
+    ...fileOperations(details),
     ...inputOperations(details),
     ...answerOperations(details),
     ...artifactOperations(details),

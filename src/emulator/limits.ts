@@ -35,6 +35,8 @@ export interface Limits {
   readsPerSecond: number
   workspaceLifetimeMs: number
   workspaceIdleMs: number
+  /** How long the bridge takes to restart once the tools were replaced. */
+  bridgeRestartMs: number
   /** How long artifacts are collected after a turn's end. */
   collectMs: number
   /** Longest that `turn.completed` waits for the artifacts. */
@@ -73,6 +75,7 @@ export const STATED_LIMITS = {
   replayEvents: 50_000,
   workspaceLifetimeMs: 7_200_000,
   workspaceIdleMs: 300_000,
+  bridgeRestartMs: 100,
   collectMs: 25,
   artifactWaitMs: 30_000,
   webhookTimeoutMs: 10_000,

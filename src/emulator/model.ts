@@ -16,63 +16,129 @@ export const CONNECTORS: readonly Connector[] = [
   { id: 'fabrikam', name: 'Fabrikam', defaultModel: 'fabrikam-1', keyPrefix: 'sk-' },
 ]
 
+/** The emulator calls no provider: a key that says so itself is the one that the provider rejects. */
+const REJECTED_KEY = /rejected/
+const REJECTION = 'Incorrect API key provided.'
+
 export interface Credential {
   readonly id: string
   readonly model: string
   readonly label: string
   readonly connector: string
   readonly key: string
+  readonly baseUrl: string | undefined
   isDefault: boolean
-  readonly createdAt: number
+}
+
+/** What a client asks to be connected. */
+export interface Connection {
+  key: string
+  provider?: string
+  model?: string
+  base_url?: string
+  label?: string
+  is_default?: boolean
 }
 
 /** The organization's model connections; one to the `demo` model is there from the start. */
 export class Models {
-  readonly #credentials: Credential[]
+  #credentials: Credential[] = []
 
-  constructor(now: number) {
-    this.#credentials = [
-      {
-        id: `mcred_${randomBytes(8).toString('hex')}`,
-        model: 'demo',
-        label: 'Demo',
-        connector: 'demo',
-        key: 'demo-key-0000',
-        isDefault: true,
-        createdAt: now,
-      },
-    ]
+  constructor() {
+    this.#add({ key: 'demo-key-0000' }, CONNECTORS[0] as Connector)
   }
 
   all(): readonly Credential[] {
     return this.#credentials
   }
 
+  /** The connection of sessions that name none. */
+  fallback(): Credential | undefined {
+    return this.#credentials.find((candidate) => candidate.isDefault)
+  }
+
+  /**
+   * Connects a key, or gives the connection that it has already. `freeing` is the operation that a refusal at the
+   * ceiling names.
+   * @throws {Refusal} 400 for an unknown or ambiguous vendor, a key that its provider rejects, or the ceiling.
+   */
+  connect(asked: Connection, ceiling: number, freeing: { method: string; path: string }): Credential {
+    const connector = vendorOf(asked)
+    const model = asked.model ?? connector.defaultModel
+    const same = this.#credentials.find(
+      (other) => other.key === asked.key && other.model === model && other.baseUrl === asked.base_url,
+    )
+    if (same !== undefined) return same
+    if (this.#credentials.length >= ceiling) {
+      throw invalid(`${ceiling} models are connected already; ${freeing.method} ${freeing.path} frees one`)
+    }
+    if (REJECTED_KEY.test(asked.key)) {
+      throw invalid(`${connector.name} rejected the key for ${model}: ${JSON.stringify(REJECTION)}`)
+    }
+    return this.#add(asked, connector)
+  }
+
+  /** Takes a connection out; another becomes the default if it was that. */
+  disconnect(id: string): Credential | undefined {
+    const gone = this.#credentials.find((candidate) => candidate.id === id)
+    this.#credentials = this.#credentials.filter((candidate) => candidate !== gone)
+    const [next] = this.#credentials
+    if (gone?.isDefault === true && next !== undefined) next.isDefault = true
+    return gone
+  }
+
   /**
    * The connection that a session asking for these runs on.
    * @throws {Refusal} 400 that names the id or the model that is not the caller's.
    */
-  choose(model: string | undefined, credentialId: string | null | undefined): Credential {
-    if (credentialId !== undefined && credentialId !== null) {
-      const named = this.#credentials.find((candidate) => candidate.id === credentialId)
-      if (named === undefined) {
-        throw invalid(
-          `agent.model_credential_id ${JSON.stringify(credentialId)} is not a connection of yours`,
-        )
-      }
-      if (model !== undefined && model !== named.model) {
-        throw invalid(
-          `agent.model ${JSON.stringify(model)} is not the model that ${JSON.stringify(credentialId)} runs, which is ${JSON.stringify(named.model)}`,
-        )
-      }
-      return named
-    }
-    const fallback = this.#credentials.find((candidate) => candidate.isDefault)
+  choose(model: string | undefined, credentialId: string | undefined): Credential {
+    if (credentialId !== undefined) return this.#named(credentialId, model)
     const chosen =
-      model === undefined ? fallback : this.#credentials.find((candidate) => candidate.model === model)
+      model === undefined ? this.fallback() : this.#credentials.find((candidate) => candidate.model === model)
     if (chosen !== undefined) return chosen
     if (model === undefined)
       throw invalid('no model is connected; connect one with POST /v1/model-credentials')
     throw invalid(`agent.model ${JSON.stringify(model)} is not connected by this organization`)
   }
+
+  #named(id: string, model: string | undefined): Credential {
+    const named = this.#credentials.find((candidate) => candidate.id === id)
+    if (named === undefined) {
+      throw invalid(`agent.model_credential_id ${JSON.stringify(id)} is not a connection of yours`)
+    }
+    if (model !== undefined && model !== named.model) {
+      const [asked, runs] = [JSON.stringify(model), JSON.stringify(named.model)]
+      throw invalid(`agent.model ${asked} is not what ${JSON.stringify(id)} runs, which is ${runs}`)
+    }
+    return named
+  }
+
+  #add(asked: Connection, connector: Connector): Credential {
+    const first = this.#credentials.length === 0
+    const credential = {
+      id: `mcred_${randomBytes(8).toString('hex')}`,
+      model: asked.model ?? connector.defaultModel,
+      label: asked.label ?? connector.name,
+      connector: connector.id,
+      key: asked.key,
+      baseUrl: asked.base_url,
+      isDefault: first || asked.is_default === true,
+    }
+    if (credential.isDefault) for (const other of this.#credentials) other.isDefault = false
+    this.#credentials.push(credential)
+    return credential
+  }
+}
+
+function vendorOf({ key, provider }: Connection): Connector {
+  if (provider !== undefined) {
+    const named = CONNECTORS.find(({ id }) => id === provider)
+    if (named === undefined)
+      throw invalid(`provider ${JSON.stringify(provider)} is not in GET /v1/model-connectors`)
+    return named
+  }
+  const fitting = CONNECTORS.filter(({ keyPrefix }) => key.startsWith(keyPrefix))
+  const [only] = fitting
+  if (only !== undefined && fitting.length === 1) return only
+  throw invalid('the key does not tell its provider; give provider, an id from GET /v1/model-connectors')
 }

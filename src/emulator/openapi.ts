@@ -63,8 +63,9 @@ function parametersOf(operation: Operation, details: OpenDetails): Fields[] {
     required: true,
     schema: { type: 'string' },
   }))
+  const required: unknown[] = operation.query === undefined ? [] : listIn(operation.query, 'required')
   for (const [name, schema] of Object.entries(propertiesOf(operation.query))) {
-    parameters.push({ name, in: 'query', required: false, schema })
+    parameters.push({ name, in: 'query', required: required.includes(name), schema })
   }
   if (operation.resumes === true) {
     parameters.push(
@@ -87,6 +88,11 @@ function headerParameter(name: string, description: string, schema: Fields): Fie
 function propertiesOf(schema: TSchema | undefined): Record<string, unknown> {
   const properties: unknown = schema === undefined ? undefined : Reflect.get(schema, 'properties')
   return typeof properties === 'object' && properties !== null ? { ...properties } : {}
+}
+
+function listIn(schema: TSchema, key: string): unknown[] {
+  const list: unknown = Reflect.get(schema, key)
+  return Array.isArray(list) ? list : []
 }
 
 function bodyOf(operation: Operation): Fields {

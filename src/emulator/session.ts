@@ -56,6 +56,8 @@ export interface Session {
   items: PersistedEvent[]
   readonly queue: Message[]
   run: Run | null
+  /** When the bridge is up again after the tools were replaced. */
+  bridgeReadyAt: number
   readonly workspace: Workspace
   artifacts: Artifact[]
   deletedAt: number | null
@@ -79,6 +81,7 @@ export function newSession(of: NewSession, now: number): Session {
     items: [],
     queue: [],
     run: null,
+    bridgeReadyAt: 0,
     artifacts: [],
     deletedAt: null,
   }

@@ -107,6 +107,40 @@ export function shapesOf(details: OpenDetails): Record<string, TSchema> {
       active: boolean(),
       secret: optional(string({ description: 'On creation only.' })),
     }),
+    NewModelCredential: object({
+      object: literal('model_credential'),
+      id: string(),
+      label: string(),
+      model: string(),
+      connector: string(),
+      is_default: boolean(),
+      last4: string(),
+      verified: boolean(),
+    }),
+    Fork: object({ ...details.forkShape, forked_from: string(), workspace_copied: boolean() }),
+    WorkspaceFileList: object({
+      object: literal('list'),
+      data: array(
+        object({
+          object: literal('workspace_file'),
+          path: string(),
+          type: literal('file'),
+          size_bytes: number(),
+          readable: boolean(),
+        }),
+      ),
+      state: Type.Enum(['ready', 'missing']),
+      captured_at: orNull('number', 'Null: no snapshot was taken.'),
+      truncated: boolean(),
+    }),
+    WorkspaceFileContent: object({
+      object: literal('workspace_file.content'),
+      path: string(),
+      content: string(),
+      encoding: Type.Enum(['utf8', 'base64']),
+      captured_at: ms,
+      truncated: boolean(),
+    }),
     StreamFrame: frame(details),
   }
   for (const name of [

@@ -27,6 +27,8 @@ export interface World {
   readonly webhooks: Webhooks
   readonly ledger: Ledger
   readonly scenario: Scenario
+  /** Null: previews cannot be published. */
+  readonly previewDomain: string | null
   /** Webhook addresses may be http on loopback. */
   readonly allowHttpWebhooks: boolean
 }

@@ -4,6 +4,12 @@ import type { OpenDetails } from './details.ts'
 const MIB = 1024 * 1024
 const text = Type.String({ minLength: 1 })
 const closed = { additionalProperties: false }
+const writtenFile = Type.Object({
+  object: Type.Literal('workspace_file'),
+  path: Type.String(),
+  size_bytes: Type.Integer(),
+})
+const nullable = (type: string) => Type.Unsafe<unknown>({ type: [type, 'null'] })
 
 const ITEM_TYPES: Readonly<Record<string, string>> = {
   'user.message': 'message',
@@ -150,6 +156,26 @@ export const profileA: OpenDetails = {
   verbosities: ['low', 'medium', 'high'],
   textFormat: Type.Object({ type: Type.Enum(['text', 'json']) }, closed),
   patchesModel: true,
+  disconnect: { method: 'DELETE', path: '/v1/model-credentials/{credential_id}' },
+  fork: (session, stated) => ({ ...session, ...stated }),
+  forkShape: { object: Type.Literal('session'), id: Type.String() },
+  preview: {
+    body: Type.Object({ port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })) }, closed),
+    readPort: (body) => (body as { port?: number }).port,
+    reply: ({ port, url }) => ({ object: 'preview', port, published_url: url }),
+    replyShape: Type.Object({
+      object: Type.Literal('preview'),
+      port: nullable('integer'),
+      published_url: nullable('string'),
+    }),
+  },
+  files: {
+    snapshotQuery: 'refresh',
+    written: (entries) => ({ object: 'list', data: entries, has_more: false, last_id: '' }),
+    writtenShape: Type.Object({ object: Type.Literal('list'), data: Type.Array(writtenFile) }),
+    refreshed: (listing) => listing,
+    refreshedShape: Type.Ref('#/components/schemas/WorkspaceFileList'),
+  },
   readsBackSeeds: true,
   lostAnswer: 'fails',
   personalApprovalCode: {},

@@ -161,6 +161,32 @@ export const profileB: OpenDetails = {
   verbosities: ['low', 'normal', 'long'],
   textFormat: Type.String({ enum: ['plain', 'markdown', 'json'] }),
   patchesModel: false,
+  disconnect: { method: 'POST', path: '/v1/model-credentials/{credential_id}/disconnect' },
+  fork: (session, stated) => ({ object: 'session.fork', ...stated, session_id: session['id'] }),
+  forkShape: { object: Type.Literal('session.fork'), session_id: Type.String() },
+  preview: {
+    body: Type.Object({ service_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })) }, closed),
+    readPort: (body) => (body as { service_port?: number }).service_port,
+    reply: ({ sessionId, url }) => ({ session_id: sessionId, public: url !== null, url }),
+    replyShape: Type.Object({
+      session_id: Type.String(),
+      public: Type.Boolean(),
+      url: Type.Unsafe<unknown>({ type: ['string', 'null'] }),
+    }),
+  },
+  files: {
+    snapshotQuery: 'snapshot',
+    written: (entries) => entries,
+    writtenShape: Type.Array(
+      Type.Object({
+        object: Type.Literal('workspace_file'),
+        path: Type.String(),
+        size_bytes: Type.Integer(),
+      }),
+    ),
+    refreshed: ({ state, captured_at }) => ({ state, captured_at }),
+    refreshedShape: Type.Object({ state: Type.Enum(['ready', 'missing']), captured_at: Type.Number() }),
+  },
   readsBackSeeds: false,
   lostAnswer: 'hangs',
   personalApprovalCode: { code: null },

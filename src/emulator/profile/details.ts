@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import type { Method } from '../operation.ts'
 import type { Action } from '../action.ts'
 import type { Artifact } from '../artifact.ts'
 import type { BucketName, BudgetState } from '../budget.ts'
@@ -113,6 +114,25 @@ export interface OpenDetails {
   readonly textFormat: TSchema
   /** True: PATCH takes `agent.model` and `agent.model_credential_id`. */
   readonly patchesModel: boolean
+  /** Where a model connection is given up; the path names `credential_id`. */
+  readonly disconnect: { readonly method: Method; readonly path: string }
+  /** The reply to a fork. */
+  fork(session: Fields, stated: Fields): Fields
+  readonly forkShape: Readonly<Record<string, TSchema>>
+  readonly preview: {
+    readonly body: TSchema
+    readPort(body: unknown): number | undefined
+    reply(of: { sessionId: string; port: number | null; url: string | null }): Fields
+    readonly replyShape: TSchema
+  }
+  readonly files: {
+    /** The query parameter that takes a snapshot first. */
+    readonly snapshotQuery: string
+    written(entries: readonly Fields[]): unknown
+    readonly writtenShape: TSchema
+    refreshed(listing: Fields): Fields
+    readonly refreshedShape: TSchema
+  }
   /** True: `environment` reads back the seeded files' paths and the profiles. */
   readonly readsBackSeeds: boolean
   /** What becomes of a turn whose answer was `not_delivered`. */
