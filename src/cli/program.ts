@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Option } from 'commander'
-import { nearest } from '../config/nearest.ts'
+import { nearest } from '../core/nearest.ts'
 import { isObject, stringOf } from '../core/json.ts'
 import { listenAddress, pointInTime, seqOrTime, wholeNumber } from './argument.ts'
 import type { Context } from './context.ts'
