@@ -12,6 +12,7 @@ import { resolveByPerson, type Verdict } from './person.ts'
 import { profileA } from './profile/a.ts'
 import { profileB } from './profile/b.ts'
 import { publish } from './publish.ts'
+import { agentOperations } from './routes/agent.ts'
 import { answerOperations } from './routes/answer.ts'
 import { artifactOperations } from './routes/artifact.ts'
 import { discovery } from './routes/discovery.ts'
@@ -25,6 +26,7 @@ import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
 import { toolOperations } from './routes/tools.ts'
 import { webhookOperations } from './routes/webhook.ts'
+import { SavedAgents } from './saved-agent.ts'
 import { DEFAULT_SCENARIO, loadScenario, type Scenario } from './scenario.ts'
 import { createServer, mount } from './server.ts'
 import { Sessions } from './session.ts'
@@ -167,6 +169,7 @@ function createWorld(options: EmulatorOptions): World {
     tokens: new Tokens(clock, options.token ?? DEFAULT_TOKEN),
     budgets: new Budgets(clock, limits),
     models: new Models(),
+    savedAgents: new SavedAgents(),
     webhooks: new Webhooks({ clock, limits, faults, details, ledger }),
     scenario: scenarioOf(options.scenario),
     previewDomain: options.previewDomain ?? null,
@@ -193,5 +196,6 @@ function operationsOf({ details, limits }: World, describeMounted: () => unknown
     ...streamOperations(details),
     ...webhookOperations(details),
     ...modelOperations(details),
+    ...agentOperations(details),
   ]
 }

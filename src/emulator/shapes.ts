@@ -33,6 +33,15 @@ function listOf(name: string, details: OpenDetails): TSchema {
   })
 }
 
+/** What a saved agent and its alias have in common. */
+const template = {
+  id: string(),
+  name: string(),
+  tools: array(toolReadSchema),
+  text: object({}),
+  created_at: ms,
+}
+
 /** Every named shape of the description, as this profile sends it. */
 export function shapesOf(details: OpenDetails): Record<string, TSchema> {
   const shapes: Record<string, TSchema> = {
@@ -117,6 +126,21 @@ export function shapesOf(details: OpenDetails): Record<string, TSchema> {
       last4: string(),
       verified: boolean(),
     }),
+    Agent: object({
+      object: literal('agent'),
+      ...template,
+      model: string(),
+      model_credential_id: orNull('string', "Null: the organization's default."),
+      instructions: string(),
+    }),
+    EnvironmentTemplate: object({ object: literal('environment_template'), ...template }),
+    EnvironmentProfile: object({
+      object: literal('environment_profile'),
+      id: string(),
+      name: string(),
+      is_default: boolean(),
+      variable_count: Type.Integer(),
+    }),
     Fork: object({ ...details.forkShape, forked_from: string(), workspace_copied: boolean() }),
     WorkspaceFileList: object({
       object: literal('list'),
@@ -151,6 +175,8 @@ export function shapesOf(details: OpenDetails): Record<string, TSchema> {
     'ModelConnector',
     'ModelCredential',
     'WebhookSubscription',
+    'Agent',
+    'EnvironmentProfile',
   ]) {
     shapes[`${name}List`] = listOf(name, details)
   }

@@ -6,6 +6,7 @@ import type { Limits } from './limits.ts'
 import type { EventLog } from './log.ts'
 import type { Models } from './model.ts'
 import type { OpenDetails } from './profile/details.ts'
+import type { SavedAgents } from './saved-agent.ts'
 import type { Scenario } from './scenario.ts'
 import type { Sessions } from './session.ts'
 import type { Streams } from './stream.ts'
@@ -22,6 +23,7 @@ export interface World {
   readonly budgets: Budgets
   readonly sessions: Sessions
   readonly models: Models
+  readonly savedAgents: SavedAgents
   readonly log: EventLog
   readonly streams: Streams
   readonly webhooks: Webhooks

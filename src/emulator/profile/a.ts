@@ -57,6 +57,8 @@ export const profileA: OpenDetails = {
     sessionStream: '/v1/sessions/{session_id}/events',
     artifacts: '/v1/sessions/{session_id}/artifacts',
     artifact: '/v1/sessions/{session_id}/artifacts/{artifact_id}',
+    saveAgent: '/v1/agents',
+    deleteAgent: '/v1/agents/{agent_id}',
   },
   operationId: (name) => name,
   idempotency: { header: 'Idempotency-Key', keptMs: 86_400_000, otherBody: 'conflict', overlong: 'refuse' },

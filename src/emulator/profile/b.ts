@@ -61,6 +61,8 @@ export const profileB: OpenDetails = {
     sessionStream: '/v1/events/sessions/{session_id}',
     artifacts: '/v1/sessions/{session_id}/outputs',
     artifact: '/v1/outputs/{artifact_id}',
+    saveAgent: '/v1/agent-definitions',
+    deleteAgent: '/v1/agent-definitions/{agent_id}',
   },
   operationId: (name) => `v1${pascal(name.slice(0, 1).toLowerCase() + name.slice(1))}Operation`,
   idempotency: { header: 'X-Request-Key', keptMs: 3_600_000, otherBody: 'replay', overlong: 'ignore' },

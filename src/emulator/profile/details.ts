@@ -21,6 +21,8 @@ export interface OpenPaths {
   sessionStream: string
   artifacts: string
   artifact: string
+  saveAgent: string
+  deleteAgent: string
 }
 
 export interface ReadMessage {

@@ -12,9 +12,12 @@ import type { Token } from '../token.ts'
 import { checkTools } from '../tool.ts'
 import { viewList, viewSession } from '../view.ts'
 import type { World } from '../world.ts'
+import { isProfile } from './agent.ts'
 import { readFiles } from './file-entry.ts'
 import { findSession } from './find.ts'
 import { sessionBodies, type PatchedAgent, type SessionBodies } from './session-body.ts'
+
+type CreateBody = Static<SessionBodies['create']>
 
 const PATH = '/v1/sessions/{session_id}'
 
@@ -129,48 +132,55 @@ export function takeSlot(world: World): void {
   )
 }
 
-function createSession(world: World, body: Static<SessionBodies['create']>, token: Token): Session {
-  const { agent = {}, environment = {}, input } = body
-  if (agent.id !== undefined)
-    throw invalid(`agent.id ${JSON.stringify(agent.id)} is not a saved agent of yours`)
+function createSession(world: World, body: CreateBody, token: Token): Session {
+  const { environment = {}, input } = body
   if (environment.repo !== undefined) {
     throw invalid(
       'environment.repo needs a repository-host connection, which this organization does not have',
     )
   }
-  const [profile] = environment.profiles ?? []
-  if (profile !== undefined)
-    throw invalid(`environment.profiles: ${JSON.stringify(profile)} is not a profile of yours`)
-  checkTools(agent.tools ?? [])
-  const credential = world.models.choose(agent.model, agent.model_credential_id)
+  const profiles = environment.profiles ?? []
+  const stray = profiles.find((id) => !isProfile(id))
+  if (stray !== undefined)
+    throw invalid(`environment.profiles: ${JSON.stringify(stray)} is not a profile of yours`)
+  const { agent, text } = settingsOf(world, body)
   const files = readFiles(environment.files ?? [], world.limits)
   takeSlot(world)
-  const settings: AgentSettings = {
-    id: null,
-    model: credential.model,
-    credentialId: credential.id,
-    instructions: agent.instructions ?? '',
-    approvalMode: agent.approval_mode ?? world.details.approvalModes.automatic,
-    permissionRules: agent.permission_rules ?? [],
-    tools: agent.tools,
-  }
+  const { title = '', metadata = {} } = body
+  const workspace = newWorkspace(world, () => session)
   const session: Session = newSession(
-    {
-      title: body.title ?? '',
-      metadata: body.metadata ?? {},
-      tokenId: token.id,
-      agent: settings,
-      text: (body.text as Record<string, unknown> | undefined) ?? null,
-      files,
-      profiles: [],
-      workspace: newWorkspace(world, () => session),
-    },
+    { title, metadata, tokenId: token.id, agent, text, files, profiles, workspace },
     world.clock.now(),
   )
   world.sessions.add(session)
   world.webhooks.tell('session.created', session.id, null)
   if (input !== undefined) acceptMessage(world, session, world.details.message.read(input).text)
   return session
+}
+
+/** The agent's settings: those of the saved agent that is named, each overridden by what stands beside it. */
+function settingsOf(world: World, body: CreateBody): { agent: AgentSettings; text: Session['text'] } {
+  const { id, model, model_credential_id, instructions, approval_mode, permission_rules, tools } =
+    body.agent ?? {}
+  const saved = id === undefined ? undefined : world.savedAgents.find(id)
+  if (id !== undefined && saved === undefined) {
+    throw invalid(`agent.id ${JSON.stringify(id)} is not a saved agent of yours`)
+  }
+  checkTools(tools ?? [])
+  // A model given in place of the saved one does not have to be what the saved connection runs.
+  const savedCredential = model === undefined ? (saved?.credentialId ?? undefined) : undefined
+  const savedModel = model_credential_id === undefined ? saved?.model : undefined
+  const credential = world.models.choose(model ?? savedModel, model_credential_id ?? savedCredential)
+  const agent = {
+    id: saved?.id ?? null,
+    model: credential.model,
+    credentialId: credential.id,
+    instructions: instructions ?? saved?.instructions ?? '',
+    approvalMode: approval_mode ?? world.details.approvalModes.automatic,
+    permissionRules: permission_rules ?? [],
+    tools: tools ?? saved?.tools,
+  }
+  return { agent, text: (body.text as Session['text'] | undefined) ?? saved?.text ?? null }
 }
 
 function patchSession(world: World, session: Session, body: Static<SessionBodies['patch']>): void {

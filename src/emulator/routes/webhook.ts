@@ -9,7 +9,9 @@ import { viewList, viewSubscription } from '../view.ts'
 const body = Type.Object(
   {
     url: Type.String({ description: 'Must be https.' }),
-    events: Type.Array(Type.Enum([...WEBHOOK_EVENTS]), { description: 'Empty: all.', default: [] }),
+    events: Type.Optional(
+      Type.Array(Type.Enum([...WEBHOOK_EVENTS]), { description: 'Empty: all.', default: [] }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -25,10 +27,7 @@ export function webhookOperations(details: OpenDetails): Operation[] {
       access: 'sessions:write',
       cost: 'write',
       idempotent: true,
-      body: Type.Object(
-        { url: body.properties.url, events: Type.Optional(body.properties.events) },
-        { additionalProperties: false },
-      ),
+      body,
       success: {
         status: 201,
         description: 'The only reply that shows `secret`.',
