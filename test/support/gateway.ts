@@ -1,0 +1,73 @@
+import { request as send, type IncomingMessage, type ServerResponse } from 'node:http'
+import { listen, type Listening } from './listen.ts'
+
+export interface Passed {
+  method: string
+  path: string
+  /** Steady milliseconds. */
+  at: number
+  status: number | null
+  headers: IncomingMessage['headers']
+}
+
+/** A proxy before the service that counts what passes, and can close the way. */
+export class Gateway implements AsyncDisposable {
+  readonly passed: Passed[] = []
+  /** Answers in the service's stead; undefined lets the request through. */
+  intercept: (request: IncomingMessage) => { status: number; headers?: Record<string, string>; body?: string } | 'reset' | undefined =
+    () => undefined
+  readonly url: string
+  readonly #listening: Listening
+
+  private constructor(listening: Listening) {
+    this.#listening = listening
+    this.url = listening.url
+  }
+
+  static async start(target: string): Promise<Gateway> {
+    let gateway: Gateway | undefined
+    const listening = await listen((request, response) => gateway?.pass(target, request, response))
+    gateway = new Gateway(listening)
+    return gateway
+  }
+
+  pass(target: string, request: IncomingMessage, response: ServerResponse): void {
+    const entry: Passed = {
+      method: request.method ?? '',
+      path: request.url ?? '',
+      at: performance.now(),
+      status: null,
+      headers: request.headers,
+    }
+    this.passed.push(entry)
+    const said = this.intercept(request)
+    if (said === 'reset') return void request.socket.resetAndDestroy()
+    if (said !== undefined) {
+      entry.status = said.status
+      request.resume()
+      return void response.writeHead(said.status, said.headers).end(said.body)
+    }
+    const upstream = send(target + (request.url ?? ''), {
+      method: request.method,
+      headers: { ...request.headers, host: new URL(target).host },
+      agent: false,
+    })
+    upstream.on('response', (reply) => {
+      entry.status = reply.statusCode ?? null
+      response.writeHead(reply.statusCode ?? 502, reply.headers)
+      response.flushHeaders()
+      reply.pipe(response)
+      reply.on('error', () => response.destroy())
+      reply.on('close', () => {
+        if (!reply.complete) response.destroy()
+      })
+    })
+    upstream.on('error', () => response.destroy())
+    response.on('close', () => upstream.destroy())
+    request.pipe(upstream)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#listening[Symbol.asyncDispose]()
+  }
+}
