@@ -8,7 +8,7 @@ const times = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${description} Counts down.` }))
 
 /** What `PUT /_emulator/faults` takes. It replaces what was there; an empty object means that all is well. */
-export const faultsSchema = Type.Object(
+const faultsSchema = Type.Object(
   {
     drop_streams: flag('Cut every open stream now. Happens once and is not kept.'),
     stall_streams: flag('Keep streams open and write nothing into them, not even pings.'),
@@ -44,6 +44,7 @@ export const faultsSchema = Type.Object(
     unreachable_mcp: Type.Optional(
       Type.Array(Type.String(), { description: 'Names of MCP servers that are away.' }),
     ),
+    fail_seeds: times('Fail the writing of this many seeded files.'),
     fail_artifacts: times('Fail the collection of this many turns.'),
     clock_skew_ms: Type.Optional(
       Type.Integer({ description: 'Added to the `Date` header and to webhook timestamps.' }),
@@ -70,6 +71,7 @@ type Counted =
   | 'not_delivered'
   | 'lose_answer_replies'
   | 'lose_message_replies'
+  | 'fail_seeds'
   | 'fail_artifacts'
 
 /** The faults in force. */

@@ -40,7 +40,14 @@ export { loadScenario, type Scenario } from './scenario.ts'
 export { playTour, type TourCounts, type TourOptions } from './tour.ts'
 export type { FaultSettings } from './fault.ts'
 export type { Limits } from './limits.ts'
-export type { LedgerView } from './truth.ts'
+export type {
+  LedgerAction,
+  LedgerDelivery,
+  LedgerEvent,
+  LedgerSession,
+  LedgerTurn,
+  LedgerView,
+} from './truth.ts'
 export type { Scope } from './token.ts'
 
 export interface EmulatorOptions {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { invalid } from './refusal.ts'
 
-export interface Connector {
+interface Connector {
   readonly id: string
   readonly name: string
   readonly defaultModel: string
@@ -31,7 +31,7 @@ export interface Credential {
 }
 
 /** What a client asks to be connected. */
-export interface Connection {
+interface Connection {
   key: string
   provider?: string
   model?: string

@@ -18,7 +18,7 @@ export const plainPage = Type.Object(
   { additionalProperties: false },
 )
 
-export type PageQuery = Static<typeof orderedPage>
+type PageQuery = Static<typeof orderedPage>
 
 export interface Page<Row> {
   rows: Row[]

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 
 const field = Type.Optional(Type.String({ maxLength: 500 }))
 
-export const permissionRuleSchema = Type.Object(
+const permissionRuleSchema = Type.Object(
   { decision: Type.Enum(['allow', 'deny', 'ask']), tool: field, path: field, command: field, domain: field },
   { additionalProperties: false },
 )

@@ -1,17 +1,5 @@
-/** Every `error.code` that the emulator gives. The 401's code is left open by the interface, so a profile names it. */
-export type RefusalCode =
-  | 'invalid_request'
-  | 'permission_denied'
-  | 'not_found'
-  | 'conflict'
-  | 'queue_full'
-  | 'project_limit_exceeded'
-  | 'rate_limit_exceeded'
-  | 'directory_unavailable'
-  | 'bridge_incompatible'
-  | 'internal_error'
-
-const STATUS: Readonly<Record<Exclude<RefusalCode, 'queue_full' | 'bridge_incompatible'>, number>> = {
+/** Codes whose status the interface states; a profile gives the others theirs. */
+const STATUS = {
   invalid_request: 400,
   permission_denied: 403,
   not_found: 404,
@@ -20,7 +8,7 @@ const STATUS: Readonly<Record<Exclude<RefusalCode, 'queue_full' | 'bridge_incomp
   rate_limit_exceeded: 429,
   directory_unavailable: 503,
   internal_error: 500,
-}
+} as const
 
 /** An answer that is an error: `{error: {code, message, request_id}}` (interface.md, Errors). */
 export class Refusal extends Error {

@@ -7,7 +7,7 @@ import { setStatus } from './status.ts'
 import type { Turn } from './turn.ts'
 import type { World } from './world.ts'
 
-export interface Need {
+interface Need {
   type: ActionType
   name: string
   arguments: unknown

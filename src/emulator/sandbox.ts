@@ -1,5 +1,5 @@
 import { publish } from './publish.ts'
-import { touch, type Session } from './session.ts'
+import { touch, type SeedFile, type Session } from './session.ts'
 import { whyUnreachable, type McpTool } from './tool.ts'
 import { TurnEnd } from './turn.ts'
 import { Workspace } from './workspace.ts'
@@ -26,13 +26,21 @@ export function wakeWorkspace(world: World, session: Session): void {
   if (what === 'up') return
   touch(session, world.clock.now())
   if (what === 'resumed') return void publish(world, session, null, 'sandbox.resumed')
-  for (const file of session.files) {
-    session.workspace.files.set(file.path, { size: file.bytes.length, bytes: file.bytes })
-  }
   publish(world, session, null, 'sandbox.created')
+  for (const file of session.files) seed(world, session, file)
   for (const { name, reason } of unreachableServers(world, session, false)) {
     publish(world, session, null, 'mcp.unavailable', { stated: { server: name, reason } })
   }
+}
+
+/** A seeded file that cannot be written leaves an error item and the session open. */
+function seed(world: World, session: Session, { path, bytes }: SeedFile): void {
+  const { files } = session.workspace
+  const parents = path.split('/').map((_, depth, parts) => parts.slice(0, depth).join('/'))
+  const blocked = parents.some((parent) => files.has(parent)) || world.faults.use('fail_seeds')
+  if (!blocked) return void files.set(path, { size: bytes.length, bytes })
+  const message = `${path} could not be written: not a directory`
+  publish(world, session, null, 'agent.error', { open: { code: 'file_not_written', message } })
 }
 
 /** The sentence that names a required MCP server which cannot be reached. */

@@ -45,7 +45,7 @@ const plannedSession = Type.Object(
 )
 
 /** The shape of a scenario file. */
-export const scenarioSchema = Type.Object(
+const scenarioSchema = Type.Object(
   {
     name: Type.String(),
     description: Type.Optional(Type.String()),

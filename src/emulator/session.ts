@@ -63,7 +63,7 @@ export interface Session {
   deletedAt: number | null
 }
 
-export type NewSession = Pick<
+type NewSession = Pick<
   Session,
   'title' | 'metadata' | 'tokenId' | 'agent' | 'text' | 'files' | 'profiles' | 'workspace'
 >

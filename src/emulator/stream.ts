@@ -13,7 +13,7 @@ import { Refusal, refuse } from './refusal.ts'
 /** Longest that a burst waits for its slowest reader between two chunks, in real milliseconds. */
 const PATIENCE_MS = 250
 
-export interface StreamRequest {
+interface StreamRequest {
   tokenId: string
   /** Null for the whole organization. */
   sessionId: string | null

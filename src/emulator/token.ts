@@ -20,7 +20,7 @@ export const SESSION_SCOPES: readonly Scope[] = [
   'artifacts:read',
 ]
 
-export const TOKEN_PREFIX = 'svc_pat_'
+const TOKEN_PREFIX = 'svc_pat_'
 export const TOKEN_DAYS = [7, 30, 90] as const
 const DAY_MS = 86_400_000
 

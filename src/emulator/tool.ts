@@ -41,7 +41,7 @@ const networkedTool = Type.Object({ type: Type.Enum([...NETWORKED]), name: Type.
 /** An entry of a `tools` array as it is sent (interface.md, Tool entry). */
 export type Tool = Static<typeof functionTool> | Static<typeof mcpTool> | Static<typeof networkedTool>
 
-export const toolSchema = Type.Unsafe<Tool>({
+const toolSchema = Type.Unsafe<Tool>({
   type: 'object',
   required: ['type'],
   discriminator: { propertyName: 'type' },

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 
 /** `stopped` is the status that the interface does not show; a profile gives it a word. */
-export type TurnStatus = 'working' | 'completed' | 'failed' | 'stopped'
-export type ArtifactsState = null | 'pending' | 'ready' | 'partial' | 'failed'
+type TurnStatus = 'working' | 'completed' | 'failed' | 'stopped'
+type ArtifactsState = null | 'pending' | 'ready' | 'partial' | 'failed'
 
 export interface TurnError {
   code: string

@@ -18,7 +18,7 @@ export interface Snapshot {
 }
 
 /** What the owner does when the workspace changes by itself. */
-export interface WorkspaceOwner {
+interface WorkspaceOwner {
   paused(): void
   reclaimed(): void
 }

@@ -171,6 +171,25 @@ describe.each(PROFILES)('workspace files, profile %s', (profile) => {
   })
 })
 
+describe.each(PROFILES)('seeded files, profile %s', (profile) => {
+  it('SES-108 SES-109 one that cannot be written leaves an error item, and the session open', async () => {
+    const bench = await open(profile)
+    const files = [inline('a', 'a file'), inline('a/b', 'below a file'), inline('c', 'fine')]
+    const id = await bench.session({ environment: { files } })
+    await bench.send(id, 'say hello')
+    expect((await bench.settle(id))['status']).toBe('completed')
+    const errors = (await bench.items(id)).filter(
+      (item) => (item['detail'] as Fields)['event'] === 'agent.error',
+    )
+    expect(errors.map((item) => item['content'])).toEqual(['a/b could not be written: not a directory'])
+    bench.emulator.faults.set({ fail_seeds: 1 })
+    const other = await bench.session({ environment: { files: [inline('d', 'x')] } })
+    await bench.send(other, 'say hello')
+    await bench.settle(other)
+    expect(bench.events(other)).toContain('agent.error')
+  })
+})
+
 describe.each(PROFILES)('forks, previews, tools and connections, profile %s', (profile) => {
   it('SES-93 SES-94 SES-95 SES-126 SES-127 SES-128 a fork copies the session and spends a slot', async () => {
     const bench = await open(profile, { limits: { sessions: 2 } })

@@ -13,7 +13,7 @@ import type { WorkspaceState } from '../workspace.ts'
 export type Outcome = 'delivered' | 'repeated' | 'expired' | 'not_delivered'
 
 /** Places that the interface does not show, as OpenAPI path templates. */
-export interface OpenPaths {
+interface OpenPaths {
   message: string
   answer: string
   turn: string
@@ -25,7 +25,7 @@ export interface OpenPaths {
   deleteAgent: string
 }
 
-export interface ReadMessage {
+interface ReadMessage {
   steer: boolean
   text: string
 }

@@ -34,7 +34,7 @@ const VERBS: Readonly<Record<string, Reader>> = {
 }
 
 /** The step that a line of a message stands for. */
-export function readLine(line: string): Step {
+function readLine(line: string): Step {
   return readVerb(line) ?? { do: 'say', text: line.trim() }
 }
 
