@@ -17,4 +17,13 @@ export interface Hint {
   subject?: string
 }
 
-export type HintScope = 'session' | 'turns'
+/**
+ * `session`: the session, which says how it is and which actions wait. `artifacts`: turns alone, that are over and whose
+ * artifacts are on the way. `turns`: both.
+ */
+export type HintScope = 'session' | 'artifacts' | 'turns'
+
+/** What has to be read when both are wanted. */
+export function joinScopes(a: HintScope, b: HintScope): HintScope {
+  return a === b ? a : 'turns'
+}

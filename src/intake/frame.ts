@@ -13,7 +13,7 @@ const NEWS: Readonly<Record<string, { scope: HintScope; delay: number; subject?:
   'tool.resolved': { scope: 'session', delay: 300, subject: 'action.resolved' },
   'approval.resolved': { scope: 'session', delay: 300, subject: 'action.resolved' },
   'question.answered': { scope: 'session', delay: 300, subject: 'action.resolved' },
-  'artifact.created': { scope: 'turns', delay: 400 },
+  'artifact.created': { scope: 'artifacts', delay: 400 },
   'agent.error': { scope: 'turns', delay: 300 },
   'workspace.recovery_failed': { scope: 'turns', delay: 300 },
   'message.dequeued': { scope: 'turns', delay: 300 },

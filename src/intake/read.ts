@@ -61,14 +61,15 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const before = await store.known(sessionId)
     // A page of the list may be older than what we read since.
     const usable = listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
-    const session = usable ? listed : await readAlive(sessionId)
+    const onlyArtifacts = entry.scope === 'artifacts' && before !== null && !before.deleted
+    const session = onlyArtifacts ? before.session : usable ? listed : await readAlive(sessionId)
     if (session === null) return await writeGone(entry, sessionId)
     if (before !== null && session.updatedAt < before.updatedAt) return await writeNothing(entry, before)
     const startedAt = options.startedAt + service.clockOffset()
     const streamTells = options.streamConnected()
     const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
     const baseline = before?.baseline ?? baselineOf(session, { firstLook, startedAt })
-    const turns = needsTurns(before, session, entry.scope === 'turns', streamTells)
+    const turns = needsTurns(before, session, entry.scope !== 'session', streamTells)
       ? await readTurns(service, sessionId, knownTurns, baseline)
       : null
     const startFailed =
@@ -83,7 +84,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const context: DiffContext = {
       now: clock.now(),
       steady: clock.steady(),
-      seen: firstOf(entry.seen),
+      seen: firstOf(entry.seen, clock.now()),
       firstLook,
       startedAt,
       tools: options.tools(),
@@ -108,7 +109,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const hint = {
       generation: entry.generation,
       nextLook,
-      scope: collecting ? ('turns' as const) : ('session' as const),
+      scope: collecting ? ('artifacts' as const) : ('session' as const),
     }
     await write(entry, { ...difference.reading, hint })
     await items?.read(sessionId, difference.reading.baseline)
@@ -149,7 +150,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       })
       return
     }
-    await write(entry, { ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen) }), hint })
+    await write(entry, { ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }), hint })
   }
 
   const readAlive = async (sessionId: string): Promise<Session | null> => {
@@ -205,8 +206,8 @@ function isKnownSettled(id: string): (known: KnownTurn) => boolean {
   return ({ turn, settled }) => settled && turn.id === id
 }
 
-/** The channel that told us first is the one that found it. */
-function firstOf(seen: DirtySession['seen']): DirtySession['seen'] {
+/** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
+function firstOf(seen: DirtySession['seen'], now: number): DirtySession['seen'] {
   const [first] = Object.entries(seen).sort(([, a], [, b]) => a - b)
-  return first === undefined ? {} : { [first[0]]: first[1] }
+  return first === undefined ? { poll: now } : { [first[0]]: first[1] }
 }

@@ -54,7 +54,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (;;) {
       const room = READERS * 2 - readers.size - readers.pending
       const dirty = room <= 0 || !pump.running ? [] : await store.claimHints(room, clock.steady())
-      const alone = dirty.filter(({ sessionId }) => sessionId !== null)
+      const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) void readers.add(() => take(entry, prefetch))
       if (dirty.length === 0) return

@@ -162,6 +162,7 @@ export async function startAll(
   stack.defer(() => admin.close())
 
   health = await firstContact(service, log)
+  if (health !== null) await describe(service, log)
   looked ||= health === null
 
   let webhookAddress: Address | null = null
@@ -231,6 +232,16 @@ function openStore(config: Config, clock: Clock, log: Log, observer: Observer): 
 function opened(store: Store | null): Store {
   if (store === null) throw new Error('the store is not open yet')
   return store
+}
+
+/** What the service's own description does not give is said once, with what it costs. */
+async function describe(service: ServiceClient, log: Log): Promise<void> {
+  const { fault, routes } = await service.discover()
+  if (fault !== null)
+    log.warn({ fault }, 'discovery: the description of the service cannot be read; trying again')
+  for (const [operation, route] of Object.entries(routes)) {
+    if (!route.found) log.warn({ operation, reason: route.reason }, 'discovery: a route was not found')
+  }
 }
 
 /** @throws {OperatorError} exit code 3 when the token is rejected. A service that is away is none of that. */

@@ -1,6 +1,6 @@
 import type { Fact } from '../core/fact.ts'
 import type { EndedTurn, Meaning } from '../core/frame.ts'
-import type { Hint } from '../core/hint.ts'
+import { joinScopes, type Hint } from '../core/hint.ts'
 import type { Batch } from '../core/store.ts'
 
 /** Frames and characters committed in one transaction. */
@@ -71,7 +71,7 @@ function merge(hints: readonly Hint[]): Hint[] {
     const other = merged.get(key)
     if (other === undefined) merged.set(key, hint)
     else {
-      const scope = hint.scope === 'turns' ? 'turns' : other.scope
+      const scope = joinScopes(hint.scope, other.scope)
       merged.set(key, { ...other, scope, delay: Math.min(hint.delay, other.delay) })
     }
   }

@@ -1,4 +1,4 @@
-import type { Hint } from '../../core/hint.ts'
+import type { Hint, HintScope } from '../../core/hint.ts'
 import type { DirtySession } from '../../core/store.ts'
 import type { Sqlite } from './open.ts'
 import { seenOf, type SeenColumns } from './rows.ts'
@@ -8,6 +8,14 @@ interface HintRow extends SeenColumns {
   generation: number
   scope: number
   failures: number
+}
+
+/** Bits, so that two wishes join in one statement. */
+const SCOPES: Record<HintScope, number> = { session: 1, artifacts: 2, turns: 3 }
+
+function scopeOf(bits: number): HintScope {
+  if (bits === SCOPES.session) return 'session'
+  return bits === SCOPES.artifacts ? 'artifacts' : 'turns'
 }
 
 /** A sweep is the hint of no session. */
@@ -33,7 +41,7 @@ export class Hints {
        ON CONFLICT (session_id) DO UPDATE SET
          generation = excluded.generation,
          due_at = min(due_at, excluded.due_at),
-         scope = max(scope, excluded.scope),
+         scope = scope | excluded.scope,
          seen_stream = coalesce(seen_stream, excluded.seen_stream),
          seen_webhook = coalesce(seen_webhook, excluded.seen_webhook),
          seen_poll = coalesce(seen_poll, excluded.seen_poll)`,
@@ -49,7 +57,7 @@ export class Hints {
     this.#again = db.prepare<[string, number, number, number]>(
       `INSERT INTO hints (session_id, generation, due_at, scope, failures) VALUES (?, ?, ?, ?, 0)
        ON CONFLICT (session_id) DO UPDATE SET due_at = min(due_at, excluded.due_at),
-         scope = max(scope, excluded.scope), failures = 0`,
+         scope = scope | excluded.scope, failures = 0`,
     )
     this.#release = db.prepare<[number, string]>(
       'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
@@ -61,7 +69,7 @@ export class Hints {
       hint.sessionId ?? SWEEP,
       ++this.#generation,
       Math.ceil(now + hint.delay),
-      hint.scope === 'turns' ? 2 : 1,
+      SCOPES[hint.scope],
       hint.channel === 'stream' ? hint.at : null,
       hint.channel === 'webhook' ? hint.at : null,
       hint.channel === 'poll' ? hint.at : null,
@@ -77,7 +85,7 @@ export class Hints {
       dirty.push({
         sessionId: row.session_id === SWEEP ? null : row.session_id,
         generation: row.generation,
-        scope: row.scope === 2 ? 'turns' : 'session',
+        scope: scopeOf(row.scope),
         seen: seenOf(row),
         failures: row.failures,
       })
@@ -93,10 +101,10 @@ export class Hints {
   }
 
   /** Inside the transaction of the reading. A hint that came while it was read keeps the session dirty. */
-  done(sessionId: string | null, generation: number | null, nextLook: number | null, scope: number): void {
+  done(sessionId: string | null, generation: number | null, nextLook: number | null, scope: HintScope): void {
     const key = sessionId ?? SWEEP
     if (generation !== null) this.#clear.run(key, generation)
-    if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), scope)
+    if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), SCOPES[scope])
   }
 
   /** After a reading that failed: it is due again later. */

@@ -101,12 +101,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       }
       facts.append(reading.facts, into)
       for (const call of reading.newCalls) if (calls.add(call)) into.newCalls++
-      hints.done(
-        reading.sessionId,
-        reading.hint.generation,
-        reading.hint.nextLook,
-        reading.hint.scope === 'turns' ? 2 : 1,
-      )
+      hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
     }
     for (const step of batch.calls ?? []) {
       if (calls.step(step)) facts.append(step.facts ?? [], into)
@@ -140,7 +135,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
     },
     doneHint: (sessionId) => hints.unclaim(sessionId),
     async finishSweep(generation) {
-      await write(() => hints.done(null, generation, null, 1))
+      await write(() => hints.done(null, generation, null, 'session'))
       hints.unclaim(null)
     },
     nextHint: async () => hints.next(),

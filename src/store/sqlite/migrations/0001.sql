@@ -121,7 +121,7 @@ CREATE TABLE hints (
   session_id   TEXT PRIMARY KEY,
   generation   INTEGER NOT NULL,
   due_at       INTEGER NOT NULL,              -- steady ms
-  scope        INTEGER NOT NULL,              -- 1 session, 2 turns too
+  scope        INTEGER NOT NULL,              -- bits: 1 session, 2 turns
   seen_stream  INTEGER,
   seen_webhook INTEGER,
   seen_poll    INTEGER,
