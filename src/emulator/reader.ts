@@ -129,7 +129,7 @@ export class Reader {
       Buffer.concat([...frames, Buffer.from(`event: ${stop.name}\ndata: ${data}\n\n`)]),
     )
     this.#state = 'stopped'
-    if (stop.closes) this.#parts.response.end()
+    if (stop.closes) this.end()
   }
 
   /** Writes and waits until the client has taken it, so that a replay is never a backlog. */

@@ -70,6 +70,8 @@ export class Streams {
     const reader = new Reader({ response, limits, details, log, faults, sessionId: request.sessionId })
     this.#readers.add(reader)
     const ping = clock.every(limits.pingMs, () => reader.ping())
+    // A write to a client that just left is its leaving, not our failure.
+    response.on('error', () => reader.cut())
     response.once('close', () => {
       ping.cancel()
       reader.close()

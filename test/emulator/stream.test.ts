@@ -131,6 +131,20 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect(rest.frames.some(({ event }) => event === stop.event)).toBe(false)
   })
 
+  it('a reader that takes its time over a stopped replay is not pinged after the end', async () => {
+    const bench = await open(profile, { limits: { replayEvents: 30 } })
+    const id = await bench.session()
+    for (let n = 0; n < 31; n++) bench.emulator.publish(id, 'agent.message', { text: 'x'.repeat(400_000) })
+    const stream = await listen(bench, '/v1/events?last_event_id=0')
+    stream.response.pause()
+    await bench.emulator.advance(120_000)
+    stream.response.resume()
+    await stream.hear(bench.details.stream.stop.name)
+    await bench.emulator.advance(60_000)
+    expect(persisted(stream.frames)).toHaveLength(30)
+    expect(stream.closed).toBe(bench.details.stream.stop.closes)
+  })
+
   it('EVT-28 LIM-30 pings every fifteen seconds', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
