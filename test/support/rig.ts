@@ -95,13 +95,18 @@ export class Rig implements AsyncDisposable {
     return rig
   }
 
+  #looked = false
   #stack = new AsyncDisposableStack()
 
-  /** Starts the sidecar; with the store on disk, where the last one ended. Waits for its first look at the service. */
+  /** Starts the sidecar; with the store on disk, where the last one ended. On an empty store it waits for the first look. */
   async start(): Promise<void> {
     const { process = false, prepare } = this.#options
     this.program = process ? await asProcess(this.config, this.folder) : await inProcess(this.config, prepare)
-    await until('first look', async () => (await this.raw('GET', '/startupz')).status === 200)
+    const { start_from = 'now' } = this.config.stream ?? {}
+    if (!this.#looked && start_from === 'now') {
+      await until('first look', async () => (await this.raw('GET', '/startupz')).status === 200)
+    }
+    this.#looked = true
     if (this.config.stream?.enabled === true) {
       await until('open stream', async () => (await this.channel('stream')).state !== 'connecting')
     }
