@@ -1,0 +1,86 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+
+export const ROOT = path.resolve(import.meta.dirname, '../..')
+const README = path.join(ROOT, 'README.md')
+
+/**
+ * A fenced block. Behind its language stand words that say what the test does with it:
+ * - `GROUP file=NAME` is saved in the group's folder,
+ * - `GROUP start=PORT` is started and left running, until something listens at the port,
+ * - `GROUP run` is run to its end, which must be good,
+ * - `GROUP shows` is what the group's app prints; ids may differ.
+ */
+export interface Block {
+  language: string
+  words: string[]
+  text: string
+  /** The value of `NAME=VALUE` among the words. */
+  value(name: string): string | null
+}
+
+export function readme(): string {
+  return readFileSync(README, 'utf8')
+}
+
+export function blocks(): Block[] {
+  return [...readme().matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map(
+    ([, language = '', info = '', text = '']) => {
+      const words = info.split(' ').filter((word) => word !== '')
+      return {
+        language,
+        words,
+        text,
+        value: (name) => words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1) ?? null,
+      }
+    },
+  )
+}
+
+/** The blocks of one story, in the order of the document. */
+export function group(name: string): Block[] {
+  return blocks().filter(({ words }) => words[0] === name)
+}
+
+/** The text under a heading, up to the next one of its rank. */
+export function section(heading: string): string {
+  const text = readme().split(`\n## ${heading}\n`)[1]
+  if (text === undefined) throw new Error(`README has no section "${heading}"`)
+  return text.split('\n## ')[0] ?? ''
+}
+
+/** Cells of the rows of every table in `text`, titles left out. A `\|` is no border. */
+export function rows(text: string): string[][] {
+  const cells = text.split('\n').map((line) =>
+    /^\|.*\|$/.test(line)
+      ? line
+          .slice(1, -1)
+          .split(/(?<!\\)\|/)
+          .map((cell) => cell.trim())
+      : [],
+  )
+  return cells.filter((row, index) => row.length > 0 && !isRule(row) && !isRule(cells[index + 1] ?? []))
+}
+
+function isRule(row: readonly string[]): boolean {
+  return row.length > 0 && row.every((cell) => /^:?-+:?$/.test(cell))
+}
+
+/** Text without the padding that a formatter gives to tables. */
+export function squeezed(text: string): string {
+  return text.replaceAll(/ {2,}/g, ' ').replaceAll(/\| ?-+ ?(?=\|)/g, '|---')
+}
+
+/** What stands between `<!-- name -->` and `<!-- /name -->`, squeezed. With UPDATE=1 it is first replaced by `wanted`. */
+export function generated(name: string, wanted: string): string {
+  const start = `<!-- ${name} -->\n`
+  const end = `<!-- /${name} -->`
+  const text = readme()
+  const from = text.indexOf(start) + start.length
+  const to = text.indexOf(end)
+  if (from < start.length || to < from)
+    throw new Error(`README has no part between ${start.trim()} and ${end}`)
+  if (process.env['UPDATE'] !== '1') return squeezed(text.slice(from, to))
+  writeFileSync(README, `${text.slice(0, from)}${wanted}${text.slice(to)}`)
+  return squeezed(wanted)
+}

@@ -1,0 +1,127 @@
+import { spawnSync } from 'node:child_process'
+import { afterEach, describe, expect, test } from 'vitest'
+import { blocks, group } from './document.ts'
+import { Story } from './story.ts'
+
+/** Programs start one after the other, each compiling its source. Milliseconds. */
+const LONG = 60_000
+
+const stories: Story[] = []
+
+afterEach(async () => {
+  for (const story of stories.splice(0)) await story.end()
+})
+
+async function begin(): Promise<Story> {
+  const story = await Story.begin()
+  stories.push(story)
+  return story
+}
+
+/** Plays a group to its end; every command of it must end well. */
+async function play(story: Story, name: string): Promise<void> {
+  for (const block of group(name)) {
+    if (block.words.includes('shows')) await story.says(block.text)
+    await story.play(block)
+  }
+}
+
+describe('the README', () => {
+  test('leaves no command untried but those that install', () => {
+    const commands = blocks().filter(({ language }) => language === 'sh')
+    const untried = commands.filter(
+      ({ words }) => !words.includes('run') && !words.some((word) => word.startsWith('start=')),
+    )
+    expect(untried.map(({ words }) => words[0])).toEqual(['try', 'once', 'try', 'docker'])
+    expect(untried.map(({ text }) => text.split('\n')[0])).toEqual([
+      'npm ci && npm start',
+      'npm start -- --once',
+      'npm cit',
+      'docker build -t agent-session-sidecar .',
+    ])
+  })
+
+  test('shows what the demonstration prints', { timeout: LONG }, async () => {
+    const [command, shown] = group('once')
+    const { code, out } = await (await begin()).run(command?.text ?? '')
+    expect(code).toBe(0)
+    for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
+  })
+
+  test('leads to a first handler, and its commands work on it', { timeout: LONG }, async () => {
+    const story = await begin()
+    await play(story, 'first')
+    // A signal ends the sidecar and the emulator well; the handler knows nothing of signals.
+    expect(await story.end()).toEqual([0, 'SIGINT', 0])
+  })
+
+  const python = spawnSync('python3', ['-c', 'import http.server']).status === 0
+  if (!python) process.stderr.write('README: there is no python3 here, its handler is NOT tried\n')
+
+  test.skipIf(!python)(
+    'has a handler in Python that takes the same callbacks',
+    { timeout: LONG },
+    async () => {
+      const story = await begin()
+      const [handler] = group('python')
+      if (handler === undefined) throw new Error('README has no handler in Python')
+      await story.play(handler)
+      for (const block of group('first')) {
+        if (block.text === 'node handler.mjs\n') await story.start('python3 handler.py', '3000')
+        else await story.play(block)
+        if (!block.words.includes('shows')) continue
+        await story.says(block.text)
+        break
+      }
+      expect(
+        (await story.run('curl -s -o forged -w "%{http_code}" -d "{}" http://127.0.0.1:3000/agent-events'))
+          .out,
+      ).toBe('401')
+    },
+  )
+
+  test('answers function tools, one at once and one later', { timeout: LONG }, async () => {
+    const story = await begin()
+    await play(story, 'tools')
+    await expect
+      .poll(async () => (await story.run('npm start -- calls --json')).out, { timeout: 15_000 })
+      .toMatch(/"state":"answered".*\n.*"state":"answered"/)
+  })
+
+  test('runs the sidecar as a library', { timeout: LONG }, async () => {
+    const story = await begin()
+    const [app] = group('library')
+    if (app === undefined) throw new Error('README has no library example')
+    await story.play(app)
+    await story.start('npm start -- emulate', '4010')
+    const output = await story.start('node app.ts', '8481')
+    await expect.poll(output, { timeout: 15_000 }).toContain('declare on a session')
+    const tools = output().split('declare on a session: ')[1]?.trim() ?? ''
+    const body = JSON.stringify({
+      title: 'From the library',
+      agent: { tools: JSON.parse(tools) as unknown },
+      input: { text: 'call lookup_order {"order_id":"42"}' },
+    })
+    await story.run(
+      `curl -sf http://127.0.0.1:4010/v1/sessions -H 'Authorization: Bearer svc_pat_dev' -H 'Content-Type: application/json' -d '${body}'`,
+    )
+    await story.says('call_1 42 runs for the first time\ncompleted From the library attempt 1')
+    expect(await story.end()).toEqual([0, 0])
+  })
+})
+
+/** A line of the demonstration: times, ids, counts and the channel that was first differ from run to run. */
+function demonstrated(line: string): RegExp {
+  if (line.trim() === '') return /^/
+  const words = line.trim().split(/ {2,}/)
+  const loose = words.map((word) =>
+    word
+      .replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+      .replace(/^\d+\\\.\d{3}$/, '[\\d.]+')
+      .replace(/^\d+ ms$/, '[\\d.]+ (?:ms|s)')
+      .replace(/^evt_\S+$/, 'evt_\\S+')
+      .replace(/^(stream|webhook|poll)$/, '(?:stream|webhook|poll)')
+      .replace(/^✓ \d+ of \d+ facts/, '✓ \\d+ of \\d+ facts'),
+  )
+  return new RegExp(loose.join('(?: +[\\d.]+ m?s)? +'))
+}
