@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { HandlerRegistration, Store } from '../../src/core/store.ts'
+import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog } from '../support/ports.ts'
+
+/** A folder that goes with the test. */
+export function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), 'sidecar-store-'))
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }))
+  return path
+}
+
+export const everything = (name: string, more: Partial<HandlerRegistration> = {}): HandlerRegistration => ({
+  name,
+  ordered: true,
+  wants: () => true,
+  ...more,
+})
+
+/** A store with handlers, closed with the test. */
+export async function openStore(
+  options: Partial<SqliteOptions> = {},
+  handlers: readonly HandlerRegistration[] = [everything('app')],
+) {
+  const clock = options.clock instanceof VirtualClock ? options.clock : new VirtualClock()
+  const log = keepingLog()
+  const store: Store = openSqliteStore({ path: ':memory:', log, ...options, clock })
+  onTestFinished(() => store.close())
+  await store.registerHandlers(handlers)
+  return { store, clock, log }
+}

@@ -1,0 +1,174 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { OperatorError } from '../../src/core/errors.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
+import { folder, openStore } from './database.ts'
+
+const SRC = join(import.meta.dirname, '../../src')
+
+function open(path: string) {
+  return openSqliteStore({ path, clock: new VirtualClock(), log: keepingLog() })
+}
+
+function refusal(path: string): OperatorError {
+  try {
+    void open(path).close()
+  } catch (error) {
+    if (error instanceof OperatorError) return error
+    throw error
+  }
+  throw new Error('the store was opened')
+}
+
+function hashOf(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex')
+}
+
+/** A store of some pages, closed. */
+async function filled(): Promise<string> {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path })
+  await store.commit({ facts: Array.from({ length: 200 }, (_, seq) => frameFact(seq + 1)) })
+  await store.close()
+  return path
+}
+
+describe('opening the store', () => {
+  it('lets nobody but our user read the database and its side files', async () => {
+    const path = join(folder(), 'deep', 'sidecar.db')
+    const { store } = await openStore({ path })
+    await store.commit({ facts: [frameFact(1)] })
+    for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-lock`]) {
+      expect([file, (statSync(file).mode & 0o777).toString(8)]).toEqual([file, '600'])
+    }
+    expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700')
+  })
+
+  it('writes in WAL with synchronous=FULL, on every open', () => {
+    const path = join(folder(), 'sidecar.db')
+    for (const time of ['first', 'second']) {
+      const { db, unlock } = openDatabase(path)
+      expect([time, db.pragma('journal_mode', { simple: true })]).toEqual([time, 'wal'])
+      expect([time, db.pragma('synchronous', { simple: true })]).toEqual([time, 2])
+      db.close()
+      unlock()
+    }
+  })
+
+  it('refuses a file that another process uses, says so, and takes it when that one is killed', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const program = `
+      import { openDatabase } from ${JSON.stringify(join(SRC, 'store/sqlite/open.ts'))}
+      openDatabase(${JSON.stringify(path)})
+      process.stdout.write('open')
+      setInterval(() => undefined, 1000)`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
+    onTestFinished(() => void child.kill('SIGKILL'))
+    await once(child.stdout, 'data')
+
+    const { message, exitCode } = refusal(path)
+    expect(message).toBe(
+      `store: ${path} is in use by another sidecar. Stop it, or give this one a store of its own (store.url).`,
+    )
+    expect(exitCode).toBe(1)
+
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+    await open(path).close()
+  })
+
+  it('refuses a second store in this process on the same file', async () => {
+    const path = join(folder(), 'sidecar.db')
+    await openStore({ path })
+    expect(refusal(path).message).toContain('in use by another sidecar')
+  })
+
+  it('refuses a file of a newer version and leaves it alone', async () => {
+    const path = await filled()
+    const db = new Database(path)
+    db.pragma('user_version = 99')
+    db.close()
+    const before = hashOf(path)
+    expect(refusal(path).message).toMatch(/written by a newer version \(schema 99, this program knows \d+\)/)
+    expect(hashOf(path)).toBe(before)
+  })
+
+  it('refuses the database of some other program and leaves it alone', () => {
+    const path = join(folder(), 'theirs.db')
+    const db = new Database(path)
+    db.exec('CREATE TABLE recipes (name TEXT)')
+    db.close()
+    const before = hashOf(path)
+    expect(refusal(path).message).toContain('database of some other program')
+    expect(hashOf(path)).toBe(before)
+  })
+
+  it('refuses a file that is no database at all', () => {
+    const path = join(folder(), 'notes.txt')
+    writeFileSync(path, 'Milk, eggs, flour. '.repeat(500))
+    const before = hashOf(path)
+    expect(refusal(path).message).toContain('is damaged')
+    expect(hashOf(path)).toBe(before)
+  })
+
+  it('refuses a folder where no file can be, as a fault of the configuration', () => {
+    const file = join(folder(), 'file')
+    writeFileSync(file, '')
+    const { message, exitCode } = refusal(join(file, 'sidecar.db'))
+    expect(message).toContain(`store: cannot open ${file}/sidecar.db`)
+    expect(exitCode).toBe(2)
+  })
+
+  it.each([
+    ['bytes flipped in its pages', (path: string) => flip(path)],
+    [
+      'a half of it missing',
+      (path: string) => truncateSync(path, Math.floor(statSync(path).size / 2 / 4096) * 4096),
+    ],
+    ['a header of noise', (path: string) => overwrite(path, 0, 64)],
+  ])('refuses a file with %s: says how to mend it and leaves it alone', async (_, damage) => {
+    const path = await filled()
+    damage(path)
+    const before = hashOf(path)
+    const { message } = refusal(path)
+    expect(message).toContain(`${path} is damaged`)
+    expect(message).toContain('put a backup in its place, or move it away to start with an empty store')
+    expect(hashOf(path)).toBe(before)
+  })
+
+  it('lets the file go when it was refused', async () => {
+    const path = await filled()
+    const whole = readFileSync(path)
+    flip(path)
+    refusal(path)
+    writeFileSync(path, whole)
+    await open(path).close()
+  })
+
+  it('finds everything again after it was closed', async () => {
+    const path = await filled()
+    const { store } = await openStore({ path })
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 200, dead: 0 } } })
+  })
+})
+
+/** Every page but the first loses the head of its b-tree. */
+function flip(path: string): void {
+  const pages = statSync(path).size / 4096
+  for (let page = 1; page < pages; page++) overwrite(path, page * 4096, 12)
+}
+
+function overwrite(path: string, offset: number, length: number): void {
+  const bytes = readFileSync(path)
+  for (let index = offset; index < offset + length; index++) bytes[index] = (bytes[index] ?? 0) ^ 0xa5
+  writeFileSync(path, bytes)
+}
