@@ -54,6 +54,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
   const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> =>
     closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect)
 
+  /** Places of damaged facts that are being marked just now; one that somebody retries is marked anew. */
   const damaged = new Set<number>()
   /** A fact whose checksum does not fit is not sent to anybody: its deliveries die visibly. */
   const buryDamaged = (pos: number): void => {
@@ -70,9 +71,11 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       ).run(pos)
       for (const { lane } of owed) db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
     }
-    write(bury).catch((error: unknown) =>
-      log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
-    )
+    write(bury)
+      .catch((error: unknown) =>
+        log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
+      )
+      .finally(() => damaged.delete(pos))
   }
 
   const commit = (batch: Batch): Committed => {

@@ -1,0 +1,256 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import type { Lane, PendingDelivery, Settlement } from '../../src/core/delivery.ts'
+import type { Store } from '../../src/core/store.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
+import { everything, folder, openStore } from './database.ts'
+
+const ATTEMPT = { at: 1, status: 200, ms: 1 }
+const seqs = (deliveries: readonly PendingDelivery[]) => deliveries.map(({ fact }) => fact.seq)
+
+async function laneOf(store: Store, now: number): Promise<Lane> {
+  const [lane] = await store.claimLanes('app', 1, now)
+  if (lane === undefined) throw new Error('no lane is due')
+  return lane
+}
+
+const read = (store: Store, lane: Lane) => store.readLane(lane, 0, 100, 1e6)
+
+function settlement(
+  lane: Lane,
+  { fact, attempts }: PendingDelivery,
+  result: Settlement['result'],
+): Settlement {
+  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT }
+}
+
+describe('a lane', () => {
+  it('is claimed by the commit that fills it, until it is given back', async () => {
+    const { store, clock } = await openStore()
+    const { lanes } = await store.commit({ facts: [frameFact(1)] })
+    expect(lanes[0]?.claimed).toBe(true)
+    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
+    expect(await store.nextLane('app')).toBeNull()
+    if (lanes[0] !== undefined) await store.releaseLane(lanes[0].lane)
+    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([lanes[0]?.lane])
+  })
+
+  it('is claimed by one only when two commits of one transaction fill it', async () => {
+    const { store } = await openStore()
+    const [one, two] = await Promise.all([
+      store.commit({ facts: [frameFact(1)] }),
+      store.commit({ facts: [frameFact(2)] }),
+    ])
+    expect([one.lanes[0]?.claimed, two.lanes[0]?.claimed]).toEqual([true, false])
+  })
+
+  it('gives its facts in the order of the log, from any place, a few or as many characters as asked', async () => {
+    const { store } = await openStore()
+    const { lanes, facts } = await store.commit({ facts: [3, 1, 2].map((seq) => frameFact(seq)) })
+    const lane = lanes[0]?.lane as Lane
+    expect(seqs(await read(store, lane))).toEqual(['3', '1', '2'])
+    expect(seqs(await store.readLane(lane, facts[0]?.pos ?? 0, 1, 1e6))).toEqual(['1'])
+    expect(seqs(await store.readLane(lane, 0, 100, 1))).toEqual(['3'])
+  })
+
+  it('that is put off is not due before its time, and others go first', async () => {
+    const { store, clock } = await openStore()
+    const { lanes } = await store.commit({ facts: [frameFact(1, 'ses_1'), frameFact(2, 'ses_2')] })
+    const [one, two] = lanes.map(({ lane }) => lane)
+    if (one === undefined || two === undefined) throw new Error('no lanes')
+    await store.releaseLane(one, clock.steady() + 5000)
+    await store.releaseLane(two, clock.steady() + 1000)
+    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
+    expect(await store.nextLane('app')).toBe(clock.steady() + 1000)
+    await clock.advance(5000)
+    expect(await store.claimLanes('app', 1, clock.steady())).toEqual([two])
+    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([one])
+  })
+
+  it('stays put off when more comes, unless it had been empty', async () => {
+    const { store, clock } = await openStore()
+    const { lanes } = await store.commit({ facts: [frameFact(1)] })
+    const lane = lanes[0]?.lane as Lane
+    const dueAt = clock.steady() + 60_000
+    await store.releaseLane(lane, dueAt)
+    await store.commit({ facts: [frameFact(2)] })
+    expect(await store.nextLane('app')).toBe(dueAt)
+  })
+
+  it('tells its news, so that whoever has the lane need not read', async () => {
+    const { store } = await openStore()
+    const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    expect(seqs(lanes[0]?.deliveries ?? [])).toEqual(['1', '2'])
+    const more = await store.commit({ facts: [frameFact(3)] })
+    expect(more.lanes).toMatchObject([{ lane: lanes[0]?.lane, claimed: false }])
+    expect(seqs(more.lanes[0]?.deliveries ?? [])).toEqual(['3'])
+  })
+
+  it('of another handler is never touched by what becomes of this one', async () => {
+    const { store } = await openStore({}, [everything('app'), everything('other')])
+    const { lanes } = await store.commit({ facts: [frameFact(1)] })
+    const [news] = lanes
+    if (news?.deliveries[0] === undefined) throw new Error('no news')
+    await store.settle([settlement(news.lane, news.deliveries[0], 'delivered')])
+    expect(await store.read.counts()).toMatchObject({
+      deliveries: { app: { pending: 0 }, other: { pending: 1 } },
+    })
+  })
+})
+
+describe('what became of an attempt', () => {
+  it('is written with its log; what is delivered or dead is owed no more', async () => {
+    const { store } = await openStore()
+    const { lanes } = await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
+    const { lane, deliveries } = lanes[0] ?? { lane: undefined, deliveries: [] }
+    const [one, two, three] = deliveries
+    if (lane === undefined || one === undefined || two === undefined || three === undefined)
+      throw new Error('none')
+    await store.settle([
+      settlement(lane, one, 'delivered'),
+      { ...settlement(lane, two, 'dead'), attempt: { at: 2, error: 'verdict "dead"', ms: 3 } },
+      {
+        ...settlement(lane, three, 'retry'),
+        dueAt: 77,
+        attempt: { at: 3, status: 500, error: 'broken', ms: 4.4 },
+      },
+    ])
+    expect((await read(store, lane)).map(({ fact, attempts }) => [fact.seq, attempts])).toEqual([['3', 1]])
+    const records = await store.read.deliveries({ limit: 10 })
+    expect(records.map(({ status, attempts, nextAt }) => ({ status, attempts, nextAt }))).toEqual([
+      { status: 'pending', attempts: [{ at: 3, status: 500, error: 'broken', ms: 4 }], nextAt: 77 },
+      { status: 'dead', attempts: [{ at: 2, error: 'verdict "dead"', ms: 3 }], nextAt: null },
+      { status: 'delivered', attempts: [ATTEMPT], nextAt: null },
+    ])
+  })
+
+  it('counts once when it is written twice', async () => {
+    const { store } = await openStore()
+    const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    const [news] = lanes
+    const [first] = news?.deliveries ?? []
+    if (news === undefined || first === undefined) throw new Error('no news')
+    const done = settlement(news.lane, first, 'delivered')
+    await store.settle([done])
+    await store.settle([done, { ...done, result: 'dead' }])
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 1, dead: 0 } } })
+  })
+})
+
+/** Three facts of two sessions, all dead. */
+async function buried(ordered = true) {
+  const opened = await openStore({}, [everything('app', { ordered }), everything('other')])
+  const { store, clock } = opened
+  const { lanes } = await store.commit({
+    facts: [
+      frameFact(1, 'ses_1', { at: clock.now() }),
+      frameFact(2, 'ses_1', { at: clock.now() + 1000 }),
+      frameFact(3, 'ses_2', { at: clock.now() + 2000 }),
+    ],
+  })
+  const mine = lanes.filter(({ lane }) => lane.handler === 'app')
+  await store.settle(
+    mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => settlement(lane, delivery, 'dead'))),
+  )
+  for (const { lane } of mine) await store.releaseLane(lane)
+  return opened
+}
+
+describe('dead letters', () => {
+  it.each([true, false])('come back in their order, their attempts anew (ordered: %s)', async (ordered) => {
+    const { store, clock } = await buried(ordered)
+    expect(await store.retry({ status: 'dead', dryRun: true })).toEqual({ count: 3 })
+    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
+    expect(await store.retry({ status: 'dead' })).toEqual({ count: 3 })
+    const lanes = await store.claimLanes('app', 10, clock.steady())
+    const owed = await Promise.all(lanes.map((lane) => read(store, lane)))
+    expect(owed.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
+    expect(owed.map(seqs)).toContainEqual(['1', '2'])
+    expect(await store.retry({ status: 'dead' })).toEqual({ count: 0 })
+  })
+
+  it('come back by handler, by time, and by id alone', async () => {
+    const { store, clock } = await buried()
+    const dry = (selection: object) => store.retry({ status: 'dead', dryRun: true, ...selection })
+    expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
+    expect(await dry({ handler: 'nobody' })).toEqual({ count: 0 })
+    expect(await dry({ since: clock.now() + 1000 })).toEqual({ count: 2 })
+    const [newest] = await store.read.deliveries({ limit: 1, status: 'dead' })
+    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 1 })
+    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 0 })
+    expect(await store.retry({ id: 'dlv_99_9' })).toEqual({ count: 0 })
+    expect(await store.retry({ id: 'no id' })).toEqual({ count: 0 })
+    const lane = await laneOf(store, clock.steady())
+    expect(seqs(await read(store, lane))).toEqual(['3'])
+  })
+
+  it('find a lane again when pruning took theirs', async () => {
+    const { store, clock } = await buried()
+    await store.prune(clock.now() - 1)
+    expect(await store.retry({ status: 'dead' })).toEqual({ count: 3 })
+    expect(await store.claimLanes('app', 10, clock.steady())).toHaveLength(2)
+  })
+})
+
+describe('a replay', () => {
+  it('hands one handler past facts again, those it wants, from a place, a seq or a time', async () => {
+    const { store, clock } = await openStore({}, [everything('app')])
+    const facts = [
+      frameFact(10, 'ses_1', { at: 1000 }),
+      turnFact('turn.completed', 'trn_1', 'ses_1', { at: 2000 }),
+      frameFact(20, 'ses_1', { at: 3000 }),
+    ]
+    const stored = await store.commit({ facts })
+    await store.registerHandlers([
+      everything('app'),
+      everything('late', { wants: (type) => type !== 'turn.completed' }),
+      everything('later'),
+    ])
+    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 2 })
+    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 0 })
+    expect(await store.replay('later', { seq: '11' })).toEqual({ count: 1 })
+    expect(await store.replay('later', { pos: stored.facts[1]?.pos ?? 0 })).toEqual({ count: 1 })
+    expect(await store.replay('later', { at: 3001 })).toEqual({ count: 0 })
+    expect(await store.replay('nobody', { at: 0 })).toEqual({ count: 0 })
+    const [lane] = await store.claimLanes('late', 1, clock.steady())
+    if (lane === undefined) throw new Error('nothing is due')
+    expect(seqs(await read(store, lane))).toEqual(['10', '20'])
+  })
+})
+
+describe('a fact that is damaged on the disk', () => {
+  async function damagedStore() {
+    const path = join(folder(), 'sidecar.db')
+    const first = await openStore({ path })
+    await first.store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
+    await first.store.close()
+    const db = new Database(path)
+    db.prepare("UPDATE facts SET body = replace(body, 'frame', 'fraud') WHERE seq = '2'").run()
+    db.close()
+    return await openStore({ path })
+  }
+
+  it('is sent to nobody: its delivery is a visible dead letter and the lane goes on', async () => {
+    const { store, clock, log } = await damagedStore()
+    const lane = await laneOf(store, clock.steady())
+    expect(seqs(await read(store, lane))).toEqual(['1', '3'])
+    await clock.settle()
+    const dead = await store.read.deliveries({ limit: 10, status: 'dead' })
+    expect(dead).toMatchObject([{ status: 'dead', attempts: [{ error: 'damaged in the store' }] }])
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2, dead: 1 } } })
+    expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
+  })
+
+  it('is a dead letter again when somebody retries it, and leaves no lane that owes nothing readable', async () => {
+    const { store, clock } = await damagedStore()
+    const lane = await laneOf(store, clock.steady())
+    const owed = await read(store, lane)
+    await store.settle(owed.map((delivery) => settlement(lane, delivery, 'delivered')))
+    await store.releaseLane(lane)
+    expect(await store.retry({ status: 'dead' })).toEqual({ count: 1 })
+    expect(await read(store, await laneOf(store, clock.steady()))).toEqual([])
+    await clock.settle()
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 0, dead: 1 } } })
+  })
+})
