@@ -1,0 +1,300 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { transcriptType } from '../../src/core/fact.ts'
+import { StoreError } from '../../src/store/error.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
+import { everything, folder, openStore } from './database.ts'
+
+const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
+const all = { limit: 1000, order: 'asc' } as const
+
+describe('a commit', () => {
+  it('shares one transaction with those that arrive together, and each promise is its own', async () => {
+    let commits = 0
+    const { store } = await openStore({ onCommit: () => commits++ })
+    commits = 0
+    const results = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => store.commit({ facts: [frameFact(index + 1)] })),
+    )
+    expect(commits).toBe(1)
+    expect(results.map(({ facts }) => facts[0]?.seq)).toEqual(
+      Array.from({ length: 50 }, (_, i) => String(i + 1)),
+    )
+  })
+
+  it('that is bad does not take the others with it', async () => {
+    const { store } = await openStore()
+    const [before, bad, after] = await Promise.allSettled([
+      store.commit({ facts: [frameFact(1)], cursor: '1' }),
+      store.commit({ facts: [frameFact(2), frameFact(3, 'ses_1', { at: 0.5 })], cursor: '3' }),
+      store.commit({ facts: [frameFact(4)] }),
+    ])
+    expect([before.status, bad.status, after.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['1', '4'])
+    expect(await store.checkpoint('stream')).toBe('1')
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
+  })
+
+  it('keeps a fact once, however many tell of it at once', async () => {
+    const { store } = await openStore()
+    const results = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        store.commit({ facts: [frameFact(1), turnFact('turn.settled', 'trn_1')] }),
+      ),
+    )
+    expect(results.map(({ facts }) => facts.length)).toEqual([2, ...Array.from({ length: 19 }, () => 0)])
+    const again = await store.commit({ facts: [frameFact(1)] })
+    expect(again).toMatchObject({ facts: [], lanes: [] })
+    expect(await store.read.facts(all)).toHaveLength(2)
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
+  })
+
+  it('never moves the cursor back, also beyond what a double holds', async () => {
+    const { store } = await openStore()
+    const cursors = ['5', '3', '9007199254740993', '9007199254740992', '18446744073709551617', '7']
+    const kept: (string | null)[] = []
+    for (const cursor of cursors) {
+      await store.commit({ cursor })
+      kept.push(await store.checkpoint('stream'))
+    }
+    expect(kept).toEqual([
+      '5',
+      '5',
+      '9007199254740993',
+      '9007199254740993',
+      '18446744073709551617',
+      '18446744073709551617',
+    ])
+  })
+
+  it('keeps the digits of a seq, and tells apart two that are one double', async () => {
+    const { store } = await openStore()
+    await store.commit({ facts: [frameFact('9007199254740992'), frameFact('9007199254740993')] })
+    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual([
+      '9007199254740992',
+      '9007199254740993',
+    ])
+  })
+
+  it('fans a fact out to each handler that wants its type, and to nobody else', async () => {
+    const { store } = await openStore({}, [
+      everything('all'),
+      everything('turns', { wants: (type) => type.startsWith('turn.') }),
+      everything('none', { wants: () => false }),
+    ])
+    const { lanes } = await store.commit({
+      facts: [frameFact(1), turnFact('turn.completed', 'trn_1'), frameFact(2, 'ses_2')],
+    })
+    expect(
+      lanes.map(({ lane, claimed, deliveries }) => [lane.handler, lane.key, claimed, deliveries.length]),
+    ).toEqual([
+      ['all', 'ses_1', true, 2],
+      ['all', 'ses_2', true, 1],
+      ['turns', 'ses_1', true, 1],
+    ])
+  })
+
+  it('gives an unordered handler a lane a fact', async () => {
+    const { store } = await openStore({}, [everything('app', { ordered: false })])
+    const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    expect(lanes.map(({ lane }) => lane.key)).toEqual([frameFact(1).id, frameFact(2).id])
+  })
+
+  it('starts a handler that was not known before with no backlog', async () => {
+    const { store } = await openStore()
+    await store.commit({ facts: [frameFact(1)] })
+    await store.registerHandlers([everything('app'), everything('late')])
+    await store.commit({ facts: [frameFact(2)] })
+    expect(await store.read.counts()).toMatchObject({
+      deliveries: { app: { pending: 2 }, late: { pending: 1 } },
+    })
+  })
+
+  it('is refused once the store is closed', async () => {
+    const { store } = await openStore()
+    await store.close()
+    await expect(store.commit({ cursor: '1' })).rejects.toMatchObject({ kind: 'closed' })
+  })
+
+  it('that was asked for before the store closes is written', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const { store } = await openStore({ path })
+    const written = store.commit({ facts: [frameFact(1)] })
+    await store.close()
+    await written
+    const again = await openStore({ path })
+    expect(await again.store.read.facts(all)).toHaveLength(1)
+  })
+})
+
+describe('a full disk', () => {
+  const large = (seq: number) => frameFact(seq, 'ses_1', { body: 'x'.repeat(8000) })
+
+  it('refuses the commit whole, keeps the cursor, and goes on when there is room', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const { store } = await openStore({ path, maxPages: 100 })
+    let seq = 0
+    let refused: unknown = null
+    while (refused === null && seq < 1000) {
+      seq++
+      await store.commit({ facts: [large(seq)], cursor: String(seq) }).catch((error: unknown) => {
+        refused = error
+      })
+    }
+    expect(refused).toBeInstanceOf(StoreError)
+    expect(refused).toMatchObject({ kind: 'full' })
+    const kept = seq - 1
+    const pair = [large(seq), large(seq + 1)]
+    await expect(store.commit({ facts: pair, cursor: String(seq + 1) })).rejects.toMatchObject({
+      kind: 'full',
+    })
+    expect(await store.checkpoint('stream')).toBe(String(kept))
+    expect(await store.read.facts(all)).toHaveLength(kept)
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: kept } } })
+    await store.close()
+
+    const roomy = await openStore({ path, maxPages: 1000 })
+    const { facts } = await roomy.store.commit({ facts: pair, cursor: String(seq + 1) })
+    expect(facts).toHaveLength(2)
+    expect(await roomy.store.checkpoint('stream')).toBe(String(seq + 1))
+  })
+
+  it('takes facts again after pruning made room', async () => {
+    const { store, clock } = await openStore({ maxPages: 100 }, [])
+    let seq = 0
+    const fill = async () => {
+      for (;;) await store.commit({ facts: [large(++seq)] })
+    }
+    await expect(fill()).rejects.toMatchObject({ kind: 'full' })
+    expect(await store.prune(clock.now() + 1)).toBeGreaterThan(10)
+    await expect(store.commit({ facts: [large(++seq)] })).resolves.toMatchObject({
+      facts: [{ seq: String(seq) }],
+    })
+  })
+})
+
+describe('retention', () => {
+  const DAY = 86_400_000
+
+  it('removes what is delivered and old, never what is owed or dead, nor what is young', async () => {
+    const { store, clock } = await openStore()
+    const { lanes } = await store.commit({
+      facts: [1, 2, 3].map((seq) => frameFact(seq, `ses_${seq}`, { at: clock.now() })),
+    })
+    const [first, second] = lanes
+    if (first === undefined || second === undefined) throw new Error('no lanes')
+    const attempt = { at: clock.now(), status: 200, ms: 1 }
+    await store.settle([
+      {
+        lane: first.lane,
+        pos: first.deliveries[0]?.fact.pos ?? 0,
+        result: 'delivered',
+        attempts: 1,
+        attempt,
+      },
+      { lane: second.lane, pos: second.deliveries[0]?.fact.pos ?? 0, result: 'dead', attempts: 1, attempt },
+    ])
+    await clock.leap(8 * DAY)
+    await store.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })
+    expect(await store.prune(clock.now() - 7 * DAY)).toBe(1)
+    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['2', '3', '4'])
+    expect(await store.prune(clock.now() - 7 * DAY)).toBe(0)
+  })
+
+  it('does not deliver again what a full replay brings back after it was removed', async () => {
+    const { store, clock } = await openStore({}, [])
+    await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)), cursor: '3' })
+    expect(await store.prune(clock.now() + 1)).toBe(3)
+    await store.registerHandlers([everything('app')])
+    const { facts, lanes } = await store.commit({
+      facts: [1, 2, 3, 4].map((seq) => frameFact(seq)),
+      cursor: '4',
+    })
+    expect(facts.map(({ seq }) => seq)).toEqual(['4'])
+    expect(lanes.flatMap(({ deliveries }) => deliveries.map(({ fact }) => fact.seq))).toEqual(['4'])
+  })
+
+  it('never gives a place in the log twice', async () => {
+    const { store, clock } = await openStore({}, [])
+    const { facts } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    await store.prune(clock.now() + 1)
+    const later = await store.commit({ facts: [frameFact(3)] })
+    expect(later.facts[0]?.pos).toBeGreaterThan(facts[1]?.pos ?? Infinity)
+  })
+
+  it('removes more than one round looks at, round by round', async () => {
+    const { store, clock } = await openStore({}, [])
+    await store.commit({ facts: Array.from({ length: 4500 }, (_, index) => frameFact(index + 1)) })
+    const removed = [await store.prune(clock.now() + 1), await store.prune(clock.now() + 1)]
+    removed.push(await store.prune(clock.now() + 1))
+    expect(removed).toEqual([2000, 2000, 500])
+    expect(await store.read.facts(all)).toEqual([])
+  })
+})
+
+describe('sightings', () => {
+  const fact = (seen = {}) => turnFact('turn.completed', 'trn_1', 'ses_1', { seen })
+  const hint = (channel: 'stream' | 'webhook', at: number) => ({
+    sessionId: 'ses_1',
+    channel,
+    at,
+    scope: 'turns' as const,
+    delay: 0,
+    subject: 'turn.final/trn_1',
+  })
+
+  it('before the fact are on it when it comes', async () => {
+    const { store } = await openStore()
+    await store.commit({ hints: [hint('webhook', 100)] })
+    const { facts } = await store.commit({ facts: [fact({ stream: 200 })] })
+    expect(facts[0]?.seen).toEqual({ webhook: 100, stream: 200 })
+  })
+
+  it('after the fact are told once a channel, and kept on it', async () => {
+    const { store } = await openStore()
+    const { facts } = await store.commit({ facts: [fact({ stream: 200 })] })
+    const first = await store.commit({ hints: [hint('webhook', 300)] })
+    expect(first.sightings).toEqual([
+      { channel: 'webhook', type: 'turn.completed', at: 300, factAt: facts[0]?.at },
+    ])
+    const second = await store.commit({ hints: [hint('webhook', 400), hint('stream', 500)] })
+    expect(second.sightings).toEqual([])
+    expect((await store.read.fact(fact().id))?.seen).toEqual({ stream: 200, webhook: 300 })
+  })
+
+  it('that never came are missed, each told once and not before its time', async () => {
+    const { store, clock } = await openStore()
+    const expected = {
+      stream: new Set(['turn.completed']),
+      webhook: new Set(['turn.completed', 'turn.started']),
+    }
+    await store.commit({
+      facts: [turnFact('turn.completed', 'trn_1', 'ses_1', { at: clock.now(), seen: { stream: 1 } })],
+    })
+    expect(await store.missed(expected, clock.now())).toEqual([])
+    expect(await store.missed(expected, clock.now() + 1)).toEqual([
+      { channel: 'webhook', type: 'turn.completed' },
+    ])
+    expect(await store.missed(expected, clock.now() + 1)).toEqual([])
+  })
+})
+
+describe('the log', () => {
+  it('is read in pages, by type and by session, and a place that is gone is an empty page', async () => {
+    const { store } = await openStore()
+    await store.commit({
+      facts: [frameFact(1), frameFact(2, 'ses_2'), turnFact('turn.completed', 'trn_1'), frameFact(3)],
+    })
+    expect(idsOf(await store.read.facts({ ...all, limit: 2, after: frameFact(1).id }))).toHaveLength(2)
+    expect((await store.read.facts({ ...all, sessionId: 'ses_2' })).map(({ seq }) => seq)).toEqual(['2'])
+    expect(idsOf(await store.read.facts({ ...all, order: 'desc', type: 'agent.message' }))).toEqual(
+      idsOf([frameFact(3), frameFact(2, 'ses_2'), frameFact(1)]),
+    )
+    expect(await store.read.facts({ ...all, after: 'evt_nowhere' })).toEqual([])
+  })
+
+  it('knows a frame that has the name of a state fact under a name of its own', () => {
+    expect(transcriptType('turn.started')).toBe('stream.turn.started')
+    expect(transcriptType('agent.message')).toBe('agent.message')
+  })
+})
