@@ -46,7 +46,7 @@ export interface Settlement {
   attempts: number
   attempt: Attempt
   /** With `retry`: steady milliseconds before which the lane is left alone. */
-  dueAt?: number
+  dueAt: number | null
 }
 
 /** A delivery as people see it. */

@@ -35,7 +35,7 @@ export interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   url: string
   headers: Record<string, string>
-  body?: string
+  body?: string | Buffer
   /** Milliseconds for the whole exchange, connecting included. */
   timeout: number
   /** Bytes of the answer that are read; what comes after is cut off. */

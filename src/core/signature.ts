@@ -1,11 +1,25 @@
-import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { createHmac, createSecretKey, hash, timingSafeEqual, type KeyObject } from 'node:crypto'
 
 /**
  * The signature of the Agent Session Service on a webhook delivery: hex HMAC-SHA256 of
  * `<timestamp>.<raw body>` (interface.md, Webhook events). `timestamp` is the header's digits, untouched.
  */
 export function signServiceWebhook(secret: string, timestamp: string, body: Uint8Array | string): string {
-  return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest('hex')
+  return createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest('hex')
+}
+
+/** Making a key costs five times as much as signing with it: those of the secrets in use are kept. */
+const KEYS_KEPT = 64
+const serviceKeys = new Map<string, KeyObject>()
+
+function serviceKey(secret: string): KeyObject {
+  let key = serviceKeys.get(secret)
+  if (key === undefined) {
+    key = createSecretKey(secret, 'utf8')
+    if (serviceKeys.size >= KEYS_KEPT) serviceKeys.clear()
+    serviceKeys.set(secret, key)
+  }
+  return key
 }
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/
@@ -21,7 +35,7 @@ export function verifyServiceWebhook(
   const given = Buffer.from(signature, 'hex')
   let genuine = false
   for (const secret of secrets) {
-    const expected = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest()
+    const expected = createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest()
     if (timingSafeEqual(expected, given)) genuine = true
   }
   return genuine
@@ -33,19 +47,19 @@ const SECRET_PREFIX = 'whsec_'
  * The key inside a Standard Webhooks secret (`whsec_` + base64). A secret without the prefix is used as base64, too.
  * @throws {Error} when the rest is not base64 of at least one byte.
  */
-export function callbackKey(secret: string): Buffer {
+export function callbackKey(secret: string): KeyObject {
   const encoded = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   const key = Buffer.from(encoded, 'base64')
   if (key.length === 0 || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(encoded)) {
     throw new Error('a Standard Webhooks secret is "whsec_" followed by base64')
   }
-  return key
+  return createSecretKey(key)
 }
 
 /** The keys of secrets that may be replaced in place; decoded once for each set. */
-export function keyRing(secrets: readonly string[]): () => readonly Buffer[] {
+export function keyRing(secrets: readonly string[]): () => readonly KeyObject[] {
   let decoded: readonly string[] = []
-  let keys: readonly Buffer[] = []
+  let keys: readonly KeyObject[] = []
   return () => {
     if (decoded.length !== secrets.length || decoded.some((secret, index) => secret !== secrets[index])) {
       decoded = [...secrets]
@@ -59,18 +73,24 @@ export function keyRing(secrets: readonly string[]): () => readonly Buffer[] {
  * The `webhook-signature` header of Standard Webhooks: `v1,` + base64 HMAC-SHA256 of `id.timestamp.body`,
  * one for each key, separated by a space.
  */
-export function signCallback(keys: readonly Buffer[], id: string, timestamp: string, body: string): string {
-  const signed = `${id}.${timestamp}.${body}`
-  if (keys.length === 1)
-    return `v1,${createHmac('sha256', keys[0] as Buffer)
-      .update(signed)
-      .digest('base64')}`
-  return keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`).join(' ')
+export function signCallback(
+  keys: readonly KeyObject[],
+  id: string,
+  timestamp: string,
+  body: Uint8Array | string,
+): string {
+  const head = `${id}.${timestamp}.`
+  let header = ''
+  for (const key of keys) {
+    const signature = createHmac('sha256', key).update(head).update(body).digest('base64')
+    header += header === '' ? `v1,${signature}` : ` v1,${signature}`
+  }
+  return header
 }
 
 /** True when any `v1,` part of a `webhook-signature` header was made with any of `keys`. */
 export function verifyCallbackSignature(
-  keys: readonly Buffer[],
+  keys: readonly KeyObject[],
   id: string,
   timestamp: string,
   body: Uint8Array | string,

@@ -12,8 +12,18 @@ export function dataText(fact: StoredFact, session: SessionBrief | null): string
   const { payload, internal_type } = isObject(frame) ? frame : {}
   return (
     `{"payload":${JSON.stringify(payload ?? null)},"internal_type":${JSON.stringify(internal_type ?? null)},` +
-    `"seq":${seqText(fact.seq)},"session":${JSON.stringify(session)}}`
+    `"seq":${seqText(fact.seq)},"session":${briefText(session)}}`
   )
+}
+
+/** A session's summary is the same in many callbacks on end. */
+const briefTexts = new WeakMap<SessionBrief, string>()
+
+function briefText(session: SessionBrief | null): string {
+  if (session === null) return 'null'
+  let text = briefTexts.get(session)
+  if (text === undefined) briefTexts.set(session, (text = JSON.stringify(session)))
+  return text
 }
 
 /** A seq beyond what a double holds is given as text, so that no reader rounds it. */

@@ -32,7 +32,7 @@ export function createHttpTarget(
     return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
   }
 
-  const headersFor = (id: string, body: string, first: Outgoing): Record<string, string> => {
+  const headersFor = (id: string, body: Buffer, first: Outgoing): Record<string, string> => {
     const timestamp = String(Math.floor(clock.now() / 1000))
     const headers: Record<string, string> = {
       'content-type': contentType,
@@ -51,10 +51,11 @@ export function createHttpTarget(
   }
 
   return {
-    async send(batch, signal): Promise<Verdict> {
+    async send(batch): Promise<Verdict> {
       const [first] = batch
       if (first === undefined) return { kind: 'delivered', status: 204 }
-      const body = batched ? `[${batch.map(textOf).join(',')}]` : textOf(first)
+      // Encoded once, for the signature and for the wire.
+      const body = Buffer.from(batched ? `[${batch.map(textOf).join(',')}]` : textOf(first))
       const id = batched ? batchId(batch) : first.fact.id
       try {
         const reply = await http.exchange({
@@ -65,7 +66,6 @@ export function createHttpTarget(
           timeout: handler.timeout,
           maxBody: ANSWER_READ,
           connections: handler.concurrency,
-          signal,
         })
         return readAnswer(reply, clock.now())
       } catch (error) {

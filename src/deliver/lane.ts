@@ -1,4 +1,5 @@
 import type { Lane, PendingDelivery } from '../core/delivery.ts'
+import type { SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 
 /** What is read of a lane in one go, facts and characters: memory does not grow with the backlog. */
@@ -18,8 +19,11 @@ export class ActiveLane {
   #complete: boolean
   #missed = false
   #reload = false
+  #wake: (() => void) | null = null
   /** It is tried although the handler is down, to see whether it still is. */
   probe = false
+  /** What its session is, when we had to look for it; null when nobody knows. */
+  brief: SessionBrief | null = null
   /** When what became of the last attempt is durable. */
   settled: Promise<void> = Promise.resolve()
 
@@ -36,6 +40,7 @@ export class ActiveLane {
     const last = deliveries.at(-1)
     if (last === undefined) return
     this.#missed = true
+    this.#wake?.()
     if (!this.#complete || this.#buffer.length + deliveries.length > HANDED_OVER) {
       this.#complete = false
       return
@@ -66,6 +71,15 @@ export class ActiveLane {
     else this.#buffer.splice(0, count)
   }
 
+  /** A lane is given back only when what became of it is durable; news meanwhile keeps it. */
+  async #settledOrExtended(): Promise<void> {
+    const extended = new Promise<void>((resolve) => {
+      this.#wake = resolve
+    })
+    await Promise.race([this.settled, extended])
+    this.#wake = null
+  }
+
   /** Reads on when nothing is at hand. @returns false when the lane owes nothing. */
   async fill(): Promise<boolean> {
     if (this.#reload) {
@@ -78,14 +92,14 @@ export class ActiveLane {
     }
     if (this.#buffer.length > 0) return true
     if (this.#complete) {
-      await this.settled
+      await this.#settledOrExtended()
       return this.#buffer.length > 0 || this.#reload || !this.#complete
     }
     this.#missed = false
     const deliveries = await this.#store.readLane(this.lane, this.#last, READ_FACTS, READ_CHARACTERS)
     const last = deliveries.at(-1)
     if (last === undefined) {
-      await this.settled
+      await this.#settledOrExtended()
       this.#complete = !this.#missed
       return this.#missed || this.#reload
     }

@@ -46,11 +46,9 @@ export function createRecorder(options: {
           result,
           attempts: attempts + 1,
           attempt,
-          ...(dueAt === undefined ? {} : { dueAt: Math.ceil(dueAt) }),
+          dueAt: dueAt === undefined ? null : Math.ceil(dueAt),
         })
       }
-      // Awaited before the lane is given back; marked here so that a failure meanwhile is not taken for a forgotten one.
-      active.settled.catch(() => undefined)
       recorder.report(batch, result, attempt)
     },
     bury(active, batch, attempt) {

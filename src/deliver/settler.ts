@@ -6,7 +6,7 @@ import type { Store } from '../core/store.ts'
  * How long what became of an attempt may wait to share a commit with others, milliseconds. A crash in between costs a
  * repeat under the same id.
  */
-const DELAY = 4
+const DELAY = 20
 /** From so many on they are written at once. */
 const ENOUGH = 512
 
@@ -21,8 +21,8 @@ export function createSettler(store: Pick<Store, 'settle'>, clock: Clock): Settl
   let promise: Promise<void> | null = null
   let flush: () => void = () => undefined
 
-  const open = (): Promise<void> =>
-    new Promise((resolve, reject) => {
+  const open = (): Promise<void> => {
+    const opened = new Promise<void>((resolve, reject) => {
       const timer = clock.after(DELAY, () => flush())
       flush = () => {
         timer.cancel()
@@ -32,6 +32,10 @@ export function createSettler(store: Pick<Store, 'settle'>, clock: Clock): Settl
         store.settle(settlements).then(resolve, reject)
       }
     })
+    // Awaited by each lane before it is given back; marked here so that a failure meanwhile does not count as forgotten.
+    opened.catch(() => undefined)
+    return opened
+  }
 
   return {
     add(settlement) {

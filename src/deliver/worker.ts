@@ -19,6 +19,8 @@ import { attemptOf } from './verdict.ts'
 /** Lanes in memory, for each place in the handler's concurrency; the others wait in the store. */
 const LANES_PER_PLACE = 4
 const LANES_LEAST = 64
+/** Attempts that a lane makes in one turn while others wait for a place. */
+const TURN = 16
 /** After a failure of our own, a lane goes on so much later, milliseconds. */
 const FAILED = 5000
 /** Transient events that wait for one handler; more are dropped, as they may be. */
@@ -104,8 +106,10 @@ export function createWorker(options: WorkerOptions): Worker {
         dueAt = await step(active)
         if (dueAt !== undefined) break
       }
+      if (stopping.signal.aborted) return
       await active.settled
     } catch (error) {
+      if (stopping.signal.aborted) return
       log.error(
         { handler: spec.name, lane: active.lane.key, err: error },
         'deliver: a lane stopped; it goes on later',
@@ -129,26 +133,41 @@ export function createWorker(options: WorkerOptions): Worker {
     pump.nudge()
   }
 
-  /** One attempt for the head of a lane. @returns when the lane is due again, if it has to wait. */
+  /** Gives a lane its turn among the others. @returns when it is due again, if it has to wait. */
   const step = async (active: ActiveLane): Promise<number | undefined> => {
-    if (spec.batch.max > 1 && spec.batch.wait > 0 && active.size < spec.batch.max)
-      await pause(spec.batch.wait)
+    const { max, wait } = spec.batch
+    if (max > 1 && wait > 0 && active.size < max) await pause(wait)
     const first = active.first()
-    if (first === undefined || !mayGoOn()) return undefined
-    const session = await briefOf(first.fact)
-    return await queue.add(async () => {
-      if (!mayGoOn()) return undefined
-      // Lanes that were waiting their turn when the handler went down wait in the store.
-      if (health.state === 'down' && !active.probe) return clock.steady()
-      const batch = spec.batch.max === 1 ? [first] : active.head(spec.batch.max)
-      return await attempt(active, batch, session)
-    })
+    // A session that was not read yet is waited for before the lane takes a place from the others.
+    if (first !== undefined && lacksBrief(first.fact)) await findBrief(active, first.fact)
+    return await queue.add(() => turn(active))
   }
 
-  const briefOf = (fact: StoredFact): Promise<SessionBrief | null> | SessionBrief | null => {
-    if (fact.family === 'state' || fact.sessionId === null) return null
-    return briefs.peek(fact.sessionId) ?? briefs.find(fact.sessionId, fact.at)
+  /** Attempts one after the other, while the lane has something at hand and nobody has waited for long. */
+  const turn = async (active: ActiveLane): Promise<number | undefined> => {
+    for (let taken = 0; mayGoOn() && (taken < TURN || queue.size === 0); taken++) {
+      // Lanes that were waiting their turn when the handler went down wait in the store.
+      if (health.state === 'down' && !active.probe) return clock.steady()
+      const first = active.first()
+      if (first === undefined || (taken > 0 && (spec.batch.wait > 0 || lacksBrief(first.fact))))
+        return undefined
+      const batch = spec.batch.max === 1 ? [first] : active.head(spec.batch.max)
+      const dueAt = await attempt(active, batch, briefOf(active, first.fact))
+      if (dueAt !== undefined) return dueAt
+    }
+    return undefined
   }
+
+  /** State facts carry what was read of their session; the others get what we know of it. */
+  const lacksBrief = (fact: StoredFact): boolean =>
+    fact.family === 'transcript' && fact.sessionId !== null && briefs.peek(fact.sessionId) === undefined
+
+  const findBrief = async (active: ActiveLane, { sessionId, at }: StoredFact): Promise<void> => {
+    if (sessionId !== null) active.brief = await briefs.find(sessionId, at)
+  }
+
+  const briefOf = (active: ActiveLane, { family, sessionId }: StoredFact): SessionBrief | null =>
+    family === 'state' || sessionId === null ? null : (briefs.peek(sessionId) ?? active.brief)
 
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
 
@@ -164,7 +183,7 @@ export function createWorker(options: WorkerOptions): Worker {
     // A connection that was kept open may have been closed by the other side just then.
     if (verdict.kind === 'unreachable' && verdict.reset)
       verdict = await target.send(outgoing, stopping.signal)
-    if (verdict.kind === 'aborted') return undefined
+    if (verdict.kind === 'aborted' || stopping.signal.aborted) return undefined
     verdict = health.weigh(verdict, batch[0]?.fact.pos ?? 0)
     const tried = attemptOf(verdict, at, clock.steady() - started)
     if (verdict.kind === 'unreachable') return unreachable(batch, tried)
@@ -209,11 +228,14 @@ export function createWorker(options: WorkerOptions): Worker {
     async stop(grace) {
       pump.stop()
       if (lanes.size === 0) return
-      const drained = new Promise<void>((resolve) => {
-        idle = resolve
+      const { promise, resolve } = Promise.withResolvers<void>()
+      idle = resolve
+      // Who does not answer within the grace is left behind: the callback goes out again after the next start.
+      const limit = clock.after(grace, () => {
+        stopping.abort()
+        resolve()
       })
-      const limit = clock.after(grace, () => stopping.abort())
-      await drained
+      await promise
       limit.cancel()
     },
     news({ lane, claimed, deliveries }) {

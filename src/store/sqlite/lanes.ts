@@ -213,7 +213,7 @@ export class Lanes {
       const entry = attemptText(attempt)
       if (result === 'retry') {
         this.#keepTrying.run(attempts, entry, entry, pos, number)
-        if (dueAt !== undefined) this.#postpone.run(dueAt, lane.id)
+        if (dueAt !== null) this.#postpone.run(dueAt, lane.id)
       } else {
         const { changes } = this.#finish.run(
           result === 'delivered' ? 1 : 2,

@@ -30,7 +30,7 @@ export const FACT_COLUMNS =
   'f.seen_stream, f.seen_webhook, f.seen_poll, f.checksum'
 
 export function checksum(fact: Pick<Fact, 'id' | 'type' | 'sessionId' | 'body'>): number {
-  return crc32(`${fact.id}\n${fact.type}\n${fact.sessionId ?? ''}\n${fact.body}`)
+  return crc32(fact.body, crc32(`${fact.id}\n${fact.type}\n${fact.sessionId ?? ''}`))
 }
 
 /** null when the row is not what was written. */

@@ -1,0 +1,101 @@
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import { start } from '../cli/process.ts'
+import { PROFILES } from '../support/client.ts'
+import { assertWhole } from '../support/oracle.ts'
+import { Rig } from '../support/rig.ts'
+import { until } from '../support/until.ts'
+
+/** As long as a few rounds of polling and a stream's reconnect: whoever would ask again has done so by then, milliseconds. */
+const QUIET = 700
+
+describe.for(PROFILES)('the token (%s)', (details) => {
+  test('revoked while running: no request more, the backlog is delivered, and a new token file goes on', async () => {
+    await using rig = await Rig.open({
+      details,
+      start: false,
+      tools: { lookup_order: {} },
+      handler: { retry: { attempts: 1000, base: '20ms', max: '100ms' } },
+    })
+    const file = path.join(rig.folder, 'token')
+    await writeFile(file, rig.token.token)
+    rig.config = { ...rig.config, service: { base_url: rig.gateway.url, token_file: file } }
+    await rig.start()
+    const { client, emulator, app, gateway } = rig
+    app.handle = () => ({ status: 500 })
+    await client.start('say backlog')
+    await until('facts', async () => (await rig.list('/api/events?type=turn.settled')).length === 1)
+    emulator.revokeToken(rig.token.id)
+    await client.start('call lookup_order {"order_id":"42"}', 'say {{last}}')
+    emulator.faults.set({ drop_streams: true })
+    await until('rejected token', async () => tokenState(await rig.admin('GET', '/api/status')) === 'rejected')
+    await pause(200)
+    const asked = gateway.passed.length
+    app.handle = () => ({})
+    await rig.event('turn.settled')
+    await pause(QUIET)
+    expect(gateway.passed.slice(asked)).toEqual([])
+    expect(app.runs).toEqual([])
+    expect((await rig.raw('GET', '/readyz')).status).toBe(200)
+
+    await writeFile(file, emulator.mintToken(['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read']).token)
+    await rig.event('call.answered')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+  })
+
+  test('503 directory_unavailable is waited for, and is no 401', async () => {
+    await using rig = await Rig.open({ details })
+    const session = await rig.client.start('say Hello')
+    await rig.event('turn.settled')
+    await rig.client.send(session, 'wait 50ms', 'say again')
+    rig.emulator.faults.set({ directory_unavailable: 6, retry_after: 1, drop_streams: true })
+    await until('spent fault', () => rig.emulator.faults.get().directory_unavailable === 0)
+    await assertWhole(rig)
+    expect(tokenState(await rig.admin('GET', '/api/status'))).toBe('accepted')
+    const refused = rig.gateway.passed.filter(({ status }) => status === 503)
+    expect(refused.length).toBeGreaterThan(0)
+  })
+
+  test('a service that errs, is full of HTML, resets or refuses by rate costs time and no fact', async () => {
+    await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
+    const { client, emulator } = rig
+    const session = await client.create()
+    for (const faults of [{ server_errors: 3 }, { bad_gateway: 3 }, { rate_limit: 2, retry_after: 1 }]) {
+      await client.send(session, 'wait 30ms', 'call lookup_order {"order_id":"42"}', 'say {{last}}')
+      emulator.faults.set({ ...faults, drop_streams: true })
+      await client.reached(session, 'idle')
+      emulator.faults.set({})
+    }
+    await assertWhole(rig, { tools: ['lookup_order'] })
+  })
+})
+
+test('a token that is rejected at start ends the program with 3', async () => {
+  await using rig = await Rig.open({ start: false })
+  rig.emulator.revokeToken(rig.token.id)
+  const file = path.join(rig.folder, 'sidecar.json')
+  await writeFile(file, JSON.stringify(rig.config))
+  const ended = await start(['run', '-c', file], { cwd: rig.folder }).ended
+  expect(ended.code, ended.err).toBe(3)
+  expect(ended.err).not.toContain(rig.token.token)
+})
+
+test('without sessions:write and tools:respond only what needs them stops', async () => {
+  await using rig = await Rig.open({ start: false, channels: ['stream', 'poll'], tools: { lookup_order: {} } })
+  const { token } = rig.emulator.mintToken(['sessions:read'])
+  rig.config = { ...rig.config, service: { base_url: rig.gateway.url, token } }
+  await rig.start()
+  const session = await rig.client.start('say Hello', 'write outputs/r.txt x')
+  await rig.event('turn.settled')
+  await rig.client.send(session, 'call lookup_order {"order_id":"42"}')
+  await until('run', () => rig.app.runs.length === 1)
+  await until('refused answer', () => rig.gateway.passed.some(({ status }) => status === 403))
+  await rig.client.start('say goes on')
+  await until('third turn', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2)
+})
+
+function tokenState(status: Record<string, unknown>): unknown {
+  return (status['token'] as { state: string }).state
+}

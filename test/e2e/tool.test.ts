@@ -1,0 +1,242 @@
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { tool } from '../../src/index.ts'
+import { SECRET } from '../support/app.ts'
+import { PROFILES } from '../support/client.ts'
+import { assertWhole } from '../support/oracle.ts'
+import { Rig } from '../support/rig.ts'
+import { until } from '../support/until.ts'
+
+const FIXED = 'The tool could not complete this request.'
+const CALL = 'call lookup_order {"order_id":"42"}'
+
+describe.for(PROFILES)('function tools (%s)', (details) => {
+  const open = (more: Parameters<typeof Rig.open>[0] = {}) =>
+    Rig.open({ details, tools: { lookup_order: {} }, ...more })
+  const answersOf = (rig: Rig) => rig.emulator.ledger().answers
+
+  test('two calls of one session run side by side, and each gets its own answer', async () => {
+    await using rig = await open({ tools: { lookup_order: {}, second: {} } })
+    const both = Promise.withResolvers<void>()
+    rig.app.run = async ({ call }) => {
+      if (rig.app.runs.length === 2) both.resolve()
+      await both.promise
+      return { body: `${call.name} done` }
+    }
+    await rig.client.start(`${CALL} & call second {"n":1}`, 'say {{last}}')
+    await assertWhole(rig, { tools: ['lookup_order', 'second'] })
+    expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual([1, 1])
+    expect(answersOf(rig).map(({ output }) => output).toSorted()).toEqual(['lookup_order done', 'second done'])
+  })
+
+  test('a request is signed and says whose call it is', async () => {
+    await using rig = await open()
+    const session = await rig.client.create({ title: 'An order', metadata: { user: 'u1' } })
+    await rig.client.send(session, CALL)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    const [run] = rig.app.runs
+    const [action] = rig.emulator.ledger().actions
+    expect(run?.signedWith).toEqual([SECRET])
+    expect(run?.headers['idempotency-key']).toBe(action?.call_id)
+    expect(run?.headers['traceparent']).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/)
+    expect(run?.call).toEqual({
+      type: 'tool.call',
+      call_id: action?.call_id,
+      name: 'lookup_order',
+      arguments: { order_id: '42' },
+      session_id: session,
+      turn_id: action?.turn_id,
+      created_at: action?.created_at,
+      expires_at: null,
+      attempt: 1,
+      uncertain: false,
+      session: { title: 'An order', metadata: { user: 'u1' } },
+    })
+  })
+
+  test.for([
+    { name: '200 with a body', said: { status: 200, body: ' {"ü": "\\u0000 \n"} ' }, model: { output: ' {"ü": "\\u0000 \n"} ' } },
+    { name: '200 without a body', said: { status: 200 }, model: { output: '(no output)' } },
+    { name: '204', said: { status: 204 }, model: { output: '(no output)' } },
+    { name: '400', said: { status: 400, body: 'secret detail' }, model: { error: FIXED } },
+    { name: '422', said: { status: 422, body: 'secret detail' }, model: { error: FIXED } },
+  ])('a tool that answers $name is asked once, and the model gets what the table says', async ({ said, model }) => {
+    await using rig = await open()
+    rig.app.run = () => said
+    await rig.client.start(CALL)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.app.runs).toHaveLength(1)
+    expect(answersOf(rig)).toMatchObject([{ output: null, error: null, ...model }])
+  })
+
+  test('500, a reset and a redirect are tried again; what succeeds is the output', async () => {
+    await using rig = await open({ tools: { lookup_order: { retry: { attempts: 4, base: '5ms', max: '10ms' } } } })
+    rig.app.run = (_run, nth) =>
+      [{ status: 500, body: 'stack trace' }, { reset: true } as const, { status: 302, headers: { location: '/' } }][nth - 1] ?? { body: 'fine' }
+    await rig.client.start(CALL)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual([1, 2, 3, 4])
+    expect(answersOf(rig)).toMatchObject([{ output: 'fine' }])
+  })
+
+  test('a tool that never gets there costs its attempts, then the model gets the fixed error', async () => {
+    await using rig = await open({ tools: { lookup_order: { timeout: '50ms', retry: { attempts: 2, base: '5ms', max: '10ms' } } } })
+    rig.app.run = () => ({ hang: true })
+    await rig.client.start(CALL, 'say {{last}}')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.app.runs).toHaveLength(2)
+    expect(answersOf(rig)).toMatchObject([{ output: null, error: FIXED }])
+  })
+
+  test('202 waits for the admin API, whose answer is posted once', async () => {
+    await using rig = await open()
+    rig.app.run = () => ({ status: 202 })
+    const session = await rig.client.start(CALL, 'say {{last}}')
+    const [call] = await rig.client.required(session)
+    await until('put-off call', async () => (await rig.raw('POST', `/api/calls/${call?.call_id}/answer`, { output: 'later' })).status === 202)
+    expect((await rig.raw('POST', `/api/calls/${call?.call_id}/answer`, { output: 'again' })).status).toBe(409)
+    expect((await rig.raw('POST', '/api/calls/unknown/answer', { output: 'x' })).status).toBe(404)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(answersOf(rig)).toMatchObject([{ output: 'later' }])
+    expect(rig.app.runs).toHaveLength(1)
+  })
+
+  test('a call that is put off past its deadline gets the fixed error in time', async () => {
+    await using rig = await open()
+    rig.app.run = () => ({ status: 202 })
+    const session = await rig.client.withTools({ lookup_order: 2 })
+    await rig.client.send(session, CALL)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(answersOf(rig)).toMatchObject([{ output: null, error: FIXED }])
+    expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('error')
+  })
+
+  test('a run that outlives the deadline is cut, and the fixed error is posted in time', async () => {
+    await using rig = await open({ tools: { lookup_order: { timeout: '20s', retry: { attempts: 5, base: '1ms', max: '2ms' } } } })
+    rig.app.run = () => ({ hang: true })
+    const session = await rig.client.withTools({ lookup_order: 2 })
+    await rig.client.send(session, CALL)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('error')
+    expect(rig.app.runs).toHaveLength(1)
+  })
+
+  test('not_delivered is sent as a fresh turn with the same information', async () => {
+    await using rig = await open()
+    rig.emulator.faults.set({ not_delivered: 1 })
+    const session = await rig.client.start(CALL)
+    const event = await rig.event('call.not_delivered')
+    expect(event.data.call).toMatchObject({ outcome: 'not_delivered' })
+    const { messages } = rig.emulator.ledger()
+    expect(messages).toHaveLength(2)
+    expect(messages[1]?.text).toContain('lookup_order says {"order_id":"42"}')
+    expect(rig.app.runs).toHaveLength(1)
+    if (details === 'b') await rig.client.cancel(session)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+  })
+
+  test('not_delivered with `report` sends nothing', async () => {
+    await using rig = await open({ tools: { lookup_order: { on_not_delivered: 'report' } } })
+    rig.emulator.faults.set({ not_delivered: 1 })
+    const session = await rig.client.start(CALL)
+    await rig.event('call.not_delivered')
+    if (details === 'b') await rig.client.cancel(session)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.emulator.ledger().messages).toHaveLength(1)
+  })
+
+  test('an answer whose reply is lost is not posted in other words, and the call is answered', async () => {
+    await using rig = await open()
+    rig.emulator.faults.set({ lose_answer_replies: 2 })
+    await rig.client.start(CALL, 'say {{last}}')
+    await rig.client.start('call lookup_order {"order_id":"43"}')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(rig.app.runs).toHaveLength(2)
+    expect(rig.app.delivered().filter(({ type }) => type === 'call.answered')).toHaveLength(2)
+  })
+
+  test('a fresh turn whose reply is lost is not sent twice', async () => {
+    await using rig = await open()
+    rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 1 })
+    const session = await rig.client.create()
+    rig.emulator.faults.set({ not_delivered: 1 })
+    await rig.client.send(session, CALL)
+    rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 1 })
+    await rig.event('call.not_delivered')
+    expect(rig.emulator.ledger().messages).toHaveLength(2)
+  })
+
+  test('a call of a tool that is not ours is told and left alone', async () => {
+    await using rig = await open()
+    const session = await rig.client.start('call somebody_elses {}', 'say {{last}}')
+    const [call] = await rig.client.required(session)
+    const event = await rig.event('action.required')
+    expect(event.data.action).toMatchObject({ type: 'function_call', name: 'somebody_elses' })
+    await rig.client.answer(session, call?.call_id ?? '', 'by somebody else')
+    await rig.event('turn.completed')
+    expect(rig.app.runs).toEqual([])
+    expect(rig.app.delivered().filter(({ type }) => type.startsWith('call.'))).toEqual([])
+  })
+
+  test('approvals and questions are told with what the service says of them, and never answered', async () => {
+    await using rig = await open()
+    const session = await rig.client.start('approve shell rm -rf build', 'ask Which colour?', 'say {{last}}')
+    const [approval] = await rig.client.required(session)
+    await rig.event('action.required', ({ data }) => data.action?.type === 'approval')
+    rig.emulator.resolveAction(approval?.call_id ?? '', { approved: false })
+    const asked = await rig.event('action.required', ({ data }) => data.action?.type === 'question')
+    expect(asked.data.action?.[details === 'a' ? 'question' : 'prompt']).toBe('Which colour?')
+    rig.emulator.resolveAction(asked.data.action?.call_id ?? '', { answer: 'blue' })
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(answersOf(rig)).toEqual([])
+  })
+
+  test('a tool deleted with its session is stopped, and its call is cancelled', async () => {
+    await using rig = await open({ tools: { lookup_order: { timeout: '10s' } } })
+    rig.app.run = () => ({ hang: true })
+    const session = await rig.client.start(CALL)
+    await until('run', () => rig.app.runs.length === 1)
+    await rig.client.remove(session)
+    const failed = await rig.event('call.failed')
+    expect(failed.data.call).toMatchObject({ outcome: 'cancelled' })
+    await rig.event('session.deleted')
+    await rig.event('action.resolved')
+    await assertWhole(rig, { tools: [] })
+  })
+})
+
+test('module tools: output as JSON, explained arguments, thrown text nowhere (I13)', async () => {
+  const define = (name: string, explain: boolean) =>
+    tool({
+      name,
+      description: name,
+      input: z.object({ n: z.number().max(10) }),
+      explain,
+      retry: { attempts: 1 },
+      run: ({ n }) => {
+        if (n === 0) throw new Error('password is hunter2')
+        return n === 1 ? undefined : { doubled: n * 2 }
+      },
+    })
+  await using rig = await Rig.open({
+    prepare: (sidecar) => sidecar.tool(define('plain', false)).tool(define('explained', true)),
+  })
+  const session = await rig.client.create()
+  const outcome = async (line: string) => {
+    const before = rig.emulator.ledger().answers.length
+    await rig.client.send(session, line)
+    const answer = await until('answer', () => rig.emulator.ledger().answers[before])
+    await rig.client.reached(session, 'idle')
+    return answer.output ?? { error: answer.error }
+  }
+  expect(await outcome('call plain {"n":2}')).toBe('{"doubled":4}')
+  expect(await outcome('call plain {"n":1}')).toBe('(no output)')
+  expect(await outcome('call plain {"n":0}')).toEqual({ error: FIXED })
+  expect(await outcome('call plain {"n":"two"}')).toEqual({ error: FIXED })
+  expect(await outcome('call explained {"n":11}')).toMatch(/^The arguments do not fit:\nn: /)
+  expect(await rig.admin('GET', '/api/tools')).toMatchObject({
+    data: [{ name: 'plain', type: 'function' }, { name: 'explained' }],
+  })
+  const shown = [rig.app.delivered(), await rig.list('/api/calls'), rig.program?.lines]
+  expect(JSON.stringify(shown)).not.toContain('hunter2')
+})

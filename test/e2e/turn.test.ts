@@ -1,0 +1,149 @@
+import { describe, expect, test } from 'vitest'
+import { PROFILES } from '../support/client.ts'
+import { assertWhole } from '../support/oracle.ts'
+import { ALL_CHANNELS, Rig, type ChannelName } from '../support/rig.ts'
+import { until } from '../support/until.ts'
+
+const EACH: readonly { name: string; channels: readonly ChannelName[] }[] = [
+  { name: 'stream alone', channels: ['stream'] },
+  { name: 'webhooks alone', channels: ['webhook'] },
+  { name: 'polling alone', channels: ['poll'] },
+  { name: 'all three', channels: ALL_CHANNELS },
+]
+
+describe.for(PROFILES)('turns and sessions (%s)', (details) => {
+  test.for(EACH)('a cancelled turn is turn.ended, whatever its status is called ($name)', async ({ channels }) => {
+    await using rig = await Rig.open({ details, channels })
+    const session = await rig.client.start('say Hello', 'hang')
+    await rig.event('turn.started')
+    await rig.client.cancel(session)
+    const ended = await rig.event('turn.ended')
+    expect(ended.data.turn?.status).toBe(details === 'a' ? 'cancelled' : 'interrupted')
+    await assertWhole(rig, { transcript: channels.includes('stream') })
+    expect(rig.app.delivered().map(({ type }) => type)).not.toContain('turn.completed')
+  })
+
+  test('a deleted session is told once, after what it waited for was resolved', async () => {
+    await using rig = await Rig.open({ details })
+    const session = await rig.client.start('ask Which colour?')
+    await rig.event('action.required')
+    await rig.client.remove(session)
+    await rig.event('session.deleted')
+    await rig.event('action.resolved')
+    await assertWhole(rig)
+    expect(rig.app.delivered().at(-1)?.type).toBe('session.deleted')
+  })
+
+  test('a deleted idle session is told by the next sweep', async () => {
+    await using rig = await Rig.open({ details, channels: ['poll'] })
+    const session = await rig.client.start('say Hello')
+    await rig.event('turn.settled')
+    await rig.client.remove(session)
+    await rig.event('session.deleted')
+  })
+
+  test.for(EACH)('a run that cannot start is session.failed with the item that says why ($name)', async ({ channels }) => {
+    await using rig = await Rig.open({ details, channels })
+    const session = await rig.client.start('cannot start the workspace is away')
+    const failed = await rig.event('session.failed')
+    expect(JSON.stringify(failed.data.item)).toContain('the workspace is away')
+    expect(failed.session_id).toBe(session)
+    await assertWhole(rig, { transcript: channels.includes('stream') })
+    expect(rig.app.delivered().some(({ type }) => type.startsWith('turn.'))).toBe(false)
+    // The next run starts, fails in its turn, and names no item.
+    await rig.client.send(session, 'say better')
+    await rig.event('session.idle')
+  })
+
+  test('a run that cannot start, twice in a row, is told with its reason each time it is seen', async () => {
+    await using rig = await Rig.open({ details })
+    const session = await rig.client.start('cannot start first reason')
+    await rig.event('session.failed', ({ data }) => JSON.stringify(data.item ?? '').includes('first reason'))
+    await rig.client.send(session, 'wait 200ms')
+    await rig.event('turn.settled')
+    await rig.client.send(session, 'cannot start second reason')
+    await rig.event('session.failed', ({ data }) => JSON.stringify(data.item ?? '').includes('second reason'))
+    await assertWhole(rig)
+  })
+
+  test.for(EACH)('partial artifacts: turn.settled says what was left behind and what is there ($name)', async ({ channels }) => {
+    await using rig = await Rig.open({ details, channels })
+    await rig.client.start('write outputs/small.txt x', 'write outputs/large.bin 60MiB')
+    const settled = await rig.event('turn.settled')
+    expect(settled.data.turn?.artifacts).toBe('partial')
+    expect(settled.data.artifacts_skipped).toMatchObject([{ path: 'outputs/large.bin' }])
+    expect(settled.data.artifacts).toMatchObject([{ [details === 'a' ? 'path' : 'filename']: 'outputs/small.txt' }])
+    await assertWhole(rig, { transcript: channels.includes('stream') })
+  })
+
+  test('turn.settled of a later turn names that turn’s artifacts alone', async () => {
+    await using rig = await Rig.open({ details })
+    const session = await rig.client.start('write outputs/one.txt x')
+    await rig.event('turn.settled')
+    await rig.client.send(session, 'write outputs/two.txt x')
+    const second = await until('second settled turn', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled')[1])
+    expect(second.data.artifacts?.map((artifact) => artifact['path'] ?? artifact['filename'])).toEqual(['outputs/two.txt'])
+  })
+
+  test('failed artifacts settle the turn as well', async () => {
+    await using rig = await Rig.open({ details })
+    rig.emulator.faults.set({ fail_artifacts: 1 })
+    await rig.client.start('write outputs/small.txt x')
+    const settled = await rig.event('turn.settled')
+    expect(settled.data.turn?.artifacts).toBe('failed')
+    await assertWhole(rig)
+  })
+
+  test.for(EACH)('artifacts that settle long after the turn’s end: turn.completed now, turn.settled then ($name)', async ({ channels }) => {
+    await using rig = await Rig.open({ details, channels })
+    await rig.client.start('collect 1500ms', 'write outputs/small.txt x')
+    await until('completed turn', () => rig.emulator.ledger().turns[0]?.artifacts === 'pending')
+    if (!channels.includes('webhook') || channels.length > 1) {
+      const completed = await rig.event('turn.completed')
+      expect(completed.data.turn?.artifacts).toBe('pending')
+      expect(rig.app.delivered().map(({ type }) => type)).not.toContain('turn.settled')
+    }
+    await assertWhole(rig, { transcript: channels.includes('stream') })
+  })
+
+  test('turn.completed and turn.settled come after the whole transcript of the turn, under load', async () => {
+    await using rig = await Rig.open({ details, handler: { concurrency: 4 } })
+    for (let count = 0; count < 8; count++) await rig.client.start('burst 200 200', 'write outputs/x.txt x', 'say last words')
+    await assertWhole(rig)
+    const events = rig.app.delivered()
+    for (const turn of rig.emulator.ledger().turns) {
+      const mine = events.filter(({ session_id }) => session_id === turn.session_id)
+      const frame = mine.findIndex(({ type }) => type === 'stream.turn.ended')
+      const end = mine.findIndex(({ type }) => type === 'turn.completed')
+      expect(frame).toBeGreaterThan(-1)
+      expect(end).toBeGreaterThan(frame)
+    }
+  })
+
+  test('without its frame turn.completed waits two seconds and no longer', async () => {
+    await using rig = await Rig.open({ details, channels: ['stream', 'poll'] })
+    await rig.client.start('say warm up')
+    await rig.event('turn.settled')
+    rig.emulator.faults.set({ stall_streams: true })
+    const session = await rig.client.start('say Hello')
+    await rig.client.reached(session, 'idle')
+    const over = performance.now()
+    await rig.event('turn.completed', ({ session_id }) => session_id === session)
+    const waited = performance.now() - over
+    expect(waited).toBeGreaterThan(1500)
+    expect(waited).toBeLessThan(4000)
+  })
+
+  test('queued messages make turns that are all told, in their order', async () => {
+    await using rig = await Rig.open({ details })
+    const session = await rig.client.start('wait 100ms', 'say 0')
+    for (let turn = 1; turn <= 5; turn++) await rig.client.send(session, `say ${turn}`)
+    await until('six turns', () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 6)
+    await assertWhole(rig)
+    const order = rig.emulator.ledger().turns.map(({ id }) => id)
+    for (const kind of ['turn.started', 'turn.completed', 'turn.settled']) {
+      const told = rig.app.delivered().filter(({ type }) => type === kind).map(({ data }) => data.turn?.id)
+      expect(told).toEqual(order)
+    }
+  })
+})
