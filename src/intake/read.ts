@@ -1,7 +1,7 @@
 import { messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
-import { isSettled, type Session } from '../core/resource.ts'
+import { isFinal, isSettled, type Session } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
 import { baselineOf, compare, compareGone, type DiffContext } from './diff.ts'
 import type { Intake } from './intake.ts'
@@ -62,7 +62,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     // A page of the list may be older than what we read since.
     const usable = listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
     const onlyArtifacts = entry.scope === 'artifacts' && before !== null && !before.deleted
-    const session = onlyArtifacts ? before.session : usable ? listed : await readAlive(sessionId)
+    let session = onlyArtifacts ? before.session : usable ? listed : await readAlive(sessionId)
     if (session === null) return await writeGone(entry, sessionId)
     if (before !== null && session.updatedAt < before.updatedAt) return await writeNothing(entry, before)
     const startedAt = options.startedAt + service.clockOffset()
@@ -72,6 +72,11 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const turns = needsTurns(before, session, entry.scope !== 'session', streamTells)
       ? await readTurns(service, sessionId, knownTurns, baseline)
       : null
+    // The turns are read after the session: one that has ended meanwhile waits for nothing any more.
+    if (session.actions.some(({ turnId }) => turns?.some((turn) => turn.id === turnId && isFinal(turn)))) {
+      session = await readAlive(sessionId)
+      if (session === null) return await writeGone(entry, sessionId)
+    }
     const startFailed =
       session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
     const errorItem = startFailed ? await readErrorItem(service, sessionId) : null
