@@ -191,8 +191,16 @@ describe('retention', () => {
         result: 'delivered',
         attempts: 1,
         attempt,
+        dueAt: null,
       },
-      { lane: second.lane, pos: second.deliveries[0]?.fact.pos ?? 0, result: 'dead', attempts: 1, attempt },
+      {
+        lane: second.lane,
+        pos: second.deliveries[0]?.fact.pos ?? 0,
+        result: 'dead',
+        attempts: 1,
+        attempt,
+        dueAt: null,
+      },
     ])
     await clock.leap(8 * DAY)
     await store.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })

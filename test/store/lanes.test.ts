@@ -22,7 +22,7 @@ function settlement(
   { fact, attempts }: PendingDelivery,
   result: Settlement['result'],
 ): Settlement {
-  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT }
+  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT, dueAt: null }
 }
 
 describe('a lane', () => {

@@ -1,0 +1,189 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, expect, it } from 'vitest'
+import type { Lane, PendingDelivery } from '../../src/core/delivery.ts'
+import type { Store } from '../../src/core/store.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
+import { everything } from './database.ts'
+
+const SESSIONS = ['ses_a', 'ses_b', 'ses_c']
+const root = mkdtempSync(join(tmpdir(), 'sidecar-lanes-'))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+let files = 0
+
+/** What must be true of lanes: per session, what is owed and in which order, and who has been told that it is theirs. */
+class Model {
+  seq = 0
+  /** Undelivered, by session, in the order of the log. */
+  owed = new Map<string, string[]>(SESSIONS.map((session) => [session, []]))
+  held = new Map<string, Lane>()
+  ended = new Map<string, string>()
+}
+
+class World {
+  readonly clock = new VirtualClock()
+  readonly path = join(root, `${files++}.db`)
+  store: Store = this.open()
+
+  open(): Store {
+    return openSqliteStore({ path: this.path, clock: this.clock, log: keepingLog() })
+  }
+
+  async start(): Promise<void> {
+    await this.store.registerHandlers([everything('app')])
+  }
+}
+
+type Command = fc.AsyncCommand<Model, World>
+
+class Commit implements Command {
+  readonly sessions: readonly string[]
+  constructor(sessions: readonly string[]) {
+    this.sessions = sessions
+  }
+  check = () => true
+  async run(model: Model, { store }: World): Promise<void> {
+    const facts = this.sessions.map((session) => {
+      const seq = String(++model.seq)
+      model.owed.get(session)?.push(seq)
+      return frameFact(seq, session)
+    })
+    // The last one is told of again: it must not be owed twice.
+    const { lanes } = await store.commit({ facts: [...facts, ...facts.slice(-1)], cursor: String(model.seq) })
+    for (const { lane, claimed, deliveries } of lanes) {
+      expect(deliveries.map(({ fact }) => fact.seq)).toEqual(
+        facts.filter(({ sessionId }) => sessionId === lane.key).map(({ seq }) => seq),
+      )
+      if (!claimed) continue
+      expect(model.held.has(lane.key)).toBe(false)
+      model.held.set(lane.key, lane)
+    }
+  }
+  toString = () => `commit(${this.sessions.join(' ')})`
+}
+
+class Claim implements Command {
+  check = () => true
+  async run(model: Model, { store, clock }: World): Promise<void> {
+    const lanes = await store.claimLanes('app', 10, clock.steady())
+    const free = SESSIONS.filter(
+      (session) => (model.owed.get(session)?.length ?? 0) > 0 && !model.held.has(session),
+    )
+    expect(lanes.map(({ key }) => key).toSorted()).toEqual(free)
+    for (const lane of lanes) model.held.set(lane.key, lane)
+  }
+  toString = () => 'claim'
+}
+
+/** Reads the head of a held lane and ends some of what it found, as a worker does. */
+class Work implements Command {
+  readonly session: string
+  readonly count: number
+  readonly result: 'delivered' | 'dead' | 'retry'
+  constructor(session: string, count: number, result: 'delivered' | 'dead' | 'retry') {
+    this.session = session
+    this.count = count
+    this.result = result
+  }
+  check = (model: Readonly<Model>) => model.held.has(this.session)
+  async run(model: Model, { store }: World): Promise<void> {
+    const lane = model.held.get(this.session)
+    if (lane === undefined) throw new Error('not held')
+    const found: PendingDelivery[] = await store.readLane(lane, 0, 5, 1e6)
+    const owed = model.owed.get(this.session) ?? []
+    expect(found.map(({ fact }) => fact.seq)).toEqual(owed.slice(0, 5))
+    const taken = found.slice(0, this.count)
+    await store.settle(
+      taken.map(({ fact, attempts }) => ({
+        lane,
+        pos: fact.pos,
+        result: this.result,
+        attempts: attempts + 1,
+        attempt: { at: 1, status: 200, ms: 1 },
+        dueAt: null,
+      })),
+    )
+    if (this.result === 'retry') return
+    for (const { fact } of taken) model.ended.set(String(fact.seq), this.result)
+    owed.splice(0, taken.length)
+  }
+  toString = () => `work(${this.session} ${this.count} ${this.result})`
+}
+
+class Release implements Command {
+  readonly session: string
+  constructor(session: string) {
+    this.session = session
+  }
+  check = (model: Readonly<Model>) => model.held.has(this.session)
+  async run(model: Model, { store }: World): Promise<void> {
+    const lane = model.held.get(this.session)
+    if (lane === undefined) throw new Error('not held')
+    await store.releaseLane(lane)
+    model.held.delete(this.session)
+  }
+  toString = () => `release(${this.session})`
+}
+
+class Prune implements Command {
+  check = () => true
+  async run(_: Model, { store, clock }: World): Promise<void> {
+    await store.prune(clock.now() + 1)
+  }
+  toString = () => 'prune'
+}
+
+class Crash implements Command {
+  check = () => true
+  async run(model: Model, world: World): Promise<void> {
+    await world.store.close()
+    world.store = world.open()
+    await world.start()
+    model.held.clear()
+    expect(await world.store.checkpoint('stream')).toBe(model.seq === 0 ? null : String(model.seq))
+  }
+  toString = () => 'crash'
+}
+
+const session = fc.constantFrom(...SESSIONS)
+
+it('lanes never lose or reorder a fact, whatever is committed, claimed, settled, released, pruned and crashed', async () => {
+  const commands = fc.commands(
+    [
+      fc.array(session, { minLength: 1, maxLength: 6 }).map((sessions) => new Commit(sessions)),
+      fc.constant(new Claim()),
+      fc
+        .tuple(
+          session,
+          fc.integer({ min: 1, max: 5 }),
+          fc.constantFrom('delivered', 'delivered', 'dead', 'retry'),
+        )
+        .map(([name, count, result]) => new Work(name, count, result)),
+      session.map((name) => new Release(name)),
+      fc.constant(new Prune()),
+      fc.constant(new Crash()),
+    ],
+    { maxCommands: 40 },
+  )
+  await fc.assert(
+    fc.asyncProperty(commands, async (list) => {
+      const world = new World()
+      const model = new Model()
+      try {
+        await world.start()
+        await fc.asyncModelRun(() => ({ model, real: world }), list)
+        const owed = [...model.owed.values()].reduce((sum, seqs) => sum + seqs.length, 0)
+        const dead = [...model.ended.values()].filter((result) => result === 'dead').length
+        expect((await world.store.read.counts()).deliveries['app']).toMatchObject({ pending: owed, dead })
+      } finally {
+        await world.store.close()
+      }
+    }),
+    { numRuns: 60 },
+  )
+})

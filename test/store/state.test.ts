@@ -1,0 +1,284 @@
+import { describe, expect, it } from 'vitest'
+import type { Call } from '../../src/core/call.ts'
+import type { Hint } from '../../src/core/hint.ts'
+import type { Reading } from '../../src/core/store.ts'
+import { readAction, readSession } from '../../src/core/wire.ts'
+import { turnFact } from '../support/fact.ts'
+import { openStore } from './database.ts'
+
+const hint = (more: Partial<Hint> = {}): Hint => ({
+  sessionId: 'ses_1',
+  channel: 'stream',
+  at: 100,
+  scope: 'session',
+  delay: 0,
+  ...more,
+})
+
+const reading = (revision: number | null, more: Partial<Reading> = {}): Reading => ({
+  sessionId: 'ses_1',
+  revision,
+  session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1, title: 'One' }, () => undefined),
+  baseline: 0,
+  atRest: true,
+  turns: [],
+  opened: [],
+  resolved: [],
+  newCalls: [],
+  facts: [],
+  at: 1000,
+  hint: { generation: null, nextLook: null, scope: 'session' },
+  ...more,
+})
+
+const call: Call = {
+  callId: 'call_1',
+  sessionId: 'ses_1',
+  turnId: 'trn_1',
+  name: 'lookup',
+  state: 'received',
+  action: { arguments: { order: 1 } },
+  attempts: 0,
+  uncertain: false,
+  deferred: false,
+  result: null,
+  posts: 0,
+  unsure: false,
+  outcome: null,
+  error: null,
+  createdAt: 5,
+  expiresAt: null,
+  receivedAt: 7,
+  startedAt: null,
+  finishedAt: null,
+  endedAt: null,
+  dueAt: 0,
+}
+
+describe('hints', () => {
+  it('of one session are one, with the earliest time, both wishes and the first of each channel', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({
+      hints: [
+        hint({ delay: 500 }),
+        hint({ channel: 'webhook', at: 200, scope: 'artifacts', delay: 100 }),
+        hint({ at: 300, delay: 900 }),
+      ],
+    })
+    expect(await store.claimHints(10, clock.steady() + 99)).toEqual([])
+    const dirty = await store.claimHints(10, clock.steady() + 100)
+    expect(dirty).toMatchObject([
+      { sessionId: 'ses_1', scope: 'turns', seen: { stream: 100, webhook: 200 }, failures: 0 },
+    ])
+  })
+
+  it('are claimed by one reader at a time, oldest first', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({
+      hints: [
+        hint({ sessionId: 'ses_2', delay: 20 }),
+        hint({ delay: 10 }),
+        hint({ sessionId: null, delay: 30 }),
+      ],
+    })
+    const now = clock.steady() + 30
+    expect((await store.claimHints(2, now)).map(({ sessionId }) => sessionId)).toEqual(['ses_1', 'ses_2'])
+    expect((await store.claimHints(2, now)).map(({ sessionId }) => sessionId)).toEqual([null])
+    expect(await store.nextHint()).toBeNull()
+    store.doneHint('ses_2')
+    expect((await store.claimHints(2, now)).map(({ sessionId }) => sessionId)).toEqual(['ses_2'])
+  })
+
+  it('that come while a session is read keep it dirty', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({ hints: [hint()] })
+    const [first] = await store.claimHints(1, clock.steady())
+    await store.commit({ hints: [hint()] })
+    await store.commit({
+      readings: [
+        reading(null, { hint: { generation: first?.generation ?? 0, nextLook: null, scope: 'session' } }),
+      ],
+    })
+    store.doneHint('ses_1')
+    const [second] = await store.claimHints(1, clock.steady())
+    expect(second?.generation).toBeGreaterThan(first?.generation ?? Infinity)
+    await store.commit({
+      readings: [
+        reading(1, { hint: { generation: second?.generation ?? 0, nextLook: null, scope: 'session' } }),
+      ],
+    })
+    store.doneHint('ses_1')
+    expect(await store.nextHint()).toBeNull()
+  })
+
+  it('of a reading that failed are due later, and count', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({ hints: [hint()] })
+    await store.claimHints(1, clock.steady())
+    await store.releaseHint('ses_1', clock.steady() + 1000)
+    expect(await store.claimHints(1, clock.steady() + 999)).toEqual([])
+    expect(await store.claimHints(1, clock.steady() + 1000)).toMatchObject([{ failures: 1 }])
+  })
+
+  it('for a sweep stay when another wish came meanwhile', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({ hints: [hint({ sessionId: null })] })
+    const [first] = await store.claimHints(1, clock.steady())
+    await store.commit({ hints: [hint({ sessionId: null })] })
+    await store.finishSweep(first?.generation ?? 0)
+    const [second] = await store.claimHints(1, clock.steady())
+    await store.finishSweep(second?.generation ?? 0)
+    expect(await store.nextHint()).toBeNull()
+  })
+
+  it('can be wished for later by the reading itself', async () => {
+    const { store, clock } = await openStore()
+    const nextLook = clock.steady() + 700.5
+    await store.commit({
+      readings: [reading(null, { hint: { generation: null, nextLook, scope: 'artifacts' } })],
+    })
+    expect(await store.nextHint()).toBe(Math.ceil(nextLook))
+    expect(await store.claimHints(1, nextLook + 1)).toMatchObject([{ scope: 'artifacts' }])
+  })
+})
+
+describe('a reading', () => {
+  it('made from something older than what we know writes nothing', async () => {
+    const { store } = await openStore()
+    expect((await store.commit({ readings: [reading(null)] })).stale).toEqual([])
+    const late = reading(null, { facts: [turnFact('turn.completed', 'trn_1')], newCalls: [call] })
+    const committed = await store.commit({ readings: [late] })
+    expect(committed).toMatchObject({ stale: ['ses_1'], facts: [], newCalls: 0 })
+    expect(await store.call('call_1')).toBeNull()
+    expect((await store.known('ses_1'))?.revision).toBe(1)
+    expect((await store.commit({ readings: [{ ...late, revision: 1 }] })).facts).toHaveLength(1)
+  })
+
+  it('opens and resolves actions, and takes a call on once', async () => {
+    const { store } = await openStore()
+    const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })
+    const first = await store.commit({ readings: [reading(null, { opened: [action], newCalls: [call] })] })
+    expect(first.newCalls).toBe(1)
+    expect((await store.known('ses_1'))?.actions.map(({ callId }) => callId)).toEqual(['call_1'])
+    const second = await store.commit({ readings: [reading(1, { newCalls: [call], resolved: ['call_1'] })] })
+    expect(second.newCalls).toBe(0)
+    expect((await store.known('ses_1'))?.actions).toEqual([])
+  })
+
+  it('of a session that is gone leaves what is known of it, as gone and at rest', async () => {
+    const { store } = await openStore()
+    await store.commit({ readings: [reading(null, { atRest: false })] })
+    expect(await store.countSessions()).toEqual({ alive: 1, active: 1 })
+    await store.commit({ readings: [reading(1, { session: null })] })
+    expect(await store.countSessions()).toEqual({ alive: 0, active: 0 })
+    expect((await store.glance(['ses_1'])).get('ses_1')).toMatchObject({ deleted: true, atRest: true })
+    expect(await store.brief('ses_1')).toMatchObject({ title: 'One' })
+  })
+})
+
+describe('the ledger of calls', () => {
+  async function known() {
+    const opened = await openStore()
+    await opened.store.commit({ readings: [reading(null, { newCalls: [call] })] })
+    return opened
+  }
+
+  it('keeps a call as it was given', async () => {
+    const { store } = await known()
+    expect(await store.call('call_1')).toEqual(call)
+    expect(await store.openCalls('ses_1')).toEqual([call])
+  })
+
+  it('refuses a step from a state where the call does not stand, and the facts that hang on it', async () => {
+    const { store } = await known()
+    const facts = [turnFact('call.answered', 'call_1', 'ses_1', { subject: null })]
+    const wrong = {
+      callId: 'call_1',
+      from: ['finished'] as const,
+      set: { state: 'answered' as const, endedAt: 9 },
+      facts,
+    }
+    expect(await store.commit({ calls: [wrong] })).toMatchObject({ refused: ['call_1'], facts: [] })
+    expect(await store.call('call_1')).toEqual(call)
+    expect(await store.commit({ calls: [{ ...wrong, callId: 'call_9' }] })).toMatchObject({
+      refused: ['call_9'],
+    })
+    const right = { ...wrong, from: ['received'] as const }
+    expect(await store.commit({ calls: [right] })).toMatchObject({
+      refused: [],
+      facts: [{ type: 'call.answered' }],
+    })
+    expect(await store.commit({ calls: [right] })).toMatchObject({ refused: ['call_1'], facts: [] })
+  })
+
+  it('lets one of two steps from the same state through, also in one transaction', async () => {
+    const { store } = await known()
+    const begin = (attempts: number) => ({
+      callId: 'call_1',
+      from: ['received'] as const,
+      set: { state: 'running' as const, attempts },
+    })
+    const [one, two] = await Promise.all([
+      store.commit({ calls: [begin(1)] }),
+      store.commit({ calls: [begin(2)] }),
+    ])
+    expect([one.refused, two.refused]).toEqual([[], ['call_1']])
+    expect((await store.call('call_1'))?.attempts).toBe(1)
+  })
+
+  it('hands a call to one taker while it is due and open', async () => {
+    const { store, clock } = await known()
+    expect(await store.claimCalls(0, clock.steady())).toEqual([])
+    expect(await store.claimCalls(5, clock.steady())).toHaveLength(1)
+    expect(await store.claimCalls(5, clock.steady())).toEqual([])
+    expect(await store.nextCall()).toBeNull()
+    const dueAt = clock.steady() + 10
+    await store.commit({ calls: [{ callId: 'call_1', from: ['received'], set: { dueAt } }] })
+    store.releaseCall('call_1')
+    expect(await store.claimCalls(5, clock.steady())).toEqual([])
+    expect(await store.nextCall()).toBe(dueAt)
+    await store.commit({
+      calls: [{ callId: 'call_1', from: ['received'], set: { endedAt: 1, state: 'failed' } }],
+    })
+    expect(await store.claimCalls(5, dueAt)).toEqual([])
+  })
+})
+
+describe('the rest of the store', () => {
+  it('keeps what cannot be read, and lets the oldest go at a thousand', async () => {
+    const { store } = await openStore({ maxPages: 400 })
+    const bytes = 'x'.repeat(1000)
+    for (let at = 0; at < 3000; at += 100) {
+      await Promise.all(
+        Array.from({ length: 100 }, (_, index) =>
+          store.quarantine({ at: at + index, source: 'stream', reason: 'r', bytes }),
+        ),
+      )
+    }
+    expect((await store.read.counts()).bytes).toBeLessThanOrEqual(400 * 4096)
+  })
+
+  it('keeps subscriptions, the newest first, and a secret once it is written', async () => {
+    const { store } = await openStore()
+    const record = { id: 'wh_1', url: 'https://a', secret: 'one', createdAt: 1, retiredAt: null }
+    await store.saveSubscription(record)
+    await store.saveSubscription({ ...record, id: 'wh_2', createdAt: 2 })
+    await store.saveSubscription({ ...record, secret: 'other', retiredAt: 9 })
+    expect(await store.subscriptions()).toEqual([
+      { ...record, id: 'wh_2', createdAt: 2 },
+      { ...record, retiredAt: 9 },
+    ])
+    await store.forgetSubscription('wh_2')
+    expect(await store.subscriptions()).toHaveLength(1)
+  })
+
+  it('keeps a handler paused until somebody resumes it', async () => {
+    const { store, clock } = await openStore()
+    await store.pauseHandler('app', 'the handler answered 410')
+    expect(await store.read.handlers()).toMatchObject([
+      { pausedAt: clock.now(), pauseReason: 'the handler answered 410' },
+    ])
+    await store.pauseHandler('app', null)
+    expect(await store.read.handlers()).toMatchObject([{ pausedAt: null, pauseReason: null }])
+  })
+})
