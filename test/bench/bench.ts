@@ -1,0 +1,55 @@
+import { messageOf } from '../../src/core/errors.ts'
+import { readOptions, USAGE, type Options } from './options.ts'
+import { printProfile } from './profile.ts'
+import { machine, renderMachine, renderOutcomes } from './report.ts'
+import { runScenarios } from './run.ts'
+import { burst } from './scenario/burst.ts'
+import { calls } from './scenario/calls.ts'
+import { catchUp } from './scenario/catch-up.ts'
+import { requests } from './scenario/requests.ts'
+import { steady } from './scenario/steady.ts'
+import { webhooks } from './scenario/webhooks.ts'
+import { Workbench } from './workbench.ts'
+
+/** Measures the sidecar against what one would write by hand, and prints one table. Exits with 1 when a floor is missed. */
+
+const SCENARIOS = [burst, steady, catchUp, webhooks, calls, requests]
+
+async function main(options: Options): Promise<number> {
+  await using bench = new Workbench(options.scale)
+  if (options.profile) {
+    process.stdout.write(await printProfile(bench))
+    return 0
+  }
+  const { only, runs } = options
+  const { outcomes, disks } = await runScenarios(
+    SCENARIOS,
+    ({ name }) => only.length === 0 || only.some((start) => name.startsWith(start)),
+    runs,
+    bench,
+    (text) => void process.stderr.write(`${text}\n`),
+  )
+  if (outcomes.length === 0) throw new TypeError('--only names nothing that is measured')
+  const rows = outcomes.map(({ measure: { name, unit, floor }, ...figures }) => ({
+    name,
+    unit,
+    floor,
+    ...figures,
+  }))
+  process.stdout.write(
+    options.json
+      ? `${JSON.stringify({ machine: machine(), scale: options.scale, fdatasync: disks, rows }, null, 2)}\n`
+      : `${renderOutcomes(outcomes)}\n${renderMachine(disks, runs)}`,
+  )
+  return outcomes.every(({ pass }) => pass) ? 0 : 1
+}
+
+// An interrupt ends the bench as a fault does: what it started ends with it.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
+try {
+  process.exitCode = await main(readOptions(process.argv.slice(2)))
+} catch (error) {
+  process.stderr.write(`${messageOf(error)}\n${error instanceof TypeError ? USAGE : ''}`)
+  process.exitCode = 2
+}

@@ -1,0 +1,79 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Type } from 'typebox'
+import { Value } from 'typebox/value'
+import { listen } from '../../support/listen.ts'
+import { now } from '../clock.ts'
+import { serve } from './serve.ts'
+
+/** The application: takes callbacks as cheaply as can be, counts them by the `seq` in their body, and runs a tool. */
+
+/** Callbacks that come again do so within this time of the last one, milliseconds. */
+const AFTERMATH = 300
+const LOOK = 5
+
+const Expected = Type.Object({ frames: Type.Integer() })
+const Patience = Type.Object({ patience: Type.Number() })
+
+/** When the callback of each seq came first; 0: not yet. */
+let times = new Float64Array(1)
+let seen = 0
+let repeats = 0
+let settled = 0
+let lastAt = 0
+
+const listening = await listen(handle)
+
+serve({
+  address: () => listening.url,
+  expect(argument) {
+    times = new Float64Array(Value.Parse(Expected, argument).frames + 1)
+    seen = repeats = settled = lastAt = 0
+    globalThis.gc?.()
+  },
+  /** Waits for every callback, and a moment for those that come twice. */
+  async all(argument) {
+    const limit = now() + Value.Parse(Patience, argument).patience
+    while (seen < times.length - 1 && now() < limit) await pause(LOOK)
+    const complete = lastAt
+    await pause(AFTERMATH)
+    return { missing: times.length - 1 - seen, repeats, lastAt: complete }
+  },
+  times: () => [...times.subarray(1)],
+  settled: () => settled,
+})
+
+function handle(request: IncomingMessage, response: ServerResponse): void {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => {
+    if (request.url === '/tool') {
+      response.writeHead(200, { 'content-length': TOOL_OUTPUT.length })
+      response.end(TOOL_OUTPUT)
+      return
+    }
+    const [first] = chunks
+    count(chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks))
+    response.writeHead(200, EMPTY)
+    response.end()
+  })
+}
+
+const EMPTY = { 'content-length': '0' }
+const TOOL_OUTPUT = '{"order_id":"42","state":"shipped"}'
+const SEQ = '"seq":'
+
+function count(body: Buffer): void {
+  const text = body.toString('latin1')
+  const place = text.indexOf(SEQ)
+  const seq = place === -1 ? Number.NaN : Number.parseInt(text.slice(place + SEQ.length, place + 24), 10)
+  if (seq > 0 && seq < times.length) {
+    if (times[seq] !== 0) {
+      repeats++
+      return
+    }
+    lastAt = now()
+    times[seq] = lastAt
+    seen++
+  } else if (text.includes('"type":"turn.settled"')) settled++
+}

@@ -1,0 +1,51 @@
+import { arch, availableParallelism, cpus } from 'node:os'
+import { renderTable, type Column } from '../../src/cli/table.ts'
+import { plain } from '../../src/cli/terminal.ts'
+import type { Disk } from './disk.ts'
+import type { Outcome } from './measure.ts'
+import { median } from './statistics.ts'
+
+const COLUMNS: readonly Column<Outcome>[] = [
+  { title: 'WORK', cell: ({ measure }) => measure.name },
+  { title: 'OURS', cell: ({ measure, ours }) => figure(ours, measure), align: 'right' },
+  { title: 'BASELINE', cell: ({ measure, baseline }) => figure(baseline, measure), align: 'right' },
+  { title: '', cell: ({ measure }) => measure.unit },
+  { title: 'RESULT', cell: ({ measure, judged }) => inWords(measure.judged, median(judged)) },
+  { title: 'FLOOR', cell: ({ measure: { floor } }) => `at ${floor.at} ${floor.value}` },
+  { title: '', cell: ({ pass }) => (pass ? 'pass' : 'MISS') },
+  { title: 'SPREAD', cell: ({ judged }) => `${short(Math.min(...judged))} .. ${short(Math.max(...judged))}` },
+]
+
+/** One row for each outcome: medians, what is judged of them, and how far the repetitions lay apart. */
+export function renderOutcomes(outcomes: readonly Outcome[]): string {
+  return renderTable(outcomes, COLUMNS, { width: null, paint: plain })
+}
+
+/** What was measured, and on what. */
+export function renderMachine(disks: readonly Disk[], runs: number): string {
+  const paced = short(median(disks.map((disk) => disk.paced)))
+  const busy = short(median(disks.map((disk) => disk.busy)))
+  return (
+    `medians of ${runs} interleaved repetitions; ${machine()}\n` +
+    `fdatasync p50 ${paced} ms (4 KiB appended every 5 ms, where the store is; ${busy} ms back to back)\n`
+  )
+}
+
+export function machine(): string {
+  const model = cpus()[0]?.model.trim() ?? 'unknown'
+  return `${availableParallelism()} cores (${model}, ${arch()}), Node ${process.version}`
+}
+
+function figure(values: readonly number[], { digits }: { digits: number }): string {
+  const value = median(values)
+  return Number.isNaN(value) ? '' : value.toFixed(digits)
+}
+
+function inWords(words: string, value: number): string {
+  return words.replace('#', short(value))
+}
+
+/** Two digits after the point for what is small, none for what is large. */
+function short(value: number): string {
+  return value.toFixed(Math.abs(value) < 20 ? 2 : 0)
+}

@@ -1,0 +1,50 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Figures } from '../measure.ts'
+import type { Bench, Scenario } from '../scenario.ts'
+import { median } from '../statistics.ts'
+import { CALLING_TURN, Emulated } from './emulated.ts'
+
+const NAME = 'function call'
+const CALLS = 60
+/** Turns at the start that are not counted: code is compiled and connections are opened. */
+const UNCOUNTED = 5
+/** Between two turns, milliseconds: whatever a turn leaves to do is done. */
+const APART = 60
+
+/** From the frame that asks for a function to its answer arriving at the service, with the same tool over HTTP between. */
+export const calls: Scenario = {
+  measures: [
+    {
+      name: NAME,
+      unit: 'ms p50',
+      digits: 2,
+      judge: (ours, baseline, fdatasync) => (ours - baseline - 1) / fdatasync,
+      judged: 'added 1 ms + # × fdatasync',
+      floor: { at: 'most', value: 5 },
+    },
+  ],
+  async open(bench) {
+    const stage = await Emulated.open(bench)
+    return {
+      async ours() {
+        await using subject = await stage.startSubject()
+        const figures = await answer(stage, bench)
+        await subject.stop()
+        return figures
+      },
+      async baseline() {
+        await using _loop = await stage.startLoop()
+        return await answer(stage, bench)
+      },
+    }
+  },
+}
+
+async function answer(stage: Emulated, bench: Bench): Promise<Figures> {
+  const times: number[] = []
+  for (let turn = 0; turn < bench.scaled(CALLS) + UNCOUNTED; turn++) {
+    await pause(APART)
+    times.push(await stage.turn(CALLING_TURN))
+  }
+  return { [NAME]: median(times.slice(UNCOUNTED)) }
+}

@@ -1,0 +1,91 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Type } from 'typebox'
+import { Child } from './child.ts'
+import { handlerAt, type Bench } from './scenario.ts'
+import { Subject } from './subject.ts'
+
+/** Longest that a run may take to deliver everything, milliseconds. */
+export const PATIENCE = 120_000
+/** Longest until a stream is open, milliseconds. */
+const CONNECTING = 20_000
+
+const Received = Type.Object({
+  missing: Type.Integer(),
+  repeats: Type.Integer(),
+  lastAt: Type.Number(),
+})
+
+/** The bench's own service and application, and either side that goes between them. */
+export class Stage {
+  readonly source: Child
+  readonly receiver: Child
+  readonly #bench: Bench
+  readonly #service: string
+  readonly #handler: string
+
+  private constructor(bench: Bench, source: Child, receiver: Child, service: string, handler: string) {
+    this.#bench = bench
+    this.source = source
+    this.receiver = receiver
+    this.#service = service
+    this.#handler = handler
+  }
+
+  static async open(bench: Bench): Promise<Stage> {
+    const source = bench.use(await Child.fork('source'))
+    const receiver = bench.use(await Child.fork('receiver'))
+    const service = await source.ask('address', Type.String())
+    const handler = await receiver.ask('address', Type.String())
+    return new Stage(bench, source, receiver, service, handler)
+  }
+
+  /** Makes `count` frames ready: to be sent when told, or as the replay of whoever connects with a cursor. */
+  async load(count: number, replay: boolean): Promise<void> {
+    await this.source.do('load', { frames: count, replay })
+    await this.receiver.do('expect', { frames: count })
+  }
+
+  async startSubject(startFrom: 'now' | 'beginning', nodeOptions: readonly string[] = []): Promise<Subject> {
+    const config = {
+      service: { base_url: this.#service, token: 'svc_pat_bench' },
+      stream: { start_from: startFrom },
+      handlers: [handlerAt(`${this.#handler}/callbacks`)],
+    }
+    const subject = await Subject.start(this.#bench.folder(), config, nodeOptions)
+    await connected(this.source)
+    return subject
+  }
+
+  async startBaseline(startFrom: 'now' | 'beginning'): Promise<Child> {
+    const baseline = await Child.fork('baseline')
+    await baseline.do('follow', {
+      service: this.#service,
+      handler: `${this.#handler}/callbacks`,
+      ...(startFrom === 'beginning' ? { cursor: '0' } : {}),
+    })
+    await connected(this.source)
+    return baseline
+  }
+
+  /** When the last callback came. @throws {Error} unless each frame came, and came once. */
+  async delivered(): Promise<number> {
+    const { missing, repeats, lastAt } = await this.receiver.ask(
+      'all',
+      Received,
+      { patience: PATIENCE },
+      PATIENCE + CONNECTING,
+    )
+    if (missing > 0) throw new Error(`${missing} frames were not delivered within ${PATIENCE / 1000} s`)
+    if (repeats > 0) throw new Error(`${repeats} callbacks came again though nothing had failed`)
+    return lastAt
+  }
+}
+
+/** Waits until somebody reads the stream of `service`. */
+export async function connected(service: Child): Promise<void> {
+  const limit = performance.now() + CONNECTING
+  while (!(await service.ask('connected', Type.Boolean()))) {
+    if (performance.now() > limit) throw new Error('nobody opened the stream')
+    await pause(10)
+  }
+}
