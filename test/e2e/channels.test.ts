@@ -65,30 +65,34 @@ describe.for(PROFILES)('channels (%s)', (details) => {
     for (const other of others) expect(other).toEqual(expected)
   })
 
-  test.for(CONFIGURATIONS)('$name: every turn, action and call is told and answered, once', async ({ channels }) => {
-    await using rig = await Rig.open({ details, channels, tools: { lookup_order: {}, second: {} } })
-    const { client, app } = rig
-    await client.start('say Hello', 'call lookup_order {"order_id":"42"}', 'say {{last}}')
-    await client.start('call lookup_order {"n":1} & call second {"n":2}', 'write outputs/r.txt {{last}}')
-    await client.start('fail out of disk')
-    await client.start('write outputs/large.bin 60MiB')
-    const approving = await client.start('approve shell rm -rf build')
-    await client.start('cannot start no workspace')
-    const [approval] = await client.required(approving)
-    await rig.event('action.required', ({ data }) => data.action?.call_id === approval?.call_id)
-    rig.emulator.resolveAction(approval?.call_id ?? '', { approved: true })
+  test.for(CONFIGURATIONS)(
+    '$name: every turn, action and call is told and answered, once',
+    async ({ channels }) => {
+      await using rig = await Rig.open({ details, channels, tools: { lookup_order: {}, second: {} } })
+      const { client, app } = rig
+      await client.start('say Hello', 'call lookup_order {"order_id":"42"}', 'say {{last}}')
+      await client.start('call lookup_order {"n":1} & call second {"n":2}', 'write outputs/r.txt {{last}}')
+      await client.start('fail out of disk')
+      await client.start('write outputs/large.bin 60MiB')
+      const approving = await client.start('approve shell rm -rf build')
+      await client.start('cannot start no workspace')
+      const [approval] = await client.required(approving)
+      await rig.event('action.required', ({ data }) => data.action?.call_id === approval?.call_id)
+      rig.emulator.resolveAction(approval?.call_id ?? '', { approved: true })
 
-    await rig.event('turn.settled', ({ session_id }) => session_id === approving)
-    await assertWhole(rig, {
-      tools: ['lookup_order', 'second'],
-      transcript: channels.includes('stream'),
-    })
-    // Nobody failed, so nothing came twice; without the stream the transcript comes from the items.
-    const ids = app.callbacks.map(({ id }) => id)
-    expect(new Set(ids).size).toBe(ids.length)
-    const said = typed(app.delivered(), 'agent.message').map(({ data }) => textOf(data.payload))
-    expect(said.toSorted()).toEqual(['Hello', 'lookup_order says {"order_id":"42"}'])
-  })
+      await rig.event('turn.settled', ({ session_id }) => session_id === approving)
+      await assertWhole(rig, {
+        tools: ['lookup_order', 'second'],
+        transcript: channels.includes('stream'),
+      })
+      // Nobody failed, so nothing came twice; without the stream the transcript comes from the items.
+      const ids = app.callbacks.map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      const said = typed(app.delivered(), 'agent.message').map(({ data }) => textOf(data.payload))
+      expect(new Set(said)).toEqual(new Set(['Hello', 'lookup_order says {"order_id":"42"}']))
+      expect(said).toHaveLength(2)
+    },
+  )
 })
 
 function typed(events: readonly Event[], type: string): Event[] {

@@ -24,7 +24,11 @@ function attemptsOf(app: App, type: string): Callback[] {
 describe.for(PROFILES)('handlers (%s)', (details) => {
   test('500 is tried again under the same id with the next attempt number', async () => {
     await using rig = await Rig.open({ details })
-    rig.app.handle = settledFails({ status: 500 }, { status: 404 }, { status: 302, headers: { location: rig.app.handlerUrl('elsewhere') } })
+    rig.app.handle = settledFails(
+      { status: 500 },
+      { status: 404 },
+      { status: 302, headers: { location: rig.app.handlerUrl('elsewhere') } },
+    )
     await rig.client.start('say Hello')
     await assertWhole(rig)
     const attempts = attemptsOf(rig.app, 'turn.settled')
@@ -35,23 +39,38 @@ describe.for(PROFILES)('handlers (%s)', (details) => {
   })
 
   test('an unreachable handler uses up no attempts and gets its backlog when it is back', async () => {
-    await using rig = await Rig.open({ details, handler: { retry: { attempts: 2, base: '10ms', max: '20ms' } } })
+    await using rig = await Rig.open({
+      details,
+      handler: { retry: { attempts: 2, base: '10ms', max: '20ms' } },
+    })
     await rig.app.away()
     for (let turn = 0; turn < 5; turn++) await rig.client.start(`say ${turn}`)
-    await until('handler that is down', async () => (await rig.list('/api/handlers'))[0]?.['state'] === 'down')
-    await until('five turns', () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 5)
+    await until(
+      'handler that is down',
+      async () => (await rig.list('/api/handlers'))[0]?.['state'] === 'down',
+    )
+    await until(
+      'five turns',
+      () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 5,
+    )
     await rig.app.back()
     await assertWhole(rig)
     expect(rig.app.seen().every(({ delivery }) => delivery.attempt === 1)).toBe(true)
   })
 
   test('a poison session delays no other', async () => {
-    await using rig = await Rig.open({ details, handler: { retry: { attempts: 100, base: '50ms', max: '200ms' }, concurrency: 2 } })
+    await using rig = await Rig.open({
+      details,
+      handler: { retry: { attempts: 100, base: '50ms', max: '200ms' }, concurrency: 2 },
+    })
     const poison = await rig.client.create()
     rig.app.handle = ({ events }) => (events[0]?.session_id === poison ? { status: 500 } : {})
     await rig.client.send(poison, 'say never')
     for (let turn = 0; turn < 5; turn++) await rig.client.start(`say ${turn}`)
-    await until('five others', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 5)
+    await until(
+      'five others',
+      () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 5,
+    )
     expect(rig.app.delivered().some(({ session_id }) => session_id === poison)).toBe(false)
     rig.app.handle = () => ({})
     await assertWhole(rig)
@@ -68,7 +87,9 @@ test('Retry-After is honoured', async () => {
 })
 
 test('a handler that hangs is cut at its timeout, and the event comes again', async () => {
-  await using rig = await Rig.open({ handler: { timeout: '100ms', retry: { attempts: 5, base: '10ms', max: '20ms' } } })
+  await using rig = await Rig.open({
+    handler: { timeout: '100ms', retry: { attempts: 5, base: '10ms', max: '20ms' } },
+  })
   rig.app.handle = settledFails({ hang: true }, { delay: 500 })
   await rig.client.start('say Hello')
   await assertWhole(rig)
@@ -98,12 +119,39 @@ test('410 pauses the handler and keeps its backlog until it is resumed, also ove
   const asked = rig.app.callbacks.length
   rig.app.handle = () => ({})
   await rig.client.send(session, 'say more')
-  await until('second turn', () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 2)
+  await until(
+    'second turn',
+    () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 2,
+  )
   await until('events', async () => (await rig.list('/api/events?type=turn.settled')).length === 2)
   expect(rig.app.callbacks.length).toBe(asked)
   await rig.admin('POST', '/api/handlers/app/resume')
   await assertWhole(rig)
   expect(rig.app.seen().every(({ delivery }) => delivery.attempt === 1)).toBe(true)
+})
+
+test('an operator pauses a handler, whose backlog waits, and resumes it', async () => {
+  await using rig = await Rig.open({})
+  await rig.admin('POST', '/api/handlers/app/pause')
+  await rig.client.start('say Hello')
+  await until('events', async () => (await rig.list('/api/events?type=turn.settled')).length === 1)
+  expect(rig.app.callbacks).toEqual([])
+  await rig.admin('POST', '/api/handlers/app/resume')
+  await assertWhole(rig)
+})
+
+test('replay hands a handler past events again under their own ids', async () => {
+  await using rig = await Rig.open({})
+  await rig.client.start('say Hello', 'write outputs/r.txt x')
+  await assertWhole(rig)
+  const before = rig.app.delivered().map(({ id }) => id)
+  await rig.admin('POST', '/api/replay', { handler: 'app', from: '0' })
+  await until('all of it again', () => rig.app.delivered().length === before.length * 2)
+  const again = rig.app
+    .delivered()
+    .slice(before.length)
+    .map(({ id }) => id)
+  expect(again).toEqual(before)
 })
 
 test('attempts that are used up make a dead letter, the lane goes on, and a retry brings it back', async () => {
@@ -115,9 +163,14 @@ test('attempts that are used up make a dead letter, the lane goes on, and a retr
     const rows = await rig.list('/api/deliveries?status=dead')
     return rows.length > 0 && rows
   })
-  expect(dead).toMatchObject({ type: 'turn.completed', attempts: [{ status: 500 }, { status: 500 }, { status: 500 }] })
+  expect(dead).toMatchObject({
+    type: 'turn.completed',
+    attempts: [{ status: 500 }, { status: 500 }, { status: 500 }],
+  })
   rig.app.handle = () => ({})
-  expect(await rig.admin('POST', '/api/deliveries/retry', { handler: 'app', dry_run: true })).toMatchObject({ count: 1 })
+  expect(await rig.admin('POST', '/api/deliveries/retry', { handler: 'app', dry_run: true })).toMatchObject({
+    count: 1,
+  })
   await rig.admin('POST', `/api/deliveries/${String(dead?.['id'])}/retry`)
   await rig.event('turn.completed')
   await until('no dead letter', async () => (await rig.list('/api/deliveries?status=dead')).length === 0)
@@ -160,36 +213,41 @@ test('CloudEvents are what the public library reads', async () => {
   }
 })
 
-test.for(['standard', 'cloudevents'] as const)('batches are arrays whose elements keep their own ids (%s)', async (format) => {
-  await using rig = await Rig.open({ handler: { format, batch: { max: 10, wait: '50ms' } } })
-  await rig.client.start('say 1', 'say 2', 'say 3', 'say 4')
-  await rig.client.start('say 5', 'say 6')
-  await assertWhole(rig)
-  const { callbacks } = rig.app
-  expect(Math.max(...callbacks.map(({ events }) => events.length))).toBeGreaterThan(1)
-  expect(callbacks.every(({ raw, events }) => raw.startsWith('[') && events.length <= 10)).toBe(true)
-  expect(new Set(callbacks.map(({ id }) => id)).size).toBe(callbacks.length)
-  if (format === 'standard') return
-  for (const { headers, raw } of callbacks) {
-    expect(headers['content-type']).toMatch(/^application\/cloudevents-batch\+json/)
-    const events = HTTP.toEvent<unknown>({ headers, body: raw })
-    expect(Array.isArray(events) && events.every((event) => event.validate())).toBe(true)
-  }
-})
+test.for(['standard', 'cloudevents'] as const)(
+  'batches are arrays whose elements keep their own ids (%s)',
+  async (format) => {
+    await using rig = await Rig.open({ handler: { format, batch: { max: 10, wait: '50ms' } } })
+    await rig.client.start('say 1', 'say 2', 'say 3', 'say 4')
+    await rig.client.start('say 5', 'say 6')
+    await assertWhole(rig)
+    const { callbacks } = rig.app
+    expect(Math.max(...callbacks.map(({ events }) => events.length))).toBeGreaterThan(1)
+    expect(callbacks.every(({ raw, events }) => raw.startsWith('[') && events.length <= 10)).toBe(true)
+    expect(new Set(callbacks.map(({ id }) => id)).size).toBe(callbacks.length)
+    if (format === 'standard') return
+    for (const { headers, raw } of callbacks) {
+      expect(headers['content-type']).toMatch(/^application\/cloudevents-batch\+json/)
+      const events = HTTP.toEvent<unknown>({ headers, body: raw })
+      expect(Array.isArray(events) && events.every((event: CloudEvent) => event.validate())).toBe(true)
+    }
+  },
+)
 
 test('a batch that fails comes again whole under the same id', async () => {
   await using rig = await Rig.open({ handler: { batch: { max: 50, wait: '100ms' } } })
   rig.app.handle = (_callback, nth) => (nth === 1 ? { status: 500 } : {})
   await rig.client.start('say 1', 'say 2', 'say 3')
   await assertWhole(rig)
-  for (const { id, raw } of rig.app.callbacks) {
+  for (const { id } of rig.app.callbacks) {
     const same = rig.app.callbacks.filter((other) => other.id === id)
-    expect(new Set(same.map(({ events }) => events.map((event) => event.id).join())).size, raw).toBe(1)
+    expect(new Set(same.map(({ events }) => events.map((event) => event.id).join())).size).toBe(1)
   }
 })
 
 test('an unordered handler gets everything, without waiting for one that fails', async () => {
-  await using rig = await Rig.open({ handler: { ordered: false, retry: { attempts: 100, base: '100ms', max: '300ms' } } })
+  await using rig = await Rig.open({
+    handler: { ordered: false, retry: { attempts: 100, base: '100ms', max: '300ms' } },
+  })
   let poisoned = true
   rig.app.handle = ({ events }) => (poisoned && events[0]?.type === 'user.message' ? { status: 500 } : {})
   await rig.client.start('say Hello')
@@ -263,7 +321,9 @@ test('functions of the library are handlers: throwing means again, DeadLetter me
   await rig.client.start('say Hello')
   await until('second attempt', () => seen.includes('completed 2'))
   expect(seen).toEqual(['message', 'completed 1', 'completed 2'])
-  expect(await rig.list('/api/deliveries?status=dead')).toMatchObject([{ type: 'agent.message', handler: 'library' }])
+  expect(await rig.list('/api/deliveries?status=dead')).toMatchObject([
+    { type: 'agent.message', handler: 'library' },
+  ])
 })
 
 test('a module of the configuration is a handler with its tools', async () => {

@@ -18,8 +18,13 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
 
     await assertWhole(rig, { afterSeq: before, except: [resting] })
     expect(rig.app.seen().filter(({ session_id }) => session_id === resting)).toEqual([])
-    const types = rig.app.delivered().filter(({ data }) => data.seq === undefined).map(({ type }) => type)
-    expect(types).toEqual(expect.arrayContaining(['session.created', 'turn.started', 'action.required', 'turn.completed']))
+    const types = rig.app
+      .delivered()
+      .filter(({ data }) => data.seq === undefined)
+      .map(({ type }) => type)
+    expect(types).toEqual(
+      expect.arrayContaining(['session.created', 'turn.started', 'action.required', 'turn.completed']),
+    )
   })
 
   test('start_from now: a session that rested makes facts from its next turn on', async () => {
@@ -40,7 +45,11 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
   })
 
   test('start_from beginning: everything that the service still shows makes facts', async () => {
-    await using rig = await Rig.open({ details, start: false, config: { stream: { start_from: 'beginning' } } })
+    await using rig = await Rig.open({
+      details,
+      start: false,
+      config: { stream: { start_from: 'beginning' } },
+    })
     for (const text of ['say one', 'fail two', 'write outputs/three.txt 3']) await rig.client.start(text)
     const last = await rig.client.start('say four')
     await rig.client.reached(last, 'idle')
@@ -96,7 +105,11 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
   })
 
   test('the retry hint is a floor for reconnecting', async () => {
-    await using rig = await Rig.open({ details, channels: ['stream'], emulator: { limits: { retryMs: 700 } } })
+    await using rig = await Rig.open({
+      details,
+      channels: ['stream'],
+      emulator: { limits: { retryMs: 700 } },
+    })
     const opened = () => rig.gateway.passed.filter(({ path }) => path.startsWith('/v1/events'))
     const dropped = performance.now()
     rig.emulator.faults.set({ drop_streams: true })
@@ -131,7 +144,10 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     emulator.faults.set({ lose_cursors: true })
     await rig.start()
     await client.send(session, 'say three')
-    await until('third turn', () => app.delivered().filter(({ type }) => type === 'turn.settled').length === 3)
+    await until(
+      'third turn',
+      () => app.delivered().filter(({ type }) => type === 'turn.settled').length === 3,
+    )
     emulator.faults.set({})
     await assertWhole(rig, { transcript: details === 'b' })
     const ids = app.callbacks.map(({ id }) => id)
@@ -139,7 +155,12 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
   })
 
   test('a stream refused with 429 before it opens is asked for again, not before Retry-After', async () => {
-    await using rig = await Rig.open({ details, channels: ['stream'], start: false, emulator: { limits: { streamSlotMs: 900 } } })
+    await using rig = await Rig.open({
+      details,
+      channels: ['stream'],
+      start: false,
+      emulator: { limits: { streamSlotMs: 900 } },
+    })
     rig.emulator.faults.set({ refuse_streams: 1 })
     await rig.start()
     await until('open stream', async () => (await rig.channel('stream'))['state'] === 'live')
@@ -158,7 +179,10 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     await assertWhole(rig)
     const before = rig.gateway.passed.length
     await rig.client.send(session, 'say one', 'say two', 'wait 200ms', 'say three')
-    await until('second turn', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2)
+    await until(
+      'second turn',
+      () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2,
+    )
     await assertWhole(rig)
     const cost = rig.gateway.passed.slice(before).map(({ method, path }) => `${method} ${path}`)
     expect(cost.length, cost.join('\n')).toBeLessThanOrEqual(6)
@@ -178,6 +202,11 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(rig.app.seen('app').map(({ type }) => type)).not.toContain('agent.text')
     const stored = await rig.list('/api/events')
     expect(stored.map(({ type }) => type)).not.toContain('agent.text')
-    expect(rig.app.delivered('typing').map(({ data }) => data.payload?.['delta']).join('')).toBe('one two three')
+    expect(
+      rig.app
+        .delivered('typing')
+        .map(({ data }) => data.payload?.['delta'])
+        .join(''),
+    ).toBe('one two three')
   })
 })

@@ -26,7 +26,9 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     await rig.client.start(`${CALL} & call second {"n":1}`, 'say {{last}}')
     await assertWhole(rig, { tools: ['lookup_order', 'second'] })
     expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual([1, 1])
-    expect(answersOf(rig).map(({ output }) => output).toSorted()).toEqual(['lookup_order done', 'second done'])
+    expect(new Set(answersOf(rig).map(({ output }) => output))).toEqual(
+      new Set(['lookup_order done', 'second done']),
+    )
   })
 
   test('a request is signed and says whose call it is', async () => {
@@ -55,24 +57,37 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   })
 
   test.for([
-    { name: '200 with a body', said: { status: 200, body: ' {"ü": "\\u0000 \n"} ' }, model: { output: ' {"ü": "\\u0000 \n"} ' } },
+    {
+      name: '200 with a body',
+      said: { status: 200, body: ' {"ü": "\\u0000 \n"} ' },
+      model: { output: ' {"ü": "\\u0000 \n"} ' },
+    },
     { name: '200 without a body', said: { status: 200 }, model: { output: '(no output)' } },
     { name: '204', said: { status: 204 }, model: { output: '(no output)' } },
     { name: '400', said: { status: 400, body: 'secret detail' }, model: { error: FIXED } },
     { name: '422', said: { status: 422, body: 'secret detail' }, model: { error: FIXED } },
-  ])('a tool that answers $name is asked once, and the model gets what the table says', async ({ said, model }) => {
-    await using rig = await open()
-    rig.app.run = () => said
-    await rig.client.start(CALL)
-    await assertWhole(rig, { tools: ['lookup_order'] })
-    expect(rig.app.runs).toHaveLength(1)
-    expect(answersOf(rig)).toMatchObject([{ output: null, error: null, ...model }])
-  })
+  ])(
+    'a tool that answers $name is asked once, and the model gets what the table says',
+    async ({ said, model }) => {
+      await using rig = await open()
+      rig.app.run = () => said
+      await rig.client.start(CALL)
+      await assertWhole(rig, { tools: ['lookup_order'] })
+      expect(rig.app.runs).toHaveLength(1)
+      expect(answersOf(rig)).toMatchObject([{ output: null, error: null, ...model }])
+    },
+  )
 
   test('500, a reset and a redirect are tried again; what succeeds is the output', async () => {
-    await using rig = await open({ tools: { lookup_order: { retry: { attempts: 4, base: '5ms', max: '10ms' } } } })
+    await using rig = await open({
+      tools: { lookup_order: { retry: { attempts: 4, base: '5ms', max: '10ms' } } },
+    })
     rig.app.run = (_run, nth) =>
-      [{ status: 500, body: 'stack trace' }, { reset: true } as const, { status: 302, headers: { location: '/' } }][nth - 1] ?? { body: 'fine' }
+      [
+        { status: 500, body: 'stack trace' },
+        { reset: true } as const,
+        { status: 302, headers: { location: '/' } },
+      ][nth - 1] ?? { body: 'fine' }
     await rig.client.start(CALL)
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual([1, 2, 3, 4])
@@ -80,7 +95,9 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   })
 
   test('a tool that never gets there costs its attempts, then the model gets the fixed error', async () => {
-    await using rig = await open({ tools: { lookup_order: { timeout: '50ms', retry: { attempts: 2, base: '5ms', max: '10ms' } } } })
+    await using rig = await open({
+      tools: { lookup_order: { timeout: '50ms', retry: { attempts: 2, base: '5ms', max: '10ms' } } },
+    })
     rig.app.run = () => ({ hang: true })
     await rig.client.start(CALL, 'say {{last}}')
     await assertWhole(rig, { tools: ['lookup_order'] })
@@ -93,8 +110,14 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     rig.app.run = () => ({ status: 202 })
     const session = await rig.client.start(CALL, 'say {{last}}')
     const [call] = await rig.client.required(session)
-    await until('put-off call', async () => (await rig.raw('POST', `/api/calls/${call?.call_id}/answer`, { output: 'later' })).status === 202)
-    expect((await rig.raw('POST', `/api/calls/${call?.call_id}/answer`, { output: 'again' })).status).toBe(409)
+    await until(
+      'put-off call',
+      async () =>
+        (await rig.raw('POST', `/api/calls/${call?.call_id}/answer`, { output: 'later' })).status === 202,
+    )
+    expect((await rig.raw('POST', `/api/calls/${call?.call_id}/answer`, { output: 'again' })).status).toBe(
+      409,
+    )
     expect((await rig.raw('POST', '/api/calls/unknown/answer', { output: 'x' })).status).toBe(404)
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(answersOf(rig)).toMatchObject([{ output: 'later' }])
@@ -112,7 +135,9 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   })
 
   test('a run that outlives the deadline is cut, and the fixed error is posted in time', async () => {
-    await using rig = await open({ tools: { lookup_order: { timeout: '20s', retry: { attempts: 5, base: '1ms', max: '2ms' } } } })
+    await using rig = await open({
+      tools: { lookup_order: { timeout: '20s', retry: { attempts: 5, base: '1ms', max: '2ms' } } },
+    })
     rig.app.run = () => ({ hang: true })
     const session = await rig.client.withTools({ lookup_order: 2 })
     await rig.client.send(session, CALL)
@@ -203,6 +228,41 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     await rig.event('action.resolved')
     await assertWhole(rig, { tools: [] })
   })
+})
+
+test('an output over 1 MiB is not posted: the model gets the fixed error, and other calls are not held up', async () => {
+  await using rig = await Rig.open({ tools: { lookup_order: {}, second: {} } })
+  rig.app.run = ({ call }) => ({ body: call.name === 'second' ? 'small' : 'x'.repeat(1024 * 1024 + 1) })
+  await rig.client.start(`${CALL} & call second {}`)
+  await assertWhole(rig, { tools: ['lookup_order', 'second'] })
+  const { answers } = rig.emulator.ledger()
+  expect(new Set(answers.map(({ output, error }) => output ?? error))).toEqual(new Set([FIXED, 'small']))
+})
+
+test('an answer that the service refuses is followed once by the fixed error, and is call.failed', async () => {
+  await using rig = await Rig.open({ tools: { lookup_order: {} } })
+  const error = { code: 'invalid_request', message: 'no such output', request_id: 'req_1' }
+  let refusals = 0
+  rig.gateway.intercept = ({ method, url }) =>
+    method === 'POST' && url?.endsWith('/answers') === true && refusals++ === 0
+      ? { status: 400, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ error }) }
+      : undefined
+  await rig.client.start(CALL, 'say {{last}}')
+  const failed = await rig.event('call.failed')
+  expect(failed.data.call).toMatchObject({ outcome: 'refused' })
+  await rig.event('turn.settled')
+  expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
+  expect(rig.app.runs).toHaveLength(1)
+})
+
+test('an output that as JSON is over the service’s body limit leaves no session parked', async () => {
+  await using rig = await Rig.open({ tools: { lookup_order: {} } })
+  // Each of these characters takes six bytes. The service may cut the connection of a body that is too large instead
+  // of letting the client read its 400 (interface.md, Errors, rule 4); the gateway makes it so.
+  rig.app.run = () => ({ body: '\u0001'.repeat(300_000) })
+  await rig.client.start(CALL, 'say {{last}}')
+  await rig.event('turn.settled')
+  expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
 })
 
 test('module tools: output as JSON, explained arguments, thrown text nowhere (I13)', async () => {

@@ -12,16 +12,19 @@ const EACH: readonly { name: string; channels: readonly ChannelName[] }[] = [
 ]
 
 describe.for(PROFILES)('turns and sessions (%s)', (details) => {
-  test.for(EACH)('a cancelled turn is turn.ended, whatever its status is called ($name)', async ({ channels }) => {
-    await using rig = await Rig.open({ details, channels })
-    const session = await rig.client.start('say Hello', 'hang')
-    await rig.event('turn.started')
-    await rig.client.cancel(session)
-    const ended = await rig.event('turn.ended')
-    expect(ended.data.turn?.status).toBe(details === 'a' ? 'cancelled' : 'interrupted')
-    await assertWhole(rig, { transcript: channels.includes('stream') })
-    expect(rig.app.delivered().map(({ type }) => type)).not.toContain('turn.completed')
-  })
+  test.for(EACH)(
+    'a cancelled turn is turn.ended, whatever its status is called ($name)',
+    async ({ channels }) => {
+      await using rig = await Rig.open({ details, channels })
+      const session = await rig.client.start('say Hello', 'hang')
+      await rig.event('turn.started')
+      await rig.client.cancel(session)
+      const ended = await rig.event('turn.ended')
+      expect(ended.data.turn?.status).toBe(details === 'a' ? 'cancelled' : 'interrupted')
+      await assertWhole(rig, { transcript: channels.includes('stream') })
+      expect(rig.app.delivered().map(({ type }) => type)).not.toContain('turn.completed')
+    },
+  )
 
   test('a deleted session is told once, after what it waited for was resolved', async () => {
     await using rig = await Rig.open({ details })
@@ -42,18 +45,21 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await rig.event('session.deleted')
   })
 
-  test.for(EACH)('a run that cannot start is session.failed with the item that says why ($name)', async ({ channels }) => {
-    await using rig = await Rig.open({ details, channels })
-    const session = await rig.client.start('cannot start the workspace is away')
-    const failed = await rig.event('session.failed')
-    expect(JSON.stringify(failed.data.item)).toContain('the workspace is away')
-    expect(failed.session_id).toBe(session)
-    await assertWhole(rig, { transcript: channels.includes('stream') })
-    expect(rig.app.delivered().some(({ type }) => type.startsWith('turn.'))).toBe(false)
-    // The next run starts, fails in its turn, and names no item.
-    await rig.client.send(session, 'say better')
-    await rig.event('session.idle')
-  })
+  test.for(EACH)(
+    'a run that cannot start is session.failed with the item that says why ($name)',
+    async ({ channels }) => {
+      await using rig = await Rig.open({ details, channels })
+      const session = await rig.client.start('cannot start the workspace is away')
+      const failed = await rig.event('session.failed')
+      expect(JSON.stringify(failed.data.item)).toContain('the workspace is away')
+      expect(failed.session_id).toBe(session)
+      await assertWhole(rig, { transcript: channels.includes('stream') })
+      expect(rig.app.delivered().some(({ type }) => type.startsWith('turn.'))).toBe(false)
+      // The next run starts, fails in its turn, and names no item.
+      await rig.client.send(session, 'say better')
+      await rig.event('session.idle')
+    },
+  )
 
   test('a run that cannot start, twice in a row, is told with its reason each time it is seen', async () => {
     await using rig = await Rig.open({ details })
@@ -66,23 +72,33 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await assertWhole(rig)
   })
 
-  test.for(EACH)('partial artifacts: turn.settled says what was left behind and what is there ($name)', async ({ channels }) => {
-    await using rig = await Rig.open({ details, channels })
-    await rig.client.start('write outputs/small.txt x', 'write outputs/large.bin 60MiB')
-    const settled = await rig.event('turn.settled')
-    expect(settled.data.turn?.artifacts).toBe('partial')
-    expect(settled.data.artifacts_skipped).toMatchObject([{ path: 'outputs/large.bin' }])
-    expect(settled.data.artifacts).toMatchObject([{ [details === 'a' ? 'path' : 'filename']: 'outputs/small.txt' }])
-    await assertWhole(rig, { transcript: channels.includes('stream') })
-  })
+  test.for(EACH)(
+    'partial artifacts: turn.settled says what was left behind and what is there ($name)',
+    async ({ channels }) => {
+      await using rig = await Rig.open({ details, channels })
+      await rig.client.start('write outputs/small.txt x', 'write outputs/large.bin 60MiB')
+      const settled = await rig.event('turn.settled')
+      expect(settled.data.turn?.artifacts).toBe('partial')
+      expect(settled.data.artifacts_skipped).toMatchObject([{ path: 'outputs/large.bin' }])
+      expect(settled.data.artifacts).toMatchObject([
+        { [details === 'a' ? 'path' : 'filename']: 'outputs/small.txt' },
+      ])
+      await assertWhole(rig, { transcript: channels.includes('stream') })
+    },
+  )
 
   test('turn.settled of a later turn names that turn’s artifacts alone', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('write outputs/one.txt x')
     await rig.event('turn.settled')
     await rig.client.send(session, 'write outputs/two.txt x')
-    const second = await until('second settled turn', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled')[1])
-    expect(second.data.artifacts?.map((artifact) => artifact['path'] ?? artifact['filename'])).toEqual(['outputs/two.txt'])
+    const second = await until(
+      'second settled turn',
+      () => rig.app.delivered().filter(({ type }) => type === 'turn.settled')[1],
+    )
+    expect(second.data.artifacts?.map((artifact) => artifact['path'] ?? artifact['filename'])).toEqual([
+      'outputs/two.txt',
+    ])
   })
 
   test('failed artifacts settle the turn as well', async () => {
@@ -94,21 +110,23 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await assertWhole(rig)
   })
 
-  test.for(EACH)('artifacts that settle long after the turn’s end: turn.completed now, turn.settled then ($name)', async ({ channels }) => {
-    await using rig = await Rig.open({ details, channels })
-    await rig.client.start('collect 1500ms', 'write outputs/small.txt x')
-    await until('completed turn', () => rig.emulator.ledger().turns[0]?.artifacts === 'pending')
-    if (!channels.includes('webhook') || channels.length > 1) {
+  test.for(EACH)(
+    'artifacts that settle long after the turn’s end: turn.completed now, turn.settled then ($name)',
+    async ({ channels }) => {
+      await using rig = await Rig.open({ details, channels })
+      await rig.client.start('collect 1500ms', 'write outputs/small.txt x')
+      await until('completed turn', () => rig.emulator.ledger().turns[0]?.artifacts === 'pending')
       const completed = await rig.event('turn.completed')
       expect(completed.data.turn?.artifacts).toBe('pending')
       expect(rig.app.delivered().map(({ type }) => type)).not.toContain('turn.settled')
-    }
-    await assertWhole(rig, { transcript: channels.includes('stream') })
-  })
+      await assertWhole(rig, { transcript: channels.includes('stream') })
+    },
+  )
 
   test('turn.completed and turn.settled come after the whole transcript of the turn, under load', async () => {
     await using rig = await Rig.open({ details, handler: { concurrency: 4 } })
-    for (let count = 0; count < 8; count++) await rig.client.start('burst 200 200', 'write outputs/x.txt x', 'say last words')
+    for (let count = 0; count < 8; count++)
+      await rig.client.start('burst 200 200', 'write outputs/x.txt x', 'say last words')
     await assertWhole(rig)
     const events = rig.app.delivered()
     for (const turn of rig.emulator.ledger().turns) {
@@ -134,15 +152,43 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     expect(waited).toBeLessThan(4000)
   })
 
+  test('turns that are newer than the session they were read after tell no end before what was resolved', async () => {
+    await using rig = await Rig.open({ details, channels: ['stream'] })
+    const { client, emulator, gateway } = rig
+    const session = await client.start('call somebody_elses {}', 'say done')
+    const { data } = await rig.event('action.required')
+    await rig.event('session.requires_action')
+    // The next reading has its session, and while it asks for the turns everything ends.
+    let held = false
+    gateway.intercept = async ({ url }) => {
+      if (held || url?.includes(`/${session}/turns`) !== true) return undefined
+      held = true
+      await client.answer(session, data.action?.call_id ?? '', 'answered meanwhile')
+      await client.reached(session, 'idle')
+      return undefined
+    }
+    emulator.publish(session, 'agent.error', { message: 'makes the sidecar look' })
+    await rig.event('turn.settled')
+    await rig.event('action.resolved')
+    expect(held).toBe(true)
+    await assertWhole(rig)
+  })
+
   test('queued messages make turns that are all told, in their order', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('wait 100ms', 'say 0')
     for (let turn = 1; turn <= 5; turn++) await rig.client.send(session, `say ${turn}`)
-    await until('six turns', () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 6)
+    await until(
+      'six turns',
+      () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 6,
+    )
     await assertWhole(rig)
     const order = rig.emulator.ledger().turns.map(({ id }) => id)
     for (const kind of ['turn.started', 'turn.completed', 'turn.settled']) {
-      const told = rig.app.delivered().filter(({ type }) => type === kind).map(({ data }) => data.turn?.id)
+      const told = rig.app
+        .delivered()
+        .filter(({ type }) => type === kind)
+        .map(({ data }) => data.turn?.id)
       expect(told).toEqual(order)
     }
   })

@@ -14,7 +14,11 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
   test('duplicated, reordered and delayed deliveries change nothing', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], tools: { lookup_order: {} } })
     const { client, emulator, app } = rig
-    for (const faults of [{ duplicate_webhooks: 5 }, { reorder_webhooks: true }, { delay_webhooks: '30ms', duplicate_webhooks: 2 }]) {
+    for (const faults of [
+      { duplicate_webhooks: 5 },
+      { reorder_webhooks: true },
+      { delay_webhooks: '30ms', duplicate_webhooks: 2 },
+    ]) {
       emulator.faults.set(faults)
       await client.start('say Hello', 'call lookup_order {"order_id":"42"}', 'say {{last}}')
       await client.start('fail no')
@@ -45,13 +49,23 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     // Nobody can read these, so every attempt is refused until the service gives up.
     emulator.faults.set({ forge_webhooks: true })
     for (let turn = 0; turn < 3; turn++) await client.start(`say unheard ${turn}`)
-    await until('unheard turns', () => emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 4)
-    await until('refused deliveries', () => emulator.ledger().deliveries.filter(({ attempts }) => attempts.some(({ status }) => status === 401)).length >= 4)
+    await until(
+      'unheard turns',
+      () => emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 4,
+    )
+    await until(
+      'refused deliveries',
+      () =>
+        emulator.ledger().deliveries.filter(({ attempts }) => attempts.some(({ status }) => status === 401))
+          .length >= 4,
+    )
     for (let hour = 0; hour < HOURS; hour++) await emulator.advance(3_600_000)
     await until('inactive subscription', () => emulator.ledger().subscriptions.every(({ active }) => !active))
     // The service's clock ran ahead; what it signs is timed as if it had not.
     emulator.faults.set({ clock_skew_ms: -HOURS * 3_600_000 })
-    await until('new subscription', () => emulator.ledger().subscriptions.some(({ id, active }) => active && id !== first?.id))
+    await until('new subscription', () =>
+      emulator.ledger().subscriptions.some(({ id, active }) => active && id !== first?.id),
+    )
     expect(emulator.ledger().subscriptions).toHaveLength(1)
     await client.start('say after')
     await assertWhole(rig, { transcript: false })
@@ -79,7 +93,13 @@ test('forged, stale, truncated and wrongly timed deliveries are refused; several
   const session = await rig.client.start('say Hello')
   await rig.client.reached(session, 'idle')
   const body = JSON.stringify({ type: 'session.idle', data: { session_id: session } })
-  const post = async (given: { signature?: string; timestamp?: string; body?: string; method?: string; path?: string }) => {
+  const post = async (given: {
+    signature?: string
+    timestamp?: string
+    body?: string
+    method?: string
+    path?: string
+  }) => {
     const timestamp = given.timestamp ?? String(Date.now())
     const response = await request(`http://${listen}${given.path ?? '/webhooks'}`, {
       method: (given.method ?? 'POST') as 'POST',

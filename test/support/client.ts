@@ -14,12 +14,12 @@ export class Client {
   readonly #emulator: Emulator
   readonly details: OpenDetails
   /** Its own, so that what it spends and what the sidecar spends are apart. */
-  readonly #token: string
+  readonly token: { id: string; token: string }
 
   constructor(emulator: Emulator, profile: ProfileName) {
     this.#emulator = emulator
     this.details = profile === 'a' ? profileA : profileB
-    this.#token = emulator.mintToken(['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read']).token
+    this.token = emulator.mintToken(['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read'])
   }
 
   async create(body: Fields = {}): Promise<string> {
@@ -54,7 +54,9 @@ export class Client {
 
   async cancel(sessionId: string): Promise<void> {
     const turn = await until('running turn', () =>
-      this.#emulator.ledger().turns.find(({ session_id, status }) => session_id === sessionId && status === 'working'),
+      this.#emulator
+        .ledger()
+        .turns.find(({ session_id, status }) => session_id === sessionId && status === 'working'),
     )
     await this.call('POST', this.#path('cancel', sessionId, turn.id))
   }
@@ -92,7 +94,7 @@ export class Client {
     const response = await request(this.#emulator.baseUrl + path, {
       method: method as 'GET',
       headers: {
-        authorization: `Bearer ${this.#token}`,
+        authorization: `Bearer ${this.token.token}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -10,12 +10,14 @@ export interface Passed {
   headers: IncomingMessage['headers']
 }
 
+/** `reset` cuts the connection; undefined lets the request through. */
+type Said = { status: number; headers?: Record<string, string>; body?: string } | 'reset' | undefined
+
 /** A proxy before the service that counts what passes, and can close the way. */
 export class Gateway implements AsyncDisposable {
   readonly passed: Passed[] = []
-  /** Answers in the service's stead; undefined lets the request through. */
-  intercept: (request: IncomingMessage) => { status: number; headers?: Record<string, string>; body?: string } | 'reset' | undefined =
-    () => undefined
+  /** Answers in the service's stead; undefined lets the request through, a promise of it later. */
+  intercept: (request: IncomingMessage) => Said | Promise<Said> = () => undefined
   readonly url: string
   readonly #listening: Listening
 
@@ -26,12 +28,12 @@ export class Gateway implements AsyncDisposable {
 
   static async start(target: string): Promise<Gateway> {
     let gateway: Gateway | undefined
-    const listening = await listen((request, response) => gateway?.pass(target, request, response))
+    const listening = await listen((request, response) => void gateway?.pass(target, request, response))
     gateway = new Gateway(listening)
     return gateway
   }
 
-  pass(target: string, request: IncomingMessage, response: ServerResponse): void {
+  async pass(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const entry: Passed = {
       method: request.method ?? '',
       path: request.url ?? '',
@@ -40,7 +42,7 @@ export class Gateway implements AsyncDisposable {
       headers: request.headers,
     }
     this.passed.push(entry)
-    const said = this.intercept(request)
+    const said = await this.intercept(request)
     if (said === 'reset') return void request.socket.resetAndDestroy()
     if (said !== undefined) {
       entry.status = said.status

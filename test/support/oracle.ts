@@ -20,7 +20,8 @@ export interface OracleOptions {
 
 const ENDS = ['turn.completed', 'turn.failed', 'turn.ended']
 const FINAL_ARTIFACTS = ['ready', 'partial', 'failed']
-const STATE = /^(session\.(created|deleted|working|idle|requires_action|failed)|turn\.(started|completed|failed|ended|settled)|action\.(required|resolved)|call\.(answered|failed|not_delivered))$/
+const STATE =
+  /^(session\.(created|deleted|working|idle|requires_action|failed)|turn\.(started|completed|failed|ended|settled)|action\.(required|resolved)|call\.(answered|failed|not_delivered))$/
 
 /**
  * Waits until what the application was told, what the sidecar says and what the service did agree in everything that
@@ -59,9 +60,17 @@ async function faultsOf(rig: Rig, options: OracleOptions): Promise<string[]> {
 }
 
 function underWay(ledger: LedgerView): string[] {
-  return ledger.sessions
-    .filter(({ deleted_at, status }) => deleted_at === null && status === 'working')
-    .map(({ id }) => `session ${id} is still working`)
+  const working = ledger.sessions.filter(
+    ({ deleted_at, status }) => deleted_at === null && status === 'working',
+  )
+  const alive = new Set(ledger.sessions.filter(({ deleted_at }) => deleted_at === null).map(({ id }) => id))
+  const collecting = ledger.turns.filter(
+    ({ artifacts, session_id }) => artifacts === 'pending' && alive.has(session_id),
+  )
+  return [
+    ...working.map(({ id }) => `session ${id} is still working`),
+    ...collecting.map(({ id }) => `turn ${id} still collects its artifacts`),
+  ]
 }
 
 /** What an event is about, by its natural key (product.md, Facts). */
@@ -92,7 +101,11 @@ function identities(events: readonly Event[]): string[] {
   return [...new Set(faults)]
 }
 
-function transcript(ledger: LedgerView, events: readonly Event[], { afterSeq = 0, except = [] }: OracleOptions): string[] {
+function transcript(
+  ledger: LedgerView,
+  events: readonly Event[],
+  { afterSeq = 0, except = [] }: OracleOptions,
+): string[] {
   const told = new Map(events.filter(({ type }) => !STATE.test(type)).map((event) => [event.data.seq, event]))
   return ledger.events
     .filter(({ seq, session_id }) => seq > afterSeq && !except.includes(session_id))
@@ -115,16 +128,20 @@ function turns(ledger: LedgerView, events: readonly Event[], { except = [] }: Or
     if (gone.has(turn.session_id)) continue
     if (!kinds.has('turn.started')) faults.push(`turn ${turn.id}: no turn.started`)
     const ends = mine.filter(({ type }) => ENDS.includes(type))
-    const right = turn.status === 'completed' ? 'turn.completed' : turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
-    if (turn.completed_at !== null && !kinds.has(right)) faults.push(`turn ${turn.id} (${turn.status}): no ${right}`)
+    const right =
+      turn.status === 'completed' ? 'turn.completed' : turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
+    if (turn.completed_at !== null && !kinds.has(right))
+      faults.push(`turn ${turn.id} (${turn.status}): no ${right}`)
     for (const { type, data } of ends) {
       if (turn.completed_at === null) faults.push(`turn ${turn.id} is under way and was told as ${type}`)
-      else if (type !== right || data.turn?.status !== turn.status) faults.push(`turn ${turn.id} (${turn.status}) was told as ${type} (${data.turn?.status})`)
+      else if (type !== right || data.turn?.status !== turn.status)
+        faults.push(`turn ${turn.id} (${turn.status}) was told as ${type} (${data.turn?.status})`)
     }
     const settled = mine.find(({ type }) => type === 'turn.settled')
     if (!FINAL_ARTIFACTS.includes(String(turn.artifacts))) continue
     if (settled === undefined) faults.push(`turn ${turn.id}: no turn.settled`)
-    else if (settled.data.turn?.artifacts !== turn.artifacts) faults.push(`turn ${turn.id}: settled as ${settled.data.turn?.artifacts}, is ${turn.artifacts}`)
+    else if (settled.data.turn?.artifacts !== turn.artifacts)
+      faults.push(`turn ${turn.id}: settled as ${settled.data.turn?.artifacts}, is ${turn.artifacts}`)
   }
   return faults
 }
@@ -134,20 +151,32 @@ function actions(ledger: LedgerView, events: readonly Event[], { except = [] }: 
   const faults: string[] = []
   for (const action of ledger.actions) {
     if (except.includes(action.session_id)) continue
-    const kinds = new Set(events.filter(({ data }) => data.action?.call_id === action.call_id).map(({ type }) => type))
-    if (action.resolved_at === null && !kinds.has('action.required')) faults.push(`action ${action.call_id}: no action.required`)
-    if (action.resolved_at === null && kinds.has('action.resolved')) faults.push(`action ${action.call_id} is open and was told as resolved`)
-    if (action.resolved_at !== null && kinds.has('action.required') && !kinds.has('action.resolved')) faults.push(`action ${action.call_id}: no action.resolved`)
+    const kinds = new Set(
+      events.filter(({ data }) => data.action?.call_id === action.call_id).map(({ type }) => type),
+    )
+    if (action.resolved_at === null && !kinds.has('action.required'))
+      faults.push(`action ${action.call_id}: no action.required`)
+    if (action.resolved_at === null && kinds.has('action.resolved'))
+      faults.push(`action ${action.call_id} is open and was told as resolved`)
+    if (action.resolved_at !== null && kinds.has('action.required') && !kinds.has('action.resolved'))
+      faults.push(`action ${action.call_id}: no action.resolved`)
   }
   return faults
 }
 
 /** Every call that the sidecar was asked to run has one answer, and the model has what the tool said. */
-function calls(rig: Rig, ledger: LedgerView, events: readonly Event[], { tools = [] }: OracleOptions): string[] {
+function calls(
+  rig: Rig,
+  ledger: LedgerView,
+  events: readonly Event[],
+  { tools = [] }: OracleOptions,
+): string[] {
   const faults: string[] = []
   for (const action of ledger.actions) {
     const { call_id: callId } = action
-    const answers = ledger.answers.filter((answer) => answer.call_id === callId)
+    const answers = ledger.answers.filter(
+      (answer) => answer.call_id === callId && answer.token_id !== rig.client.token.id,
+    )
     if (action.type !== 'function_call' || !tools.includes(action.name)) {
       if (answers.length > 0) faults.push(`${action.type} ${callId} is not ours and was answered`)
       continue
@@ -159,13 +188,16 @@ function calls(rig: Rig, ledger: LedgerView, events: readonly Event[], { tools =
     const told = events.filter(({ data }) => data.call?.call_id === callId)
     if (told.length === 0) faults.push(`call ${callId} (${action.resolution?.kind}): no call.* event`)
     const bodies = new Set(answers.map(({ output, error }) => JSON.stringify([output, error])))
-    if (bodies.size > 1) faults.push(`call ${callId} was answered in ${bodies.size} ways: ${[...bodies].join(' / ')}`)
+    if (bodies.size > 1)
+      faults.push(`call ${callId} was answered in ${bodies.size} ways: ${[...bodies].join(' / ')}`)
     const keys = new Set(answers.map(({ idempotency_key }) => idempotency_key))
     if (keys.size > 1) faults.push(`call ${callId} was answered under ${keys.size} idempotency keys`)
     const runs = rig.app.runs.filter(({ call }) => call.call_id === callId)
     const firstAnswer = answers[0]
-    if (firstAnswer !== undefined && runs.length === 0) faults.push(`call ${callId} was answered and its tool never ran`)
-    if (runs.some(({ headers }) => headers['idempotency-key'] !== callId)) faults.push(`call ${callId}: a run has another idempotency-key`)
+    if (firstAnswer !== undefined && runs.length === 0)
+      faults.push(`call ${callId} was answered and its tool never ran`)
+    if (runs.some(({ headers }) => headers['idempotency-key'] !== callId))
+      faults.push(`call ${callId}: a run has another idempotency-key`)
   }
   return faults
 }
@@ -206,7 +238,8 @@ export function order(events: readonly Event[]): string[] {
       before(`action.resolved ${call_id}`, `turn.end ${turn_id}`)
     }
     if (type === 'session.deleted') {
-      for (const key of first.keys()) if (key.endsWith(` ${session_id}`)) before(key, `session.deleted ${session_id}`)
+      for (const key of first.keys())
+        if (key.endsWith(` ${session_id}`)) before(key, `session.deleted ${session_id}`)
     }
   }
   return [...new Set(faults)]
@@ -217,12 +250,14 @@ async function deliveries(rig: Rig, { dead = 0, handler = 'app' }: OracleOptions
   const books = await rig.list(`/api/deliveries?handler=${handler}`)
   const faults: string[] = []
   const pending = books.filter(({ status }) => status === 'pending')
-  if (pending.length > 0) faults.push(`${pending.length} deliveries are pending, such as ${JSON.stringify(pending[0])}`)
+  if (pending.length > 0)
+    faults.push(`${pending.length} deliveries are pending, such as ${JSON.stringify(pending[0])}`)
   const lost = books.filter(({ status }) => status === 'dead')
   if (lost.length !== dead) faults.push(`${lost.length} deliveries are dead, not ${dead}`)
   const answered = new Set(rig.app.delivered(handler).map(({ id }) => id))
   for (const { fact_id, status } of books) {
-    if (status === 'delivered' && !answered.has(String(fact_id))) faults.push(`${String(fact_id)} counts as delivered and was not answered`)
+    if (status === 'delivered' && !answered.has(String(fact_id)))
+      faults.push(`${String(fact_id)} counts as delivered and was not answered`)
   }
   const facts = new Set(books.map(({ fact_id }) => fact_id))
   for (const id of answered) if (!facts.has(id)) faults.push(`${id} was delivered and is not in the books`)

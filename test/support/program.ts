@@ -32,9 +32,12 @@ export async function inProcess(
   const lines: LogLine[] = []
   const log = {
     debug: () => undefined,
-    info: (details: object, message: string) => void lines.push({ level: 'info', message, details: { ...details } }),
-    warn: (details: object, message: string) => void lines.push({ level: 'warn', message, details: { ...details } }),
-    error: (details: object, message: string) => void lines.push({ level: 'error', message, details: { ...details } }),
+    info: (details: object, message: string) =>
+      void lines.push({ level: 'info', message, details: { ...details } }),
+    warn: (details: object, message: string) =>
+      void lines.push({ level: 'warn', message, details: { ...details } }),
+    error: (details: object, message: string) =>
+      void lines.push({ level: 'error', message, details: { ...details } }),
     child: () => log,
   }
   const sidecar = await createSidecar({ config, log })
@@ -70,7 +73,8 @@ export async function asProcess(config: ConfigInput, folder: string): Promise<Pr
   const port = await until(
     'started sidecar',
     () => {
-      if (child.exitCode !== null) throw new Error(`it exited with ${child.exitCode}: ${JSON.stringify(lines.at(-1))}`)
+      if (child.exitCode !== null)
+        throw new Error(`it exited with ${child.exitCode}: ${JSON.stringify(lines.at(-1))}`)
       const address = lines.find(({ message }) => message === 'sidecar: started')?.details['admin']
       return (address as { port: number } | undefined)?.port
     },

@@ -140,7 +140,8 @@ export class Rig implements AsyncDisposable {
   /** The admin API; fails on anything but 2xx. */
   async admin(method: string, path: string, body?: unknown): Promise<Fields> {
     const reply = await this.raw(method, path, body)
-    if (reply.status >= 300) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+    if (reply.status >= 300)
+      throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
     return reply.body
   }
 
@@ -162,7 +163,11 @@ export class Rig implements AsyncDisposable {
   }
 
   /** Waits for an event that a handler has taken. */
-  async event(type: string, of: (event: ReturnType<App['delivered']>[number]) => boolean = () => true, handler = 'app') {
+  async event(
+    type: string,
+    of: (event: ReturnType<App['delivered']>[number]) => boolean = () => true,
+    handler = 'app',
+  ) {
     return await until(`${type} at ${handler}`, () =>
       this.app.delivered(handler).find((event) => event.type === type && of(event)),
     )
