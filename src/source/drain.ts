@@ -33,7 +33,7 @@ export async function drain(options: DrainOptions): Promise<void> {
   const { chunks, connection, clock, commit } = options
   let pending: Pending[] = []
   let characters = 0
-  const disk: { writing: Promise<void> | null } = { writing: null }
+  const disk: { writing: Promise<void> | null; failed: boolean } = { writing: null, failed: false }
   let failure: unknown = null
   let stopped = false
   let lastByte = clock.steady()
@@ -70,6 +70,7 @@ export async function drain(options: DrainOptions): Promise<void> {
     disk.writing ??= write()
       .catch((error: unknown) => {
         failure = error
+        disk.failed = true
         connection.abort()
       })
       .finally(() => {
@@ -100,7 +101,8 @@ export async function drain(options: DrainOptions): Promise<void> {
     connection.abort()
   }
   while (disk.writing !== null) await disk.writing
-  await write()
+  // What came after a batch that could not be written would move the cursor past it.
+  if (!disk.failed) await write()
   if (failure !== null) throw failure
 }
 
