@@ -71,6 +71,8 @@ export function createStream(options: StreamOptions): StreamSource {
   let failures = 0
   /** From where a replay that stopped is to go on. */
   let resumeAt: string | null = null
+  /** The service refused our cursor: live frames until the next one is committed. */
+  let lost = false
   let status: ChannelStatus = {
     state: 'waiting',
     since: 0,
@@ -92,7 +94,12 @@ export function createStream(options: StreamOptions): StreamSource {
         await pause(RETRY_CAP)
         continue
       }
-      const end = await connect()
+      const end = await connect().catch((error: unknown) => {
+        log.error({ err: error }, 'stream: the store could not be used')
+        failures++
+        const wait = backoff(FAILURE, failures, random, floor())
+        return { reason: 'failed', error: messageOf(error), wait }
+      })
       if (!running) break
       observer.streamReconnect(end.reason)
       if (end.wait === 0) continue
@@ -119,6 +126,7 @@ export function createStream(options: StreamOptions): StreamSource {
     const cursor = saved !== null && resumeAt !== null && isBefore(resumeAt, saved) ? resumeAt : saved
     resumeAt = null
     abort = new AbortController()
+    const openedAt = clock.steady()
     try {
       const chunks = await service.openStream(cursor, abort.signal)
       become('live', null)
@@ -126,7 +134,7 @@ export function createStream(options: StreamOptions): StreamSource {
       // Without a cursor what happened before this moment is in no replay.
       if (cursor === null) await commit({ hints: [sweepHint(clock.now())] })
       await follow(chunks, cursor, abort)
-      return await closed(saved)
+      return await closed(saved, openedAt)
     } catch (error) {
       return await broken(error, cursor)
     } finally {
@@ -184,12 +192,17 @@ export function createStream(options: StreamOptions): StreamSource {
   /** `retry:` is a floor: the slot of the connection that ended is freed late. */
   const floor = (): number => Math.min(RETRY_CAP, Math.max(0, retry))
 
-  const closed = async (saved: string | null): Promise<End> => {
-    if (resumeAt === null) return { reason: 'closed', error: 'the service closed the stream', wait: floor() }
+  const closed = async (saved: string | null, openedAt: number): Promise<End> => {
+    const moved = (await cursorToUse()) !== saved
+    if (resumeAt === null) {
+      // A service that closes at once, again and again, is not hurried by a `retry:` of nothing.
+      failures = moved || clock.steady() - openedAt >= RETRY_CAP ? 0 : failures + 1
+      const wait = failures === 0 ? floor() : backoff(FAILURE, failures, random, floor())
+      return { reason: 'closed', error: 'the service closed the stream', wait }
+    }
     log.info({ fromSeq: resumeAt }, 'stream: the replay stopped at its limit, asking for the rest')
     // A replay that stops where it began would go round for ever.
-    const moved = (await store.checkpoint(STREAM_CURSOR)) !== saved
-    return { reason: 'replay_stop', error: null, wait: moved ? 0 : floor() }
+    return { reason: 'replay_stop', error: null, wait: moved ? 0 : Math.max(FAILURE.base, floor()) }
   }
 
   const broken = async (error: unknown, cursor: string | null): Promise<End> => {
@@ -216,7 +229,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const cursorToUse = async (): Promise<string | null> => {
     const saved = await store.checkpoint(STREAM_CURSOR)
     if (saved !== null) return saved
-    if (options.startFrom === 'now') return null
+    if (lost || options.startFrom === 'now') return null
     return options.startFrom === 'beginning' ? '0' : options.startFrom.seq
   }
 
@@ -224,6 +237,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
     await store.setCheckpoint(STREAM_CURSOR, null)
+    lost = true
     await commit({ hints: [sweepHint(clock.now())] })
   }
 

@@ -1,0 +1,154 @@
+import { onTestFinished } from 'vitest'
+import { NetworkFault, ServiceError } from '../../src/core/errors.ts'
+import type { Service } from '../../src/core/ports.ts'
+import type { Batch, Committed, Store } from '../../src/core/store.ts'
+import { fanOut } from '../../src/core/observer.ts'
+import { readFrame } from '../../src/intake/frame.ts'
+import { createStream, type StreamOptions, type TransientEvent } from '../../src/source/stream.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog, longestWaits } from '../support/ports.ts'
+
+/** One connection of the stream, fed by the test. */
+export class Connection implements AsyncIterable<Uint8Array> {
+  readonly cursor: string | null
+  readonly signal: AbortSignal
+  readonly #queue: (Uint8Array | Error | null)[] = []
+  #wake: () => void = () => undefined
+  /** Chunks that the reader has taken. */
+  taken = 0
+
+  constructor(cursor: string | null, signal: AbortSignal) {
+    this.cursor = cursor
+    this.signal = signal
+    signal.addEventListener('abort', () =>
+      this.#put(new NetworkFault('aborted', 'the connection was aborted')),
+    )
+  }
+
+  send(text: string | Uint8Array): void {
+    this.#put(typeof text === 'string' ? new TextEncoder().encode(text) : text)
+  }
+
+  end(): void {
+    this.#put(null)
+  }
+
+  break(): void {
+    this.#put(new NetworkFault('reset', 'the connection was reset'))
+  }
+
+  #put(entry: Uint8Array | Error | null): void {
+    this.#queue.push(entry)
+    this.#wake()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    for (;;) {
+      const entry = this.#queue.shift()
+      if (entry === undefined) {
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+        continue
+      }
+      if (entry === null) return
+      if (entry instanceof Error) throw entry
+      this.taken++
+      yield entry
+    }
+  }
+}
+
+/** A persisted frame as the service sends it. */
+export function frame(seq: number | string, type = 'agent.message', more: object = {}): string {
+  const data = JSON.stringify({ type, session_id: 'ses_1', payload: { text: `frame ${seq}` }, ...more })
+  return `event: ${type}\nid: ${seq}\ndata: ${data.slice(0, -1)},"seq":${seq}}\n\n`
+}
+
+export const transient = (text: string): string =>
+  `event: agent.text\ndata: {"type":"agent.text","session_id":"ses_1","seq":null,"payload":{"text":"${text}"}}\n\n`
+
+/** A stream over a real store, a service of one operation, and time that the test moves. */
+export function streamWorld(
+  options: { maxPages?: number; startFrom?: StreamOptions['startFrom']; store?: Store } = {},
+) {
+  const clock = new VirtualClock()
+  const log = keepingLog()
+  const store =
+    options.store ??
+    openSqliteStore({
+      path: ':memory:',
+      clock,
+      log,
+      ...(options.maxPages === undefined ? {} : { maxPages: options.maxPages }),
+    })
+  onTestFinished(() => store.close())
+  const connections: Connection[] = []
+  const refusals: ServiceError[] = []
+  const reasons: string[] = []
+  const transients: TransientEvent[] = []
+  const batches: Batch[] = []
+  const world = {
+    clock,
+    log,
+    store,
+    connections,
+    refusals,
+    reasons,
+    transients,
+    batches,
+    authorized: true,
+    tellAuthorized: (_: boolean): void => undefined,
+    commit: (batch: Batch): Promise<Committed> => store.commit(batch),
+    last: (): Connection => {
+      const connection = connections.at(-1)
+      if (connection === undefined) throw new Error('the stream was never opened')
+      return connection
+    },
+    seqs: async () => (await store.read.facts({ limit: 5000, order: 'asc' })).map(({ seq }) => seq),
+    cursor: () => store.checkpoint('stream'),
+  }
+  const service: Pick<Service, 'openStream' | 'authorized' | 'onAuthorization'> = {
+    async openStream(cursor, signal) {
+      const refusal = refusals.shift()
+      if (refusal !== undefined) throw refusal
+      const connection = new Connection(cursor, signal)
+      connections.push(connection)
+      return connection
+    },
+    authorized: () => world.authorized,
+    onAuthorization: (listener) => void (world.tellAuthorized = listener),
+  }
+  const stream = createStream({
+    service: service as Service,
+    store,
+    commit: async (batch) => {
+      batches.push(batch)
+      return await world.commit(batch)
+    },
+    readFrame,
+    onTransient: (event) => transients.push(event),
+    observer: fanOut([{ streamReconnect: (reason) => reasons.push(reason) }]),
+    clock,
+    random: longestWaits,
+    log,
+    startFrom: options.startFrom ?? 'beginning',
+  })
+  onTestFinished(async () => {
+    const stopped = stream.stop()
+    await clock.settle()
+    await stopped
+  })
+  return Object.assign(world, {
+    stream,
+    async start(): Promise<void> {
+      stream.start()
+      await clock.settle()
+    },
+  })
+}
+
+export function refused(status: number, code: string, retryAfter: number | null = null): ServiceError {
+  return new ServiceError({ status, code, message: code, retryAfter })
+}

@@ -1,0 +1,332 @@
+import { describe, expect, it } from 'vitest'
+import { StoreError } from '../../src/store/error.ts'
+import { frame, refused, streamWorld, transient } from './stream-world.ts'
+
+describe('following the stream', () => {
+  it('commits what came with its cursor, and resumes there', async () => {
+    const world = streamWorld()
+    await world.start()
+    expect(world.last().cursor).toBe('0')
+    world.last().send(frame(1) + frame(2))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor(), world.stream.status().lastSeq]).toEqual([
+      ['1', '2'],
+      '2',
+      '2',
+    ])
+    world.last().break()
+    await world.clock.advance(5000)
+    expect(world.connections.map(({ cursor }) => cursor)).toEqual(['0', '2'])
+  })
+
+  it('starts live without a cursor, and asks for a sweep since nothing tells of what was', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    expect(world.last().cursor).toBeNull()
+    expect(world.batches.flatMap(({ hints }) => hints ?? [])).toMatchObject([
+      { sessionId: null, scope: 'turns' },
+    ])
+    world.last().send(frame(41))
+    await world.clock.settle()
+    expect(await world.cursor()).toBe('41')
+  })
+
+  it('starts at the seq that it was told', async () => {
+    const world = streamWorld({ startFrom: { seq: '17' } })
+    await world.start()
+    expect(world.last().cursor).toBe('17')
+  })
+
+  it('passes transient frames on and stores nothing of them', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(1) + transient('a') + transient('b'))
+    await world.clock.settle()
+    expect(world.transients.map(({ type, sessionId }) => [type, sessionId])).toEqual([
+      ['agent.text', 'ses_1'],
+      ['agent.text', 'ses_1'],
+    ])
+    expect([await world.seqs(), await world.cursor()]).toEqual([['1'], '1'])
+  })
+
+  it('stores an event whose name it does not know', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(1, 'garden.watered'))
+    await world.clock.settle()
+    expect(await world.store.read.facts({ limit: 1, order: 'asc' })).toMatchObject([
+      { type: 'garden.watered', seq: '1' },
+    ])
+  })
+
+  it('keeps a frame that cannot be read in quarantine, and its cursor moves on', async () => {
+    const world = streamWorld()
+    const kept: object[] = []
+    const { quarantine } = world.store
+    world.store.quarantine = (entry) => {
+      kept.push(entry)
+      return quarantine(entry)
+    }
+    await world.start()
+    world.last().send(`${frame(1)}id: 2\ndata: {"half":\n\n${frame(3)}id: 4\ndata: [1]\n\n`)
+    await world.clock.settle()
+    expect(kept).toMatchObject([
+      { source: 'stream', reason: 'data is not JSON', bytes: '{"half":' },
+      { source: 'stream', reason: 'data is not an object', bytes: '[1]' },
+    ])
+    expect([await world.seqs(), await world.cursor()]).toEqual([['1', '3'], '4'])
+  })
+
+  it('keeps the cursor at the highest seq when frames come twice or backwards', async () => {
+    const world = streamWorld()
+    await world.start()
+    for (const seq of [3, 1, 2, 3, 1]) world.last().send(frame(seq))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor()]).toEqual([['3', '1', '2'], '3'])
+  })
+
+  it('keeps every digit of a seq beyond 2^53', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame('9007199254740993') + frame('9007199254740992'))
+    await world.clock.settle()
+    expect(await world.cursor()).toBe('9007199254740993')
+    expect(await world.seqs()).toEqual(['9007199254740993', '9007199254740992'])
+  })
+
+  it('takes frames from before the cursor once more, says so once, and delivers none twice', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send([1, 2, 3].map((seq) => frame(seq)).join(''))
+    await world.clock.settle()
+    world.last().end()
+    await world.clock.advance(60_000)
+    world.last().send([1, 2, 3, 4].map((seq) => frame(seq)).join(''))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor()]).toEqual([['1', '2', '3', '4'], '4'])
+    expect(world.log.lines.filter(({ message }) => message.includes('before the cursor'))).toHaveLength(1)
+  })
+
+  it('asks for one reading of a session, however many of its frames come together', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(Array.from({ length: 200 }, (_, index) => frame(index + 1)).join(''))
+    await world.clock.settle()
+    expect(world.batches.flatMap(({ hints }) => hints ?? [])).toHaveLength(1)
+  })
+})
+
+describe('reconnecting', () => {
+  it.each([
+    ['absent', null, 5000],
+    ['2000', 'retry: 2000\n\n', 2000],
+    ['8000', 'retry: 8000\n\n', 8000],
+    ['10^12', 'retry: 1000000000000\n\n', 60_000],
+    ['no number', 'retry: soon\n\n', 5000],
+  ])('after a close waits for a retry of %s, at most a minute', async (_, hint, wait) => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(1))
+    if (hint !== null) world.last().send(hint)
+    await world.clock.settle()
+    world.last().end()
+    await world.clock.advance(wait - 1)
+    expect(world.connections).toHaveLength(1)
+    await world.clock.advance(1)
+    expect(world.connections).toHaveLength(2)
+  })
+
+  it('never goes round without a wait, whatever the service says', async () => {
+    const world = streamWorld()
+    await world.start()
+    for (let round = 0; round < 20; round++) {
+      world.last().send('retry: 0\n\n')
+      world.last().end()
+      await world.clock.settle()
+    }
+    await world.clock.advance(10_000)
+    expect(world.connections.length).toBeLessThan(15)
+  })
+
+  it('after failures backs off to a minute, and starts anew once something was committed', async () => {
+    const world = streamWorld()
+    await world.start()
+    const waits: (number | null)[] = []
+    for (let round = 0; round < 9; round++) {
+      world.last().send('retry: 0\n\n')
+      world.last().break()
+      await world.clock.settle()
+      waits.push(world.clock.next)
+      await world.clock.advance(world.clock.next ?? 0)
+    }
+    expect(waits.slice(3)).toEqual([8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+    world.last().send(frame(1))
+    await world.clock.settle()
+    world.last().break()
+    await world.clock.settle()
+    expect(world.clock.next).toBeLessThanOrEqual(5000)
+  })
+
+  it('waits for as long as a refusal before the stream says', async () => {
+    const world = streamWorld()
+    world.refusals.push(refused(429, 'rate_limit_exceeded', 90_000))
+    await world.start()
+    await world.clock.advance(89_999)
+    expect(world.connections).toHaveLength(0)
+    await world.clock.advance(1)
+    expect(world.connections).toHaveLength(1)
+    expect(world.reasons).toEqual(['rate_limit_exceeded'])
+  })
+
+  it('takes a silence of 45 s for a dead connection', async () => {
+    const world = streamWorld()
+    await world.start()
+    const first = world.last()
+    await world.clock.advance(44_000)
+    expect(first.signal.aborted).toBe(false)
+    await world.clock.advance(6000)
+    expect(first.signal.aborted).toBe(true)
+    expect(world.reasons).toEqual(['timeout'])
+  })
+
+  it('takes pings alone for life', async () => {
+    const world = streamWorld()
+    await world.start()
+    for (let minute = 0; minute < 40; minute++) {
+      world.last().send(': ping\n\n')
+      await world.clock.advance(15_000)
+    }
+    expect(world.connections).toHaveLength(1)
+    expect(world.stream.connected()).toBe(true)
+  })
+
+  it('stops while the token is rejected, and goes on the moment that it is not', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.authorized = false
+    world.tellAuthorized(false)
+    await world.clock.advance(3_600_000)
+    expect(world.connections).toHaveLength(1)
+    expect(world.stream.status()).toMatchObject({ state: 'stopped', lastError: 'the token was rejected' })
+    world.authorized = true
+    world.tellAuthorized(true)
+    await world.clock.settle()
+    expect(world.connections).toHaveLength(2)
+  })
+})
+
+describe('a replay that stops', () => {
+  const stop = (seq: number) => `event: replay.stopped\ndata: {"from_seq":${seq}}\n\n`
+
+  it('several times in a row is asked on at once each time, and is never taken for live', async () => {
+    const world = streamWorld()
+    await world.start()
+    for (const seq of [10, 20, 30]) {
+      world.last().send(frame(seq) + stop(seq))
+      await world.clock.settle()
+    }
+    world.last().send(frame(31))
+    await world.clock.settle()
+    expect(world.connections.map(({ cursor }) => cursor)).toEqual(['0', '10', '20', '30'])
+    expect(world.reasons).toEqual(['replay_stop', 'replay_stop', 'replay_stop'])
+    expect(await world.cursor()).toBe('31')
+  })
+
+  it('goes on at what it names when that lies before what we have', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(10) + stop(7))
+    await world.clock.settle()
+    expect(world.last().cursor).toBe('7')
+  })
+
+  it('where it began waits, so that it does not go round for ever', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(stop(0))
+    await world.clock.settle()
+    expect(world.connections).toHaveLength(1)
+    await world.clock.advance(5000)
+    expect(world.connections).toHaveLength(2)
+  })
+})
+
+describe('a cursor that the service refuses', () => {
+  it.each([400, 404, 410])(
+    'with %s is an alarm: live frames go on and every session is read anew',
+    async (status) => {
+      const world = streamWorld()
+      await world.start()
+      world.last().send(frame(5))
+      await world.clock.settle()
+      world.refusals.push(refused(status, 'cursor_unknown'))
+      world.last().end()
+      await world.clock.advance(5000)
+      await world.clock.advance(5000)
+      expect(world.last().cursor).toBeNull()
+      expect(world.reasons).toEqual(['closed', 'cursor_lost'])
+      expect(
+        world.log.lines.some(
+          ({ level, message }) => level === 'error' && message.includes('refused the cursor'),
+        ),
+      ).toBe(true)
+      expect(
+        world.batches.flatMap(({ hints }) => hints ?? []).filter(({ sessionId }) => sessionId === null),
+      ).not.toEqual([])
+    },
+  )
+
+  it('while the disk is full does not end the stream for good', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(5))
+    await world.clock.settle()
+    const { setCheckpoint } = world.store
+    world.store.setCheckpoint = () => Promise.reject(new StoreError('full'))
+    world.refusals.push(refused(410, 'cursor_gone'), refused(410, 'cursor_gone'))
+    world.last().end()
+    await world.clock.advance(5000)
+    world.store.setCheckpoint = setCheckpoint
+    await world.clock.advance(20_000)
+    expect(world.stream.connected()).toBe(true)
+    expect(world.last().cursor).toBeNull()
+    expect(world.connections).toHaveLength(2)
+  })
+})
+
+describe('a store that cannot be written', () => {
+  it('breaks the connection, and the cursor never passes what was not committed', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(1))
+    await world.clock.settle()
+    const { commit } = world
+    const { promise: full, reject } = Promise.withResolvers<never>()
+    world.commit = () => full
+    world.last().send(frame(2))
+    await world.clock.settle()
+    // These come while the write that will fail is under way; then there is room again.
+    world.last().send(frame(3) + frame(4))
+    await world.clock.settle()
+    world.commit = commit
+    reject(new StoreError('full'))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor()]).toEqual([['1'], '1'])
+    await world.clock.advance(60_000)
+    expect(world.last().cursor).toBe('1')
+  })
+
+  it('and cannot be read either, does not end the stream for good', async () => {
+    const world = streamWorld()
+    await world.start()
+    const { checkpoint } = world.store
+    world.store.checkpoint = () => Promise.reject(new Error('disk I/O error'))
+    world.last().end()
+    await world.clock.advance(10_000)
+    expect(world.connections).toHaveLength(1)
+    world.store.checkpoint = checkpoint
+    await world.clock.advance(10_000)
+    expect(world.stream.connected()).toBe(true)
+    expect(world.connections).toHaveLength(2)
+  })
+})
