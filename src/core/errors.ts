@@ -74,7 +74,15 @@ export class DeadLetter extends Error {
   }
 }
 
-/** What a person may read of an unknown thrown thing. Never sent to the model. */
+/**
+ * What we say of a thing that a user's function threw: its class alone. The message may hold what it was given, and is
+ * not ours to spread; a function that wants to say more has its own `log`.
+ */
+export function thrownName(error: unknown): string {
+  return error instanceof Error ? `it threw ${error.name}` : 'it threw something that is no Error'
+}
+
+/** What a person may read of an error of ours or of a library's. Never sent to the model. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,4 @@
-import { DeadLetter, messageOf } from '../core/errors.ts'
+import { DeadLetter, thrownName } from '../core/errors.ts'
 import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../core/handler.ts'
 import { isObject, parseJson } from '../core/json.ts'
 import type { Clock, Log } from '../core/ports.ts'
@@ -25,7 +25,7 @@ export function createModuleTarget(
       return { kind: 'delivered', status: 200 }
     } catch (error) {
       if (error instanceof DeadLetter) return { kind: 'dead', error: error.message }
-      return { kind: 'retry', error: messageOf(error), floor: 0 }
+      return { kind: 'retry', error: thrownName(error), floor: 0 }
     }
   }
 

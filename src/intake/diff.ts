@@ -168,6 +168,10 @@ export function compareGone(
   }
 }
 
+function byAge(a: Turn, b: Turn): number {
+  return (a.createdAt ?? 0) - (b.createdAt ?? 0) || (a.startedAt ?? Infinity) - (b.startedAt ?? Infinity)
+}
+
 interface TurnChanges {
   started: Turn[]
   ended: Turn[]
@@ -188,7 +192,8 @@ function compareTurns(
   const before = new Map(known.map((entry) => [entry.turn.id, entry]))
   const changes: TurnChanges = { started: [], ended: [], settled: [], changed: [], all: [], waitUntil: null }
   const seen = new Set<string>()
-  for (const turn of read.toSorted((a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0))) {
+  // Lists come with the newest first; turns of the same millisecond keep that order, turned round.
+  for (const turn of read.toReversed().sort(byAge)) {
     if (seen.has(turn.id)) continue
     seen.add(turn.id)
     const old = before.get(turn.id)

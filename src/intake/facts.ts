@@ -43,6 +43,11 @@ export function turnData(turn: Turn, session: SessionBrief): JsonObject {
   return { turn: turn.raw, session: { ...session } }
 }
 
+/** The fields of an artifact are not shown: its turn is where one of these names it. */
+function turnOf({ turn_id, turnId, turn }: JsonObject): string | null {
+  return [turn_id, turnId, turn].find((value) => typeof value === 'string') ?? null
+}
+
 /** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
 export function settledData(
   turn: Turn,

@@ -155,7 +155,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       })
       return
     }
-    await write(entry, { ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }), hint })
+    await write(entry, {
+      ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }),
+      hint,
+    })
   }
 
   const readAlive = async (sessionId: string): Promise<Session | null> => {

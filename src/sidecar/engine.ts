@@ -226,6 +226,7 @@ export function createEngine(options: EngineOptions): Engine {
       await openHandlers()
       await markTranscript()
       await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+      if (await sweep.looked()) options.onFirstLook(true)
       dispatcher.start()
       stream?.start()
       tools.start()

@@ -30,7 +30,7 @@ export async function answerCall(
   // A crash may have come between a posting and its reply.
   if (posted || call.unsure || restarted) {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state)
+    if (state !== 'required') return await closeGone(ports, call, state, restarted)
     if (posted)
       ports.log.warn(
         { call: call.callId, outcome: call.outcome },
@@ -89,7 +89,7 @@ async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown):
   if (error.unauthorized) return await wait(ports, call, RETRY.base, false, error.message)
   if (error.status >= 400 && error.status < 500 && !error.transient) {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state)
+    if (state !== 'required') return await closeGone(ports, call, state, false)
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
     if (call.result?.kind === 'error') return await end(ports, call, 'failed', 'refused', error.message)
     const steady = clock.steady()
@@ -129,12 +129,17 @@ async function wait(
 }
 
 /** The service does not wait for this call any more: what that means depends on what we did. */
-export async function closeGone(ports: ToolPorts, call: Call, why: 'resolved' | 'deleted'): Promise<null> {
+export async function closeGone(
+  ports: ToolPorts,
+  call: Call,
+  why: 'resolved' | 'deleted',
+  mayBePosted: boolean,
+): Promise<null> {
   if (why === 'deleted') return await end(ports, call, 'failed', 'cancelled')
   if (call.outcome === 'refused') return await end(ports, call, 'failed', 'refused')
   if (call.state === 'finished' && call.outcome !== null)
     return await end(ports, call, 'answered', call.outcome)
-  if (call.state === 'finished' && (call.unsure || call.posts > 0))
+  if (call.state === 'finished' && (call.unsure || call.posts > 0 || mayBePosted))
     return await end(ports, call, 'answered', 'unknown')
   return await end(ports, call, 'failed', 'expired')
 }

@@ -6,6 +6,7 @@ import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone } from './answer.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { finish } from './ledger.ts'
+import { fits } from './output.ts'
 import { giveUp, runTool } from './run.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
@@ -16,7 +17,7 @@ const CALLS = 256
 const REMEMBERED = 10_000
 const RETRY = { base: 500, max: 60_000 }
 
-export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict'
+export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict' | 'too_long'
 
 /** Runs function tools and posts their results. */
 export interface ToolHost {
@@ -97,7 +98,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const tool = tools.get(call.name)
     if (tool === undefined) return await orphaned(call)
     const left = gone.get(call.callId)
-    if (left !== undefined) return await closeGone(ports, call, left)
+    if (left !== undefined) return await closeGone(ports, call, left, !ours.has(call.callId))
     switch (call.state) {
       case 'received':
         return await enter(tool, call, false, abort)
@@ -135,7 +136,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       if (!pump.running) return null
       if (!fresh || clock.now() - call.receivedAt >= FRESH) {
         const state = await isRequired(ports, call)
-        if (state !== 'required') return await closeGone(ports, call, state)
+        if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
       }
       return await runTool(ports, tool, call, again, abort)
     })
@@ -166,7 +167,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   /** The tool is not configured any more. */
   const orphaned = async (call: Call): Promise<number | null> => {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state)
+    if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
     log.warn(
       { tool: call.name, call: call.callId },
       'tools: a call waits for a tool that is not configured any more',
@@ -181,7 +182,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     gone.delete(callId)
     try {
       const call = await store.call(callId)
-      if (call !== null && call.endedAt === null) await closeGone(ports, call, why)
+      if (call !== null && call.endedAt === null) await closeGone(ports, call, why, !ours.has(callId))
       ours.delete(callId)
     } catch (error) {
       log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that is over could not be closed')
@@ -221,6 +222,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       if (call === null) return 'not_found'
       const tool = tools.get(call.name)
       if (call.state !== 'running' || !call.deferred || tool === undefined) return 'conflict'
+      if ('output' in answer && !fits(answer.output)) return 'too_long'
       const result =
         'output' in answer
           ? ({ kind: 'output', text: answer.output } as const)

@@ -3,11 +3,10 @@ import type { Clock, Http, Random } from '../core/ports.ts'
 import { keyRing, signCallback } from '../core/signature.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import { traceparent } from '../core/trace.ts'
+import { fits, OUTPUT_READ, TOO_LONG } from './output.ts'
 import { retryAfter } from '../core/retry-after.ts'
 
-/** The service's body limit is 1 MiB, the answer is a JSON string in it: more than this is never accepted, bytes. */
-export const OUTPUT_MAX = 1024 * 1024
-export const NO_OUTPUT = '(no output)'
+const NO_OUTPUT = '(no output)'
 
 /** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
 export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
@@ -54,7 +53,7 @@ export function createHttpRunner(
         headers,
         body,
         timeout: tool.timeout,
-        maxBody: OUTPUT_MAX + 1,
+        maxBody: OUTPUT_READ,
         connections: tool.concurrency,
         signal,
       })
@@ -72,8 +71,7 @@ function resultOf(
 ): ToolResult {
   const { status, body } = reply
   if (status === 200 || status === 204) {
-    if (reply.truncated || Buffer.byteLength(body) > OUTPUT_MAX)
-      return { kind: 'rejected', error: 'the output is over 1 MiB' }
+    if (reply.truncated || !fits(body)) return TOO_LONG
     return { kind: 'output', output: body === '' ? NO_OUTPUT : body }
   }
   if (status === 202) return { kind: 'deferred' }
