@@ -29,81 +29,93 @@ const Profile = Type.Object({
 type Profile = Type.Static<typeof Profile>
 type Node = Profile['nodes'][number]
 
-/** One burst with the sidecar under `--cpu-prof`: functions and files by the time spent in themselves. */
+/** One burst with the sidecar under `--cpu-prof`: functions and files by time. */
 export async function printProfile(bench: Workbench): Promise<string> {
   const folder = bench.folder()
   const nodeOptions = ['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${INTERVAL}`]
-  const { from, to, count } = await burstOnce(bench, nodeOptions)
+  const { from, to, callbacks, commits, committing } = await burstOnce(bench, nodeOptions)
   const file = readdirSync(folder).find((name) => name.endsWith('.cpuprofile'))
   if (file === undefined) throw new Error('no profile was written')
   const profile = Value.Parse(Profile, JSON.parse(readFileSync(path.join(folder, file), 'utf8')))
-  const self = selfTimes(profile, from * 1000, to * 1000)
-  const seconds = (to - from) / 1000
-  const title = `${count} callbacks in ${seconds.toFixed(2)} s, under the profiler; per callback ${((seconds / count) * 1e6).toFixed(0)} µs\n`
-  return [
-    title,
-    ...list('FUNCTION', self, count, ({ label }) => label),
-    '',
-    ...list('FILE', self, count, ({ file }) => file),
-    '',
-  ].join('\n')
+  const { total, self, file: byFile, inclusive } = sumTimes(profile, from * 1000, to * 1000)
+  const each = (microseconds: number): string => (microseconds / callbacks).toFixed(1)
+  const head =
+    `${callbacks} callbacks in ${((to - from) / 1000).toFixed(2)} s under the profiler, ${each(total)} µs each; ` +
+    `${commits} commits of ${((committing / commits) * 1000).toFixed(2)} ms, ${each(committing * 1e6)} µs each callback`
+  const list = (title: string, sums: ReadonlyMap<string, number>): string => {
+    const rows = [...sums].toSorted(([, a], [, b]) => b - a).slice(0, SHOWN)
+    const lines = rows.map(([name, time]) => {
+      const share = `${((time / total) * 100).toFixed(1)}%`
+      return `${share.padStart(6)}  ${each(time).padStart(7)}  ${name}`
+    })
+    return [` SHARE  µs EACH  ${title}`, ...lines].join('\n')
+  }
+  const lists = [
+    list('FUNCTION, ITSELF', self),
+    list('FILE, ITSELF', byFile),
+    list('FUNCTION OF OURS, WITH WHAT IT CALLS', inclusive),
+  ]
+  return `${[head, ...lists].join('\n\n')}\n`
 }
 
-interface SelfTime {
+interface Times {
+  total: number
+  /** Microseconds by function, by file, and by function of the project's with all that it calls. */
+  self: Map<string, number>
+  file: Map<string, number>
+  inclusive: Map<string, number>
+}
+
+/** Adds up the samples between two moments of the monotonic clock, which is the profiler's too. */
+function sumTimes({ nodes, samples, timeDeltas, startTime }: Profile, from: number, to: number): Times {
+  const times: Times = { total: 0, self: new Map(), file: new Map(), inclusive: new Map() }
+  const stacks = stacksOf(nodes)
+  let at = startTime
+  for (const [index, id] of samples.entries()) {
+    const delta = timeDeltas[index] ?? 0
+    at += delta
+    const stack = stacks.get(id)
+    if (stack === undefined || at < from || at > to) continue
+    times.total += delta
+    add(times.self, stack.label, delta)
+    add(times.file, stack.file, delta)
+    for (const label of stack.ours) add(times.inclusive, label, delta)
+  }
+  return times
+}
+
+interface Stack {
   label: string
   file: string
-  microseconds: number
+  /** Functions of the project on the way to here, each once. */
+  ours: ReadonlySet<string>
 }
 
-/** Time by node between two moments of the monotonic clock, which is the profiler's too. */
-function selfTimes(profile: Profile, from: number, to: number): SelfTime[] {
-  const byId = new Map(profile.nodes.map((node) => [node.id, node]))
-  const parents = new Map<number, Node>()
-  for (const node of profile.nodes) for (const child of node.children ?? []) parents.set(child, node)
-  const times = new Map<number, number>()
-  let at = profile.startTime
-  for (const [index, id] of profile.samples.entries()) {
-    const delta = profile.timeDeltas[index] ?? 0
-    at += delta
-    if (at >= from && at <= to) times.set(id, (times.get(id) ?? 0) + delta)
+/** The protocol lists a node before its children. */
+function stacksOf(nodes: readonly Node[]): Map<number, Stack> {
+  const stacks = new Map<number, Stack>()
+  const callers = new Map<number, Stack>()
+  for (const { id, callFrame, children = [] } of nodes) {
+    const stack = describe(callFrame, callers.get(id))
+    stacks.set(id, stack)
+    for (const child of children) callers.set(child, stack)
   }
-  return [...times].flatMap(([id, microseconds]) => {
-    const node = byId.get(id)
-    return node === undefined ? [] : [{ ...describe(node, parents), microseconds }]
-  })
+  return stacks
 }
 
-function describe(node: Node, parents: ReadonlyMap<number, Node>): { label: string; file: string } {
-  const { functionName, url, lineNumber } = node.callFrame
+function describe({ functionName, url, lineNumber }: Node['callFrame'], caller: Stack | undefined): Stack {
   const name = functionName === '' ? '(anonymous)' : functionName
-  if (url !== '') return { label: `${name} ${fileOf(url)}:${lineNumber + 1}`, file: fileOf(url) }
-  if (name.startsWith('(')) return { label: name, file: name }
+  const ours = caller?.ours ?? new Set()
+  if (url !== '') {
+    const file = url.startsWith('file:') ? path.relative(PROJECT, fileURLToPath(url)) : url
+    const label = `${name} ${file}:${lineNumber + 1}`
+    return { label, file, ours: file.startsWith('src') ? new Set([...ours, label]) : ours }
+  }
+  if (caller === undefined || name.startsWith('(')) return { label: name, file: name, ours }
   // Native code has no place of its own: it is told by who called it.
-  let caller = parents.get(node.id)
-  while (caller !== undefined && caller.callFrame.url === '') caller = parents.get(caller.id)
-  const place = caller === undefined ? '' : fileOf(caller.callFrame.url)
-  return { label: `[native ${name}] < ${caller?.callFrame.functionName ?? ''} ${place}`, file: place }
+  return { label: `${name}, native, of ${caller.label}`, file: caller.file, ours }
 }
 
-function fileOf(url: string): string {
-  return url.startsWith('file:') ? path.relative(PROJECT, fileURLToPath(url)) : url
-}
-
-function list(
-  title: string,
-  self: readonly SelfTime[],
-  count: number,
-  key: (one: SelfTime) => string,
-): string[] {
-  const total = self.reduce((sum, { microseconds }) => sum + microseconds, 0)
-  const sums = new Map<string, number>()
-  for (const one of self) sums.set(key(one), (sums.get(key(one)) ?? 0) + one.microseconds)
-  const rows = [...sums].toSorted(([, a], [, b]) => b - a).slice(0, SHOWN)
-  return [
-    `  SHARE  µs EACH  ${title}`,
-    ...rows.map(([name, time]) => {
-      const share = `${((time / total) * 100).toFixed(1)}%`
-      return `${share.padStart(7)}  ${(time / count).toFixed(2).padStart(7)}  ${name}`
-    }),
-  ]
+function add(sums: Map<string, number>, key: string, amount: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + amount)
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../src/core/errors.ts'
 import { measureDisk, type Disk } from './disk.ts'
 import { judge, type Figures, type Measure, type Outcome, type Repetition } from './measure.ts'
 import type { Contest, Scenario } from './scenario.ts'
@@ -6,6 +7,8 @@ import type { Workbench } from './workbench.ts'
 export interface Results {
   outcomes: Outcome[]
   disks: Disk[]
+  /** What could not be measured, and why. */
+  faults: string[]
 }
 
 /** Puts both sides through `scenarios`, `runs` times each; the one that goes first changes every time. */
@@ -16,24 +19,30 @@ export async function runScenarios(
   bench: Workbench,
   progress: (text: string) => void,
 ): Promise<Results> {
-  const outcomes: Outcome[] = []
-  const disks: Disk[] = []
-  for (const { measures, open } of scenarios) {
-    const asked = measures.filter(wanted)
+  const results: Results = { outcomes: [], disks: [], faults: [] }
+  for (const scenario of scenarios) {
+    const asked = scenario.measures.filter(wanted)
     if (asked.length === 0) continue
-    const contest = await open(bench)
-    const repetitions: Repetition[] = []
-    while (repetitions.length < runs) {
-      const disk = await measureDisk(bench.root)
-      disks.push(disk)
-      const figures = await runBoth(contest, repetitions.length % 2 === 0)
-      repetitions.push({ ...figures, fdatasync: disk.paced })
-      progress(`${asked.map(({ name }) => name).join(', ')}: ${repetitions.length}/${runs}`)
+    const names = asked.map(({ name }) => name).join(', ')
+    try {
+      const contest = await scenario.open(bench)
+      const repetitions: Repetition[] = []
+      while (repetitions.length < runs) {
+        const disk = await measureDisk(bench.root)
+        results.disks.push(disk)
+        const figures = await runBoth(contest, repetitions.length % 2 === 0)
+        repetitions.push({ ...figures, fdatasync: disk.paced })
+        progress(`${names}: ${repetitions.length}/${runs}`)
+      }
+      results.outcomes.push(...asked.map((measure) => judge(measure, repetitions)))
+    } catch (error) {
+      // The others can be measured all the same.
+      results.faults.push(`${names}: ${messageOf(error)}`)
+    } finally {
+      await bench.clear()
     }
-    await bench.clear()
-    outcomes.push(...asked.map((measure) => judge(measure, repetitions)))
   }
-  return { outcomes, disks }
+  return results
 }
 
 async function runBoth(

@@ -85,13 +85,12 @@ export class Subject implements AsyncDisposable {
     return `http://127.0.0.1:${this.#started?.webhooks?.port}/webhooks`
   }
 
-  /** The sum of a metric's samples whose labels contain `label`. */
-  async metric(name: string, label: string): Promise<number> {
+  /** One sample of its metrics, named as in the exposition but for the prefix. */
+  async metric(sample: string): Promise<number> {
     const text = await this.#get('/metrics').then((reply) => reply.text())
-    return text
-      .split('\n')
-      .filter((line) => line.startsWith(`session_sidecar_${name}{`) && line.includes(label))
-      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0)
+    const line = text.split('\n').find((one) => one.startsWith(`session_sidecar_${sample} `))
+    if (line === undefined) throw new Error(`there is no metric ${sample}`)
+    return Number(line.slice(line.lastIndexOf(' ')))
   }
 
   /** @throws {Error} when it does not end well by itself. */

@@ -51,16 +51,26 @@ async function send(stage: Stage): Promise<{ from: number; to: number }> {
   return { from, to }
 }
 
-/** One burst through a sidecar started with `nodeOptions`, for looking at it from inside. */
-export async function burstOnce(
-  bench: Bench,
-  nodeOptions: readonly string[],
-): Promise<{ from: number; to: number; count: number }> {
+/** What one burst looked like from inside. */
+export interface Burst {
+  /** Milliseconds of clock.ts. */
+  from: number
+  to: number
+  callbacks: number
+  commits: number
+  /** Seconds spent in them. */
+  committing: number
+}
+
+/** One burst through a sidecar that was started with `nodeOptions`. */
+export async function burstOnce(bench: Bench, nodeOptions: readonly string[]): Promise<Burst> {
   const stage = await Stage.open(bench)
-  const count = bench.scaled(FRAMES)
-  await stage.load(count, false)
+  const callbacks = bench.scaled(FRAMES)
+  await stage.load(callbacks, false)
   await using subject = await stage.startSubject('now', nodeOptions)
   const span = await send(stage)
+  const commits = await subject.metric('store_commit_duration_seconds_count')
+  const committing = await subject.metric('store_commit_duration_seconds_sum')
   await subject.stop()
-  return { ...span, count }
+  return { ...span, callbacks, commits, committing }
 }

@@ -40,7 +40,7 @@ export const webhooks: Scenario = {
           handlers: [handlerAt(`${handler}/callbacks`)],
         })
         const figures = { [NAME]: await fire(subject.webhookUrl) }
-        const accepted = await subject.metric('webhooks_received_total', 'outcome="accepted"')
+        const accepted = await subject.metric('webhooks_received_total{outcome="accepted"}')
         if (accepted !== count) throw new Error(`${accepted} of ${count} deliveries were accepted as new`)
         await subject.stop()
         return figures
