@@ -99,7 +99,7 @@ export function streamWorld(
     transients,
     batches,
     authorized: true,
-    tellAuthorized: (_: boolean): void => undefined,
+    tellAuthorized: (() => undefined) as (authorized: boolean) => void,
     commit: (batch: Batch): Promise<Committed> => store.commit(batch),
     last: (): Connection => {
       const connection = connections.at(-1)

@@ -1,0 +1,149 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Frame } from '../../src/core/frame.ts'
+import { readFrame } from '../../src/intake/frame.ts'
+import type { Pending } from '../../src/source/batch.ts'
+import { drain } from '../../src/source/drain.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frame, transient } from './stream-world.ts'
+
+const encoder = new TextEncoder()
+const MIB = 1024 * 1024
+
+async function* chunksOf(bytes: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
+  let start = 0
+  for (const cut of [...cuts].sort((a, b) => a - b)) {
+    yield bytes.subarray(start, cut)
+    start = cut
+  }
+  yield bytes.subarray(start)
+}
+
+interface Drained {
+  frames: Frame[]
+  retries: number[]
+}
+
+async function drained(chunks: AsyncIterable<Uint8Array>): Promise<Drained> {
+  const result: Drained = { frames: [], retries: [] }
+  await drain({
+    chunks,
+    connection: new AbortController(),
+    accept: (one) => {
+      result.frames.push(one)
+      return null
+    },
+    commit: () => Promise.resolve(),
+    onRetry: (ms) => result.retries.push(ms),
+    clock: new VirtualClock(),
+  })
+  return result
+}
+
+const RECORDED =
+  'retry: 8000\n\n' +
+  frame(1) +
+  ': ping\n\n' +
+  transient('tränsient ☂') +
+  frame(2, 'agent.message', { payload: { text: 'naïve 🐌 text' } }) +
+  'id: 3\nevent: turn.ended\ndata: {"type":"turn.ended",\ndata: "session_id":"ses_1"}\n\n' +
+  ': ping\n\n' +
+  frame('9007199254740993')
+
+describe('draining a connection', () => {
+  it('gives the same frames wherever the network cuts it', async () => {
+    const bytes = encoder.encode(RECORDED)
+    const whole = await drained(chunksOf(bytes, []))
+    expect(whole.frames.map(({ event, id }) => [event, id])).toEqual([
+      ['agent.message', '1'],
+      ['agent.text', undefined],
+      ['agent.message', '2'],
+      ['turn.ended', '3'],
+      ['agent.message', '9007199254740993'],
+    ])
+    for (let cut = 1; cut < bytes.length; cut++) expect(await drained(chunksOf(bytes, [cut]))).toEqual(whole)
+  })
+
+  it('gives the same frames for any number of cuts, line ends of either kind, and a byte order mark', async () => {
+    const whole = await drained(chunksOf(encoder.encode(RECORDED), []))
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.nat(RECORDED.length), { maxLength: 40 }),
+        fc.constantFrom('\n', '\r\n', '\r'),
+        fc.boolean(),
+        async (cuts, lineEnd, mark) => {
+          const bytes = encoder.encode((mark ? '\uFEFF' : '') + RECORDED.replaceAll('\n', lineEnd) + lineEnd)
+          expect(await drained(chunksOf(bytes, cuts))).toEqual(whole)
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+
+  it('leaves out a frame that is cut off at the end: it comes whole after the resume', async () => {
+    const bytes = encoder.encode(frame(1) + frame(2).slice(0, -1))
+    expect((await drained(chunksOf(bytes, []))).frames.map(({ id }) => id)).toEqual(['1'])
+  })
+
+  it('cuts a line without end at 16 MiB', async () => {
+    let sent = 0
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      yield encoder.encode(`${frame(1)}data: `)
+      const chunk = new Uint8Array(MIB).fill(120)
+      for (; sent < 100; sent++) yield chunk
+    }
+    const frames: Frame[] = []
+    const committed: Pending[] = []
+    const failed = drain({
+      chunks: endless(),
+      connection: new AbortController(),
+      accept: (one) => {
+        frames.push(one)
+        return { meaning: readFrame(one, 0) as Pending['meaning'], raw: one.data, at: 0 }
+      },
+      commit: async (batch) => void committed.push(...batch),
+      onRetry: () => undefined,
+      clock: new VirtualClock(),
+    })
+    await expect(failed).rejects.toThrow('a frame is longer than 16 MiB')
+    expect(sent).toBeLessThanOrEqual(17)
+    expect(committed).toHaveLength(1)
+  })
+
+  it('stops reading while the disk is slow: what waits is bounded', async () => {
+    const clock = new VirtualClock()
+    const body = 'x'.repeat(64 * 1024)
+    const held: (() => void)[] = []
+    let taken = 0
+    let committed = 0
+    async function* fast(): AsyncGenerator<Uint8Array> {
+      for (let seq = 1; seq <= 400; seq++) {
+        taken++
+        yield encoder.encode(frame(seq, 'agent.message', { payload: { body } }))
+      }
+    }
+    const done = drain({
+      chunks: fast(),
+      connection: new AbortController(),
+      accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
+      commit: async (batch) => {
+        await new Promise<void>((resolve) => void held.push(resolve))
+        committed += batch.length
+      },
+      onRetry: () => undefined,
+      clock,
+    })
+    await clock.settle()
+    // 4 MiB wait at most, and one batch of 1 MiB is being written.
+    expect(taken).toBeLessThan(90)
+    let most = 0
+    while (committed < 400 && held.length > 0) {
+      held.shift()?.()
+      await clock.settle()
+      most = Math.max(most, taken - committed)
+    }
+    await done
+    expect(committed).toBe(400)
+    expect(most).toBeLessThan(110)
+  })
+})

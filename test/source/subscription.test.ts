@@ -1,0 +1,154 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import { fanOut } from '../../src/core/observer.ts'
+import type { Service } from '../../src/core/ports.ts'
+import type { WebhookSubscription } from '../../src/core/resource.ts'
+import { createSubscriptionKeeper } from '../../src/source/subscription.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { StoreError } from '../../src/store/error.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog, longestWaits } from '../support/ports.ts'
+import { refused } from './stream-world.ts'
+
+const URL = 'https://app.example.com/webhooks'
+const INTERVAL = 900_000
+
+function world() {
+  const clock = new VirtualClock()
+  const log = keepingLog()
+  const store = openSqliteStore({ path: ':memory:', clock, log })
+  onTestFinished(() => store.close())
+  const hints: Hint[] = []
+  const active: boolean[] = []
+  let made = 0
+  const held = {
+    clock,
+    store,
+    hints,
+    active,
+    subscriptions: [] as WebhookSubscription[],
+    refusal: null as Error | null,
+    authorized: true,
+    calls: [] as string[],
+  }
+  const refuse = (call: string): void => {
+    held.calls.push(call)
+    if (held.refusal !== null) throw held.refusal
+  }
+  const service: Pick<Service, 'listWebhooks' | 'createWebhook' | 'deleteWebhook' | 'authorized'> = {
+    async listWebhooks() {
+      refuse('list')
+      return held.subscriptions.map((subscription) => ({ ...subscription, secret: null }))
+    },
+    async createWebhook(url) {
+      refuse('create')
+      const subscription = { id: `wh_${++made}`, url, events: ['*'], active: true, secret: `secret-${made}` }
+      held.subscriptions.push(subscription)
+      return subscription
+    },
+    async deleteWebhook(id) {
+      refuse(`delete ${id}`)
+      held.subscriptions = held.subscriptions.filter((subscription) => subscription.id !== id)
+    },
+    authorized: () => held.authorized,
+  }
+  const make = () => {
+    const keeper = createSubscriptionKeeper({
+      url: URL,
+      interval: INTERVAL,
+      service: service as Service,
+      store,
+      hint: async (more) => void hints.push(...more),
+      observer: fanOut([{ subscription: (now) => active.push(now) }]),
+      clock,
+      random: longestWaits,
+      log,
+    })
+    onTestFinished(() => keeper.stop())
+    return keeper
+  }
+  return Object.assign(held, { make })
+}
+
+const theirs = (more: Partial<WebhookSubscription> = {}): WebhookSubscription => ({
+  id: 'wh_theirs',
+  url: URL,
+  events: ['*'],
+  active: true,
+  secret: null,
+  ...more,
+})
+
+describe('the subscription keeper', () => {
+  it('makes the subscription once, keeps its secret, and finds it again after a restart', async () => {
+    const held = world()
+    const keeper = held.make()
+    await keeper.start()
+    expect([keeper.secrets(), keeper.active(), held.hints]).toEqual([['secret-1'], true, []])
+    keeper.stop()
+    const next = held.make()
+    await next.start()
+    expect([next.secrets(), held.subscriptions.length]).toEqual([['secret-1'], 1])
+  })
+
+  it('replaces one whose secret it does not have, and leaves those of other addresses alone', async () => {
+    const held = world()
+    held.subscriptions = [theirs(), theirs({ id: 'wh_other', url: 'https://elsewhere.example.com' })]
+    await held.make().start()
+    expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_other', 'wh_1'])
+    expect(held.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
+  })
+
+  it.each([
+    [
+      'inactive',
+      (held: ReturnType<typeof world>) =>
+        (held.subscriptions = held.subscriptions.map((one) => ({ ...one, active: false }))),
+    ],
+    ['gone', (held: ReturnType<typeof world>) => (held.subscriptions = [])],
+  ])(
+    'notices within a sweep that it is %s, makes it anew, has everything read, and keeps the old secret for a while',
+    async (_, harm) => {
+      const held = world()
+      const keeper = held.make()
+      await keeper.start()
+      harm(held)
+      await held.clock.advance(INTERVAL)
+      expect(held.subscriptions).toMatchObject([{ id: 'wh_2', active: true }])
+      expect(held.hints).toHaveLength(1)
+      expect(keeper.secrets()).toEqual(['secret-2', 'secret-1'])
+      expect(held.active).toContain(false)
+      expect(held.active.at(-1)).toBe(true)
+      await held.clock.advance(13 * 3_600_000)
+      expect(keeper.secrets()).toEqual(['secret-2'])
+    },
+  )
+
+  it('makes another when a crash came between the subscription and its secret', async () => {
+    const held = world()
+    const { saveSubscription } = held.store
+    held.store.saveSubscription = () => Promise.reject(new StoreError('full'))
+    const keeper = held.make()
+    await keeper.start()
+    expect([keeper.secrets(), keeper.active()]).toEqual([[], false])
+    held.store.saveSubscription = saveSubscription
+    await held.clock.advance(30_000)
+    expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_2'])
+    expect(keeper.secrets()).toEqual(['secret-2'])
+  })
+
+  it('waits as long as the service asks after a refusal, and asks nothing while the token is rejected', async () => {
+    const held = world()
+    held.refusal = refused(503, 'directory_unavailable', 120_000)
+    await held.make().start()
+    await held.clock.advance(119_000)
+    expect(held.calls).toEqual(['list'])
+    held.refusal = null
+    held.authorized = false
+    await held.clock.advance(INTERVAL)
+    expect(held.calls).toEqual(['list'])
+    held.authorized = true
+    await held.clock.advance(INTERVAL)
+    expect(held.calls).toEqual(['list', 'list', 'create'])
+  })
+})

@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import { fanOut } from '../../src/core/observer.ts'
+import { signServiceWebhook } from '../../src/core/signature.ts'
+import { readNotice } from '../../src/intake/notice.ts'
+import { createWebhookReceiver } from '../../src/source/webhook.ts'
+import { StoreError } from '../../src/store/error.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog } from '../support/ports.ts'
+
+const SECRET = 'a-secret-of-the-service'
+const BODY = JSON.stringify({ event: 'turn.completed', session_id: 'ses_1', turn_id: 'trn_1' })
+const TOLERANCE = 300_000
+
+function receiver(secrets: readonly string[] = [SECRET]) {
+  const clock = new VirtualClock()
+  const hints: Hint[] = []
+  const outcomes: string[] = []
+  const world = {
+    clock,
+    hints,
+    outcomes,
+    secrets,
+    parsed: 0,
+    store: async (hint: Hint): Promise<void> => void hints.push(hint),
+  }
+  const receive = createWebhookReceiver({
+    tolerance: TOLERANCE,
+    secrets: () => world.secrets,
+    readNotice: (body, at) => {
+      world.parsed++
+      return readNotice(body, at)
+    },
+    storeHint: (hint) => world.store(hint),
+    observer: fanOut([{ webhook: (outcome) => outcomes.push(outcome) }]),
+    clock,
+    log: keepingLog(),
+  })
+  const deliver = (more: { body?: string; secret?: string; signature?: string; timestamp?: string } = {}) => {
+    const { body = BODY, secret = SECRET, timestamp = String(clock.now()) } = more
+    const signature = more.signature ?? signServiceWebhook(secret, timestamp, body)
+    return receive({ signature, timestamp, body: Buffer.from(body) })
+  }
+  return Object.assign(world, { receive, deliver })
+}
+
+describe('the webhook receiver', () => {
+  it('answers 2xx once the hint is stored, and says what it is about', async () => {
+    const world = receiver()
+    let stored: () => void = () => undefined
+    world.store = (hint) => {
+      world.hints.push(hint)
+      return new Promise<void>((resolve) => (stored = resolve))
+    }
+    let answered = false
+    const delivery = world.deliver().then((answer) => {
+      answered = true
+      return answer
+    })
+    await world.clock.settle()
+    expect(answered).toBe(false)
+    stored()
+    expect(await delivery).toEqual({ status: 200, outcome: 'accepted' })
+    expect(world.hints).toMatchObject([
+      { sessionId: 'ses_1', channel: 'webhook', subject: 'turn.final/trn_1' },
+    ])
+  })
+
+  const genuine = signServiceWebhook(SECRET, '1763701200000', BODY)
+  it.each([
+    ['forged', { secret: 'somebody-else' }],
+    ['of another body', { signature: signServiceWebhook(SECRET, '1763701200000', `${BODY} `) }],
+    ['of another time', { signature: signServiceWebhook(SECRET, '1763701200001', BODY) }],
+    ['truncated', { signature: genuine.slice(0, -1) }],
+    ['cut to half', { signature: genuine.slice(0, 32) }],
+    ['upper case', { signature: genuine.toUpperCase() }],
+    ['doubled', { signature: `${genuine}${genuine}` }],
+    ['doubled by a proxy', { signature: `${genuine}, ${genuine}` }],
+    ['with a tail that is not hex', { signature: `${genuine.slice(0, -2)}zz` }],
+    ['with a line end', { signature: `${genuine}\n` }],
+    ['with a prefix', { signature: `sha256=${genuine}` }],
+    ['empty', { signature: '' }],
+  ])('turns away a signature that is %s before it looks at the body', async (_, more) => {
+    const world = receiver()
+    expect(await world.deliver(more)).toEqual({ status: 401, outcome: 'forged' })
+    expect([world.parsed, world.hints]).toEqual([0, []])
+  })
+
+  it('turns away a delivery without its headers', async () => {
+    const world = receiver()
+    const body = Buffer.from(BODY)
+    expect((await world.receive({ signature: undefined, timestamp: '1763701200000', body })).status).toBe(401)
+    expect((await world.receive({ signature: genuine, timestamp: undefined, body })).status).toBe(401)
+  })
+
+  it.each([
+    ['six minutes old', -360_000, 'stale'],
+    ['six minutes ahead', 360_000, 'stale'],
+    ['five minutes old', -300_000, 'accepted'],
+    ['five minutes ahead', 300_000, 'accepted'],
+  ])('takes or leaves a timestamp %s', async (_, off, outcome) => {
+    const world = receiver()
+    expect((await world.deliver({ timestamp: String(world.clock.now() + off) })).outcome).toBe(outcome)
+  })
+
+  it.each(['1763701200', '', '-1', '1.7637012e12', ' 1763701200000', '9'.repeat(17)])(
+    'counts %o as stale: it is no time in milliseconds',
+    async (timestamp) => {
+      expect(await receiver().deliver({ timestamp })).toEqual({ status: 401, outcome: 'stale' })
+    },
+  )
+
+  it('stores the same delivery once when it comes a thousand times at once', async () => {
+    const world = receiver()
+    const timestamp = String(world.clock.now())
+    const answers = await Promise.all(Array.from({ length: 1000 }, () => world.deliver({ timestamp })))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect(world.hints).toHaveLength(1)
+    expect(world.outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(999)
+  })
+
+  it('answers 503 when the hint cannot be stored, to copies too, and takes the next try', async () => {
+    const world = receiver()
+    const { store } = world
+    world.store = () => Promise.reject(new StoreError('full'))
+    const timestamp = String(world.clock.now())
+    const answers = await Promise.all([world.deliver({ timestamp }), world.deliver({ timestamp })])
+    expect(answers).toEqual([
+      { status: 503, outcome: 'store_failed' },
+      { status: 503, outcome: 'store_failed' },
+    ])
+    world.store = store
+    expect(await world.deliver({ timestamp })).toEqual({ status: 200, outcome: 'accepted' })
+    expect(world.hints).toHaveLength(1)
+  })
+
+  it('takes the old and the new secret while they rotate, and no other after', async () => {
+    const world = receiver(['new', 'old'])
+    expect((await world.deliver({ secret: 'old' })).status).toBe(200)
+    expect((await world.deliver({ secret: 'new' })).status).toBe(200)
+    world.secrets = ['new']
+    expect((await world.deliver({ secret: 'old', body: `${BODY} ` })).status).toBe(401)
+  })
+
+  it('takes nothing when there is no secret', async () => {
+    const world = receiver([])
+    expect((await world.deliver({ secret: '' })).status).toBe(401)
+  })
+
+  it.each(['', '{"half":', '[]', '{"event":"garden.watered"}', 'null'])(
+    'answers 2xx to the genuine body %o that it cannot read, and asks for a sweep',
+    async (body) => {
+      const world = receiver()
+      expect(await world.deliver({ body })).toEqual({ status: 200, outcome: 'unreadable' })
+      expect(world.hints).toMatchObject([{ sessionId: null }])
+    },
+  )
+})
