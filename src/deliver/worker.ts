@@ -86,8 +86,9 @@ export function createWorker(options: WorkerOptions): Worker {
     clock,
     pass: claim,
     async next() {
-      // A full house is woken by the first lane that ends, a paused one by whoever resumes it.
+      // A full house and a probe are woken by the first lane that ends, a paused one by whoever resumes it.
       if (lanes.size >= room || health.state === 'paused') return null
+      if (health.state === 'down' && lanes.size > 0) return null
       const due = await store.nextLane(spec.name)
       return due === null ? null : Math.max(due, health.probeAt)
     },

@@ -1,0 +1,292 @@
+import { describe, expect, it } from 'vitest'
+import type { Fact } from '../../src/core/fact.ts'
+import { DELIVERED, AWAY, FAILED, RESET, deliveryWorld } from './world.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
+import { seededRandom } from '../support/ports.ts'
+import { StoreError } from '../../src/store/error.ts'
+
+/** State facts carry their session, so that nothing waits for a reading of it. */
+function facts(count: number, sessionId = 'ses_1', from = 1): Fact[] {
+  return Array.from({ length: count }, (_, index) =>
+    turnFact('turn.completed', `${sessionId}-${from + index}`, sessionId, { seq: String(from + index) }),
+  )
+}
+
+const seqs = (sent: readonly { seq: string | null }[]) => sent.map(({ seq }) => Number(seq))
+const DAY = 86_400_000
+
+describe('delivering', () => {
+  it('goes through a lane one at a time, in order, and lanes side by side under the concurrency', async () => {
+    const world = await deliveryWorld({ spec: { concurrency: 3 } })
+    const open: (() => void)[] = []
+    world.reply = async () => {
+      await new Promise<void>((resolve) => void open.push(resolve))
+      return DELIVERED
+    }
+    await world.commit(Array.from({ length: 6 }, (_, index) => facts(3, `ses_${index}`)).flat())
+    expect([world.inFlight, new Set(world.sent.map(({ sessionId }) => sessionId)).size]).toEqual([3, 3])
+    while (open.length > 0) {
+      open.shift()?.()
+      await world.clock.settle()
+    }
+    await world.clock.advance(1000)
+    expect(world.mostInFlight).toBe(3)
+    for (let index = 0; index < 6; index++) {
+      expect(seqs(world.sent.filter(({ sessionId }) => sessionId === `ses_${index}`))).toEqual([1, 2, 3])
+    }
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
+  it('takes a backlog that no commit told of', async () => {
+    const world = await deliveryWorld()
+    await world.store.commit({ facts: facts(200) })
+    // The commit claimed the lane for somebody who is gone.
+    const [lane] = [{ id: 1, handler: 'app', key: 'ses_1' }]
+    await world.store.releaseLane(lane)
+    world.worker.nudge()
+    await world.clock.advance(1000)
+    expect(seqs(world.sent)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
+  })
+
+  it('tries again by the policy, counts each attempt, and holds the lane meanwhile', async () => {
+    const world = await deliveryWorld()
+    let failures = 2
+    world.reply = () => (failures-- > 0 ? FAILED : DELIVERED)
+    await world.commit(facts(2))
+    await world.clock.advance(60_000)
+    expect(world.sent.map(({ seq, attempt }) => [seq, attempt])).toEqual([
+      ['1', 1],
+      ['1', 2],
+      ['1', 3],
+      ['2', 1],
+    ])
+    const waits = world.sent.slice(1, 3).map(({ at }, index) => at - (world.sent[index]?.at ?? 0))
+    expect(waits[0]).toBeGreaterThanOrEqual(1000)
+    expect(waits[1]).toBeGreaterThanOrEqual(2000)
+    expect(waits[1]).toBeLessThan(2100)
+  })
+
+  it('never tries before Retry-After', async () => {
+    const world = await deliveryWorld()
+    world.reply = ({ attempt }) =>
+      attempt === 1 ? { kind: 'retry', status: 503, floor: 120_000 } : DELIVERED
+    await world.commit(facts(1))
+    await world.clock.advance(119_999)
+    expect(world.sent).toHaveLength(1)
+    await world.clock.advance(1000)
+    expect(world.sent).toHaveLength(2)
+  })
+
+  it('gives up when the attempts are used up: a dead letter, and the lane goes on', async () => {
+    const world = await deliveryWorld({ reply: ({ fact }) => (fact.seq === '1' ? FAILED : DELIVERED) })
+    await world.commit(facts(3))
+    await world.clock.advance(60_000)
+    expect(seqs(world.sent)).toEqual([1, 1, 1, 2, 3])
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
+    const [dead] = await world.store.read.deliveries({ limit: 5, status: 'dead' })
+    expect(dead?.attempts.map(({ status }) => status)).toEqual([500, 500, 500])
+  })
+
+  it('buries what the handler gives up at once, and brings it back when it is asked to', async () => {
+    const world = await deliveryWorld({ reply: () => ({ kind: 'dead', status: 200, error: 'verdict dead' }) })
+    await world.commit(facts(1))
+    await world.clock.advance(100)
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
+    world.reply = () => DELIVERED
+    await world.store.retry({ status: 'dead' })
+    world.worker.reload()
+    await world.clock.advance(100)
+    expect(world.sent.map(({ attempt }) => attempt)).toEqual([1, 1])
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
+  it('is never held up by a session that fails, nor by one that hangs', async () => {
+    const world = await deliveryWorld({ spec: { retry: { attempts: 16, base: 1000, max: 3_600_000 } } })
+    world.reply = ({ fact }) => {
+      if (fact.sessionId === 'ses_poison') return FAILED
+      return fact.sessionId === 'ses_slow' ? new Promise(() => undefined) : DELIVERED
+    }
+    await world.commit([...facts(5, 'ses_poison'), ...facts(5, 'ses_slow'), ...facts(50, 'ses_good')])
+    await world.clock.advance(2000)
+    expect(world.sent.filter(({ sessionId }) => sessionId === 'ses_good')).toHaveLength(50)
+    expect(new Set(seqs(world.sent.filter(({ sessionId }) => sessionId === 'ses_poison')))).toEqual(
+      new Set([1]),
+    )
+  })
+
+  it('pauses a handler that answers 410, keeps its backlog, and goes on when it is resumed', async () => {
+    const world = await deliveryWorld({ reply: () => ({ kind: 'gone', status: 410 }) })
+    await world.commit(facts(3))
+    await world.clock.advance(600_000)
+    expect(world.sent).toHaveLength(1)
+    expect(world.worker.status()).toMatchObject({ state: 'paused', lastError: 'the handler answered 410' })
+    expect(await world.store.read.handlers()).toMatchObject([{ pauseReason: 'the handler answered 410' }])
+    expect(await world.counts()).toMatchObject({ pending: 3, dead: 0 })
+    world.reply = () => DELIVERED
+    world.worker.resume()
+    await world.clock.advance(1000)
+    expect(world.sent.slice(1).map(({ seq, attempt }) => [seq, attempt])).toEqual([
+      ['1', 1],
+      ['2', 1],
+      ['3', 1],
+    ])
+  })
+
+  it('sends batches of one session, in order, and leaves nothing out', async () => {
+    const world = await deliveryWorld({ spec: { batch: { max: 10, wait: 50 } } })
+    await world.commit(facts(25))
+    await world.clock.advance(1000)
+    expect(seqs(world.sent)).toEqual(Array.from({ length: 25 }, (_, index) => index + 1))
+    expect(world.batches).toEqual([10, 10, 5])
+  })
+
+  it('sends again, under the same id, what could not be written down as delivered', async () => {
+    const world = await deliveryWorld()
+    const { settle } = world.store
+    world.store.settle = () => Promise.reject(new StoreError('full'))
+    await world.commit(facts(1))
+    await world.clock.advance(1000)
+    expect(await world.counts()).toMatchObject({ pending: 1, dead: 0 })
+    world.store.settle = settle
+    await world.clock.advance(10_000)
+    expect(world.sent.map(({ seq, attempt }) => [seq, attempt])).toEqual([
+      ['1', 1],
+      ['1', 1],
+    ])
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
+  it('stops: what is under way ends, and nothing more is begun', async () => {
+    const world = await deliveryWorld()
+    let answer: () => void = () => undefined
+    world.reply = () => new Promise((resolve) => (answer = () => resolve(DELIVERED)))
+    await world.commit(facts(3))
+    let stopped = false
+    const stopping = world.worker.stop(10_000).then(() => (stopped = true))
+    await world.clock.advance(5000)
+    expect(stopped).toBe(false)
+    answer()
+    await world.clock.advance(1000)
+    await stopping
+    expect([world.sent.length, await world.counts()]).toMatchObject([1, { pending: 2 }])
+  })
+
+  it('stops after its grace although a handler hangs, and uses up no attempt', async () => {
+    const world = await deliveryWorld({ reply: () => new Promise(() => undefined) })
+    await world.commit(facts(1))
+    const stopping = world.worker.stop(10_000)
+    await world.clock.advance(10_000)
+    await stopping
+    const [owed] = await world.store.read.deliveries({ limit: 1 })
+    expect(owed).toMatchObject({ status: 'pending', attempts: [] })
+  })
+
+  it('gives transient events once, and none to a handler that is not up', async () => {
+    const world = await deliveryWorld()
+    const event = { ...frameFact(1), seq: null, pos: 0 }
+    world.worker.transient(event)
+    await world.clock.settle()
+    world.worker.pause()
+    world.worker.transient(event)
+    await world.clock.settle()
+    expect(world.sent).toHaveLength(1)
+  })
+
+  it('waits for the first reading of a session for two seconds at most', async () => {
+    const world = await deliveryWorld()
+    await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() })])
+    await world.clock.advance(1999)
+    expect(world.sent).toHaveLength(0)
+    await world.clock.advance(1)
+    expect(world.sent).toHaveLength(1)
+  })
+})
+
+describe('a handler that cannot be reached', () => {
+  it('is down: one probe at a time goes on, no attempt counts, and all of it goes out when it is back', async () => {
+    const world = await deliveryWorld({ reply: () => AWAY })
+    await world.commit(Array.from({ length: 20 }, (_, index) => facts(2, `ses_${index}`)).flat())
+    await world.clock.advance(60_000)
+    expect(world.worker.status().state).toBe('down')
+    expect(world.states).toContain('down')
+    const whileDown = world.sent.length
+    // The four that were in flight when it went away, then probes of their own.
+    expect(whileDown).toBeLessThan(16)
+    expect(world.sent.every(({ attempt }) => attempt === 1)).toBe(true)
+    world.reply = () => DELIVERED
+    await world.clock.advance(31_000)
+    expect(world.worker.status().state).toBe('up')
+    expect(world.sent.length - whileDown).toBe(40)
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
+  it('for 30 days keeps its backlog whole, nothing dead, no attempt used up, few lanes in memory', async () => {
+    const world = await deliveryWorld({ reply: () => AWAY, random: seededRandom() })
+    const { claimLanes, releaseLane } = world.store
+    const claimed = new Set<number>()
+    let most = 0
+    world.store.claimLanes = async (handler, limit, now) => {
+      const lanes = await claimLanes(handler, limit, now)
+      for (const { id } of lanes) claimed.add(id)
+      most = Math.max(most, claimed.size)
+      return lanes
+    }
+    world.store.releaseLane = async (lane, dueAt) => {
+      claimed.delete(lane.id)
+      await releaseLane(lane, dueAt)
+    }
+    for (let day = 0; day < 30; day++) {
+      await world.commit(Array.from({ length: 20 }, (_, index) => facts(2, `ses_${day}_${index}`)).flat())
+      await world.clock.advance(60_000)
+      await world.clock.leap(DAY - 60_000)
+    }
+    expect(most).toBeLessThanOrEqual(64)
+    expect(world.clock.waiting).toBeLessThan(10)
+    expect(await world.counts()).toMatchObject({ pending: 1200, dead: 0 })
+    world.reply = () => DELIVERED
+    world.sent.length = 0
+    await world.clock.advance(60_000)
+    expect(world.sent).toHaveLength(1200)
+    expect(world.sent.every(({ attempt }) => attempt === 1)).toBe(true)
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
+  it('is not asked for its backlog again and again while a probe waits for its answer', async () => {
+    const world = await deliveryWorld({ reply: () => AWAY })
+    await world.commit([...facts(1, 'ses_1'), ...facts(1, 'ses_2')])
+    world.reply = () => new Promise(() => undefined)
+    await world.clock.advance(5000)
+    expect(world.inFlight).toBe(1)
+    let asked = 0
+    const { nextLane } = world.store
+    world.store.nextLane = (handler) => {
+      asked++
+      return nextLane(handler)
+    }
+    await world.clock.advance(10_000)
+    expect(asked).toBeLessThan(10)
+  })
+
+  it('and one event that resets the connection while others get through are told apart', async () => {
+    const world = await deliveryWorld({
+      reply: ({ fact }) => (fact.sessionId === 'ses_poison' ? RESET : DELIVERED),
+    })
+    await world.commit([...facts(1, 'ses_poison'), ...facts(1, 'ses_good')])
+    for (let round = 2; round < 60; round++) {
+      await world.commit(facts(1, 'ses_good', round))
+      await world.clock.advance(30_000)
+    }
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
+    expect(new Set(seqs(world.sent.filter(({ sessionId }) => sessionId === 'ses_good'))).size).toBe(59)
+  })
+
+  it('resets every connection: an outage, so that nothing dies of it', async () => {
+    const world = await deliveryWorld({ reply: () => RESET })
+    await world.commit([...facts(1, 'ses_1'), ...facts(1, 'ses_2')])
+    await world.clock.advance(3_600_000)
+    expect(await world.counts()).toMatchObject({ pending: 2, dead: 0 })
+    expect(
+      (await world.store.read.deliveries({ limit: 5 })).every(({ attempts }) => attempts.length === 0),
+    ).toBe(true)
+  })
+})

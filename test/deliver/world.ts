@@ -1,0 +1,103 @@
+import { onTestFinished } from 'vitest'
+import type { Fact } from '../../src/core/fact.ts'
+import type { HandlerSpec } from '../../src/core/handler.ts'
+import { fanOut, type CallbackReport } from '../../src/core/observer.ts'
+import type { Random } from '../../src/core/ports.ts'
+import { createBriefs } from '../../src/deliver/briefs.ts'
+import { createSettler } from '../../src/deliver/settler.ts'
+import type { Outgoing, Target } from '../../src/deliver/target.ts'
+import type { Verdict } from '../../src/deliver/verdict.ts'
+import { createWorker } from '../../src/deliver/worker.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog, longestWaits } from '../support/ports.ts'
+
+export const SPEC: HandlerSpec = {
+  name: 'app',
+  target: { kind: 'module', handle: () => undefined },
+  events: ['*'],
+  format: 'standard',
+  ordered: true,
+  concurrency: 4,
+  batch: { max: 1, wait: 0 },
+  timeout: 15_000,
+  retry: { attempts: 3, base: 1000, max: 3_600_000 },
+}
+
+export const DELIVERED: Verdict = { kind: 'delivered', status: 204 }
+export const FAILED: Verdict = { kind: 'retry', status: 500, floor: 0 }
+export const AWAY: Verdict = { kind: 'unreachable', error: 'refused', reset: false }
+export const RESET: Verdict = { kind: 'unreachable', error: 'reset', reset: true }
+
+type Reply = (outgoing: Outgoing, signal: AbortSignal) => Verdict | Promise<Verdict>
+
+/** One handler's worker over a real store, with a target that answers as the test says. */
+export async function deliveryWorld(
+  options: { spec?: Partial<HandlerSpec>; reply?: Reply; random?: Random; paused?: boolean } = {},
+) {
+  const clock = new VirtualClock()
+  const log = keepingLog()
+  const store = openSqliteStore({ path: ':memory:', clock, log })
+  onTestFinished(() => store.close())
+  const spec = { ...SPEC, ...options.spec }
+  const sent: { seq: string | null; sessionId: string | null; attempt: number; at: number }[] = []
+  const batches: number[] = []
+  const reports: CallbackReport[] = []
+  const states: string[] = []
+  const world = {
+    clock,
+    log,
+    store,
+    sent,
+    batches,
+    reports,
+    states,
+    reply: options.reply ?? ((): Verdict => DELIVERED),
+    inFlight: 0,
+    mostInFlight: 0,
+  }
+  const target: Target = {
+    async send(batch, signal) {
+      batches.push(batch.length)
+      for (const { fact, attempt } of batch) {
+        sent.push({ seq: fact.seq, sessionId: fact.sessionId, attempt, at: clock.steady() })
+      }
+      const [first] = batch
+      if (first === undefined) throw new Error('an empty batch')
+      world.mostInFlight = Math.max(world.mostInFlight, ++world.inFlight)
+      try {
+        return await world.reply(first, signal)
+      } finally {
+        world.inFlight--
+      }
+    },
+  }
+  const records = await store.registerHandlers([
+    { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, wants: () => true },
+  ])
+  const worker = createWorker({
+    spec,
+    target,
+    paused: options.paused ?? records.some(({ pausedAt }) => pausedAt !== null),
+    store,
+    settler: createSettler(store, clock),
+    briefs: createBriefs(store, clock),
+    observer: fanOut([
+      { callback: (report) => reports.push(report), handler: (_, state) => states.push(state) },
+    ]),
+    clock,
+    random: options.random ?? longestWaits,
+    log,
+  })
+  worker.start()
+  return Object.assign(world, {
+    worker,
+    /** Commits facts and tells the worker, as the intake does. */
+    async commit(facts: readonly Fact[]): Promise<void> {
+      const { lanes } = await store.commit({ facts: facts.map((fact) => ({ at: clock.now(), ...fact })) })
+      for (const news of lanes) worker.news(news)
+      await clock.settle()
+    },
+    counts: async () => (await store.read.counts()).deliveries['app'],
+  })
+}
