@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import assert from 'node:assert/strict'
+import * as fc from 'fast-check'
 import { afterAll, expect, it } from 'vitest'
 import type { Lane, PendingDelivery } from '../../src/core/delivery.ts'
 import type { Store } from '../../src/core/store.ts'
@@ -56,11 +57,12 @@ class Commit implements Command {
     // The last one is told of again: it must not be owed twice.
     const { lanes } = await store.commit({ facts: [...facts, ...facts.slice(-1)], cursor: String(model.seq) })
     for (const { lane, claimed, deliveries } of lanes) {
-      expect(deliveries.map(({ fact }) => fact.seq)).toEqual(
+      assert.deepEqual(
+        deliveries.map(({ fact }) => fact.seq),
         facts.filter(({ sessionId }) => sessionId === lane.key).map(({ seq }) => seq),
       )
       if (!claimed) continue
-      expect(model.held.has(lane.key)).toBe(false)
+      assert.deepEqual(model.held.has(lane.key), false)
       model.held.set(lane.key, lane)
     }
   }
@@ -74,7 +76,7 @@ class Claim implements Command {
     const free = SESSIONS.filter(
       (session) => (model.owed.get(session)?.length ?? 0) > 0 && !model.held.has(session),
     )
-    expect(lanes.map(({ key }) => key).toSorted()).toEqual(free)
+    assert.deepEqual(lanes.map(({ key }) => key).toSorted(), free)
     for (const lane of lanes) model.held.set(lane.key, lane)
   }
   toString = () => 'claim'
@@ -96,7 +98,10 @@ class Work implements Command {
     if (lane === undefined) throw new Error('not held')
     const found: PendingDelivery[] = await store.readLane(lane, 0, 5, 1e6)
     const owed = model.owed.get(this.session) ?? []
-    expect(found.map(({ fact }) => fact.seq)).toEqual(owed.slice(0, 5))
+    assert.deepEqual(
+      found.map(({ fact }) => fact.seq),
+      owed.slice(0, 5),
+    )
     const taken = found.slice(0, this.count)
     await store.settle(
       taken.map(({ fact, attempts }) => ({
@@ -145,7 +150,7 @@ class Crash implements Command {
     world.store = world.open()
     await world.start()
     model.held.clear()
-    expect(await world.store.checkpoint('stream')).toBe(model.seq === 0 ? null : String(model.seq))
+    assert.deepEqual(await world.store.checkpoint('stream'), model.seq === 0 ? null : String(model.seq))
   }
   toString = () => 'crash'
 }
