@@ -54,9 +54,7 @@ export function settledData(
   session: SessionBrief,
   artifacts: readonly JsonObject[] | null,
 ): JsonObject {
-  const own = artifacts?.filter(
-    ({ turn_id }) => turn_id === undefined || turn_id === null || turn_id === turn.id,
-  )
+  const own = artifacts?.filter((artifact) => (turnOf(artifact) ?? turn.id) === turn.id)
   return {
     ...turnData(turn, session),
     artifacts: own ?? null,

@@ -160,7 +160,7 @@ export function createEngine(options: EngineOptions): Engine {
     const run =
       spec.target.kind === 'http'
         ? createHttpRunner(spec, spec.target, ports)
-        : createModuleRunner(spec, spec.target.run, handlerLog(log.child({ tool: spec.name })))
+        : createModuleRunner(spec.target.run, handlerLog(log.child({ tool: spec.name })))
     return { spec, run }
   }
 

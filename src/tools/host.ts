@@ -138,7 +138,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
         const state = await isRequired(ports, call)
         if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
       }
-      return await runTool(ports, tool, call, again, abort)
+      return await runTool(ports, tool, call, again, abort.signal)
     })
     return result ?? null
   }

@@ -14,7 +14,7 @@ export async function runTool(
   tool: Tool,
   call: Call,
   again: boolean,
-  abort: AbortController,
+  over: AbortSignal,
 ): Promise<number | null> {
   const { clock, observer } = ports
   const { spec } = tool
@@ -24,17 +24,19 @@ export async function runTool(
   if (!(await ports.step(begun))) return null
   const running: Call = { ...call, ...begun.set }
   const limit = Math.min(spec.timeout, left)
-  const timer = clock.after(limit, () => abort.abort(TIME_IS_UP))
+  const late = new AbortController()
+  const timer = clock.after(limit, () => late.abort())
+  const signal = AbortSignal.any([over, late.signal])
   const started = clock.steady()
   const brief = (await ports.briefOf(call.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
   let result: ToolResult
   try {
-    result = await raceAbort(tool.run(toolCall(running, brief), abort.signal), abort.signal, limit)
+    result = await raceAbort(tool.run(toolCall(running, brief), signal), signal, limit)
   } finally {
     timer.cancel()
   }
   // Stopping, or nobody waits any more: what becomes of the call is decided elsewhere.
-  if (abort.signal.aborted && abort.signal.reason !== TIME_IS_UP) return null
+  if (over.aborted) return null
   observer.toolRun({
     tool: spec.name,
     callId: call.callId,
@@ -44,8 +46,6 @@ export async function runTool(
   })
   return await conclude(ports, spec, running, result)
 }
-
-const TIME_IS_UP = 'time is up'
 
 async function conclude(
   ports: ToolPorts,
