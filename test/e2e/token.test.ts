@@ -75,6 +75,8 @@ describe.for(PROFILES)('the token (%s)', (details) => {
       emulator.faults.set({})
     }
     await assertWhole(rig, { tools: ['lookup_order'] })
+    const ends = rig.app.delivered().filter(({ type }) => type === 'turn.completed')
+    expect(new Set(ends.map(({ id }) => id)).size).toBe(3)
   })
 })
 
@@ -107,6 +109,7 @@ test('without sessions:write and tools:respond only what needs them stops', asyn
     'third turn',
     () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2,
   )
+  expect(rig.emulator.ledger().answers).toEqual([])
 })
 
 function tokenState(status: Record<string, unknown>): unknown {

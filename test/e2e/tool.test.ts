@@ -96,7 +96,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
 
   test('a tool that never gets there costs its attempts, then the model gets the fixed error', async () => {
     await using rig = await open({
-      tools: { lookup_order: { timeout: '50ms', retry: { attempts: 2, base: '5ms', max: '10ms' } } },
+      tools: { lookup_order: { timeout: '300ms', retry: { attempts: 2, base: '5ms', max: '10ms' } } },
     })
     rig.app.run = () => ({ hang: true })
     await rig.client.start(CALL, 'say {{last}}')

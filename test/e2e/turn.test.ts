@@ -42,7 +42,8 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     const session = await rig.client.start('say Hello')
     await rig.event('turn.settled')
     await rig.client.remove(session)
-    await rig.event('session.deleted')
+    const deleted = await rig.event('session.deleted')
+    expect(deleted.session_id).toBe(session)
   })
 
   test.for(EACH)(
@@ -69,6 +70,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await rig.event('turn.settled')
     await rig.client.send(session, 'cannot start second reason')
     await rig.event('session.failed', ({ data }) => JSON.stringify(data.item ?? '').includes('second reason'))
+    expect(rig.emulator.ledger().turns).toHaveLength(1)
     await assertWhole(rig)
   })
 
@@ -172,6 +174,29 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await rig.event('action.resolved')
     expect(held).toBe(true)
     await assertWhole(rig)
+  })
+
+  test('an action of a turn that was not told yet is told after it', async () => {
+    await using rig = await Rig.open({ details, channels: ['stream', 'webhook'] })
+    const { client, emulator, gateway, app } = rig
+    await client.start('say warm up')
+    await rig.event('turn.settled')
+    // The stream is open and late; the first look at the session comes just before its turn begins.
+    emulator.faults.set({ stall_streams: true })
+    let early = true
+    gateway.intercept = ({ url }) => {
+      if (!early || url?.includes('/turns') !== true) return undefined
+      early = false
+      const body = JSON.stringify({ object: 'list', data: [], has_more: false, last_id: '' })
+      return { status: 200, headers: { 'content-type': 'application/json' }, body }
+    }
+    const session = await client.start('wait 300ms', 'call somebody_elses {}')
+    await rig.event('action.required')
+    expect(early).toBe(false)
+    const own = app
+      .delivered()
+      .filter(({ session_id, type }) => session_id === session && /^(turn|action)/.test(type))
+    expect(own.map(({ type }) => type)).toEqual(['turn.started', 'action.required'])
   })
 
   test('queued messages make turns that are all told, in their order', async () => {

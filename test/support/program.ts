@@ -74,7 +74,8 @@ export async function asProcess(config: ConfigInput, folder: string): Promise<Pr
     'started sidecar',
     () => {
       if (child.exitCode !== null)
-        throw new Error(`it exited with ${child.exitCode}: ${JSON.stringify(lines.at(-1))}`)
+        throw new Error(`it exited with ${child.exitCode}:
+${textOf(lines)}`)
       const address = lines.find(({ message }) => message === 'sidecar: started')?.details['admin']
       return (address as { port: number } | undefined)?.port
     },
@@ -93,6 +94,14 @@ export async function asProcess(config: ConfigInput, folder: string): Promise<Pr
       await ended
     },
   }
+}
+
+/** The last lines of a program that ended unasked. */
+function textOf(lines: readonly LogLine[]): string {
+  return lines
+    .slice(-12)
+    .map(({ message, details }) => `${message} ${JSON.stringify(details)}`)
+    .join('\n')
 }
 
 const LEVELS: Readonly<Record<number, string>> = { 20: 'debug', 30: 'info', 40: 'warn', 50: 'error' }
