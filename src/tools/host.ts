@@ -51,7 +51,8 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   const pump: Pump = createPump({
     clock,
     pass: claim,
-    next: () => store.nextCall(),
+    // Nothing is taken with a rejected token, nor by a full house: the first call that ends wakes it.
+    next: async () => (service.authorized() && active.size < CALLS ? await store.nextCall() : null),
     onError: (error) => log.error({ err: error }, 'tools: the store could not be read'),
   })
 
@@ -133,7 +134,8 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const queue = queues.get(call.name)
     if (queue === undefined) return null
     const result = await queue.add(async () => {
-      if (!pump.running) return null
+      // While it waited for its turn a reading may have found that nobody waits for it any more.
+      if (!pump.running || abort.signal.aborted) return null
       if (!fresh || clock.now() - call.receivedAt >= FRESH) {
         const state = await isRequired(ports, call)
         if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))

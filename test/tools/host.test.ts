@@ -1,0 +1,365 @@
+import { describe, expect, it } from 'vitest'
+import { ERROR, output, refusal, toolWorld } from './world.ts'
+
+const never = (): Promise<never> => new Promise(() => undefined)
+
+describe('a function call', () => {
+  it('is run and answered, and each step is stored before its effect can be seen', async () => {
+    const world = toolWorld()
+    await world.found()
+    await world.clock.advance(5000)
+    expect(world.trace).toEqual([
+      'step running',
+      'run',
+      'step finished',
+      'post',
+      'step delivered',
+      'read',
+      'step answered',
+    ])
+    expect(world.service.answers).toEqual([{ callId: 'call_1', answer: { output: '42' }, key: 'call_1' }])
+    expect(await world.facts()).toEqual(['call.answered'])
+    expect(world.reports).toMatchObject([
+      { tool: 'lookup', outcome: 'answered', call: { outcome: 'delivered' } },
+    ])
+    expect(world.runs[0]).toMatchObject({
+      callId: 'call_1',
+      arguments: { order: 42 },
+      attempt: 1,
+      uncertain: false,
+    })
+  })
+
+  it('of one session runs beside the others', async () => {
+    const world = toolWorld()
+    world.run = never
+    for (const id of ['call_1', 'call_2', 'call_3']) await world.found(id)
+    expect(world.runs).toHaveLength(3)
+  })
+
+  it('that is new enough runs on the reading that found it; an older one is read again first', async () => {
+    const world = toolWorld()
+    await world.found('call_1')
+    await world.found('call_old', { receivedAt: world.clock.now() - 5000 })
+    expect(world.trace.indexOf('read')).toBeGreaterThan(world.trace.indexOf('run'))
+    expect(world.runs.map(({ callId }) => callId)).toEqual(['call_1', 'call_old'])
+  })
+
+  it('that is gone before it ran is not run, and expires', async () => {
+    const world = toolWorld()
+    world.service.authorized = false
+    await world.found()
+    world.service.waiting.delete('call_1')
+    await world.clock.advance(10_000)
+    world.service.authorized = true
+    await world.clock.advance(10_000)
+    expect(world.runs).toEqual([])
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'expired' })
+    expect(await world.facts()).toEqual(['call.failed'])
+  })
+
+  it('that waits for its turn is not run when a reading finds it gone meanwhile', async () => {
+    const world = toolWorld({ spec: { concurrency: 1 } })
+    let end: () => void = () => undefined
+    world.run = () => new Promise((resolve) => (end = () => resolve(output('42'))))
+    await world.found('call_1')
+    await world.found('call_2')
+    world.service.waiting.delete('call_2')
+    world.host.actionsGone(['call_2'], 'resolved')
+    end()
+    await world.clock.settle()
+    expect(world.runs.map(({ callId }) => callId)).toEqual(['call_1'])
+    expect(await world.call('call_2')).toMatchObject({ state: 'failed', outcome: 'expired' })
+  })
+
+  it('of a session that is deleted while it runs is cancelled', async () => {
+    const world = toolWorld()
+    let stopped = false
+    world.run = (_, signal) => {
+      signal.addEventListener('abort', () => (stopped = true))
+      return never()
+    }
+    await world.found()
+    world.host.actionsGone(['call_1'], 'deleted')
+    await world.clock.settle()
+    expect(stopped).toBe(true)
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'cancelled' })
+    expect(world.service.answers).toEqual([])
+  })
+
+  it('is not started with a rejected token, and the store is left in peace meanwhile', async () => {
+    const world = toolWorld()
+    world.service.authorized = false
+    let asked = 0
+    world.nextCall = () => {
+      asked++
+      return world.store.nextCall()
+    }
+    await world.found()
+    await world.clock.advance(60_000)
+    expect(world.runs).toEqual([])
+    expect(asked).toBeLessThan(30)
+    world.service.authorized = true
+    await world.clock.advance(10_000)
+    expect(world.runs).toHaveLength(1)
+  })
+
+  it('whose tool is not configured any more is left alone until the service gives it up', async () => {
+    const world = toolWorld()
+    await world.found('call_1', { name: 'forgotten' })
+    expect(world.service.answers).toEqual([])
+    world.service.waiting.delete('call_1')
+    world.host.actionsGone(['call_1'], 'resolved')
+    await world.clock.settle()
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'expired' })
+  })
+})
+
+describe('a tool that fails', () => {
+  it('is tried again with the same call, then the model gets the fixed error and nothing else', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'failed', error: 'password=hunter2 refused' })
+    await world.found()
+    await world.clock.advance(30_000)
+    expect(world.runs.map(({ callId, attempt }) => [callId, attempt])).toEqual([
+      ['call_1', 1],
+      ['call_1', 2],
+      ['call_1', 3],
+    ])
+    expect(world.service.answers).toEqual([{ callId: 'call_1', answer: { error: ERROR }, key: 'call_1' }])
+  })
+
+  it('for good is not tried again', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'rejected', error: 'the tool answered 422' })
+    await world.found()
+    await world.clock.advance(30_000)
+    expect([world.runs.length, world.service.answers.map(({ answer }) => answer)]).toEqual([
+      1,
+      [{ error: ERROR }],
+    ])
+  })
+
+  it('and may not run twice is tried again only when it certainly did not run', async () => {
+    const world = toolWorld({ spec: { afterCrash: 'fail' } })
+    let first = true
+    world.run = async () => {
+      const ran = !first
+      first = false
+      return { kind: 'failed', error: 'no', ran }
+    }
+    await world.found()
+    await world.clock.advance(30_000)
+    expect(world.runs).toHaveLength(2)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
+
+  it('waits as long as it asked for', async () => {
+    const world = toolWorld()
+    world.run = async ({ attempt }) =>
+      attempt === 1 ? { kind: 'failed', error: 'busy', retryAfter: 20_000 } : output('42')
+    await world.found()
+    await world.clock.advance(19_999)
+    expect(world.runs).toHaveLength(1)
+    await world.clock.advance(10)
+    expect(world.runs).toHaveLength(2)
+  })
+
+  it('hangs: it is cut at its timeout', async () => {
+    const world = toolWorld({ spec: { retry: { attempts: 1, base: 1, max: 1 } } })
+    world.run = never
+    await world.found()
+    await world.clock.advance(29_999)
+    expect(world.service.answers).toEqual([])
+    await world.clock.advance(1)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
+
+  it('runs past the deadline: it is stopped before it, and the fixed error still gets there', async () => {
+    const world = toolWorld()
+    let stopped = false
+    world.run = (_, signal) => {
+      signal.addEventListener('abort', () => (stopped = true))
+      return never()
+    }
+    await world.found('call_1', { expiresAt: world.clock.now() + 10_000 })
+    await world.clock.advance(9500)
+    expect(stopped).toBe(true)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
+
+  it('is not even started after the deadline, by the clock of the service', async () => {
+    const world = toolWorld()
+    world.service.offset = 3_600_000
+    await world.found('call_1', { expiresAt: world.clock.now() + 600_000 })
+    expect([world.runs.length, world.service.answers.map(({ answer }) => answer)]).toEqual([
+      0,
+      [{ error: ERROR }],
+    ])
+  })
+})
+
+describe('a tool that answers later', () => {
+  it('leaves the call waiting until the app answers', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found()
+    await world.clock.advance(60_000)
+    expect(world.service.answers).toEqual([])
+    expect(await world.host.answer('call_1', { output: 'later' })).toBe('accepted')
+    await world.clock.advance(5000)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ output: 'later' }])
+    expect(await world.host.answer('call_1', { output: 'again' })).toBe('conflict')
+    expect(await world.host.answer('call_9', { output: 'none' })).toBe('not_found')
+  })
+
+  it('may say that it failed: the fixed error is posted', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found()
+    expect(await world.host.answer('call_1', { error: true })).toBe('accepted')
+    await world.clock.advance(5000)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
+
+  it('may not answer with more than the service takes', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found()
+    expect(await world.host.answer('call_1', { output: 'x'.repeat(1024 * 1024) })).toBe('too_long')
+    expect(await world.call()).toMatchObject({ state: 'running', deferred: true })
+  })
+
+  it('and never does: the fixed error before the deadline, also after a crash', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found('call_1', { expiresAt: world.clock.now() + 60_000 })
+    await world.crash()
+    await world.clock.advance(57_000)
+    expect([world.runs.length, world.service.answers.length]).toEqual([1, 0])
+    await world.clock.advance(2500)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
+})
+
+describe('an answer', () => {
+  it('without a reply is posted again, the same, after the service said that it still waits', async () => {
+    const world = toolWorld()
+    let replies = 0
+    const { reply } = world.service
+    world.service.reply = (callId) => {
+      if (replies++ < 3) throw refusal(502, 'bad_gateway')
+      return reply(callId)
+    }
+    await world.found()
+    await world.clock.advance(60_000)
+    expect(world.service.answers).toEqual(
+      Array.from({ length: 4 }, () => ({ callId: 'call_1', answer: { output: '42' }, key: 'call_1' })),
+    )
+    expect(world.runs).toHaveLength(1)
+    const postings = world.trace.filter((entry) => entry === 'post' || entry === 'read')
+    expect(postings.slice(0, 7)).toEqual(['post', 'read', 'post', 'read', 'post', 'read', 'post'])
+  })
+
+  it('whose reply was lost although it was taken is not posted twice', async () => {
+    const world = toolWorld()
+    world.service.reply = (callId) => {
+      world.service.waiting.delete(callId)
+      throw refusal(0, 'network')
+    }
+    await world.found()
+    await world.clock.advance(60_000)
+    expect(world.service.answers).toHaveLength(1)
+    expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'unknown' })
+  })
+
+  it('with a word that we do not know is believed once the action is gone, else posted again', async () => {
+    const world = toolWorld()
+    let posts = 0
+    world.service.reply = (callId) => {
+      if (++posts === 2) world.service.waiting.delete(callId)
+      return 'pondered'
+    }
+    await world.found()
+    await world.clock.advance(20_000)
+    expect(world.service.answers).toHaveLength(2)
+    expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'pondered' })
+  })
+
+  it('that the service refuses is followed once by the fixed error, then by call.failed', async () => {
+    const world = toolWorld()
+    const { reply } = world.service
+    world.service.reply = (callId) => {
+      if (world.service.answers.length === 1) throw refusal(422, 'output_invalid')
+      return reply(callId)
+    }
+    await world.found()
+    await world.clock.advance(20_000)
+    expect(world.service.answers).toEqual([
+      { callId: 'call_1', answer: { output: '42' }, key: 'call_1' },
+      { callId: 'call_1', answer: { error: ERROR }, key: 'call_1.error' },
+    ])
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'refused' })
+    expect(await world.facts()).toEqual(['call.failed'])
+  })
+
+  it('whose fixed error is refused too ends the call', async () => {
+    const world = toolWorld()
+    world.service.reply = () => {
+      throw refusal(422, 'output_invalid')
+    }
+    await world.found()
+    await world.clock.advance(20_000)
+    expect(world.service.answers).toHaveLength(2)
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'refused' })
+  })
+
+  it('waits as long as the service asks, and a refused look costs no reading', async () => {
+    const world = toolWorld()
+    const { reply } = world.service
+    world.service.reply = (callId) => {
+      if (world.service.answers.length === 1) throw refusal(429, 'rate_limit_exceeded', 40_000)
+      return reply(callId)
+    }
+    await world.found()
+    await world.clock.advance(39_999)
+    expect(world.service.answers).toHaveLength(1)
+    await world.clock.advance(10)
+    expect(world.service.answers).toHaveLength(2)
+    expect(world.trace.slice(0, world.trace.lastIndexOf('post'))).not.toContain('read')
+  })
+
+  it('that was not delivered is sent as a fresh turn before anybody hears of it', async () => {
+    const world = toolWorld()
+    world.service.reply = () => 'not_delivered'
+    await world.found()
+    await world.clock.advance(5000)
+    expect(world.service.answers).toHaveLength(1)
+    expect(world.service.messages).toMatchObject([{ key: 'call_1.resend' }])
+    expect(world.service.messages[0]?.text).toContain('42')
+    expect(world.trace.slice(-2)).toEqual(['message', 'step not_delivered'])
+    expect(await world.facts()).toEqual(['call.not_delivered'])
+  })
+
+  it('that was not delivered is only reported when the policy says so', async () => {
+    const world = toolWorld({ spec: { onNotDelivered: 'report' } })
+    world.service.reply = () => 'not_delivered'
+    await world.found()
+    await world.clock.advance(5000)
+    expect([world.service.messages, await world.facts()]).toEqual([[], ['call.not_delivered']])
+  })
+
+  it('sends a fresh turn again under the same key when it had no reply', async () => {
+    const world = toolWorld()
+    world.service.reply = () => 'not_delivered'
+    let tries = 0
+    world.service.message = () => {
+      if (tries++ < 2) throw refusal(503, 'unavailable')
+    }
+    await world.found()
+    await world.clock.advance(60_000)
+    expect(tries).toBe(3)
+    expect(world.service.messages).toMatchObject([{ key: 'call_1.resend' }])
+    expect(await world.facts()).toEqual(['call.not_delivered'])
+  })
+})

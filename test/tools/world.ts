@@ -1,0 +1,229 @@
+import { onTestFinished } from 'vitest'
+import type { Call } from '../../src/core/call.ts'
+import { ServiceError } from '../../src/core/errors.ts'
+import type { Hint } from '../../src/core/hint.ts'
+import { fanOut, type CallReport } from '../../src/core/observer.ts'
+import type { Answer, Service } from '../../src/core/ports.ts'
+import type { Session } from '../../src/core/resource.ts'
+import type { Store } from '../../src/core/store.ts'
+import type { ToolCall, ToolResult, ToolSpec } from '../../src/core/tool.ts'
+import { readSession } from '../../src/core/wire.ts'
+import type { Step } from '../../src/tools/ledger.ts'
+import { createToolHost, type ToolHost } from '../../src/tools/host.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog, longestWaits } from '../support/ports.ts'
+
+export const ERROR = 'The tool could not complete this request.'
+
+export const SPEC: ToolSpec = {
+  name: 'lookup',
+  description: 'Finds',
+  parameters: {},
+  target: { kind: 'http', url: 'http://127.0.0.1:1/', secrets: [] },
+  timeout: 30_000,
+  concurrency: 8,
+  retry: { attempts: 3, base: 250, max: 5000 },
+  afterCrash: 'retry',
+  error: ERROR,
+  onNotDelivered: 'resend',
+}
+
+export const output = (text: string): ToolResult => ({ kind: 'output', output: text })
+
+export function refusal(status: number, code: string, retryAfter: number | null = null): ServiceError {
+  return new ServiceError({ status, code, message: `${code}!`, retryAfter })
+}
+
+/** One session of the service, as far as calls are concerned: what waits, and what was answered to it. */
+class FakeService {
+  waiting = new Set<string>()
+  gone = false
+  authorized = true
+  offset = 0
+  answers: { callId: string; answer: Answer; key: string }[] = []
+  messages: { text: string; key: string }[] = []
+  /** What becomes of a posting; the default takes it and the action is gone. */
+  reply: (callId: string) => Promise<string | null> | string | null = (callId) => {
+    this.waiting.delete(callId)
+    return 'delivered'
+  }
+  message: () => Promise<void> | void = () => undefined
+
+  session(): Session | null {
+    if (this.gone) return null
+    const required_actions = [...this.waiting].map((call_id) => ({
+      type: 'function_call',
+      call_id,
+      name: 'lookup',
+    }))
+    const status = required_actions.length > 0 ? 'requires_action' : 'idle'
+    return readSession({ id: 'ses_1', status, updated_at: 1, required_actions }, () => undefined)
+  }
+}
+
+/** A tool host over a real store that outlives it, so that a crash is a new host on the same store. */
+export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
+  const clock = new VirtualClock()
+  const log = keepingLog()
+  const store: Store = openSqliteStore({ path: ':memory:', clock, log })
+  onTestFinished(() => store.close())
+  const service = new FakeService()
+  const runs: ToolCall[] = []
+  const reports: CallReport[] = []
+  const hints: Hint[] = []
+  /** What went through which port, in order. */
+  const trace: string[] = []
+  const world = {
+    clock,
+    log,
+    store,
+    service,
+    runs,
+    reports,
+    hints,
+    trace,
+    spec: { ...SPEC, ...options.spec },
+    run: (async () => output('42')) as (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>,
+    nextCall: (): Promise<number | null> => store.nextCall(),
+    /** Called before each step of the ledger; one that never settles is a crash there. */
+    beforeStep: async (_step: Step): Promise<void> => undefined,
+  }
+  const port: Pick<Service, 'answer' | 'sendMessage' | 'clockOffset' | 'authorized'> = {
+    async answer(_, callId, answer, key) {
+      trace.push('post')
+      service.answers.push({ callId, answer, key })
+      return await service.reply(callId)
+    },
+    async sendMessage(_, text, key) {
+      trace.push('message')
+      await service.message()
+      service.messages.push({ text, key })
+    },
+    clockOffset: () => service.offset,
+    authorized: () => service.authorized,
+  }
+  let revision: number | null = null
+  let alive = 0
+
+  const boot = (): ToolHost => {
+    const incarnation = ++alive
+    const dead = <T>(): Promise<T> => new Promise<T>(() => undefined)
+    const whileAlive = <T>(run: () => Promise<T>): Promise<T> => (incarnation === alive ? run() : dead())
+    const host = createToolHost(
+      {
+        service: port as Service,
+        store: {
+          ...store,
+          claimCalls: (limit, now) => whileAlive(() => store.claimCalls(limit, now)),
+          call: (callId) => whileAlive(() => store.call(callId)),
+          nextCall: () => whileAlive(() => world.nextCall()),
+          releaseCall: (callId) => incarnation === alive && store.releaseCall(callId),
+        },
+        async step(step) {
+          if (incarnation !== alive) return await dead()
+          await world.beforeStep(step)
+          if (incarnation !== alive) return await dead()
+          const { refused } = await store.commit({ calls: [step] })
+          trace.push(`step ${step.set.state ?? step.set.outcome ?? 'note'}`)
+          return refused.length === 0
+        },
+        hint: async (more) => void hints.push(...more),
+        refresh: async () => {
+          trace.push('read')
+          return service.session()
+        },
+        briefOf: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
+        observer: fanOut([{ call: (report) => reports.push(report) }]),
+        clock,
+        random: longestWaits,
+        log,
+      },
+      new Map([
+        [
+          world.spec.name,
+          {
+            spec: world.spec,
+            run: async (call, signal) => {
+              trace.push('run')
+              runs.push(call)
+              return await world.run(call, signal)
+            },
+          },
+        ],
+      ]),
+    )
+    host.start()
+    return host
+  }
+
+  return Object.assign(world, {
+    host: boot(),
+    /** The process dies: nothing of it goes on, and a new one starts on what was stored. */
+    async crash(): Promise<void> {
+      alive++
+      const claimed = (await store.read.calls({ limit: 100 })).map(({ callId }) => callId)
+      for (const callId of claimed) store.releaseCall(callId)
+      await clock.leap(1000)
+      world.beforeStep = async () => undefined
+      this.host = boot()
+      await clock.settle()
+    },
+    /** A reading found a call that waits. */
+    async found(callId = 'call_1', more: Partial<Call> = {}): Promise<void> {
+      service.waiting.add(callId)
+      const session = service.session()
+      const call: Call = {
+        callId,
+        sessionId: 'ses_1',
+        turnId: 'trn_1',
+        name: 'lookup',
+        state: 'received',
+        action: { arguments: { order: 42 } },
+        attempts: 0,
+        uncertain: false,
+        deferred: false,
+        result: null,
+        posts: 0,
+        unsure: false,
+        outcome: null,
+        error: null,
+        createdAt: clock.now(),
+        expiresAt: clock.now() + 600_000,
+        receivedAt: clock.now(),
+        startedAt: null,
+        finishedAt: null,
+        endedAt: null,
+        dueAt: 0,
+        ...more,
+      }
+      await store.commit({
+        readings: [
+          {
+            sessionId: 'ses_1',
+            revision,
+            session,
+            baseline: 0,
+            atRest: false,
+            turns: [],
+            opened: [],
+            resolved: [],
+            newCalls: [call],
+            facts: [],
+            at: clock.now(),
+            hint: { generation: null, nextLook: null, scope: 'session' },
+          },
+        ],
+      })
+      revision = (revision ?? 0) + 1
+      this.host.nudge()
+      await clock.settle()
+    },
+    call: async (callId = 'call_1') => {
+      const call = await store.call(callId)
+      if (call === null) throw new Error(`there is no ${callId}`)
+      return call
+    },
+    facts: async () => (await store.read.facts({ limit: 50, order: 'asc' })).map(({ type }) => type),
+  })
+}
