@@ -64,6 +64,9 @@ export function needsTurns(
   streamTells: boolean,
 ): boolean {
   if (asked || known === null || known.deleted) return true
+  // An action of a turn that we never read: its start has to be told first.
+  const read = new Set(known.turns.filter((turn) => turn.read).map(({ turn }) => turn.id))
+  if (session.actions.some(({ turnId }) => turnId !== null && !read.has(turnId))) return true
   const unsettled = known.turns.some((turn) => !turn.settled)
   if (session.status === 'idle' || session.status === 'failed') {
     return unsettled || known.status !== session.status || !streamTells

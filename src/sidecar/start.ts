@@ -151,7 +151,7 @@ export async function startAll(
       checks: [
         { name: 'store', ok: true },
         { name: 'configuration', ok: true },
-        { name: 'draining', ok: !draining },
+        { name: 'not draining', ok: !draining },
       ],
     }),
     started: () => looked,
@@ -163,6 +163,21 @@ export async function startAll(
 
   health = await firstContact(service, log)
   if (health !== null) await describe(service, log)
+  service.onAuthorization((authorized) => {
+    if (authorized) {
+      log.info({}, 'the service takes the token again')
+      void refreshHealth()
+    } else {
+      log.error(
+        {},
+        'the service rejected the token (401): nothing is asked of it any more until service.token_file changes; ' +
+          'what is stored is still delivered',
+      )
+    }
+  })
+  const refreshHealth = async (): Promise<void> => {
+    health = await service.health().catch(() => health)
+  }
   looked ||= health === null
 
   let webhookAddress: Address | null = null

@@ -124,6 +124,7 @@ export function createStream(options: StreamOptions): StreamSource {
     const saved = await cursorToUse()
     // What a stopped replay names may lie before what we have: the repeats are deduplicated.
     const cursor = saved !== null && resumeAt !== null && isBefore(resumeAt, saved) ? resumeAt : saved
+    const continuing = resumeAt !== null
     resumeAt = null
     abort = new AbortController()
     const openedAt = clock.steady()
@@ -131,8 +132,8 @@ export function createStream(options: StreamOptions): StreamSource {
       const chunks = await service.openStream(cursor, abort.signal)
       become('live', null)
       log.info({ cursor }, 'stream: connected')
-      // Without a cursor what happened before this moment is in no replay.
-      if (cursor === null) await commit({ hints: [sweepHint(clock.now())] })
+      // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
+      if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
       await follow(chunks, cursor, abort)
       return await closed(saved, openedAt)
     } catch (error) {

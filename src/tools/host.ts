@@ -223,7 +223,8 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       const call = await store.call(callId)
       if (call === null) return 'not_found'
       const tool = tools.get(call.name)
-      if (call.state !== 'running' || !call.deferred || tool === undefined) return 'conflict'
+      // Its 202 may still be on the way to us.
+      if (call.state !== 'running' || tool === undefined) return 'conflict'
       if ('output' in answer && !fits(answer.output)) return 'too_long'
       const result =
         'output' in answer
