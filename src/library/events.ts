@@ -116,7 +116,9 @@ export type EventOf<Type extends string> = Type extends keyof EventData
   : Type extends '*'
     ? Event | TranscriptEvent
     : Type extends `${infer Prefix}.*`
-      ? Extract<Event, { type: `${Prefix}.${string}` }> | (Prefix extends 'session' | 'turn' | 'call' ? never : TranscriptEvent)
+      ?
+          | Extract<Event, { type: `${Prefix}.${string}` }>
+          | (Prefix extends 'session' | 'turn' | 'call' ? never : TranscriptEvent)
       : TranscriptEvent
 
 /** Throwing means retry, throwing DeadLetter means dead. */

@@ -15,7 +15,10 @@ export interface HandlerModule {
 type Handlers = { [Type in string]?: EventHandler<Type> }
 
 /** Declares the handlers and tools of a module, typed by event. */
-export function defineHandlers(definition: { on?: Handlers; tools?: readonly ToolDefinition[] }): HandlerModule {
+export function defineHandlers(definition: {
+  on?: Handlers
+  tools?: readonly ToolDefinition[]
+}): HandlerModule {
   const router = createRouter()
   for (const [type, handler] of Object.entries(definition.on ?? {})) {
     if (handler !== undefined) router.on(type, handler as unknown as ModuleHandler)
@@ -33,7 +36,8 @@ export function createRouter() {
     events: (): string[] => [...new Set(routes.map(({ type }) => type))],
     async handle(event: CallbackEvent, context: HandlerContext): Promise<unknown> {
       let answer: unknown
-      for (const route of routes) if (route.wants(event.type)) answer = (await route.handle(event, context)) ?? answer
+      for (const route of routes)
+        if (route.wants(event.type)) answer = (await route.handle(event, context)) ?? answer
       return answer
     },
   }

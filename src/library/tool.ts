@@ -52,7 +52,8 @@ export interface ToolDefinition {
  */
 export function tool<I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
   const { name, description, input, run, explain = false, ...settings } = options
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
+    throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)
   for (const duration of [settings.timeout, settings.retry?.base, settings.retry?.max]) {
     if (duration !== undefined && parseDuration(duration) === null) {
       throw new TypeError(`tool ${name}: ${JSON.stringify(duration)} is no duration such as 250ms or 30s`)
@@ -68,7 +69,8 @@ export function tool<I extends ToolInput>(options: ToolOptions<I>): ToolDefiniti
     async run(call, { signal, log }): Promise<ToolResult> {
       const checked = await compiled.check(call.arguments ?? {})
       if ('issues' in checked) {
-        if (explain) return { kind: 'output', output: `The arguments do not fit:\n${checked.issues.join('\n')}` }
+        if (explain)
+          return { kind: 'output', output: `The arguments do not fit:\n${checked.issues.join('\n')}` }
         return { kind: 'rejected', error: `the arguments do not fit: ${checked.issues.join('; ')}` }
       }
       const { callId, sessionId, turnId, attempt, uncertain, session } = call

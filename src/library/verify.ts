@@ -32,7 +32,8 @@ export function verifyCallback(options: VerifyOptions): Event | TranscriptEvent 
   const id = header(options.headers, 'webhook-id')
   const timestamp = header(options.headers, 'webhook-timestamp')
   const signature = header(options.headers, 'webhook-signature')
-  if (id === null || timestamp === null || signature === null) throw new CallbackRejected('a webhook header is missing')
+  if (id === null || timestamp === null || signature === null)
+    throw new CallbackRejected('a webhook header is missing')
   if (!/^\d{1,12}$/.test(timestamp) || Math.abs(now / 1000 - Number(timestamp)) > tolerance) {
     throw new CallbackRejected('the timestamp is too far from now')
   }
