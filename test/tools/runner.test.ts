@@ -1,0 +1,143 @@
+import { Webhook } from 'standardwebhooks'
+import { describe, expect, it } from 'vitest'
+import { NetworkFault } from '../../src/core/errors.ts'
+import type { HttpReply } from '../../src/core/ports.ts'
+import type { ToolCall } from '../../src/core/tool.ts'
+import { createHttpRunner } from '../../src/tools/http.ts'
+import { createModuleRunner } from '../../src/tools/module.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { answer, fakeHttp, seededRandom } from '../support/ports.ts'
+import { output, SPEC, toolWorld } from './world.ts'
+
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const MIB = 1024 * 1024
+const signal = new AbortController().signal
+const silent = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+}
+
+const CALL: ToolCall = {
+  callId: 'call_1',
+  name: 'lookup',
+  arguments: { order: 42 },
+  sessionId: 'ses_1',
+  turnId: 'trn_1',
+  createdAt: 1,
+  expiresAt: 2,
+  attempt: 1,
+  uncertain: false,
+  session: { title: 'One', metadata: { team: 'a' }, status: 'working' },
+}
+
+function overHttp(reply: () => HttpReply | Promise<HttpReply>) {
+  const { http, requests } = fakeHttp(reply)
+  const clock = new VirtualClock(Date.now())
+  const run = createHttpRunner(
+    SPEC,
+    { url: 'http://tool/', secrets: [SECRET] },
+    { http, clock, random: seededRandom() },
+  )
+  return { requests, run }
+}
+
+describe('a tool over HTTP', () => {
+  it('is asked as a Standard Webhook with the call as its idempotency key', async () => {
+    const { requests, run } = overHttp(() => answer(200, '42'))
+    await run(CALL, signal)
+    const [request] = requests
+    expect(request?.headers).toMatchObject({ 'idempotency-key': 'call_1', 'webhook-id': 'call_1' })
+    expect(request?.headers['traceparent']).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
+    expect(new Webhook(SECRET).verify(String(request?.body), request?.headers ?? {})).toEqual({
+      type: 'tool.call',
+      call_id: 'call_1',
+      name: 'lookup',
+      arguments: { order: 42 },
+      session_id: 'ses_1',
+      turn_id: 'trn_1',
+      created_at: 1,
+      expires_at: 2,
+      attempt: 1,
+      uncertain: false,
+      session: { title: 'One', metadata: { team: 'a' } },
+    })
+  })
+
+  it('has one idempotency key over all attempts', async () => {
+    const { requests, run } = overHttp(() => answer(500))
+    await run(CALL, signal)
+    await run({ ...CALL, attempt: 2, uncertain: true }, signal)
+    expect(requests.map(({ headers }) => headers['idempotency-key'])).toEqual(['call_1', 'call_1'])
+  })
+
+  it.each([
+    ['200 with a body: byte for byte', answer(200, ' {"a": 1}\n'), output(' {"a": 1}\n')],
+    ['200 with none', answer(200), output('(no output)')],
+    ['204', answer(204), output('(no output)')],
+    ['202: later', answer(202, 'ignored'), { kind: 'deferred' }],
+    ['400', answer(400, 'why'), { kind: 'rejected', error: 'the tool answered 400' }],
+    ['422', answer(422, 'why'), { kind: 'rejected', error: 'the tool answered 422' }],
+    ['500', answer(500, 'stack trace'), { kind: 'failed', error: 'the tool answered 500', retryAfter: 0 }],
+    ['302: not followed', answer(302), { kind: 'failed', error: 'the tool answered 302', retryAfter: 0 }],
+    [
+      '503 and when',
+      answer(503, '', { 'retry-after': '7' }),
+      { kind: 'failed', error: 'the tool answered 503', retryAfter: 7000 },
+    ],
+    [
+      '201: nothing that the protocol knows',
+      answer(201, 'x'),
+      { kind: 'failed', error: 'the tool answered 201', retryAfter: 0 },
+    ],
+  ])('answers %s', async (_, reply, result) => {
+    expect(await overHttp(() => reply).run(CALL, signal)).toEqual(result)
+  })
+
+  it('may not answer more than the service takes, also when JSON makes it so', async () => {
+    const small = 'x'.repeat(MIB - 8192)
+    expect(await overHttp(() => answer(200, small)).run(CALL, signal)).toEqual(output(small))
+    for (const reply of [
+      answer(200, 'x'.repeat(MIB)),
+      answer(200, '\u0001'.repeat(MIB / 4)),
+      { ...answer(200, 'x'), truncated: true },
+    ]) {
+      expect(await overHttp(() => reply).run(CALL, signal)).toMatchObject({ kind: 'rejected' })
+    }
+  })
+
+  it.each([
+    ['refused', false],
+    ['dns', false],
+    ['reset', true],
+    ['timeout', true],
+  ] as const)('that is %s has perhaps run: %s', async (kind, ran) => {
+    const { run } = overHttp(() => Promise.reject(new NetworkFault(kind, kind)))
+    expect(await run(CALL, signal)).toMatchObject({ kind: 'failed', ran })
+  })
+})
+
+describe('a tool in this process', () => {
+  it('that throws a secret tells neither the model nor the ledger', async () => {
+    const world = toolWorld()
+    const run = createModuleRunner(() => Promise.reject(new TypeError('password=hunter2')), silent)
+    world.run = run
+    await world.found()
+    await world.clock.advance(30_000)
+    expect(world.service.answers).toHaveLength(1)
+    expect(
+      JSON.stringify([
+        world.service.answers,
+        await world.call(),
+        await world.store.read.facts({ limit: 9, order: 'asc' }),
+      ]),
+    ).not.toContain('hunter2')
+    expect(JSON.stringify(world.log.lines)).not.toContain('hunter2')
+  })
+
+  it('may not return more than the service takes', async () => {
+    const run = createModuleRunner(async () => output('x'.repeat(MIB)), silent)
+    expect(await run(CALL, signal)).toMatchObject({ kind: 'rejected' })
+  })
+})
