@@ -12,17 +12,16 @@ export interface HandlerModule {
   readonly tools: readonly ToolDefinition[]
 }
 
-type Handlers = { [Type in string]?: EventHandler<Type> }
+/** Each function by the type that it is for, or a family (`turn.*`), or all (`*`). */
+type Handlers<Types extends string> = { [Type in Types]: EventHandler<Type> }
 
 /** Declares the handlers and tools of a module, typed by event. */
-export function defineHandlers(definition: {
-  on?: Handlers
+export function defineHandlers<Types extends string>(definition: {
+  on?: Handlers<Types>
   tools?: readonly ToolDefinition[]
 }): HandlerModule {
   const router = createRouter()
-  for (const [type, handler] of Object.entries(definition.on ?? {})) {
-    if (handler !== undefined) router.on(type, handler as unknown as ModuleHandler)
-  }
+  for (const [type, handler] of Object.entries(definition.on ?? {})) router.on(type, handler as ModuleHandler)
   return { kind: 'handlers', events: router.events(), handle: router.handle, tools: definition.tools ?? [] }
 }
 
