@@ -1,4 +1,6 @@
+import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
+import { messageOf } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
 
 /**
@@ -68,7 +70,7 @@ function issueText({ message, path = [] }: StandardIssue): string {
 }
 
 function compileJsonSchema(parameters: JsonObject): CompiledInput {
-  const validate = new Ajv2020({ allErrors: true, strict: false, validateFormats: false }).compile(parameters)
+  const validate = compile(parameters)
   return {
     parameters,
     async check(value) {
@@ -80,5 +82,16 @@ function compileJsonSchema(parameters: JsonObject): CompiledInput {
         }),
       }
     },
+  }
+}
+
+/** 2020-12 unless the schema names draft-07, which many generators still do. */
+function compile(parameters: JsonObject) {
+  const options = { allErrors: true, strict: false, validateFormats: false }
+  const draft07 = typeof parameters.$schema === 'string' && parameters.$schema.includes('draft-07')
+  try {
+    return (draft07 ? new Ajv(options) : new Ajv2020(options)).compile(parameters)
+  } catch (error) {
+    throw new TypeError(`the input schema cannot be used: ${messageOf(error)}`, { cause: error })
   }
 }
