@@ -50,7 +50,7 @@ describe('a handler in this process', () => {
       },
       'retry',
     ],
-    ['rejects with no Error', () => Promise.reject('no' as unknown as Error), 'retry'],
+    ['rejects with no Error', () => Promise.reject('no'), 'retry'],
     [
       'gives the event up',
       () => {

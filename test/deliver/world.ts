@@ -94,7 +94,7 @@ export async function deliveryWorld(
     worker,
     /** Commits facts and tells the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
-      const { lanes } = await store.commit({ facts: facts.map((fact) => ({ at: clock.now(), ...fact })) })
+      const { lanes } = await store.commit({ facts })
       for (const news of lanes) worker.news(news)
       await clock.settle()
     },
