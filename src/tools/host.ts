@@ -40,6 +40,8 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   /** Calls that this process took on: of the others we do not know what a crash cut short. */
   const ours = new Set<string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
+  /** How often in a row a call could not be taken further. */
+  const failures = new Map<string, number>()
   const startedAt = clock.now()
   let idle: (() => void) | null = null
 
@@ -61,7 +63,6 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const { callId } = first
     const abort = new AbortController()
     active.set(callId, abort)
-    let failures = 0
     let call: Call | null = first
     try {
       while (pump.running && call !== null && call.endedAt === null) {
@@ -69,14 +70,12 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
         if (dueAt === null || dueAt > clock.steady()) break
         call = await store.call(callId)
       }
+      failures.delete(callId)
     } catch (error) {
-      failures++
-      const wait = backoff(
-        RETRY,
-        failures,
-        random,
-        error instanceof ServiceError ? (error.retryAfter ?? RETRY.base) : RETRY.base,
-      )
+      const count = (failures.get(callId) ?? 0) + 1
+      failures.set(callId, count)
+      const asked = error instanceof ServiceError ? error.retryAfter : null
+      const wait = backoff(RETRY, count, random, asked ?? RETRY.base)
       log.warn({ call: callId, error: messageOf(error), wait }, 'tools: a call could not be taken further')
       await postpone(callId, wait)
     } finally {
@@ -186,6 +185,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       const call = await store.call(callId)
       if (call !== null && call.endedAt === null) await closeGone(ports, call, why, !ours.has(callId))
       ours.delete(callId)
+      failures.delete(callId)
     } catch (error) {
       log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that is over could not be closed')
     }

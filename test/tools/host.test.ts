@@ -104,6 +104,22 @@ describe('a function call', () => {
     expect(world.runs).toHaveLength(1)
   })
 
+  it('is asked about less and less often while the service is away, and goes on when it is back', async () => {
+    const world = toolWorld()
+    await world.clock.advance(60_000)
+    await world.found(
+      'call_1',
+      { receivedAt: world.clock.now() - 60_000, expiresAt: null },
+      refusal(503, 'unavailable'),
+    )
+    await world.clock.advance(3_600_000)
+    expect(world.trace.filter((entry) => entry === 'read').length).toBeLessThan(80)
+    expect(world.runs).toEqual([])
+    world.service.away = null
+    await world.clock.advance(120_000)
+    expect(await world.call()).toMatchObject({ state: 'answered' })
+  })
+
   it('whose tool is not configured any more is left alone until the service gives it up', async () => {
     const world = toolWorld()
     await world.found('call_1', { name: 'forgotten' })

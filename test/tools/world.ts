@@ -50,7 +50,11 @@ class FakeService {
   }
   message: () => Promise<void> | void = () => undefined
 
+  /** Instead of a reading. */
+  away: Error | null = null
+
   session(): Session | null {
+    if (this.away !== null) throw this.away
     if (this.gone) return null
     const required_actions = [...this.waiting].map((call_id) => ({
       type: 'function_call',
@@ -169,10 +173,11 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       this.host = boot()
       await clock.settle()
     },
-    /** A reading found a call that waits. */
-    async found(callId = 'call_1', more: Partial<Call> = {}): Promise<void> {
+    /** A reading found a call that waits; from then on the service may be away. */
+    async found(callId = 'call_1', more: Partial<Call> = {}, away: Error | null = null): Promise<void> {
       service.waiting.add(callId)
       const session = service.session()
+      service.away = away
       const call: Call = {
         callId,
         sessionId: 'ses_1',
