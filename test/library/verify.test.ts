@@ -26,7 +26,10 @@ const without = (name: string) => {
 }
 const withHeader = (name: string, change: (value: string) => string) => {
   const options = signed()
-  return { ...options, headers: { ...options.headers, [name]: change(options.headers[name] ?? '') } }
+  return {
+    ...options,
+    headers: Object.assign(options.headers, { [name]: change(options.headers[name] ?? '') }),
+  }
 }
 
 describe('verifyCallback', () => {
