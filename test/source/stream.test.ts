@@ -112,7 +112,21 @@ describe('following the stream', () => {
     await world.start()
     world.last().send(Array.from({ length: 200 }, (_, index) => frame(index + 1)).join(''))
     await world.clock.settle()
-    expect(world.batches.flatMap(({ hints }) => hints ?? [])).toHaveLength(1)
+    const hints = world.batches.flatMap(({ hints }) => hints ?? [])
+    expect(hints.filter(({ sessionId }) => sessionId !== null)).toHaveLength(1)
+  })
+
+  it('asks for a sweep on each connection but those that go on with a stopped replay', async () => {
+    const world = streamWorld()
+    const sweeps = () =>
+      world.batches.flatMap(({ hints }) => hints ?? []).filter(({ sessionId }) => sessionId === null)
+    await world.start()
+    world.last().send(`${frame(10)}event: replay.stopped\ndata: {"from_seq":10}\n\n`)
+    await world.clock.settle()
+    expect([world.connections.length, sweeps().length]).toEqual([2, 1])
+    world.last().break()
+    await world.clock.advance(5000)
+    expect([world.connections.length, sweeps().length]).toEqual([3, 2])
   })
 })
 
@@ -260,6 +274,7 @@ describe('a cursor that the service refuses', () => {
       world.last().send(frame(5))
       await world.clock.settle()
       world.refusals.push(refused(status, 'cursor_unknown'))
+      world.batches.length = 0
       world.last().end()
       await world.clock.advance(5000)
       await world.clock.advance(5000)
