@@ -1,7 +1,7 @@
 import { messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
-import { isFinal, isSettled, type Session } from '../core/resource.ts'
+import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
 import { baselineOf, compare, compareGone, type DiffContext } from './diff.ts'
 import type { Intake } from './intake.ts'
@@ -14,6 +14,8 @@ const FRAME_WAIT = 2000
 const SAFETY_LOOK = 300_000
 /** Artifacts are polled sooner at first: most settle within a second or two. Milliseconds. */
 const ARTIFACTS = { base: 400, max: 300_000 }
+/** So often a session is read again that moved on while its turns were read. */
+const REREAD = 3
 /** Turns whose end waits for a frame are few; more than so many at once wait no longer. */
 const WAITING_KEPT = 10_000
 
@@ -62,21 +64,18 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     // A page of the list may be older than what we read since.
     const usable = listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
     const onlyArtifacts = entry.scope === 'artifacts' && before !== null && !before.deleted
-    let session = onlyArtifacts ? before.session : usable ? listed : await readAlive(sessionId)
-    if (session === null) return await writeGone(entry, sessionId)
-    if (before !== null && session.updatedAt < before.updatedAt) return await writeNothing(entry, before)
+    const first = onlyArtifacts ? before.session : usable ? listed : await readAlive(sessionId)
+    if (first === null) return await writeGone(entry, sessionId)
+    if (before !== null && first.updatedAt < before.updatedAt) return await writeNothing(entry, before)
     const startedAt = options.startedAt + service.clockOffset()
     const streamTells = options.streamConnected()
     const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
-    const baseline = before?.baseline ?? baselineOf(session, { firstLook, startedAt })
-    const turns = needsTurns(before, session, entry.scope !== 'session', streamTells)
-      ? await readTurns(service, sessionId, knownTurns, baseline)
-      : null
-    // The turns are read after the session: one that has ended meanwhile waits for nothing any more.
-    if (session.actions.some(({ turnId }) => turns?.some((turn) => turn.id === turnId && isFinal(turn)))) {
-      session = await readAlive(sessionId)
-      if (session === null) return await writeGone(entry, sessionId)
-    }
+    const baseline = before?.baseline ?? baselineOf(first, { firstLook, startedAt })
+    const view = needsTurns(before, first, entry.scope !== 'session', streamTells)
+      ? await readBoth(first, knownTurns, baseline)
+      : { session: first, turns: null }
+    if (view === null) return await writeGone(entry, sessionId)
+    const { session, turns } = view
     const startFailed =
       session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
     const errorItem = startFailed ? await readErrorItem(service, sessionId) : null
@@ -118,6 +117,29 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     await write(entry, { ...difference.reading, hint })
     await items?.read(sessionId, difference.reading.baseline)
+  }
+
+  /**
+   * The turns are read after the session, and things go on in between: a turn that has ended meanwhile waits for nothing
+   * any more, and an action of a turn that is not in the list is not told before it. null: the session is gone.
+   */
+  const readBoth = async (
+    first: Session,
+    knownTurns: readonly KnownTurn[],
+    baseline: number,
+  ): Promise<{ session: Session; turns: Turn[] } | null> => {
+    let session: Session | null = first
+    for (let attempt = 0; ; attempt++) {
+      const turns = await readTurns(service, session.id, knownTurns, baseline)
+      const read = new Map(turns.map((turn) => [turn.id, turn]))
+      const agrees = session.actions.every(({ turnId }) => {
+        const turn = turnId === null ? undefined : read.get(turnId)
+        return turnId === null || (turn !== undefined && !isFinal(turn))
+      })
+      if (agrees || attempt === REREAD) return { session, turns }
+      session = await readAlive(session.id)
+      if (session === null) return null
+    }
   }
 
   const write = async (entry: DirtySession, reading: Reading): Promise<void> => {

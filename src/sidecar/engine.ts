@@ -21,7 +21,13 @@ import { createSessionReader } from '../intake/read.ts'
 import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
-import { createStream, STREAM_CURSOR, type StreamSource, type TransientEvent } from '../source/stream.ts'
+import {
+  createStream,
+  STREAM_CURSOR,
+  STREAM_OPENED,
+  type StreamSource,
+  type TransientEvent,
+} from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
 import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
 import { createHttpRunner } from '../tools/http.ts'
@@ -200,8 +206,10 @@ export function createEngine(options: EngineOptions): Engine {
     const before = await store.checkpoint(TRANSCRIPT)
     if (before !== null && before !== now) {
       log.warn({ before, now }, 'the transcript has a new source and starts anew here')
-      if (now === 'stream') await store.setCheckpoint(STREAM_CURSOR, null)
-      else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
+      if (now === 'stream') {
+        await store.setCheckpoint(STREAM_CURSOR, null)
+        await store.setCheckpoint(STREAM_OPENED, null)
+      } else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
     }
     if (before !== now) await store.setCheckpoint(TRANSCRIPT, now)
   }
@@ -225,8 +233,11 @@ export function createEngine(options: EngineOptions): Engine {
     async start() {
       await openHandlers()
       await markTranscript()
-      await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
-      if (await sweep.looked()) options.onFirstLook(true)
+      // On an empty store the first look reads everything; later starts look at what changed while we were away.
+      if (await sweep.looked()) {
+        await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+        options.onFirstLook(true)
+      }
       dispatcher.start()
       stream?.start()
       tools.start()

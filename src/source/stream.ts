@@ -8,6 +8,7 @@ import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, isBefore, type Pending } from './batch.ts'
 import { drain } from './drain.ts'
+import { createOpening, type Opening } from './opening.ts'
 
 /** Without a `retry:` hint, long enough for the service to free the slot of the last connection, milliseconds. */
 const RETRY_DEFAULT = 5000
@@ -17,6 +18,8 @@ const FAILURE = { base: 1000, max: 60_000 }
 const QUARANTINED = 64 * 1024
 
 export const STREAM_CURSOR = 'stream'
+/** Service clock: when we first followed the stream without a cursor. */
+export const STREAM_OPENED = 'stream_opened'
 
 export interface TransientEvent {
   type: string
@@ -122,10 +125,9 @@ export function createStream(options: StreamOptions): StreamSource {
   const connect = async (): Promise<End> => {
     become('connecting')
     const saved = await cursorToUse()
-    // What a stopped replay names may lie before what we have: the repeats are deduplicated.
-    const cursor = saved !== null && resumeAt !== null && isBefore(resumeAt, saved) ? resumeAt : saved
+    const opening = saved === null ? await openingOf() : null
     const continuing = resumeAt !== null
-    resumeAt = null
+    const cursor = startOfReplay(saved, opening)
     abort = new AbortController()
     const openedAt = clock.steady()
     try {
@@ -134,7 +136,7 @@ export function createStream(options: StreamOptions): StreamSource {
       log.info({ cursor }, 'stream: connected')
       // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
       if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
-      await follow(chunks, cursor, abort)
+      await follow(chunks, cursor, opening, abort)
       return await closed(saved, openedAt)
     } catch (error) {
       return await broken(error, cursor)
@@ -147,6 +149,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const follow = async (
     chunks: AsyncIterable<Uint8Array>,
     cursor: string | null,
+    opening: Opening | null,
     connection: AbortController,
   ): Promise<void> => {
     let warned = false
@@ -174,10 +177,13 @@ export function createStream(options: StreamOptions): StreamSource {
       }
       return { meaning, raw: '', at }
     }
-    await drain({ chunks, connection, accept, commit: write, clock, onRetry: (ms) => (retry = ms) })
+    const commitNews = async (batch: readonly Pending[]): Promise<void> =>
+      write(opening === null ? batch : await opening.sift(batch))
+    await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry: (ms) => (retry = ms) })
   }
 
   const write = async (batch: readonly Pending[]): Promise<void> => {
+    if (batch.length === 0) return
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
       const { seq, reason } = meaning
@@ -234,10 +240,27 @@ export function createStream(options: StreamOptions): StreamSource {
     return options.startFrom === 'beginning' ? '0' : options.startFrom.seq
   }
 
+  /** What a stopped replay names may lie before what we have: the repeats are deduplicated. */
+  const startOfReplay = (saved: string | null, opening: Opening | null): string | null => {
+    const stopped = resumeAt
+    resumeAt = null
+    if (saved === null) return opening === null ? null : (stopped ?? '0')
+    return stopped !== null && isBefore(stopped, saved) ? stopped : saved
+  }
+
+  /** null on the very first connection: it gives live frames only. */
+  const openingOf = async (): Promise<Opening | null> => {
+    const since = await store.checkpoint(STREAM_OPENED)
+    if (since !== null) return createOpening({ service, since: Number(since), clock, log })
+    await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset()))
+    return null
+  }
+
   /** The transcript has a gap now, which no reading fills; states are read anew. */
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
     await store.setCheckpoint(STREAM_CURSOR, null)
+    await store.setCheckpoint(STREAM_OPENED, null)
     lost = true
     await commit({ hints: [sweepHint(clock.now())] })
   }

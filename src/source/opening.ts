@@ -1,0 +1,57 @@
+import { ServiceError } from '../core/errors.ts'
+import type { Clock, Log, Service } from '../core/ports.ts'
+import type { Pending } from './batch.ts'
+
+/** A replay comes without pause; after one so long, what comes is live. Milliseconds. */
+const LULL = 1000
+/** Sessions that are looked up to find where the news begins. */
+const LOOKED_UP = 500
+
+/**
+ * With `start_from: now` there is no cursor until the first frame is stored. When the connection, or we, went down before
+ * that, what came in between is only in a replay from the very beginning. Seqs ascend over all sessions, so the news
+ * begins with the first frame of a session that was made after we had started.
+ */
+export interface Opening {
+  /** What of a batch is news. */
+  sift(batch: readonly Pending[]): Promise<readonly Pending[]>
+}
+
+/** `since`: service clock, milliseconds. */
+export function createOpening(options: { service: Service; since: number; clock: Clock; log: Log }): Opening {
+  const { service, since, clock, log } = options
+  const isNew = new Map<string, boolean>()
+  let lastAt = clock.steady()
+  let found = false
+
+  const look = async (sessionId: string): Promise<boolean> => {
+    if (isNew.size === LOOKED_UP) log.warn({}, 'stream: the replay is too long to find where the news begins')
+    if (isNew.size >= LOOKED_UP) return false
+    try {
+      return ((await service.readSession(sessionId)).createdAt ?? 0) > since
+    } catch (error) {
+      if (error instanceof ServiceError && error.notFound) return false
+      throw error
+    }
+  }
+
+  return {
+    async sift(batch) {
+      const now = clock.steady()
+      found ||= now - lastAt > LULL
+      lastAt = now
+      if (found) return batch
+      for (const [index, { meaning }] of batch.entries()) {
+        const sessionId = meaning.kind === 'fact' ? meaning.fact.sessionId : null
+        if (sessionId === null) continue
+        const known = isNew.get(sessionId) ?? (await look(sessionId))
+        isNew.set(sessionId, known)
+        if (!known) continue
+        found = true
+        return batch.slice(index)
+      }
+      lastAt = clock.steady()
+      return []
+    },
+  }
+}
