@@ -1,8 +1,10 @@
 import { onTestFinished } from 'vitest'
 import { NetworkFault, ServiceError } from '../../src/core/errors.ts'
 import type { Service } from '../../src/core/ports.ts'
+import type { Session } from '../../src/core/resource.ts'
 import type { Batch, Committed, Store } from '../../src/core/store.ts'
 import { fanOut } from '../../src/core/observer.ts'
+import { readSession } from '../../src/core/wire.ts'
 import { readFrame } from '../../src/intake/frame.ts'
 import { createStream, type StreamOptions, type TransientEvent } from '../../src/source/stream.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -99,6 +101,12 @@ export function streamWorld(
     transients,
     batches,
     authorized: true,
+    /** When a session was made, for who looks it up. */
+    createdAt: new Map<string, number>(),
+    sessionAt(id: string): Session {
+      const raw = { id, status: 'idle', updated_at: 0, created_at: this.createdAt.get(id) ?? 0 }
+      return readSession(raw, () => undefined)
+    },
     tellAuthorized: (() => undefined) as (authorized: boolean) => void,
     commit: (batch: Batch): Promise<Committed> => store.commit(batch),
     last: (): Connection => {
@@ -109,7 +117,10 @@ export function streamWorld(
     seqs: async () => (await store.read.facts({ limit: 5000, order: 'asc' })).map(({ seq }) => seq),
     cursor: () => store.checkpoint('stream'),
   }
-  const service: Pick<Service, 'openStream' | 'authorized' | 'onAuthorization'> = {
+  const service: Pick<
+    Service,
+    'openStream' | 'authorized' | 'onAuthorization' | 'clockOffset' | 'readSession'
+  > = {
     async openStream(cursor, signal) {
       const refusal = refusals.shift()
       if (refusal !== undefined) throw refusal
@@ -118,6 +129,8 @@ export function streamWorld(
       return connection
     },
     authorized: () => world.authorized,
+    clockOffset: () => 0,
+    readSession: (id) => Promise.resolve(world.sessionAt(id)),
     onAuthorization: (listener) => void (world.tellAuthorized = listener),
   }
   const stream = createStream({

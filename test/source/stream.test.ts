@@ -265,6 +265,35 @@ describe('a replay that stops', () => {
   })
 })
 
+describe('without a cursor yet, a connection that ends before its first frame', () => {
+  it('loses nothing: the next replays from the beginning and keeps what is news', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    expect(world.last().cursor).toBeNull()
+    world.last().break()
+    await world.clock.advance(5000)
+    expect(world.last().cursor).toBe('0')
+    world.createdAt.set('ses_new', world.clock.now())
+    const news = { session_id: 'ses_new' }
+    world.last().send(frame(1) + frame(2) + frame(3, 'user.message', news) + frame(4) + frame(5, 'x', news))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor()]).toEqual([['3', '4', '5'], '5'])
+  })
+
+  it('takes what comes after the replay for live, though no session is new', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    world.last().break()
+    await world.clock.advance(5000)
+    world.last().send(frame(1) + frame(2))
+    await world.clock.settle()
+    await world.clock.advance(1500)
+    world.last().send(frame(3))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor()]).toEqual([['3'], '3'])
+  })
+})
+
 describe('a cursor that the service refuses', () => {
   it.each([400, 404, 410])(
     'with %s is an alarm: live frames go on and every session is read anew',
