@@ -44,12 +44,14 @@ export class Subject implements AsyncDisposable {
     // It has no channel to us by whose closing it would end with us.
     const end = (): void => void this.#process.kill('SIGKILL')
     process.once('exit', end)
-    this.#exited = new Promise((resolve) =>
+    this.#exited = new Promise((resolve) => {
+      // A program that cannot be started has no exit either.
+      this.#process.once('error', (error) => resolve(error.message))
       this.#process.once('close', (code, signal) => {
         process.off('exit', end)
         resolve(code ?? signal)
-      }),
-    )
+      })
+    })
   }
 
   /** Starts it and waits until it has started. `config` needs no store, admin and log. */
@@ -108,7 +110,7 @@ export class Subject implements AsyncDisposable {
   async #ready(): Promise<void> {
     const limit = performance.now() + PATIENCE
     while (performance.now() < limit) {
-      if (this.#process.exitCode !== null)
+      if (this.#process.pid === undefined || this.#process.exitCode !== null)
         throw this.#failure(`the sidecar ended with ${this.#process.exitCode}`)
       if (this.#started !== null) return await pause(CALM)
       await pause(20)
