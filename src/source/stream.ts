@@ -128,6 +128,8 @@ export function createStream(options: StreamOptions): StreamSource {
     const opening = saved === null ? await openingOf() : null
     const continuing = resumeAt !== null
     const cursor = startOfReplay(saved, opening)
+    // We were told to stop while the store was asked: there was no connection to end.
+    if (!running) return { reason: 'stopped', error: null, wait: 0 }
     abort = new AbortController()
     const openedAt = clock.steady()
     try {

@@ -131,6 +131,16 @@ describe('following the stream', () => {
 })
 
 describe('reconnecting', () => {
+  it.each([0, 1, 2, 3, 5, 8])('ends when it is told to, %i promises after it began', async (turns) => {
+    const world = streamWorld({ startFrom: 'now' })
+    world.stream.start()
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    let stopped = false
+    void world.stream.stop().then(() => (stopped = true))
+    await world.clock.settle()
+    expect([stopped, world.stream.status().state]).toEqual([true, 'disabled'])
+  })
+
   it.each([
     ['absent', null, 5000],
     ['2000', 'retry: 2000\n\n', 2000],
