@@ -1,5 +1,5 @@
 import closeWithGrace from 'close-with-grace'
-import { createSidecar } from '../sidecar.ts'
+import { keepHeapSmall } from './heap.ts'
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
 
@@ -11,6 +11,8 @@ const GRACE = 25_000
  * or one more than the grace, exits at once with 1, as an unhandled rejection does after a last line in the log.
  */
 export async function run({ terminal, env }: Context, options: { config: string }): Promise<number> {
+  keepHeapSmall()
+  const { createSidecar } = await import('../sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
   const closing = closeWithGrace(
     { delay: GRACE, logger: { error: (text) => terminal.err(`${String(text)}\n`) } },

@@ -141,6 +141,8 @@ export interface Batch {
   /** A transcript's turn.ended frames: `turn.completed` waits for them. */
   endedTurns?: readonly { turnId: string; sessionId: string; at: number }[]
   readings?: readonly Reading[]
+  /** Calls that a reading found, ahead of the reading itself: a tool need not wait for what it does not need. */
+  newCalls?: readonly Call[]
   /** Steps of the call ledger; facts that hang on a step are committed only with it. */
   calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
   checkpoints?: Readonly<Record<string, string>>

@@ -230,7 +230,11 @@ function compareTurns(
   return changes
 }
 
-function callsOf(session: Session, { tools, now, steady }: DiffContext): Call[] {
+/** Calls of tools that we run. */
+export function callsOf(
+  session: Session,
+  { tools, now, steady }: Pick<DiffContext, 'tools' | 'now' | 'steady'>,
+): Call[] {
   return session.actions.flatMap((action): Call[] => {
     if (action.type !== 'function_call' || action.name === null || !tools.has(action.name)) return []
     return [

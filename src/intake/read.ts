@@ -3,7 +3,7 @@ import type { JsonObject } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
-import { baselineOf, compare, compareGone, type DiffContext } from './diff.ts'
+import { baselineOf, callsOf, compare, compareGone, type DiffContext } from './diff.ts'
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
 import { needsTurns, readErrorItem, readTurns } from './look.ts'
@@ -69,6 +69,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     if (before !== null && first.updatedAt < before.updatedAt) return await writeNothing(entry, before)
     const startedAt = options.startedAt + service.clockOffset()
     const streamTells = options.streamConnected()
+    await takeCalls(before, first)
     const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
     const baseline = before?.baseline ?? baselineOf(first, { firstLook, startedAt })
     const view = needsTurns(before, first, entry.scope !== 'session', streamTells)
@@ -79,12 +80,15 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const startFailed =
       session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
     const errorItem = startFailed ? await readErrorItem(service, sessionId) : null
-    const settled = (turns ?? []).some((turn) => isSettled(turn) && !knownTurns.some(isKnownSettled(turn.id)))
-    const artifacts = settled ? await readArtifacts(sessionId) : null
     // What the stream committed while we read counts: its turn.ended frame may have come.
     const ids = (turns ?? []).map(({ id }) => id)
     const known = await store.known(sessionId, ids)
     const placeholders = known === null ? await store.knownTurns(sessionId, ids) : []
+    const over = new Set(
+      (known?.turns ?? placeholders).filter(({ settled }) => settled).map(({ turn }) => turn.id),
+    )
+    const settles = (turns ?? []).some((turn) => isSettled(turn) && !over.has(turn.id))
+    const artifacts = settles ? await readArtifacts(sessionId) : null
     const context: DiffContext = {
       now: clock.now(),
       steady: clock.steady(),
@@ -117,6 +121,14 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     await write(entry, { ...difference.reading, hint })
     await items?.read(sessionId, difference.reading.baseline)
+  }
+
+  /** Calls that are new are taken on at once: their tools run while the turns are read. */
+  const takeCalls = async (before: KnownSession | null, session: Session): Promise<void> => {
+    const known = new Set(before?.actions.map(({ callId }) => callId))
+    const context = { tools: options.tools(), now: clock.now(), steady: clock.steady() }
+    const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
+    if (newCalls.length > 0) await intake.commit({ newCalls })
   }
 
   /**
@@ -230,10 +242,6 @@ function nextLookAt(
 function isNewFailure(known: KnownSession | null): (turn: { id: string; status: string }) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
   return (turn) => turn.status !== 'working' && turn.status !== 'completed' && !over.has(turn.id)
-}
-
-function isKnownSettled(id: string): (known: KnownTurn) => boolean {
-  return ({ turn, settled }) => settled && turn.id === id
 }
 
 /** The channel that told us first is the one that found it; where none did, we looked of our own accord. */

@@ -68,7 +68,8 @@ export class Hints {
     this.#add.run(
       hint.sessionId ?? SWEEP,
       ++this.#generation,
-      Math.ceil(now + hint.delay),
+      // Rounded down: what is due now is due in this very millisecond.
+      Math.floor(now + hint.delay),
       SCOPES[hint.scope],
       hint.channel === 'stream' ? hint.at : null,
       hint.channel === 'webhook' ? hint.at : null,

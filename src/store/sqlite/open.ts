@@ -100,7 +100,7 @@ function configure(db: Sqlite): void {
   if (db.pragma('synchronous', { simple: true }) !== 2)
     throw new OperatorError('store: synchronous=FULL was refused')
   db.pragma('busy_timeout = 5000')
-  db.pragma('cache_size = -16000')
+  db.pragma('cache_size = -8000')
   // A commit that happens to checkpoint pays for it; 2,000 pages (8 MiB) keep that rare and the log small.
   db.pragma('wal_autocheckpoint = 2000')
   db.pragma('journal_size_limit = 67108864')

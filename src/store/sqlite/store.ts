@@ -106,6 +106,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       for (const call of reading.newCalls) if (calls.add(call)) into.newCalls++
       hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
     }
+    for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls++
     for (const step of batch.calls ?? []) {
       if (calls.step(step)) facts.append(step.facts ?? [], into)
       else into.refused.push(step.callId)
