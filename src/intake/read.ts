@@ -35,6 +35,8 @@ export interface ReadOptions {
   streamConnected: () => boolean
   /** Our wall clock: when this sidecar started. */
   startedAt: number
+  /** A session was read that is not stored yet: its tools are told whose they are. */
+  announce: (session: Session) => void
   /** Actions that a reading found gone. */
   onActionsGone: (callIds: readonly string[], why: 'resolved' | 'deleted') => void
 }
@@ -128,7 +130,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const known = new Set(before?.actions.map(({ callId }) => callId))
     const context = { tools: options.tools(), now: clock.now(), steady: clock.steady() }
     const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
-    if (newCalls.length > 0) await intake.commit({ newCalls })
+    if (newCalls.length === 0) return
+    options.announce(session)
+    await intake.commit({ newCalls })
   }
 
   /**

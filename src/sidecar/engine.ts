@@ -151,6 +151,7 @@ export function createEngine(options: EngineOptions): Engine {
     tools: () => toolNames,
     streamConnected: () => stream?.connected() ?? false,
     startedAt,
+    announce: (session) => briefs.update(session.id, briefOf(session)),
     onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
   })
   const reconciler: Reconciler = createReconciler({

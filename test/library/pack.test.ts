@@ -92,7 +92,9 @@ beforeAll(async () => {
     if (existsSync(join(ROOT, name))) cpSync(join(ROOT, name), join(source, name), { recursive: true })
   }
   symlinkSync(MODULES, join(source, 'node_modules'))
-  await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: source })
+  await run('npm', ['run', '--silent', 'package', '--', '--silent', '--pack-destination', folder], {
+    cwd: source,
+  })
 
   mkdirSync(installed, { recursive: true })
   const tarball = readdirSync(folder).find((name) => name.endsWith('.tgz'))
