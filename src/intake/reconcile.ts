@@ -18,7 +18,8 @@ const FAILED = { base: 500, max: 60_000 }
 
 export interface Reconciler {
   start(): void
-  stop(): Promise<void>
+  /** Lets readings under way end, for `grace` milliseconds at most. */
+  stop(grace: number): Promise<void>
   nudge(): void
   /** Reads a session now, outside the queue, for who needs its actions fresh. null: it is gone. */
   refresh(sessionId: string): Promise<Session | null>
@@ -139,10 +140,14 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       })
       pump.start()
     },
-    async stop() {
+    async stop(grace) {
       pump.stop()
       readers.clear()
-      await readers.onIdle()
+      // A reading that hangs is read again after the next start: its hint is still there.
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const limit = clock.after(grace, resolve)
+      await Promise.race([readers.onIdle(), promise])
+      limit.cancel()
     },
     nudge: () => pump.nudge(),
     refresh: (sessionId) => reader.readAlive(sessionId),

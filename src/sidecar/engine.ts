@@ -250,8 +250,7 @@ export function createEngine(options: EngineOptions): Engine {
       poll?.stop()
       subscription?.stop()
       await stream?.stop()
-      await reconciler.stop()
-      await Promise.all([tools.stop(grace), dispatcher.stop(grace)])
+      await Promise.all([reconciler.stop(grace), tools.stop(grace), dispatcher.stop(grace)])
     },
   }
   return engine
