@@ -44,6 +44,30 @@ export interface Call {
   dueAt: number
 }
 
+/** A call as it is taken on. Times: wall clock of the service (`createdAt`, `expiresAt`), ours, and steady (`dueAt`). */
+export function newCall(
+  fields: Pick<
+    Call,
+    'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'createdAt' | 'expiresAt' | 'receivedAt' | 'dueAt'
+  >,
+): Call {
+  return {
+    ...fields,
+    state: 'received',
+    attempts: 0,
+    uncertain: false,
+    deferred: false,
+    result: null,
+    posts: 0,
+    unsure: false,
+    outcome: null,
+    error: null,
+    startedAt: null,
+    finishedAt: null,
+    endedAt: null,
+  }
+}
+
 /** `error` is posted as the answer's `error`, `output` as its `output`. */
 export type CallResult = { kind: 'output' | 'error'; text: string }
 

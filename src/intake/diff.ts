@@ -1,4 +1,4 @@
-import type { Call } from '../core/call.ts'
+import { newCall, type Call } from '../core/call.ts'
 import type { Fact, Seen, StateType } from '../core/fact.ts'
 import type { JsonObject } from '../core/json.ts'
 import { isFinal, isSettled, type Session, type SessionBrief, type Turn } from '../core/resource.ts'
@@ -238,29 +238,17 @@ export function callsOf(
   return session.actions.flatMap((action): Call[] => {
     if (action.type !== 'function_call' || action.name === null || !tools.has(action.name)) return []
     return [
-      {
+      newCall({
         callId: action.callId,
         sessionId: session.id,
         turnId: action.turnId,
         name: action.name,
-        state: 'received',
         action: action.raw,
-        attempts: 0,
-        uncertain: false,
-        deferred: false,
-        result: null,
-        posts: 0,
-        unsure: false,
-        outcome: null,
-        error: null,
         createdAt: action.createdAt,
         expiresAt: action.expiresAt,
         receivedAt: now,
-        startedAt: null,
-        finishedAt: null,
-        endedAt: null,
         dueAt: Math.floor(steady),
-      },
+      }),
     ]
   })
 }

@@ -1,8 +1,23 @@
-import type { Call, CallStep } from '../../core/call.ts'
+import { newCall, type Call, type CallStep } from '../../core/call.ts'
 import type { Sqlite } from './open.ts'
 import { callOf, callRow, type CallRow } from './rows.ts'
 
-const COLUMNS = Object.keys(callRow(emptyCall())) as (keyof CallRow)[]
+/** The columns, in the order of a row. */
+const COLUMNS = Object.keys(
+  callRow(
+    newCall({
+      callId: '',
+      sessionId: '',
+      turnId: null,
+      name: '',
+      action: {},
+      createdAt: null,
+      expiresAt: null,
+      receivedAt: 0,
+      dueAt: 0,
+    }),
+  ),
+) as (keyof CallRow)[]
 
 /** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
 export class Calls {
@@ -75,31 +90,5 @@ export class Calls {
       if (!this.#claimed.has(row.call_id)) return row.due_at
     }
     return null
-  }
-}
-
-function emptyCall(): Call {
-  return {
-    callId: '',
-    sessionId: '',
-    turnId: null,
-    name: '',
-    state: 'received',
-    action: {},
-    attempts: 0,
-    uncertain: false,
-    deferred: false,
-    result: null,
-    posts: 0,
-    unsure: false,
-    outcome: null,
-    error: null,
-    createdAt: null,
-    expiresAt: null,
-    receivedAt: 0,
-    startedAt: null,
-    finishedAt: null,
-    endedAt: null,
-    dueAt: 0,
   }
 }
