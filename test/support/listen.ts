@@ -27,9 +27,26 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
   }
 }
 
-/** A port that was free a moment ago, for what must be known before anybody listens. */
+/** Below the ports that systems give to whoever asks for any (32768 on Linux, 49152 elsewhere). */
+const FIRST = 20_000
+const EACH = 1000
+const POOLS = 12
+let next = 0
+
+/**
+ * A port for what must be known before anybody listens. One that the system gave would be given away again meanwhile:
+ * these are of a range that it never gives, another for each of the test runner's processes.
+ */
 export async function freePort(): Promise<number> {
-  const held = await listen((_request, response) => response.end())
-  await held[Symbol.asyncDispose]()
-  return held.port
+  const pool = Number(process.env['VITEST_POOL_ID'] ?? '1') % POOLS
+  for (;;) {
+    const port = FIRST + pool * EACH + ((process.pid + next++) % EACH)
+    try {
+      const held = await listen((_request, response) => response.end(), port)
+      await held[Symbol.asyncDispose]()
+      return port
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error
+    }
+  }
 }
