@@ -20,6 +20,7 @@ import type { Terminal } from './terminal.ts'
 
 const TOUR = fileURLToPath(new URL('../../config/scenarios/tour.yaml', import.meta.url))
 const ADMIN_PORT = 8481
+const WEBHOOK_PORT = 8480
 const TOKEN = 'svc_pat_dev'
 /** Milliseconds after the last message within which everything must be delivered and answered. */
 const PATIENCE = 60_000
@@ -41,7 +42,7 @@ export async function dev(
 
   const adminPort = await freePort(ADMIN_PORT)
   const storeFile = await freshStore(adminPort)
-  const webhookPort = await freePort()
+  const webhookPort = await freePort(WEBHOOK_PORT)
   const service = { baseUrl: emulator.baseUrl, token: TOKEN }
   const sidecar = await createSidecar({
     config: devConfig({ service, app, adminPort, webhookPort, storeFile }),

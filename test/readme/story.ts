@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { freePort } from '../../src/cli/dev/port.ts'
+import { freePort } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 import { ROOT, type Block } from './document.ts'
 

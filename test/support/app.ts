@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
-import { listen, type Listening } from './listen.ts'
+import { freePort, listen, type Listening } from './listen.ts'
 
 /** One secret for all, and what follows it in a rotation. */
 export const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
@@ -97,7 +97,9 @@ export class App implements AsyncDisposable {
 
   static async start(): Promise<App> {
     let app: App | undefined
-    const listening = await listen((request, response) => void app?.receive(request, response))
+    // It goes away and comes back to the same port, which nobody may take meanwhile.
+    const port = await freePort()
+    const listening = await listen((request, response) => void app?.receive(request, response), port)
     app = new App(listening)
     return app
   }
