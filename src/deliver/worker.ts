@@ -34,7 +34,6 @@ export interface Worker {
   news(news: LaneNews): void
   /** Hands over an event that is not stored. At most once. */
   transient(fact: StoredFact): void
-  nudge(): void
   /** Deliveries became pending again. */
   reload(): void
   pause(): void
@@ -258,9 +257,6 @@ export function createWorker(options: WorkerOptions): Worker {
         const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
         await target.send([{ fact, attempt: 1, session }], stopping.signal)
       })
-    },
-    nudge() {
-      pump.nudge()
     },
     reload() {
       for (const active of lanes.values()) active.reload()

@@ -1,4 +1,4 @@
-import type { Call } from '../../src/core/call.ts'
+import { newCall, type Call } from '../../src/core/call.ts'
 import { stateFactId, streamFactId, type Fact } from '../../src/core/fact.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import type { Clock, Log } from '../../src/core/ports.ts'
@@ -136,27 +136,17 @@ export function turnFact(type: string, turn: JsonObject, fields: Partial<Fact> =
 
 export function callOf(callId: string, sessionId: string, fields: Partial<Call> = {}): Call {
   return {
-    callId,
-    sessionId,
-    turnId: 'turn_1',
-    name: 'lookup_order',
-    state: 'received',
-    action: actionRaw(callId),
-    attempts: 0,
-    uncertain: false,
-    deferred: false,
-    result: null,
-    posts: 0,
-    unsure: false,
-    outcome: null,
-    error: null,
-    createdAt: 1_700_000_002_000,
-    expiresAt: null,
-    receivedAt: clock.now(),
-    startedAt: null,
-    finishedAt: null,
-    endedAt: null,
-    dueAt: 0,
+    ...newCall({
+      callId,
+      sessionId,
+      turnId: 'turn_1',
+      name: 'lookup_order',
+      action: actionRaw(callId),
+      createdAt: 1_700_000_002_000,
+      expiresAt: null,
+      receivedAt: clock.now(),
+      dueAt: 0,
+    }),
     ...fields,
   }
 }

@@ -43,7 +43,7 @@ describe('delivering', () => {
     // The commit claimed the lane for somebody who is gone.
     const [lane] = [{ id: 1, handler: 'app', key: 'ses_1' }]
     await world.store.releaseLane(lane)
-    world.worker.nudge()
+    world.worker.reload()
     await world.clock.advance(1000)
     expect(seqs(world.sent)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
   })

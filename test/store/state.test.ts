@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Call } from '../../src/core/call.ts'
+import { newCall, type Call } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession } from '../../src/core/wire.ts'
@@ -31,29 +31,17 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
   ...more,
 })
 
-const call: Call = {
+const call: Call = newCall({
   callId: 'call_1',
   sessionId: 'ses_1',
   turnId: 'trn_1',
   name: 'lookup',
-  state: 'received',
   action: { arguments: { order: 1 } },
-  attempts: 0,
-  uncertain: false,
-  deferred: false,
-  result: null,
-  posts: 0,
-  unsure: false,
-  outcome: null,
-  error: null,
   createdAt: 5,
   expiresAt: null,
   receivedAt: 7,
-  startedAt: null,
-  finishedAt: null,
-  endedAt: null,
   dueAt: 0,
-}
+})
 
 describe('hints', () => {
   it('of one session are one, with the earliest time, both wishes and the first of each channel', async () => {

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { Call } from '../../src/core/call.ts'
+import { newCall, type Call } from '../../src/core/call.ts'
 import { ServiceError } from '../../src/core/errors.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { fanOut, type CallReport } from '../../src/core/observer.ts'
@@ -179,27 +179,17 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       const session = service.session()
       service.away = away
       const call: Call = {
-        callId,
-        sessionId: 'ses_1',
-        turnId: 'trn_1',
-        name: 'lookup',
-        state: 'received',
-        action: { arguments: { order: 42 } },
-        attempts: 0,
-        uncertain: false,
-        deferred: false,
-        result: null,
-        posts: 0,
-        unsure: false,
-        outcome: null,
-        error: null,
-        createdAt: clock.now(),
-        expiresAt: clock.now() + 600_000,
-        receivedAt: clock.now(),
-        startedAt: null,
-        finishedAt: null,
-        endedAt: null,
-        dueAt: 0,
+        ...newCall({
+          callId,
+          sessionId: 'ses_1',
+          turnId: 'trn_1',
+          name: 'lookup',
+          action: { arguments: { order: 42 } },
+          createdAt: clock.now(),
+          expiresAt: clock.now() + 600_000,
+          receivedAt: clock.now(),
+          dueAt: 0,
+        }),
         ...more,
       }
       await store.commit({
