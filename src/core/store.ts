@@ -141,7 +141,10 @@ export interface Batch {
   /** A transcript's turn.ended frames: `turn.completed` waits for them. */
   endedTurns?: readonly { turnId: string; sessionId: string; at: number }[]
   readings?: readonly Reading[]
-  /** Calls that a reading found, ahead of the reading itself: a tool need not wait for what it does not need. */
+  /**
+   * Calls that a reading found, ahead of the reading itself: a tool need not wait for what it does not need. One that is
+   * added as `running` is claimed by whoever adds it.
+   */
   newCalls?: readonly Call[]
   /** Steps of the call ledger; facts that hang on a step are committed only with it. */
   calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
@@ -160,7 +163,8 @@ export interface Committed {
   sightings: { channel: Channel; type: string; at: number; factAt: number }[]
   /** True when hints were added. */
   hinted: boolean
-  newCalls: number
+  /** Ids of the calls that were new. */
+  newCalls: string[]
 }
 
 export interface DirtySession {

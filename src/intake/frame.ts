@@ -3,10 +3,13 @@ import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
 import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
 
-/** What a frame asks the reconciler to look at. Delays let hints that come together cost one reading. */
+/**
+ * What a frame asks the reconciler to look at. Delays, in milliseconds, let hints that come together cost one reading; the
+ * end of a turn waits for artifacts that settle at once.
+ */
 const NEWS: Readonly<Record<string, { scope: HintScope; delay: number; subject?: string } | null>> = {
   'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
-  'turn.ended': { scope: 'turns', delay: 10, subject: 'turn.final' },
+  'turn.ended': { scope: 'turns', delay: 60, subject: 'turn.final' },
   'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
   'approval.requested': { scope: 'session', delay: 0, subject: 'action.required' },
   'question.asked': { scope: 'session', delay: 0, subject: 'action.required' },

@@ -1,4 +1,4 @@
-import type { CallStep } from '../core/call.ts'
+import type { Call, CallStep } from '../core/call.ts'
 import type { Fact, StoredFact } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
 import type { Observer } from '../core/observer.ts'
@@ -8,6 +8,8 @@ import { isObject, numberOf, parseJson } from '../core/json.ts'
 
 /** Whoever has work to do after a commit. A nudge makes it prompt; each has a timer that makes it certain. */
 export interface Nudges {
+  /** Hints are about to be written. */
+  dirty(hints: readonly Hint[]): void
   lanes(committed: Committed): void
   hints(): void
   calls(): void
@@ -21,6 +23,8 @@ export interface Intake {
   hint(hints: readonly Hint[]): Promise<void>
   /** @returns false when somebody else wrote first: read again. */
   reading(reading: Reading): Promise<boolean>
+  /** @returns the ids of those that were not known. */
+  addCalls(calls: readonly Call[]): Promise<ReadonlySet<string>>
   /** @returns false when the call is not in a state that the step starts from. */
   step(step: CallStep & { facts?: readonly Fact[] }): Promise<boolean>
 }
@@ -35,6 +39,7 @@ export function createIntake(options: {
   const { store, observer, nudge } = options
 
   const commit = async (batch: Batch): Promise<Committed> => {
+    if (batch.hints !== undefined) nudge.dirty(batch.hints)
     const committed = await store.commit(batch)
     for (const fact of committed.facts) observer.fact(fact, lagOf(fact, options.clockOffset()))
     for (const { channel, type, at, factAt } of committed.sightings) {
@@ -45,7 +50,7 @@ export function createIntake(options: {
     }
     if (committed.lanes.length > 0) nudge.lanes(committed)
     if (committed.hinted) nudge.hints()
-    if (committed.newCalls > 0) nudge.calls()
+    if (committed.newCalls.length > 0) nudge.calls()
     return committed
   }
 
@@ -57,6 +62,10 @@ export function createIntake(options: {
     async reading(reading) {
       const { stale } = await commit({ readings: [reading] })
       return stale.length === 0
+    },
+    async addCalls(newCalls) {
+      const committed = await commit({ newCalls })
+      return new Set(committed.newCalls)
     },
     async step(step) {
       const { refused } = await commit({ calls: [step] })

@@ -1,3 +1,4 @@
+import { ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Service } from '../core/ports.ts'
 import { isSettled, type Session, type Turn } from '../core/resource.ts'
@@ -9,6 +10,16 @@ export const PAGE = 100
 const TURNS_FIRST = 20
 /** Pages of turns in one reading: 2,000 turns since the last one. What is older is found by its own id. */
 const TURN_PAGES = 20
+
+/** null: it is gone. */
+export async function readSession(service: Service, sessionId: string): Promise<Session | null> {
+  try {
+    return await service.readSession(sessionId)
+  } catch (error) {
+    if (error instanceof ServiceError && error.notFound) return null
+    throw error
+  }
+}
 
 /**
  * Turns that may have news: from the newest back to the first that we know to be settled, or that was there before us.

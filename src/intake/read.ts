@@ -1,12 +1,14 @@
+import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
+import type { Ahead } from './ahead.ts'
 import { baselineOf, callsOf, compare, compareGone, type DiffContext } from './diff.ts'
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
-import { needsTurns, readErrorItem, readTurns } from './look.ts'
+import { needsTurns, readErrorItem, readSession, readTurns } from './look.ts'
 
 /** How long a turn's end waits for the stream's turn.ended (product.md, Facts), milliseconds. */
 const FRAME_WAIT = 2000
@@ -37,6 +39,9 @@ export interface ReadOptions {
   startedAt: number
   /** A session was read that is not stored yet: its tools are told whose they are. */
   announce: (session: Session) => void
+  ahead: Ahead
+  /** Takes on calls that a reading found. */
+  takeCalls: (calls: readonly Call[]) => Promise<void>
   /** Actions that a reading found gone. */
   onActionsGone: (callIds: readonly string[], why: 'resolved' | 'deleted') => void
 }
@@ -53,6 +58,7 @@ export interface SessionReader {
 /** Reads sessions and their turns, compares, and writes what happened through the intake. */
 export function createSessionReader(options: ReadOptions): SessionReader {
   const { service, store, intake, items, clock, log } = options
+  const readAlive = (sessionId: string): Promise<Session | null> => readSession(service, sessionId)
   /** Steady milliseconds: since when a turn is known to be final whose frame has not come. */
   const finalSince = new Map<string, number>()
 
@@ -62,11 +68,12 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     listed: Session | undefined,
     firstLook: boolean,
   ): Promise<void> => {
+    const ahead = options.ahead.take(sessionId)
     const before = await store.known(sessionId)
     // A page of the list may be older than what we read since.
     const usable = listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
     const onlyArtifacts = entry.scope === 'artifacts' && before !== null && !before.deleted
-    const first = onlyArtifacts ? before.session : usable ? listed : await readAlive(sessionId)
+    const first = onlyArtifacts ? before.session : usable ? listed : await (ahead ?? readAlive(sessionId))
     if (first === null) return await writeGone(entry, sessionId)
     if (before !== null && first.updatedAt < before.updatedAt) return await writeNothing(entry, before)
     const startedAt = options.startedAt + service.clockOffset()
@@ -132,7 +139,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
     if (newCalls.length === 0) return
     options.announce(session)
-    await intake.commit({ newCalls })
+    await options.takeCalls(newCalls)
   }
 
   /**
@@ -197,15 +204,6 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }),
       hint,
     })
-  }
-
-  const readAlive = async (sessionId: string): Promise<Session | null> => {
-    try {
-      return await service.readSession(sessionId)
-    } catch (error) {
-      if (error instanceof ServiceError && error.notFound) return null
-      throw error
-    }
   }
 
   /** A token without the scope, or a service without the route, costs the list and not the fact. */

@@ -1,5 +1,5 @@
 import { compilePatterns } from '../core/pattern.ts'
-import type { CallStep } from '../core/call.ts'
+import type { Call, CallStep } from '../core/call.ts'
 import type { Fact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Observer } from '../core/observer.ts'
@@ -12,6 +12,7 @@ import { createHttpTarget } from '../deliver/http.ts'
 import { createModuleTarget, handlerLog } from '../deliver/module.ts'
 import { createSettler } from '../deliver/settler.ts'
 import { createWorker } from '../deliver/worker.ts'
+import { createAhead } from '../intake/ahead.ts'
 import { briefOf } from '../intake/diff.ts'
 import { readFrame } from '../intake/frame.ts'
 import { createIntake, type Intake } from '../intake/intake.ts'
@@ -19,6 +20,7 @@ import { createItems, ITEMS_SINCE } from '../intake/items.ts'
 import { readNotice } from '../intake/notice.ts'
 import { createSessionReader } from '../intake/read.ts'
 import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
+import { readSession } from '../intake/look.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
 import {
@@ -87,6 +89,7 @@ export function createEngine(options: EngineOptions): Engine {
     observer,
     clockOffset: () => service.clockOffset(),
     nudge: {
+      dirty: (hints) => ahead.dirty(hints),
       lanes: (committed) => dispatcher.news(committed),
       hints: () => reconciler.nudge(),
       calls: () => tools.nudge(),
@@ -120,6 +123,16 @@ export function createEngine(options: EngineOptions): Engine {
           interval: polling.sweep,
         })
       : null
+  let looked = false
+  const ahead = createAhead({
+    clock,
+    ready: () => looked && service.authorized(),
+    read: (sessionId) => readSession(service, sessionId),
+  })
+  const onFirstLook = (done: boolean): void => {
+    looked = done
+    options.onFirstLook(done)
+  }
   const sweep = createSweep({
     ...ports,
     service,
@@ -133,6 +146,7 @@ export function createEngine(options: EngineOptions): Engine {
     store,
     observer,
     hint,
+    add: (calls: readonly Call[]) => intake.addCalls(calls),
     step: (step: CallStep & { facts?: Fact[] }) => intake.step(step),
     refresh: (sessionId: string) => reconciler.refresh(sessionId),
     briefOf: async (sessionId: string) => briefs.peek(sessionId) ?? (await store.brief(sessionId)),
@@ -152,6 +166,8 @@ export function createEngine(options: EngineOptions): Engine {
     streamConnected: () => stream?.connected() ?? false,
     startedAt,
     announce: (session) => briefs.update(session.id, briefOf(session)),
+    ahead,
+    takeCalls: (calls) => tools.takeOn(calls),
     onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
   })
   const reconciler: Reconciler = createReconciler({
@@ -160,7 +176,7 @@ export function createEngine(options: EngineOptions): Engine {
     store,
     reader,
     sweep,
-    onFirstLook: options.onFirstLook,
+    onFirstLook,
   })
 
   function toolOf(spec: ToolSpec) {
@@ -237,7 +253,7 @@ export function createEngine(options: EngineOptions): Engine {
       // On an empty store the first look reads everything; later starts look at what changed while we were away.
       if (await sweep.looked()) {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
-        options.onFirstLook(true)
+        onFirstLook(true)
       }
       dispatcher.start()
       stream?.start()

@@ -12,6 +12,8 @@ import type { Step } from './ledger.ts'
 export interface ToolPorts {
   service: Service
   store: Store
+  /** Writes calls down. @returns the ids of those that were not known. */
+  add: (calls: readonly Call[]) => Promise<ReadonlySet<string>>
   /** Writes a step of the ledger; false when the call has moved on. */
   step: (step: Step) => Promise<boolean>
   hint: (hints: readonly Hint[]) => Promise<void>

@@ -4,10 +4,10 @@ import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone } from './answer.ts'
+import { answerLater, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
-import { finish } from './ledger.ts'
-import { fits } from './output.ts'
-import { giveUp, runTool } from './run.ts'
+import { beginRun, unbeginRun } from './ledger.ts'
+import { awaitApp, FAR, giveUp, runBegun, runTool } from './run.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
 const FRESH = 5000
@@ -17,17 +17,17 @@ const CALLS = 256
 const REMEMBERED = 10_000
 const RETRY = { base: 500, max: 60_000 }
 
-export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict' | 'too_long'
-
 /** Runs function tools and posts their results. */
 export interface ToolHost {
   start(): void
   stop(grace: number): Promise<void>
   nudge(): void
+  /** Takes on calls that a reading found just now: those that have a place to run are written as running, in one step. */
+  takeOn(calls: readonly Call[]): Promise<void>
   /** A reading found that the service does not wait for these any more. */
   actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void
   /** The app answers a call that its tool put off with 202. */
-  answer(callId: string, answer: { output: string } | { error: true }): Promise<AnswerOutcome>
+  answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
 export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
@@ -47,7 +47,9 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
 
   const claim = async (): Promise<void> => {
     if (!pump.running || !service.authorized()) return
-    for (const call of await store.claimCalls(CALLS - active.size, clock.steady())) void drive(call)
+    for (const call of await store.claimCalls(CALLS - active.size, clock.steady())) {
+      void drive(call, hold(call.callId))
+    }
   }
 
   const pump: Pump = createPump({
@@ -58,15 +60,25 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     onError: (error) => log.error({ err: error }, 'tools: the store could not be read'),
   })
 
-  /** Takes a call as far as it goes now. */
-  const drive = async (first: Call): Promise<void> => {
-    const { callId } = first
+  const hold = (callId: string): AbortController => {
     const abort = new AbortController()
     active.set(callId, abort)
+    return abort
+  }
+
+  /** Takes a call as far as it goes now. `begun`: a run of it that is under way. */
+  const drive = async (
+    first: Call,
+    abort: AbortController,
+    begun: Promise<number | null> | null = null,
+  ): Promise<void> => {
+    const { callId } = first
     let call: Call | null = first
+    let step = begun
     try {
-      while (pump.running && call !== null && call.endedAt === null) {
-        const dueAt: number | null = await advance(call, abort)
+      while ((pump.running || step !== null) && call !== null && call.endedAt === null) {
+        const dueAt: number | null = await (step ?? advance(call, abort))
+        step = null
         if (dueAt === null || dueAt > clock.steady()) break
         call = await store.call(callId)
       }
@@ -80,11 +92,15 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       await postpone(callId, wait)
     } finally {
       store.releaseCall(callId)
-      active.delete(callId)
-      await settleGone(callId)
-      if (active.size === 0) idle?.()
+      await letGo(callId)
     }
     pump.nudge()
+  }
+
+  const letGo = async (callId: string): Promise<void> => {
+    active.delete(callId)
+    await settleGone(callId)
+    if (active.size === 0) idle?.()
   }
 
   const postpone = async (callId: string, wait: number): Promise<void> => {
@@ -135,19 +151,55 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const result = await queue.add(async () => {
       // While it waited for its turn a reading may have found that nobody waits for it any more.
       if (!pump.running || abort.signal.aborted) return null
-      if (!fresh || clock.now() - call.receivedAt >= FRESH) {
-        const state = await isRequired(ports, call)
-        if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
-      }
-      return await runTool(ports, tool, call, again, abort.signal)
+      return (await isWanted(call, fresh)) ? await runTool(ports, tool, call, again, abort.signal) : null
     })
     return result ?? null
+  }
+
+  /** Asks the service again where the reading that found a call is too old. A call that nobody waits for is closed. */
+  const isWanted = async (call: Call, fresh: boolean): Promise<boolean> => {
+    if (fresh && clock.now() - call.receivedAt < FRESH) return true
+    const state = await isRequired(ports, call)
+    if (state !== 'required') await closeGone(ports, call, state, !ours.has(call.callId))
+    return state === 'required'
+  }
+
+  /** A call's place among the runs of its tool, held while the call is written down; null when it has to wait for one. */
+  const place = (call: Call): Place | null => {
+    const tool = tools.get(call.name)
+    const queue = queues.get(call.name)
+    if (tool === undefined || queue === undefined || active.has(call.callId)) return null
+    if (!pump.running || !service.authorized() || active.size >= CALLS) return null
+    if (queue.size + queue.pending >= tool.spec.concurrency) return null
+    const running: Call = { ...call, ...beginRun(call, clock.now(), false).set }
+    const abort = hold(call.callId)
+    const { promise: written, resolve: settle } = Promise.withResolvers<boolean>()
+    const run = queue.add(async () => {
+      if (!(await written)) return null
+      if (pump.running && !abort.signal.aborted) {
+        return (await isWanted(running, true)) ? await runBegun(ports, tool, running, abort.signal) : null
+      }
+      await ports.step(unbeginRun(running, clock.steady()))
+      return null
+    })
+    return {
+      running,
+      begin() {
+        take(call.callId)
+        settle(true)
+        void drive(running, abort, run)
+      },
+      leave() {
+        settle(false)
+        void letGo(call.callId)
+      },
+    }
   }
 
   /** A call that was running: put off by its tool, or cut short by a crash. */
   const resume = async (tool: Tool, call: Call, abort: AbortController): Promise<number | null> => {
     if (call.deferred) {
-      if (call.expiresAt === null) return await sleep(call)
+      if (call.expiresAt === null) return await awaitApp(ports, call)
       return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
     }
     log.warn(
@@ -156,13 +208,6 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     )
     if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
     return await enter(tool, call, true, abort)
-  }
-
-  /** Nothing to do until the app answers. */
-  const sleep = async (call: Call): Promise<number | null> => {
-    const dueAt = Math.ceil(clock.steady() + FAR)
-    await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
-    return dueAt
   }
 
   /** The tool is not configured any more. */
@@ -210,6 +255,22 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     nudge() {
       pump.nudge()
     },
+    async takeOn(calls) {
+      const places = new Map<string, Place>()
+      for (const call of calls) {
+        const free = place(call)
+        if (free !== null) places.set(call.callId, free)
+      }
+      let added: ReadonlySet<string> = new Set()
+      try {
+        added = await ports.add(calls.map((call) => places.get(call.callId)?.running ?? call))
+      } finally {
+        for (const [callId, held] of places) {
+          if (added.has(callId)) held.begin()
+          else held.leave()
+        }
+      }
+    },
     actionsGone(callIds, why) {
       for (const callId of callIds) {
         gone.set(callId, why)
@@ -220,22 +281,18 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       }
     },
     async answer(callId, answer) {
-      const call = await store.call(callId)
-      if (call === null) return 'not_found'
-      const tool = tools.get(call.name)
-      // Its 202 may still be on the way to us.
-      if (call.state !== 'running' || tool === undefined) return 'conflict'
-      if ('output' in answer && !fits(answer.output)) return 'too_long'
-      const result =
-        'output' in answer
-          ? ({ kind: 'output', text: answer.output } as const)
-          : ({ kind: 'error', text: tool.spec.error } as const)
-      const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
-      if (done) pump.nudge()
-      return done ? 'accepted' : 'conflict'
+      const outcome = await answerLater(ports, tools, callId, answer)
+      if (outcome === 'accepted') pump.nudge()
+      return outcome
     },
   }
 }
 
-/** A call that waits for the app, or for its tool to come back, is looked at again so much later, milliseconds. */
-const FAR = 3_600_000
+interface Place {
+  /** The call as it is to be written. */
+  running: Call
+  /** It is written: its tool runs. */
+  begin(): void
+  /** It was not. */
+  leave(): void
+}

@@ -25,6 +25,15 @@ export function beginRun(call: Call, now: number, again: boolean): Step {
   }
 }
 
+/** The run was written down but never began. */
+export function unbeginRun(call: Call, dueAt: number): Step {
+  return {
+    callId: call.callId,
+    from: ['running'],
+    set: { state: 'received', attempts: call.attempts - 1, dueAt: Math.ceil(dueAt) },
+  }
+}
+
 /** The run did not succeed; it is tried again from `dueAt` (steady milliseconds). The tool is known not to run now. */
 export function retryRun(call: Call, error: string, dueAt: number): Step {
   return {

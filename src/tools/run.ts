@@ -6,8 +6,8 @@ import { timeLeft } from './deadline.ts'
 import { beginRun, deferRun, finish, retryRun } from './ledger.ts'
 
 /**
- * Runs a call's tool once and writes what came of it. @returns when there is more to do, steady milliseconds; null when
- * the call moved on by other means.
+ * Writes that a call's tool runs, runs it once and writes what came of it. @returns when there is more to do, steady
+ * milliseconds; null when the call moved on by other means.
  */
 export async function runTool(
   ports: ToolPorts,
@@ -16,19 +16,31 @@ export async function runTool(
   again: boolean,
   over: AbortSignal,
 ): Promise<number | null> {
+  if (timeLeft(call, ports.clock.now(), ports.service.clockOffset()) > 0) {
+    const begun = beginRun(call, ports.clock.now(), again)
+    if (!(await ports.step(begun))) return null
+    return await runBegun(ports, tool, { ...call, ...begun.set }, over)
+  }
+  return await giveUp(ports, tool.spec, call, 'the deadline is over')
+}
+
+/** The rest of it, for a call that is written as running. */
+export async function runBegun(
+  ports: ToolPorts,
+  tool: Tool,
+  running: Call,
+  over: AbortSignal,
+): Promise<number | null> {
   const { clock, observer } = ports
   const { spec } = tool
-  const left = timeLeft(call, clock.now(), ports.service.clockOffset())
-  if (left <= 0) return await giveUp(ports, spec, call, 'the deadline is over')
-  const begun = beginRun(call, clock.now(), again)
-  if (!(await ports.step(begun))) return null
-  const running: Call = { ...call, ...begun.set }
+  const left = timeLeft(running, clock.now(), ports.service.clockOffset())
+  if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
   const limit = Math.min(spec.timeout, left)
   const late = new AbortController()
   const timer = clock.after(limit, () => late.abort())
   const signal = AbortSignal.any([over, late.signal])
   const started = clock.steady()
-  const brief = (await ports.briefOf(call.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
+  const brief = (await ports.briefOf(running.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
   let result: ToolResult
   try {
     result = await raceAbort(tool.run(toolCall(running, brief), signal), signal, limit)
@@ -39,7 +51,7 @@ export async function runTool(
   if (over.aborted) return null
   observer.toolRun({
     tool: spec.name,
-    callId: call.callId,
+    callId: running.callId,
     outcome: result.kind,
     seconds: (clock.steady() - started) / 1000,
     attempt: running.attempts,
@@ -78,8 +90,15 @@ async function conclude(
   }
 }
 
-/** A call without a deadline that waits for the app is looked at again so much later, milliseconds. */
-const FAR = 3_600_000
+/** A call that waits for the app, or for its tool to come back, is looked at again so much later, milliseconds. */
+export const FAR = 3_600_000
+
+/** Nothing to do until the app answers. */
+export async function awaitApp(ports: ToolPorts, call: Call): Promise<number> {
+  const dueAt = Math.ceil(ports.clock.steady() + FAR)
+  await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
+  return dueAt
+}
 
 async function tryLater(
   ports: ToolPorts,

@@ -124,6 +124,12 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
           nextCall: () => whileAlive(() => world.nextCall()),
           releaseCall: (callId) => incarnation === alive && store.releaseCall(callId),
         },
+        async add(calls) {
+          if (incarnation !== alive) return await dead()
+          const { newCalls } = await store.commit({ newCalls: calls })
+          trace.push('add')
+          return new Set(newCalls)
+        },
         async step(step) {
           if (incarnation !== alive) return await dead()
           await world.beforeStep(step)

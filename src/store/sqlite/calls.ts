@@ -81,6 +81,11 @@ export class Calls {
     return calls
   }
 
+  /** Whoever wrote a call as running works on it already. */
+  claimed(callId: string): void {
+    this.#claimed.add(callId)
+  }
+
   release(callId: string): void {
     this.#claimed.delete(callId)
   }

@@ -86,7 +86,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       refused: [],
       sightings: [],
       hinted: false,
-      newCalls: 0,
+      newCalls: [],
     }
     const now = clock.steady()
     if (batch.facts !== undefined) facts.append(batch.facts, into)
@@ -103,10 +103,10 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
         continue
       }
       facts.append(reading.facts, into)
-      for (const call of reading.newCalls) if (calls.add(call)) into.newCalls++
+      for (const call of reading.newCalls) if (calls.add(call)) into.newCalls.push(call.callId)
       hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
     }
-    for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls++
+    for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls.push(call.callId)
     for (const step of batch.calls ?? []) {
       if (calls.step(step)) facts.append(step.facts ?? [], into)
       else into.refused.push(step.callId)
@@ -126,7 +126,13 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
     commit: (batch) =>
       write(
         () => commit(batch),
-        (committed) => lanes.claimFresh(committed),
+        (committed) => {
+          lanes.claimFresh(committed)
+          for (const call of batch.newCalls ?? []) {
+            if (call.state === 'running' && committed.newCalls.includes(call.callId))
+              calls.claimed(call.callId)
+          }
+        },
       ),
 
     checkpoint: async (name) => checkpoint(db, name),
