@@ -1,6 +1,5 @@
 import type { Fact } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
-import type { JsonObject } from '../core/json.ts'
 
 /** A frame of the stream as the parser of Server-Sent Events hands it over. */
 export interface Frame {
@@ -13,7 +12,7 @@ export interface Frame {
 /** What a frame means (interface.md, Stream frames). */
 export type Meaning =
   | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
-  | { kind: 'transient'; type: string; sessionId: string | null; body: JsonObject }
+  | { kind: 'transient'; type: string; sessionId: string | null; body: string }
   /** The replay stopped at its limit: ask again from here. */
   | { kind: 'stop'; fromSeq: string }
   | { kind: 'unreadable'; reason: string; seq: string | null }

@@ -1,6 +1,8 @@
 import type { Seen, StoredFact } from '../core/fact.ts'
-import { isObject, parseJson } from '../core/json.ts'
+import { memberTexts } from '../core/member.ts'
 import type { SessionBrief } from '../core/resource.ts'
+
+const FRAME_MEMBERS = ['payload', 'internal_type']
 
 /**
  * The `data` of a callback as JSON text (product.md, Callbacks). Transcript facts keep the frame as received and get
@@ -8,10 +10,9 @@ import type { SessionBrief } from '../core/resource.ts'
  */
 export function dataText(fact: StoredFact, session: SessionBrief | null): string {
   if (fact.family === 'state') return fact.body
-  const frame = parseJson(fact.body)
-  const { payload, internal_type } = isObject(frame) ? frame : {}
+  const [payload = 'null', internalType = 'null'] = memberTexts(fact.body, FRAME_MEMBERS)
   return (
-    `{"payload":${JSON.stringify(payload ?? null)},"internal_type":${JSON.stringify(internal_type ?? null)},` +
+    `{"payload":${payload},"internal_type":${internalType},` +
     `"seq":${seqText(fact.seq)},"session":${briefText(session)}}`
   )
 }

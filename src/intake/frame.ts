@@ -46,7 +46,7 @@ export function readFrame(frame: Frame, at: number): Meaning {
   const line = frame.id === undefined || frame.id === '' ? null : frame.id
   let data: unknown
   try {
-    data = parseJson(frame.data)
+    data = readJson(frame.data)
   } catch {
     return { kind: 'unreadable', reason: 'data is not JSON', seq: line }
   }
@@ -58,7 +58,7 @@ export function readFrame(frame: Frame, at: number): Meaning {
   if (name === null) return { kind: 'unreadable', reason: 'the frame has no type', seq: line }
   const seq = line ?? digitsOf(data.seq)
   const sessionId = findId(data, payload, SESSION_KEYS)
-  if (seq === null) return { kind: 'transient', type: name, sessionId, body: data }
+  if (seq === null) return { kind: 'transient', type: name, sessionId, body: frame.data }
   const turnId = findId(data, payload, TURN_KEYS)
   const fact: Fact = {
     id: streamFactId(seq, sessionId),
@@ -75,6 +75,18 @@ export function readFrame(frame: Frame, at: number): Meaning {
   const ended =
     name === 'turn.ended' && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
   return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
+}
+
+/** Only a seq need keep digits that a double cannot: the text itself is what is stored and handed on. */
+function readJson(text: string): unknown {
+  const data: unknown = JSON.parse(text)
+  if (!isObject(data)) return data
+  const payload = isObject(data.payload) ? data.payload : {}
+  return [data.seq, data.from_seq, payload.from_seq].some(isInexact) ? parseJson(text) : data
+}
+
+function isInexact(value: unknown): boolean {
+  return typeof value === 'number' && !Number.isSafeInteger(value)
 }
 
 function hintsOf(

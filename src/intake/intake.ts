@@ -41,6 +41,9 @@ export function createIntake(options: {
   const commit = async (batch: Batch): Promise<Committed> => {
     if (batch.hints !== undefined) nudge.dirty(batch.hints)
     const committed = await store.commit(batch)
+    // An answer unparks an agent, a callback only informs: what leads to answers goes first.
+    if (committed.newCalls.length > 0) nudge.calls()
+    if (committed.hinted) nudge.hints()
     for (const fact of committed.facts) observer.fact(fact, lagOf(fact, options.clockOffset()))
     for (const { channel, type, at, factAt } of committed.sightings) {
       observer.sighting({ channel, type, lag: Math.max(0, at - factAt) / 1000 })
@@ -49,8 +52,6 @@ export function createIntake(options: {
       if (session !== null && !committed.stale.includes(sessionId)) nudge.session(session)
     }
     if (committed.lanes.length > 0) nudge.lanes(committed)
-    if (committed.hinted) nudge.hints()
-    if (committed.newCalls.length > 0) nudge.calls()
     return committed
   }
 

@@ -13,7 +13,7 @@ const NAMES: Readonly<Record<string, { scope: HintScope; subject: string; of: 's
 }
 
 /** Hints of one delivery share a reading with the others that come with it. */
-const DELAY = 20
+const DELAY = 50
 /** Levels of the envelope that are searched; ids lie near the top. */
 const DEPTH = 4
 
@@ -51,7 +51,8 @@ function search(holder: JsonObject, depth: number, found: Found): void {
   const named = stringOf(holder.object)
   if (named === 'session') found.session ??= stringOf(holder.id)
   if (named === 'turn') found.turn ??= stringOf(holder.id)
-  for (const [key, value] of Object.entries(holder)) {
+  for (const key of Object.keys(holder)) {
+    const value = holder[key]
     if (typeof value === 'string' && value !== '') {
       if (Object.hasOwn(NAMES, value)) found.name ??= value
       else if (key === 'session_id' || key === 'sessionId' || key === 'session') found.session ??= value

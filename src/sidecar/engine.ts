@@ -287,7 +287,7 @@ function transientFact({ type, sessionId, body, at }: TransientEvent) {
     at,
     family: 'transcript' as const,
     seq: null,
-    body: JSON.stringify(body),
+    body,
     seen: { stream: at },
     subject: null,
   }

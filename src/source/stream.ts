@@ -2,7 +2,6 @@ import { backoff } from '../core/backoff.ts'
 import { messageOf, NetworkFault, ServiceError } from '../core/errors.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint } from '../core/hint.ts'
-import type { JsonObject } from '../core/json.ts'
 import type { ChannelStatus, Observer } from '../core/observer.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import type { Batch, Store } from '../core/store.ts'
@@ -24,7 +23,8 @@ export const STREAM_OPENED = 'stream_opened'
 export interface TransientEvent {
   type: string
   sessionId: string | null
-  body: JsonObject
+  /** The frame's data, JSON text of an object. */
+  body: string
   at: number
 }
 

@@ -21,7 +21,7 @@ describe('the body of a webhook', () => {
         channel: 'webhook',
         at: AT,
         scope: 'turns',
-        delay: 20,
+        delay: 50,
         subject: 'turn.final/t',
       },
     })

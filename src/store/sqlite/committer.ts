@@ -18,6 +18,9 @@ export class Committer {
   readonly #db: Sqlite
   readonly #clock: Clock
   readonly #observe: (seconds: number) => void
+  readonly #begin
+  readonly #commit
+  readonly #rollback
   #queue: Write[] = []
   #scheduled = false
 
@@ -25,6 +28,9 @@ export class Committer {
     this.#db = db
     this.#clock = clock
     this.#observe = observe
+    this.#begin = db.prepare('BEGIN IMMEDIATE')
+    this.#commit = db.prepare('COMMIT')
+    this.#rollback = db.prepare('ROLLBACK')
   }
 
   /** `effect` changes memory according to what was written; it runs only after the commit. */
@@ -74,11 +80,15 @@ export class Committer {
 
   #transact(writes: readonly Write[]): void {
     const results: unknown[] = []
-    this.#db
-      .transaction(() => {
-        for (const write of writes) results.push(write.run())
-      })
-      .immediate()
+    this.#begin.run()
+    try {
+      for (const write of writes) results.push(write.run())
+      this.#commit.run()
+    } catch (error) {
+      // Some faults, a full disk for one, have rolled it back already.
+      if (this.#db.inTransaction) this.#rollback.run()
+      throw error
+    }
     for (const [index, write] of writes.entries()) write.committed(results[index])
   }
 }

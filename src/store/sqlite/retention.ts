@@ -1,5 +1,6 @@
 import type { RetrySelection } from '../../core/store.ts'
 import { parseDeliveryId } from '../../core/delivery.ts'
+import type { Checkpoints } from './checkpoints.ts'
 import type { Lanes } from './lanes.ts'
 import { seqOf } from './log.ts'
 import type { Sqlite } from './open.ts'
@@ -15,10 +16,14 @@ export const QUARANTINE_KEPT = 1000
  * Removes what is delivered and older than `before`. What is undelivered or dead stays, and its fact with it.
  * @returns how many facts went.
  */
-export function prune(db: Sqlite, lanes: Lanes, before: number, now: number): number {
-  const start = Number(
-    db.prepare("SELECT value FROM checkpoints WHERE name = 'prune_pos'").pluck().get() ?? 0,
-  )
+export function prune(
+  db: Sqlite,
+  lanes: Lanes,
+  checkpoints: Checkpoints,
+  before: number,
+  now: number,
+): number {
+  const start = Number(checkpoints.get('prune_pos') ?? 0)
   const oldest = db
     .prepare<[number, number], { pos: number; at: number; seq: string | null }>(
       'SELECT pos, at, seq FROM facts WHERE pos > ? ORDER BY pos LIMIT ?',
@@ -32,7 +37,7 @@ export function prune(db: Sqlite, lanes: Lanes, before: number, now: number): nu
   const dropDeliveries = db.prepare<[number]>('DELETE FROM deliveries WHERE fact_pos = ?')
   const dropFact = db.prepare<[number]>('DELETE FROM facts WHERE pos = ?')
   let removed = 0
-  let highest = seqOf(checkpoint(db, 'pruned_seq')) ?? 0n
+  let highest = seqOf(checkpoints.get('pruned_seq')) ?? 0n
   for (const { pos, seq } of old) {
     if (owed.get(pos) !== undefined) continue
     dropDeliveries.run(pos)
@@ -43,8 +48,8 @@ export function prune(db: Sqlite, lanes: Lanes, before: number, now: number): nu
   }
   // Facts that stay because they are owed are looked at again when the walk starts over.
   const last = old.at(-1)
-  setCheckpoint(db, 'prune_pos', old.length === CHUNK && last !== undefined ? String(last.pos) : '0')
-  if (removed > 0) setCheckpoint(db, 'pruned_seq', String(highest))
+  checkpoints.set('prune_pos', old.length === CHUNK && last !== undefined ? String(last.pos) : '0')
+  if (removed > 0) checkpoints.set('pruned_seq', String(highest))
   db.prepare<[number]>('DELETE FROM sightings WHERE at < ?').run(now - SIGHTING_KEPT)
   db.prepare<[number]>('DELETE FROM calls WHERE ended_at < ?').run(before)
   db.prepare<[number]>('DELETE FROM actions WHERE resolved_at < ?').run(before)
@@ -73,20 +78,6 @@ function dropEmptyLanes(db: Sqlite, lanes: Lanes): void {
     .all(CHUNK)
   const drop = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
   for (const id of empty) if (!lanes.isClaimed(id)) drop.run(id)
-}
-
-export function checkpoint(db: Sqlite, name: string): string | null {
-  const value = db
-    .prepare<[string], string | null>('SELECT value FROM checkpoints WHERE name = ?')
-    .pluck()
-    .get(name)
-  return value ?? null
-}
-
-export function setCheckpoint(db: Sqlite, name: string, value: string | null): void {
-  db.prepare<[string, string | null]>(
-    'INSERT INTO checkpoints (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
-  ).run(name, value)
 }
 
 interface Owed {

@@ -10,13 +10,14 @@ import type {
 import { CHANNELS, STATE_TYPES, type Channel } from '../../core/fact.ts'
 import { StoreError } from '../error.ts'
 import { Calls } from './calls.ts'
+import { Checkpoints } from './checkpoints.ts'
 import { Committer } from './committer.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
 import { openDatabase } from './open.ts'
 import { createReader } from './reader.ts'
-import { checkpoint, prune, QUARANTINE_KEPT, replay, retry, setCheckpoint } from './retention.ts'
+import { prune, QUARANTINE_KEPT, replay, retry } from './retention.ts'
 import { Sessions } from './sessions.ts'
 
 export interface SqliteOptions {
@@ -45,6 +46,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
   const committer = new Committer(db, clock, onCommit ?? (() => undefined))
   const lanes = new Lanes(db, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
+  const checkpoints = new Checkpoints(db)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db)
@@ -111,15 +113,15 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       if (calls.step(step)) facts.append(step.facts ?? [], into)
       else into.refused.push(step.callId)
     }
-    for (const [name, value] of Object.entries(batch.checkpoints ?? {})) setCheckpoint(db, name, value)
+    for (const [name, value] of Object.entries(batch.checkpoints ?? {})) checkpoints.set(name, value)
     return into
   }
 
   /** A cursor never moves back. One that is no number cannot be compared: the newest wins. */
   const advance = (name: string, value: string): void => {
-    const known = seqOf(checkpoint(db, name))
+    const known = seqOf(checkpoints.get(name))
     const given = seqOf(value)
-    if (known === null || given === null || given > known) setCheckpoint(db, name, value)
+    if (known === null || given === null || given > known) checkpoints.set(name, value)
   }
 
   return {
@@ -135,8 +137,8 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
         },
       ),
 
-    checkpoint: async (name) => checkpoint(db, name),
-    setCheckpoint: (name, value) => write(() => setCheckpoint(db, name, value)),
+    checkpoint: async (name) => checkpoints.get(name),
+    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
 
     claimHints: async (limit, now) => hints.claim(limit, now),
     async releaseHint(sessionId, dueAt) {
@@ -216,7 +218,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
         return { count: replay(db, number, (type) => handler.wants(type), from) }
       }),
     missed: (expected, before) => write(() => missed(expected, before)),
-    prune: (before) => write(() => prune(db, lanes, before, clock.now())),
+    prune: (before) => write(() => prune(db, lanes, checkpoints, before, clock.now())),
 
     read: createReader(db, lanes),
 
@@ -235,7 +237,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
 
   /** Walks the log once; facts of state are few beside the transcript. */
   function missed(expected: Expected, before: number): { channel: Channel; type: string }[] {
-    const from = Number(checkpoint(db, 'missed_pos') ?? 0)
+    const from = Number(checkpoints.get('missed_pos') ?? 0)
     const rows = db
       .prepare<unknown[], { pos: number; type: string; at: number } & Record<string, number | string | null>>(
         `SELECT pos, type, at, seen_stream, seen_webhook, seen_poll FROM facts
@@ -250,7 +252,7 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
         const told = expected[channel]?.has(row.type) ?? false
         if (told && row[`seen_${channel}`] === null) found.push({ channel, type: row.type })
       }
-      setCheckpoint(db, 'missed_pos', String(row.pos))
+      checkpoints.set('missed_pos', String(row.pos))
     }
     return found
   }
