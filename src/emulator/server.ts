@@ -47,6 +47,10 @@ export function createServer(world: World): FastifyInstance {
 
 /** Mounts `operations`; each is told what was let through by the gate. */
 export function mount(app: FastifyInstance, world: World, operations: readonly Operation[]): void {
+  const { faults, details } = world
+  faults.learnOperations(
+    (name) => operations.find(({ id }) => id === name || details.operationId(id) === name)?.id,
+  )
   const idempotency = new Idempotency(world.clock, world.details.idempotency)
   const admissions = new WeakMap<FastifyRequest, Admission>()
   for (const operation of operations) {
