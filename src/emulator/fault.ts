@@ -8,7 +8,7 @@ const times = (description: string) =>
   Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${description} Counts down.` }))
 
 /** What `PUT /_emulator/faults` takes. It replaces what was there; an empty object means that all is well. */
-const faultsSchema = Type.Object(
+export const faultsSchema = Type.Object(
   {
     drop_streams: flag('Cut every open stream now. Happens once and is not kept.'),
     stall_streams: flag('Keep streams open and write nothing into them, not even pings.'),
@@ -44,6 +44,10 @@ const faultsSchema = Type.Object(
     unreachable_mcp: Type.Optional(
       Type.Array(Type.String(), { description: 'Names of MCP servers that are away.' }),
     ),
+    refuse_openings: times('Fail this many creations with an opening message at that message.'),
+    fail_cleanups: times('Leave this many of these sessions behind, and name them in the error.'),
+    fail_provisioning: times('Provision no workspace for this many runs: they cannot start.'),
+    fail_recoveries: times('Lose this many paused workspaces when they are to wake.'),
     fail_seeds: times('Fail the writing of this many seeded files.'),
     fail_artifacts: times('Fail the collection of this many turns.'),
     clock_skew_ms: Type.Optional(
@@ -71,6 +75,10 @@ type Counted =
   | 'not_delivered'
   | 'lose_answer_replies'
   | 'lose_message_replies'
+  | 'refuse_openings'
+  | 'fail_cleanups'
+  | 'fail_provisioning'
+  | 'fail_recoveries'
   | 'fail_seeds'
   | 'fail_artifacts'
 

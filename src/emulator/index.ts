@@ -22,12 +22,15 @@ import { inputOperations } from './routes/input.ts'
 import { modelOperations } from './routes/model.ts'
 import { checkMix, mountOwnRoutes } from './routes/own.ts'
 import { previewOperations } from './routes/preview.ts'
+import { mountPublicPreviews } from './routes/public.ts'
 import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
 import { toolOperations } from './routes/tools.ts'
 import { webhookOperations } from './routes/webhook.ts'
+import { makeSessions } from './present.ts'
 import { SavedAgents } from './saved-agent.ts'
-import { DEFAULT_SCENARIO, loadScenario, type Scenario } from './scenario.ts'
+import { checkScenario, DEFAULT_SCENARIO, loadScenario } from './scenario/file.ts'
+import type { Scenario } from './scenario/schema.ts'
 import { createServer, mount } from './server.ts'
 import { Sessions } from './session.ts'
 import { Streams } from './stream.ts'
@@ -36,7 +39,8 @@ import { viewLedger, type LedgerView } from './truth.ts'
 import { Webhooks } from './webhook.ts'
 import type { World } from './world.ts'
 
-export { loadScenario, type Scenario } from './scenario.ts'
+export { loadScenario } from './scenario/file.ts'
+export { scenarioSchema, type Scenario } from './scenario/schema.ts'
 export { playTour, type TourCounts, type TourOptions } from './tour.ts'
 export type { FaultSettings } from './fault.ts'
 export type { Limits } from './limits.ts'
@@ -115,6 +119,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       operationsOf(world, () => describe(mounted, world.details)),
     )
     mountOwnRoutes(app, world)
+    mountPublicPreviews(app, world)
   })
   await app.listen({ host: options.listen?.host ?? '127.0.0.1', port: options.listen?.port ?? 0 })
   const { address, family, port } = app.server.address() as AddressInfo
@@ -160,11 +165,12 @@ function createWorld(options: EmulatorOptions): World {
     for (const session of sessions.live()) session.items = session.items.filter(({ seq }) => seq >= firstKept)
   })
   const ledger = new Ledger(limits.ledgerEntries)
+  const scenario = scenarioOf(options.scenario)
   const streams = new Streams({ clock, limits, faults, details, log })
   faults.onChange(({ drop_streams }) => {
     if (drop_streams === true) streams.dropAll()
   })
-  return {
+  const world: World = {
     clock,
     details,
     limits,
@@ -178,15 +184,17 @@ function createWorld(options: EmulatorOptions): World {
     models: new Models(),
     savedAgents: new SavedAgents(),
     webhooks: new Webhooks({ clock, limits, faults, details, ledger }),
-    scenario: scenarioOf(options.scenario),
-    previewDomain: options.previewDomain ?? null,
+    scenario,
+    previewDomain: options.previewDomain ?? scenario.deployment?.preview_domain ?? null,
     allowHttpWebhooks: options.allowHttpWebhooks ?? false,
   }
+  makeSessions(world)
+  return world
 }
 
 function scenarioOf(given: string | Scenario | undefined): Scenario {
   if (given === undefined) return DEFAULT_SCENARIO
-  return typeof given === 'string' ? loadScenario(given) : given
+  return typeof given === 'string' ? loadScenario(given) : checkScenario(given)
 }
 
 function operationsOf({ details, limits }: World, describeMounted: () => unknown): Operation[] {

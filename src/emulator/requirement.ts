@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Action, ActionType, Resolution } from './action.ts'
 import { publish } from './publish.ts'
+import { wakeWorkspace } from './sandbox.ts'
 import type { Session } from './session.ts'
 import { touch } from './session.ts'
 import { setStatus } from './status.ts'
@@ -83,7 +84,7 @@ export function dropActions(world: World, session: Session): void {
 
 /** Nothing is required any more, so the turn is at work again, in a workspace that may have gone to sleep. */
 function goOn(world: World, session: Session, turnId: string | null): void {
-  if (session.workspace.wake() === 'resumed') publish(world, session, turnId, 'sandbox.resumed')
+  wakeWorkspace(world, session, turnId)
   setStatus(world, session, 'working')
 }
 

@@ -18,10 +18,12 @@ export interface Turn {
   completedAt: number | null
   artifacts: ArtifactsState
   skipped: { path: string; reason: string }[]
+  /** The subagent that took it on. */
+  readonly subagentId: string | null
   error: TurnError | null
 }
 
-export function newTurn(sessionId: string, now: number): Turn {
+export function newTurn(sessionId: string, now: number, subagentId: string | null): Turn {
   return {
     id: `turn_${randomBytes(12).toString('hex')}`,
     sessionId,
@@ -31,6 +33,7 @@ export function newTurn(sessionId: string, now: number): Turn {
     completedAt: null,
     artifacts: null,
     skipped: [],
+    subagentId,
     error: null,
   }
 }

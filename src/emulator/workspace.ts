@@ -78,6 +78,13 @@ export class Workspace {
     return this.snapshot
   }
 
+  /** It is gone without having come to its end; what it held is lost. */
+  lose(): void {
+    this.close()
+    this.state = 'gone'
+    this.files = new Map()
+  }
+
   close(): void {
     this.#idle?.cancel()
     this.#life?.cancel()

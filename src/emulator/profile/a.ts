@@ -178,6 +178,11 @@ export const profileA: OpenDetails = {
     refreshed: (listing) => listing,
     refreshedShape: Type.Ref('#/components/schemas/WorkspaceFileList'),
   },
+  repo: {
+    body: Type.Object({ full_name: Type.String({ pattern: '^[^/]+/[^/]+$' }) }, closed),
+    read: (body) => (body as { full_name: string }).full_name,
+  },
+  instructionsHold: 'turn',
   readsBackSeeds: true,
   lostAnswer: 'fails',
   personalApprovalCode: {},

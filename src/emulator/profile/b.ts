@@ -189,6 +189,14 @@ export const profileB: OpenDetails = {
     refreshed: ({ state, captured_at }) => ({ state, captured_at }),
     refreshedShape: Type.Object({ state: Type.Enum(['ready', 'missing']), captured_at: Type.Number() }),
   },
+  repo: {
+    body: Type.Object({ owner: Type.String({ minLength: 1 }), name: Type.String({ minLength: 1 }) }, closed),
+    read: (body) => {
+      const { owner, name } = body as { owner: string; name: string }
+      return `${owner}/${name}`
+    },
+  },
+  instructionsHold: 'workspace',
   readsBackSeeds: false,
   lostAnswer: 'hangs',
   personalApprovalCode: { code: null },

@@ -135,6 +135,10 @@ export interface OpenDetails {
     refreshed(listing: Fields): Fields
     readonly refreshedShape: TSchema
   }
+  /** `environment.repo` of a session's creation, and the repository's full name in it. */
+  readonly repo: { readonly body: TSchema; read(body: unknown): string }
+  /** Patched instructions hold from the next turn, or from the next workspace. */
+  readonly instructionsHold: 'turn' | 'workspace'
   /** True: `environment` reads back the seeded files' paths and the profiles. */
   readonly readsBackSeeds: boolean
   /** What becomes of a turn whose answer was `not_delivered`. */

@@ -4,7 +4,8 @@ import { operation, shape, type Operation } from '../operation.ts'
 import type { Limits } from '../limits.ts'
 import type { OpenDetails } from '../profile/details.ts'
 import { invalid, notFound, refuse } from '../refusal.ts'
-import { unreachableRequired, wakeWorkspace } from '../sandbox.ts'
+import { unreachableRequired } from '../mcp.ts'
+import { visitWorkspace } from '../sandbox.ts'
 import { touch, type Session } from '../session.ts'
 import type { Snapshot, WorkspaceFile } from '../workspace.ts'
 import type { World } from '../world.ts'
@@ -129,8 +130,7 @@ function needWorkspace(world: World, session: Session): void {
   const obstacle = unreachableRequired(world, session)
   if (obstacle !== undefined) throw invalid(obstacle)
   const { state } = session.workspace
-  wakeWorkspace(world, session)
-  if (session.run === null) session.workspace.rest()
+  visitWorkspace(world, session)
   if (state === 'none' || state === 'gone' || world.clock.now() < session.bridgeReadyAt) {
     throw refuse('conflict', 'the workspace is not ready; nothing was written, try again')
   }

@@ -41,7 +41,7 @@ export function sessionBodies(details: OpenDetails, limits: Limits) {
         environment: optional(
           Type.Object(
             {
-              repo: optional(Type.Object({ full_name: Type.String() }, closed)),
+              repo: optional(details.repo.body),
               files: optional(Type.Array(fileSchema)),
               profiles: optional(Type.Array(Type.String())),
             },

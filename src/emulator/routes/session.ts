@@ -4,8 +4,9 @@ import type { Limits } from '../limits.ts'
 import { nothing, operation, shape, type Operation } from '../operation.ts'
 import { orderedPage, pageOf, placeById } from '../page.ts'
 import type { OpenDetails } from '../profile/details.ts'
-import { invalid, refuse } from '../refusal.ts'
+import { invalid, refuse, type Refusal } from '../refusal.ts'
 import { removeSession } from '../removal.ts'
+import { repoFor } from '../repository.ts'
 import { newWorkspace } from '../sandbox.ts'
 import { newSession, SESSION_STATUSES, touch, type AgentSettings, type Session } from '../session.ts'
 import type { Token } from '../token.ts'
@@ -134,11 +135,7 @@ export function takeSlot(world: World): void {
 
 function createSession(world: World, body: CreateBody, token: Token): Session {
   const { environment = {}, input } = body
-  if (environment.repo !== undefined) {
-    throw invalid(
-      'environment.repo needs a repository-host connection, which this organization does not have',
-    )
-  }
+  const repo = environment.repo === undefined ? null : repoFor(world, environment.repo)
   const profiles = environment.profiles ?? []
   const stray = profiles.find((id) => !isProfile(id))
   if (stray !== undefined)
@@ -149,13 +146,25 @@ function createSession(world: World, body: CreateBody, token: Token): Session {
   const { title = '', metadata = {} } = body
   const workspace = newWorkspace(world, () => session)
   const session: Session = newSession(
-    { title, metadata, tokenId: token.id, agent, text, files, profiles, workspace },
+    { title, metadata, source: 'api', tokenId: token.id, agent, text, repo, files, profiles, workspace },
     world.clock.now(),
   )
   world.sessions.add(session)
+  if (input !== undefined && world.faults.use('refuse_openings')) throw abandon(world, session)
   world.webhooks.tell('session.created', session.id, null)
   if (input !== undefined) acceptMessage(world, session, world.details.message.read(input).text)
   return session
+}
+
+/** The opening message was not accepted, so neither is the session; what cannot be removed is left to the client. */
+function abandon(world: World, session: Session): Refusal {
+  const failed = 'the opening message could not be accepted'
+  if (world.faults.use('fail_cleanups')) {
+    world.webhooks.tell('session.created', session.id, null)
+    return refuse('internal_error', `${failed}, and the cleanup failed too: delete session ${session.id}`)
+  }
+  removeSession(world, session)
+  return refuse('internal_error', `${failed}; no session was made`)
 }
 
 /** The agent's settings: those of the saved agent that is named, each overridden by what stands beside it. */

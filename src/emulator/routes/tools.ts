@@ -39,6 +39,7 @@ export function toolOperations(details: OpenDetails): Operation[] {
         const session = findSession(world, params['session_id'])
         checkTools(tools)
         session.agent.tools = tools
+        session.serversStarted = false
         session.bridgeReadyAt = world.clock.now() + world.limits.bridgeRestartMs
         if (text !== undefined) session.text = text as Record<string, unknown>
         touch(session, world.clock.now())
