@@ -118,25 +118,6 @@ describe.each(PROFILES)('workspace files, profile %s', (profile) => {
     expect((await write(bench, id, inline('a.txt', 'x'))).status).toBe(200)
   })
 
-  it('TOO-56 TOO-57 right after the tools were replaced, writing may conflict', async () => {
-    const bench = await open(profile)
-    const id = await running(bench)
-    await bench.call('PUT', `/v1/sessions/${id}/tools`, { tools: [] })
-    expect((await write(bench, id, inline('a', 'x'))).status).toBe(409)
-    await bench.emulator.advance(1000)
-    expect((await write(bench, id, inline('a', 'x'))).status).toBe(200)
-  })
-
-  it('TOO-60 ERR-15 a required server that is away answers the first call that needs the workspace', async () => {
-    const bench = await open(profile)
-    const id = await running(bench)
-    const tools = [{ type: 'mcp', name: 'tickets', url: 'https://tickets.invalid', required: true }]
-    await bench.call('PUT', `/v1/sessions/${id}/tools`, { tools })
-    const reply = await write(bench, id, inline('a', 'x'))
-    expect([reply.status, codeOf(reply)]).toEqual([400, 'invalid_request'])
-    expect(messageOf(reply)).toMatch(/"tickets".*ENOTFOUND/)
-  })
-
   it.each([
     ['a path outside', [inline('../x', '')]],
     ['another type', [{ type: 'url', path: 'x', data: '' }]],
@@ -190,103 +171,7 @@ describe.each(PROFILES)('seeded files, profile %s', (profile) => {
   })
 })
 
-describe.each(PROFILES)('forks, previews, tools and connections, profile %s', (profile) => {
-  it('SES-93 SES-94 SES-95 SES-126 SES-127 SES-128 a fork copies the session and spends a slot', async () => {
-    const bench = await open(profile, { limits: { sessions: 2 } })
-    const id = await running(bench)
-    await bench.call('PATCH', `/v1/sessions/${id}`, { title: 'origin', metadata: { a: 'b' } })
-    await write(bench, id, inline('a.txt', 'x'))
-    const fork = await bench.call('POST', `/v1/sessions/${id}/fork`)
-    expect(fork.status).toBe(201)
-    expect(fork.body).toMatchObject({ forked_from: id, workspace_copied: true })
-    const copy = String(fork.body[profile === 'a' ? 'id' : 'session_id'])
-    expect(await bench.read(copy)).toMatchObject({ title: 'origin', metadata: { a: 'b' }, status: 'idle' })
-    const full = await bench.call('POST', `/v1/sessions/${id}/fork`)
-    expect([full.status, codeOf(full)]).toEqual([429, 'project_limit_exceeded'])
-    await bench.send(copy, 'say hello')
-    await bench.settle(copy)
-    expect(rowsOf(await listing(bench, copy, profile === 'a' ? '?refresh=1' : '?snapshot=1'))).toHaveLength(1)
-    await bench.call('PATCH', `/v1/sessions/${copy}`, { metadata: { a: 'c' } })
-    expect((await bench.read(id))['metadata']).toEqual({ a: 'b' })
-    expect((await bench.call('POST', `/v1/sessions/${id}/fork`, { title: 'x' })).status).toBe(400)
-  })
-
-  it('PRE-04 PRE-05 PRE-07 PRE-08 PRE-09 PRE-12 PRE-13 a preview is published where there is a domain', async () => {
-    const plain = await open(profile)
-    const refused = await plain.call('POST', `/v1/sessions/${await plain.session()}/preview`)
-    expect([refused.status, codeOf(refused)]).toEqual([404, 'not_found'])
-    expect(messageOf(refused)).toContain('no base domain')
-    const bench = await open(profile, { previewDomain: 'previews.example' })
-    const id = await bench.session()
-    const place = `/v1/sessions/${id}/preview`
-    expect((await bench.call('POST', place)).status).toBe(409)
-    const body = { [profile === 'a' ? 'port' : 'service_port']: 8080 }
-    const url = `https://${id}.previews.example`
-    expect((await bench.call('POST', place, body)).body).toMatchObject(
-      profile === 'a' ? { port: 8080, published_url: url } : { public: true, url },
-    )
-    expect((await bench.read(id))['preview']).toMatchObject({ port: 8080, published_url: url })
-    expect((await bench.call('DELETE', place)).status).toBe(200)
-    expect((await bench.read(id))['preview']).toMatchObject({ published_url: null })
-  })
-
-  it('TOO-28 TOO-18 TOO-19 TOO-17 TOO-40 TOO-41 TOO-42 TOO-43 TOO-50 TOO-52 TOO-54 TOO-55 tools are replaced whole and read without secrets', async () => {
-    const bench = await open(profile)
-    const id = await bench.session()
-    const place = `/v1/sessions/${id}/tools`
-    const tools = [
-      { type: 'mcp', name: 'tickets', url: 'https://t.example', headers: { Authorization: 'Bearer hidden' } },
-      {
-        type: 'mcp',
-        name: 'local',
-        command: 'server',
-        args: ['-v'],
-        env: { KEY: 'hidden' },
-        allowed_tools: ['a'],
-      },
-      { type: 'web_search' },
-    ]
-    const put = await bench.call('PUT', place, { tools, text: { verbosity: 'low' } })
-    expect(put.body).toEqual({
-      object: 'session.tools',
-      session_id: id,
-      tools: [
-        {
-          type: 'mcp',
-          name: 'tickets',
-          url: 'https://t.example',
-          required: false,
-          redacted: ['headers.Authorization'],
-        },
-        {
-          type: 'mcp',
-          name: 'local',
-          command: 'server',
-          args: ['-v'],
-          allowed_tools: ['a'],
-          required: false,
-          redacted: ['env.KEY'],
-        },
-        { type: 'web_search' },
-      ],
-      text: { verbosity: 'low', format: null },
-    })
-    expect((await bench.call('GET', place)).body).toEqual(put.body)
-    expect((await bench.call('GET', `/v1/sessions/${id}`)).text).not.toContain('hidden')
-    const again = await bench.call('PUT', place, { tools: put.body['tools'] })
-    expect(messageOf(again)).toContain('redacted')
-    expect((await bench.call('PUT', place, { tools: [] })).body['tools']).toEqual([])
-    expect((await bench.call('PUT', place, {})).status).toBe(400)
-  })
-
-  it('TOO-33 TOO-31 a session created without tools has the default set', async () => {
-    const bench = await open(profile)
-    const defaults = await bench.call('GET', `/v1/sessions/${await bench.session()}/tools`)
-    expect(rowsOf(defaults.body['tools']).map(({ type }) => type)).toContain('web_search')
-    const none = await bench.session({ agent: { tools: [] } })
-    expect((await bench.call('GET', `/v1/sessions/${none}/tools`)).body['tools']).toEqual([])
-  })
-
+describe.each(PROFILES)('model connections, profile %s', (profile) => {
   it('MOD-09 MOD-11 MOD-12 MOD-21 MOD-26 MOD-32 MOD-33 MOD-34 MOD-38 MOD-39 MOD-40 MOD-49 LIM-15 LIM-16 connects a model with a key', async () => {
     const bench = await open(profile, { limits: { modelConnections: 2 } })
     const connect = (body: unknown) => bench.call('POST', '/v1/model-credentials', body)

@@ -1,9 +1,6 @@
 import { request } from 'undici'
 import { describe, expect, it } from 'vitest'
-import { open, PROFILES, rowsOf, until, type Bench, type Fields } from './support.ts'
-
-const stateOf = async (bench: Bench, id: string): Promise<unknown> =>
-  ((await bench.read(id))['environment'] as Fields)['state']
+import { open, PROFILES, rowsOf, type Bench } from './support.ts'
 
 async function bytesOf(bench: Bench, path: string): Promise<{ bytes: Buffer; type: unknown }> {
   const response = await request(bench.emulator.baseUrl + path, {
@@ -12,71 +9,7 @@ async function bytesOf(bench: Bench, path: string): Promise<{ bytes: Buffer; typ
   return { bytes: Buffer.from(await response.body.arrayBuffer()), type: response.headers['content-type'] }
 }
 
-describe.each(PROFILES)('workspace and artifacts, profile %s', (profile) => {
-  it('STA-30 STA-31 STA-34 STA-35 STA-36 STA-38 LIM-26 SES-11 pauses after five idle minutes and wakes on input', async () => {
-    const bench = await open(profile)
-    const id = await bench.session()
-    expect(await stateOf(bench, id)).toBe('unknown')
-    await bench.send(id, 'say one')
-    await bench.settle(id)
-    expect(await stateOf(bench, id)).toBe('running')
-    await bench.emulator.advance(299_000)
-    expect(bench.events(id)).not.toContain('sandbox.paused')
-    await bench.emulator.advance(2000)
-    expect(bench.events(id).at(-1)).toBe('sandbox.paused')
-    const asleep = await bench.read(id)
-    expect((asleep['environment'] as Fields)['state']).toBe(profile === 'a' ? 'paused' : 'asleep')
-    const items = await bench.items(id)
-    await bench.send(id, 'say two')
-    await until(() =>
-      bench.events(id).filter((type) => type === 'turn.ended').length === 2 ? true : undefined,
-    )
-    expect(bench.events(id)).toContain('sandbox.resumed')
-    expect(bench.events(id).filter((type) => type === 'sandbox.created')).toHaveLength(1)
-    expect(Number((await bench.read(id))['updated_at'])).toBeGreaterThan(Number(asleep['updated_at']))
-    expect((await bench.items(id)).slice(0, items.length)).toEqual(items)
-  })
-
-  it('STA-25 STA-26 LIM-25 ART-03 the workspace goes after two hours, its running turn fails, its artifacts stay', async () => {
-    const bench = await open(profile)
-    const id = await bench.session()
-    await bench.send(id, 'write outputs/a.txt hi')
-    await bench.settle(id)
-    await bench.send(id, 'hang')
-    await until(async () => ((await bench.turns(id)).length === 2 ? true : undefined))
-    await bench.emulator.advance(2 * 3_600_000 - 60_000)
-    expect((await bench.read(id))['status']).toBe('working')
-    await bench.emulator.advance(60_000)
-    await bench.reach(id, 'failed')
-    expect((await bench.turns(id))[1]?.['status']).toBe('failed')
-    expect(bench.emulator.ledger().turns[1]?.error?.code).toBe('workspace_reclaimed')
-    expect(rowsOf((await bench.call('GET', bench.path('artifacts', id))).body)).toHaveLength(1)
-    await bench.send(id, 'say again')
-    await bench.reach(id, 'idle')
-    expect(bench.events(id).filter((type) => type === 'sandbox.created')).toHaveLength(2)
-  })
-
-  it('STA-37 time spent paused does not count', async () => {
-    const bench = await open(profile)
-    const id = await bench.session()
-    for (let hour = 0; hour < 5; hour++) {
-      await bench.send(id, 'say hello')
-      await bench.settle(id)
-      await bench.emulator.advance(3_600_000)
-    }
-    expect(bench.events(id).filter((type) => type === 'sandbox.created')).toHaveLength(1)
-    expect(bench.events(id).filter((type) => type === 'sandbox.paused')).toHaveLength(5)
-  })
-
-  it('LIM-08 a paused sandbox holds its slot', async () => {
-    const bench = await open(profile, { limits: { sessions: 1 } })
-    const id = await bench.session()
-    await bench.send(id, 'say hello')
-    await bench.settle(id)
-    await bench.emulator.advance(600_000)
-    expect((await bench.call('POST', '/v1/sessions', {})).status).toBe(429)
-  })
-
+describe.each(PROFILES)('artifacts, profile %s', (profile) => {
   it('ART-01 ART-02 ART-04 ART-06 ART-09 ART-10 EVT-88 VER-12 publishes what is under outputs and serves its bytes', async () => {
     const bench = await open(profile)
     const id = await bench.session()
@@ -164,19 +97,6 @@ describe.each(PROFILES)('workspace and artifacts, profile %s', (profile) => {
     const id = await bench.session()
     await bench.send(id, 'write ../../etc/passwd hi')
     expect((await bench.settle(id))['status']).toBe('failed')
-  })
-
-  it('PRE-01 PRE-02 PRE-03 EVT-60 a preview shows its port and address', async () => {
-    const bench = await open(profile)
-    const id = await bench.session()
-    await bench.send(id, 'preview 8080')
-    await bench.settle(id)
-    expect((await bench.read(id))['preview']).toMatchObject({
-      port: 8080,
-      url: expect.stringContaining(':8080'),
-      published_url: null,
-    })
-    expect(bench.events(id)).toContain('preview.ready')
   })
 })
 
