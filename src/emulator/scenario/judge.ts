@@ -23,17 +23,18 @@ export function judge(content: unknown): Fault[] {
   return errors.filter((error) => says(error, errors)).map(faultOf)
 }
 
-/**
- * Of a value that fits none of several forms, only what is wrong with the form that it has is told: the others say no
- * more than that it is no text, or no object.
- */
+/** A form of several that the value has not even the type of. */
+const OTHER_FORM = /\/anyOf\/\d+\/type$/
+
+/** Of a value that fits none of several forms, only what is wrong with the form that it has is told. */
 function says(error: ErrorObject, all: readonly ErrorObject[]): boolean {
-  const inForm = (other: ErrorObject): boolean =>
-    /\/anyOf\/\d+\//.test(other.schemaPath) && other.keyword !== 'type'
-  const here = (other: ErrorObject): boolean =>
-    other.instancePath === error.instancePath || other.instancePath.startsWith(`${error.instancePath}/`)
-  if (error.keyword === 'anyOf') return !all.some((other) => other !== error && here(other) && inForm(other))
-  return error.keyword !== 'type' || !/\/anyOf\/\d+\/type$/.test(error.schemaPath)
+  if (error.keyword !== 'anyOf') return !OTHER_FORM.test(error.schemaPath)
+  return !all.some(
+    (other) =>
+      other.keyword !== 'anyOf' &&
+      !OTHER_FORM.test(other.schemaPath) &&
+      `${other.instancePath}/`.startsWith(`${error.instancePath}/`),
+  )
 }
 
 function faultOf(error: ErrorObject): Fault {
