@@ -11,18 +11,10 @@ describe.each(PROFILES)('input, profile %s', (profile) => {
     const elsewhere = profile === 'a' ? 'messages' : 'input'
     expect((await bench.call('POST', `/v1/sessions/${id}/${elsewhere}`, bench.message('x'))).status).toBe(404)
     const reply = await bench.send(id, 'say hello')
-    expect([reply.status, reply.body]).toEqual([
-      202,
-      profile === 'a'
-        ? {
-            object: 'input',
-            id: expect.any(String),
-            created_at: expect.any(Number),
-            queued: false,
-            position: null,
-          }
-        : { object: 'accepted', session_id: id, accepted_at: expect.any(Number), queued: false },
-    ])
+    const at = expect.any(Number) as number
+    const own = { object: 'input', id: expect.any(String) as string, created_at: at, position: null }
+    const theirs = { object: 'accepted', session_id: id, accepted_at: at }
+    expect([reply.status, reply.body]).toEqual([202, { ...(profile === 'a' ? own : theirs), queued: false }])
     expect(reply.text).not.toContain('turn')
     expect((await bench.send('none', 'say hello')).status).toBe(404)
   })

@@ -194,17 +194,15 @@ describe.each(PROFILES)('the model of a session, profile %s', (profile) => {
     const id = await bench.session()
     const place = `/v1/sessions/${id}`
     const reply = await bench.call('PATCH', place, { agent: { model: 'northwind-large' } })
-    if (profile === 'a') {
-      expect(reply.body['agent']).toMatchObject({
-        model: 'northwind-large',
-        model_credential_id: made['id'],
-      })
-      const stray = await bench.call('PATCH', place, { agent: { model: 'nope' } })
-      expect(messageOf(stray)).toContain('"nope"')
-    } else {
-      expect([reply.status, codeOf(reply)]).toEqual([400, 'invalid_request'])
-      expect(messageOf(reply)).toContain('accepted: instructions, approval_mode, permission_rules')
-    }
+    const moved = { model: 'northwind-large', model_credential_id: made['id'] }
+    const kept = { model: 'demo' }
+    expect((await bench.read(id))['agent']).toMatchObject(profile === 'a' ? moved : kept)
+    expect(reply.status).toBe(profile === 'a' ? 200 : 400)
+    const stray = await bench.call('PATCH', place, { agent: { model: 'nope' } })
+    expect([stray.status, codeOf(stray)]).toEqual([400, 'invalid_request'])
+    expect(messageOf(stray)).toContain(
+      profile === 'a' ? '"nope"' : 'accepted: instructions, approval_mode, permission_rules',
+    )
     for (const body of [{ agent: { tools: [] } }, { text: {} }, { environment: {} }, { input: 'x' }]) {
       expect((await bench.call('PATCH', place, body)).status).toBe(400)
     }

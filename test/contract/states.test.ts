@@ -158,10 +158,7 @@ describe.each(PROFILES)('the status of a turn, profile %s', (profile) => {
       await bench.send(id, text)
       const turn = await until(async () => (await bench.turns(id))[ends.length])
       const place = bench.path('turn', id, String(turn['id']))
-      if (text === 'hang') {
-        expect((await bench.call('GET', place)).body['status']).toBe('working')
-        await bench.call('POST', bench.path('cancel', id, String(turn['id'])))
-      }
+      if (text === 'hang') await bench.call('POST', bench.path('cancel', id, String(turn['id'])))
       const over = await until(async () => {
         const { body } = await bench.call('GET', place)
         return body['status'] === 'working' || body['artifacts'] === 'pending' ? undefined : body

@@ -47,13 +47,18 @@ describe('steps of a scenario', () => {
     const id = await bench.session({ agent: { instructions: 'Be brief.' } })
     await bench.send(id, 'tea, please')
     const answers: Record<string, string> = { find: 'TEA-01', stock: 'seven', price: 'four' }
-    for (const expected of [['find'], ['stock', 'price']]) {
+    for (const expected of [
+      [['find', { order: '42' }]],
+      [
+        ['stock', { of: 'TEA-01' }],
+        ['price', {}],
+      ],
+    ] as const) {
       const actions = await until(async () => {
         const found = await bench.actions(id)
-        return found[0]?.['name'] === expected[0] ? found : undefined
+        return found[0]?.['name'] === expected[0][0] ? found : undefined
       })
-      expect(actions.map(({ name }) => name)).toEqual(expected)
-      if (expected[0] === 'stock') expect(actions[0]?.['arguments']).toEqual({ of: 'TEA-01' })
+      expect(actions.map((action) => [action['name'], action['arguments']])).toEqual(expected)
       for (const { call_id, name } of actions)
         await bench.answer(id, { call_id, output: answers[String(name)] })
     }
