@@ -405,64 +405,52 @@ describe.each(PROFILES)('creating sessions, profile %s', (profile) => {
   })
 
   it.each([
+    ['an approval mode that does not exist', { agent: { approval_mode: 'per_step' } }, 'agent.approval_mode'],
+    ['a metadata value that is no string', { metadata: { a: 1 } }, 'metadata.a'],
+    ['a metadata value that is too long', { metadata: { a: 'x'.repeat(513) } }, 'metadata.a'],
+    ['a rule that cannot be read', { agent: { permission_rules: [{ decision: 'perhaps' }] } }, 'decision'],
     [
-      'SES-50 an approval mode that does not exist',
-      { agent: { approval_mode: 'per_step' } },
-      'agent.approval_mode',
-    ],
-    ['ERR-11 a metadata value that is no string', { metadata: { a: 1 } }, 'metadata.a'],
-    ['LIM-22 a metadata value that is too long', { metadata: { a: 'x'.repeat(513) } }, 'metadata.a'],
-    [
-      'SES-60 a rule that cannot be read',
-      { agent: { permission_rules: [{ decision: 'perhaps' }] } },
-      'decision',
-    ],
-    [
-      'LIM-14 a rule field of 501 characters',
+      'a rule field of 501 characters',
       { agent: { permission_rules: [{ decision: 'allow', tool: 'x'.repeat(501) }] } },
       '500',
     ],
     [
-      'LIM-13 51 rules',
+      '51 rules',
       { agent: { permission_rules: Array.from({ length: 51 }, () => ({ decision: 'allow' })) } },
       '50',
     ],
-    ['LIM-19 instructions of 32001 characters', { agent: { instructions: 'x'.repeat(32_001) } }, '32000'],
-    ['SES-98 ERR-12 a model that is not connected', { agent: { model: 'nope-1' } }, '"nope-1"'],
+    ['instructions of 32001 characters', { agent: { instructions: 'x'.repeat(32_001) } }, '32000'],
+    ['a model that is not connected', { agent: { model: 'nope-1' } }, '"nope-1"'],
+    ['a credential that is not ours', { agent: { model_credential_id: 'mcred_x' } }, '"mcred_x"'],
     [
-      'SES-99 ERR-13 a credential that is not ours',
-      { agent: { model_credential_id: 'mcred_x' } },
-      '"mcred_x"',
-    ],
-    [
-      'TOO-24 a server with both url and command',
+      'a server with both url and command',
       { agent: { tools: [{ type: 'mcp', name: 'm', url: 'https://m.example', command: 'm' }] } },
       'exactly one',
     ],
-    ['TOO-25 a server with neither', { agent: { tools: [{ type: 'mcp', name: 'm' }] } }, 'exactly one'],
+    ['a server with neither', { agent: { tools: [{ type: 'mcp', name: 'm' }] } }, 'exactly one'],
     [
-      'TOO-26 TOO-27 an unknown tool field',
+      'an unknown tool field',
       { agent: { tools: [{ type: 'function', name: 'f', timeout: 3 }] } },
       'timeout_seconds',
     ],
     [
-      'TOO-29 ERR-14 a tool that was read back',
+      'a tool that was read back',
       { agent: { tools: [{ type: 'mcp', name: 'm', url: 'https://m.example', redacted: [] }] } },
       'redacted',
     ],
-    ['LIM-10 33 tools', { agent: { tools: Array.from({ length: 33 }, () => ({ type: 'browse' })) } }, '32'],
+    ['33 tools', { agent: { tools: Array.from({ length: 33 }, () => ({ type: 'browse' })) } }, '32'],
     [
-      'LIM-11 a tool name of 65 characters',
+      'a tool name of 65 characters',
       { agent: { tools: [{ type: 'function', name: 'x'.repeat(65) }] } },
       '64',
     ],
     [
-      'LIM-12 a deadline of 7201 seconds',
+      'a deadline of 7201 seconds',
       { agent: { tools: [{ type: 'function', name: 'f', timeout_seconds: 7201 }] } },
       '7200',
     ],
     [
-      'ERR-10 a file that is too large',
+      'a file that is too large',
       {
         environment: {
           files: [{ type: 'inline', path: 'a', data: Buffer.alloc(4_194_305).toString('base64') }],
@@ -470,13 +458,16 @@ describe.each(PROFILES)('creating sessions, profile %s', (profile) => {
       },
       'larger than',
     ],
-  ])('ERR-06 refuses %s and leaves no session behind', async (_what, body, named) => {
-    const bench = await open(profile)
-    const reply = await bench.call('POST', '/v1/sessions', body)
-    expect([reply.status, codeOf(reply)]).toEqual([400, 'invalid_request'])
-    expect(messageOf(reply)).toContain(named)
-    expect(bench.emulator.ledger().sessions).toEqual([])
-  })
+  ])(
+    'ERR-06 ERR-10 ERR-11 ERR-12 ERR-13 ERR-14 LIM-10 LIM-11 LIM-12 LIM-13 LIM-14 LIM-19 LIM-22 SES-50 SES-60 SES-98 SES-99 TOO-24 TOO-25 TOO-26 TOO-27 TOO-29 refuses %s and leaves no session behind',
+    async (_what, body, named) => {
+      const bench = await open(profile)
+      const reply = await bench.call('POST', '/v1/sessions', body)
+      expect([reply.status, codeOf(reply)]).toEqual([400, 'invalid_request'])
+      expect(messageOf(reply)).toContain(named)
+      expect(bench.emulator.ledger().sessions).toEqual([])
+    },
+  )
 
   it('ERR-04 GEN-24 GEN-25 refuses an unknown field, names the nearest and lists the accepted ones', async () => {
     const bench = await open(profile)

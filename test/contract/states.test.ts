@@ -42,17 +42,20 @@ describe.each(PROFILES)('the status of a session, profile %s', (profile) => {
   })
 
   it.each([
-    ['STA-05 a function result', 'call f {}', 'function_call'],
-    ['STA-06 an approval', 'approve shell ls', 'approval'],
-    ['STA-07 an answer', 'ask Which colour?', 'question'],
-  ])('STA-08 STA-09 STA-23 %s: the session says so, the turn stays working', async (_what, text, type) => {
-    const bench = await open(profile)
-    const id = await bench.session({ input: bench.message(text) })
-    const session = await bench.reach(id, 'requires_action')
-    expect(rowsOf(session['required_actions']).map((action) => action['type'])).toEqual([type])
-    const turn = await running(bench, id)
-    expect([turn['status'], turn['artifacts']]).toEqual(['working', null])
-  })
+    ['a function result', 'call f {}', 'function_call'],
+    ['an approval', 'approve shell ls', 'approval'],
+    ['an answer', 'ask Which colour?', 'question'],
+  ])(
+    'STA-05 STA-06 STA-07 STA-08 STA-09 STA-23 %s: the session says so, the turn stays working',
+    async (_what, text, type) => {
+      const bench = await open(profile)
+      const id = await bench.session({ input: bench.message(text) })
+      const session = await bench.reach(id, 'requires_action')
+      expect(rowsOf(session['required_actions']).map((action) => action['type'])).toEqual([type])
+      const turn = await running(bench, id)
+      expect([turn['status'], turn['artifacts']]).toEqual(['working', null])
+    },
+  )
 
   it('STA-13 STA-15 STA-16 STA-17 a run whose workspace was not provisioned fails the session, without a turn', async () => {
     const bench = await open(profile)

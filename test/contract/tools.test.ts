@@ -64,44 +64,39 @@ describe.each(PROFILES)('tool entries, profile %s', (profile) => {
 
   it.each([
     [
-      'TOO-24 both url and command',
+      'both url and command',
       { type: 'mcp', name: 'm', url: 'https://m.example', command: 'm' },
       'exactly one',
     ],
-    ['TOO-25 neither url nor command', { type: 'mcp', name: 'm' }, 'exactly one'],
-    ['TOO-10 a url on a function', { type: 'function', name: 'f', url: 'https://x.example' }, '"url"'],
-    ['TOO-12 a command on a function', { type: 'function', name: 'f', command: 'x' }, '"command"'],
-    ['TOO-14 args without a command', { type: 'mcp', name: 'm', url: 'https://x.example', args: [] }, 'args'],
+    ['neither url nor command', { type: 'mcp', name: 'm' }, 'exactly one'],
+    ['a url on a function', { type: 'function', name: 'f', url: 'https://x.example' }, '"url"'],
+    ['a command on a function', { type: 'function', name: 'f', command: 'x' }, '"command"'],
+    ['args without a command', { type: 'mcp', name: 'm', url: 'https://x.example', args: [] }, 'args'],
     [
-      'TOO-15 allowed_tools that are no list',
+      'allowed_tools that are no list',
       { type: 'mcp', name: 'm', command: 'x', allowed_tools: 'a' },
       'allowed_tools',
     ],
-    [
-      'TOO-16 required that is no boolean',
-      { type: 'mcp', name: 'm', command: 'x', required: 'yes' },
-      'required',
-    ],
-    [
-      'TOO-20 a description that is no string',
-      { type: 'function', name: 'f', description: 3 },
-      'description',
-    ],
-    ['TOO-21 parameters that are no object', { type: 'function', name: 'f', parameters: [] }, 'parameters'],
-    ['TOO-22 half a second', { type: 'function', name: 'f', timeout_seconds: 0.5 }, 'timeout_seconds'],
-    ['TOO-09 a name that is no string', { type: 'function', name: 3 }, 'name'],
+    ['required that is no boolean', { type: 'mcp', name: 'm', command: 'x', required: 'yes' }, 'required'],
+    ['a description that is no string', { type: 'function', name: 'f', description: 3 }, 'description'],
+    ['parameters that are no object', { type: 'function', name: 'f', parameters: [] }, 'parameters'],
+    ['half a second', { type: 'function', name: 'f', timeout_seconds: 0.5 }, 'timeout_seconds'],
+    ['a name that is no string', { type: 'function', name: 3 }, 'name'],
     ['an unknown type', { type: 'telepathy' }, 'type'],
-  ])('refuses %s', async (_what, tool, named) => {
-    const bench = await open(profile)
-    const id = await bench.session()
-    for (const reply of [
-      await bench.call('POST', '/v1/sessions', { agent: { tools: [tool] } }),
-      await bench.call('PUT', place(id), { tools: [tool] }),
-    ]) {
-      expect([reply.status, codeOf(reply)]).toEqual([400, 'invalid_request'])
-      expect(messageOf(reply)).toContain(named)
-    }
-  })
+  ])(
+    'TOO-09 TOO-10 TOO-12 TOO-14 TOO-15 TOO-16 TOO-20 TOO-21 TOO-22 TOO-24 TOO-25 refuses %s',
+    async (_what, tool, named) => {
+      const bench = await open(profile)
+      const id = await bench.session()
+      for (const reply of [
+        await bench.call('POST', '/v1/sessions', { agent: { tools: [tool] } }),
+        await bench.call('PUT', place(id), { tools: [tool] }),
+      ]) {
+        expect([reply.status, codeOf(reply)]).toEqual([400, 'invalid_request'])
+        expect(messageOf(reply)).toContain(named)
+      }
+    },
+  )
 
   it.each([
     ['function', 'name, description, parameters, timeout_seconds'],
