@@ -311,3 +311,56 @@ describe.each(PROFILES)('the workspace, profile %s', (profile) => {
     expect(rowsOf((await bench.call('GET', `/v1/sessions/${id}/files${query}`)).body)).toEqual([])
   })
 })
+
+describe.each(PROFILES)('webhook deliveries, profile %s', (profile) => {
+  /** A subscription to new sessions at a receiver that gives this answer. */
+  async function subscribed(answer: number | null) {
+    const bench = await open(profile, { allowHttpWebhooks: true })
+    const receiver = await receive()
+    receiver.answer = answer
+    await bench.call('POST', '/v1/webhooks', { url: receiver.url, events: ['session.created'] })
+    const active = async () => rowsOf((await bench.call('GET', '/v1/webhooks')).body)[0]?.['active']
+    return { bench, receiver, active }
+  }
+
+  it('STA-40 a non-2xx answer makes an owed delivery retried', async () => {
+    const { bench, receiver } = await subscribed(500)
+    await bench.session()
+    await until(() => (receiver.received.length === 1 ? true : undefined))
+    expect(bench.emulator.ledger().deliveries[0]?.status).toBe('owed')
+    receiver.answer = 204
+    await bench.emulator.advance(5000)
+    await until(() => (bench.emulator.ledger().deliveries[0]?.status === 'delivered' ? true : undefined))
+    expect(receiver.received[1]?.raw).toBe(receiver.received[0]?.raw)
+  })
+
+  it('STA-41 no answer makes an owed delivery retried', async () => {
+    const { bench, receiver } = await subscribed(null)
+    await bench.session()
+    await until(() => (receiver.received.length === 1 ? true : undefined))
+    receiver.answer = 200
+    await bench.emulator.advance(10_000)
+    await until(() => (bench.emulator.ledger().deliveries[0]?.attempts.length === 1 ? true : undefined))
+    await bench.emulator.advance(5000)
+    await until(() => (bench.emulator.ledger().deliveries[0]?.status === 'delivered' ? true : undefined))
+  })
+
+  it('STA-39 STA-42 STA-43 one that fails to the end is dead, with the reason, and at last the subscription inactive', async () => {
+    const { bench, receiver, active } = await subscribed(500)
+    // One dead delivery is enough, or three in a row, as the profile has it.
+    const deaths = profile === 'a' ? 1 : 3
+    for (let n = 1; n <= deaths; n++) {
+      expect(await active()).toBe(true)
+      await bench.session()
+      await until(() => (receiver.received.length > 6 * (n - 1) ? true : undefined))
+      await bench.emulator.advance(10 * 3_600_000)
+      expect(bench.emulator.ledger().deliveries[n - 1]).toMatchObject({
+        status: 'dead',
+        reason: '6 attempts failed, the last: status 500',
+      })
+    }
+    expect(await active()).toBe(false)
+    await bench.session()
+    expect(bench.emulator.ledger().deliveries).toHaveLength(deaths)
+  })
+})
