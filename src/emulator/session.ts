@@ -56,6 +56,8 @@ export interface Session {
   metadata: Record<string, string>
   readonly source: Source
   readonly tokenId: string
+  /** That of its workspaces, as it was when the session was created. */
+  runtime: 'current' | 'older'
   agent: AgentSettings
   /** The instructions at the time when the workspace was built. */
   builtInstructions: string
@@ -93,6 +95,7 @@ export function newSession(of: NewSession, now: number): Session {
     createdAt: now,
     updatedAt: now,
     builtInstructions: of.agent.instructions,
+    runtime: 'current',
     preview: { url: null, port: null, publishedUrl: null },
     actions: [],
     turns: [],
