@@ -137,14 +137,13 @@ function endTurn(world: World, session: Session, run: Run, turn: Turn, end: Turn
   turn.status = end === null ? 'completed' : end.status
   turn.error = end?.error ?? null
   turn.completedAt = world.clock.now()
-  turn.artifacts = 'pending'
   if (turn.error !== null) {
     publish(world, session, turn.id, 'agent.error', { open: { ...turn.error } })
   }
   // Neutral on purpose: success is a property of the turn.
   publish(world, session, turn.id, 'turn.ended')
   if (turn.status === 'failed') world.webhooks.tell('turn.failed', session.id, turn.id)
-  collectArtifacts(world, session, run, turn)
+  collectArtifacts(world, session, turn, run.collectMs)
 }
 
 function finish(world: World, session: Session, run: Run, failed: boolean): void {

@@ -16,6 +16,7 @@ import { agentOperations } from './routes/agent.ts'
 import { answerOperations } from './routes/answer.ts'
 import { artifactOperations } from './routes/artifact.ts'
 import { discovery } from './routes/discovery.ts'
+import { environmentProfileOperations } from './routes/environment-profile.ts'
 import { fileOperations } from './routes/files.ts'
 import { forkOperations } from './routes/fork.ts'
 import { inputOperations } from './routes/input.ts'
@@ -25,6 +26,7 @@ import { previewOperations } from './routes/preview.ts'
 import { mountPublicPreviews } from './routes/public.ts'
 import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
+import { templateOperations } from './routes/template.ts'
 import { toolOperations } from './routes/tools.ts'
 import { webhookOperations } from './routes/webhook.ts'
 import { makeSessions } from './present.ts'
@@ -184,7 +186,7 @@ function createWorld(options: EmulatorOptions, mounted: readonly Operation[]): W
     tokens: new Tokens(clock, options.token ?? DEFAULT_TOKEN),
     budgets: new Budgets(clock, limits),
     models: new Models(),
-    savedAgents: new SavedAgents(),
+    savedAgents: new SavedAgents(details.templatesApart),
     webhooks: new Webhooks({ clock, limits, faults, details, ledger }),
     scenario,
     previewDomain: options.previewDomain ?? scenario.deployment?.preview_domain ?? null,
@@ -214,5 +216,7 @@ function operationsOf({ details, limits }: World, describeMounted: () => unknown
     ...webhookOperations(details),
     ...modelOperations(details),
     ...agentOperations(details),
+    ...templateOperations(details),
+    ...environmentProfileOperations(details),
   ]
 }

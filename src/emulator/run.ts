@@ -19,8 +19,6 @@ export interface Run {
   last: string
   /** `{{calls.NAME}}`: the output of the last call of each function and tool. */
   readonly outputs: Map<string, string>
-  /** Paths under `outputs/` that this turn wrote. */
-  readonly written: Set<string>
 }
 
 export function newRun(message: string): Run {
@@ -33,6 +31,5 @@ export function newRun(message: string): Run {
     collectMs: null,
     last: '',
     outputs: new Map(),
-    written: new Set(),
   }
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { OutputFile } from './workspace.ts'
 
 /** `stopped` is the status that the interface does not show; a profile gives it a word. */
 type TurnStatus = 'working' | 'completed' | 'failed' | 'stopped'
@@ -20,6 +21,8 @@ export interface Turn {
   skipped: { path: string; reason: string }[]
   /** The subagent that took it on. */
   readonly subagentId: string | null
+  /** The files that it left under `outputs/`, until they are published. */
+  outputs: OutputFile[]
   error: TurnError | null
 }
 
@@ -34,6 +37,7 @@ export function newTurn(sessionId: string, now: number, subagentId: string | nul
     artifacts: null,
     skipped: [],
     subagentId,
+    outputs: [],
     error: null,
   }
 }

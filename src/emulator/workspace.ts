@@ -1,7 +1,7 @@
 import type { Clock, Timer } from './clock.ts'
 
 export const WORKSPACE_DIRECTORY = '/workspace'
-export const OUTPUTS = 'outputs/'
+const OUTPUTS = 'outputs/'
 
 /** `none`: never started. `gone`: reclaimed at the end of its lifetime; the next input starts another. */
 export type WorkspaceState = 'none' | 'running' | 'paused' | 'gone'
@@ -10,6 +10,11 @@ export type WorkspaceState = 'none' | 'running' | 'paused' | 'gone'
 export interface WorkspaceFile {
   size: number
   bytes: Uint8Array | null
+}
+
+/** A file on its way to becoming an artifact. */
+export interface OutputFile extends WorkspaceFile {
+  path: string
 }
 
 export interface Snapshot {
@@ -36,6 +41,7 @@ export class Workspace {
   /** Time that it was up before `#since`. */
   #usedMs = 0
   #since = 0
+  readonly #unpublished = new Set<string>()
   state: WorkspaceState = 'none'
   files = new Map<string, WorkspaceFile>()
   /** What the listing shows: the files as they were when it was taken. */
@@ -61,6 +67,7 @@ export class Workspace {
     if (was !== 'paused') {
       this.#usedMs = 0
       this.files = new Map()
+      this.#unpublished.clear()
     }
     this.#life = this.#clock.after(this.#limits.workspaceLifetimeMs - this.#usedMs, () => this.#reclaim())
     return was === 'paused' ? 'resumed' : 'created'
@@ -71,6 +78,22 @@ export class Workspace {
     if (this.state !== 'running') return
     this.#idle?.cancel()
     this.#idle = this.#clock.after(this.#limits.workspaceIdleMs, () => this.#pause())
+  }
+
+  /** Puts a file where it belongs; what lies under `outputs/` is to be published. */
+  write(path: string, file: WorkspaceFile): void {
+    this.files.set(path, file)
+    if (path.startsWith(OUTPUTS)) this.#unpublished.add(path)
+  }
+
+  /** The files under `outputs/` that were written since they were last taken, as they are now. */
+  takeOutputs(): OutputFile[] {
+    const paths = [...this.#unpublished]
+    this.#unpublished.clear()
+    return paths.flatMap((path) => {
+      const file = this.files.get(path)
+      return file === undefined ? [] : [{ path, ...file }]
+    })
   }
 
   capture(): Snapshot {

@@ -27,14 +27,14 @@ export function fileOperations(details: OpenDetails): Operation[] {
       access: 'sessions:write',
       cost: 'write',
       idempotent: true,
-      body: Type.Object({ files: Type.Array(fileSchema, { minItems: 1 }) }, closed),
+      body: Type.Object({ files: Type.Array(fileSchema(details), { minItems: 1 }) }, closed),
       success: { status: 200, description: 'What was written.', schema: details.files.writtenShape },
       refusals: [404, 409],
       handle: ({ world, params, body }) => {
         const session = findSession(world, params['session_id'])
         const files = readFiles(body.files, world.limits)
         needWorkspace(world, session)
-        for (const { path, bytes } of files) session.workspace.files.set(path, { size: bytes.length, bytes })
+        for (const { path, bytes } of files) session.workspace.write(path, { size: bytes.length, bytes })
         touch(session, world.clock.now())
         const written = files.map(({ path, bytes }) => ({
           object: 'workspace_file',

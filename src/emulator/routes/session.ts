@@ -14,7 +14,7 @@ import type { Token } from '../token.ts'
 import { checkTools } from '../tool.ts'
 import { viewList, viewSession } from '../view.ts'
 import type { World } from '../world.ts'
-import { isProfile } from './agent.ts'
+import { isProfile } from './environment-profile.ts'
 import { readFiles } from './file-entry.ts'
 import { findSession } from './find.ts'
 import { sessionBodies, type PatchedAgent, type SessionBodies } from './session-body.ts'
@@ -180,7 +180,7 @@ function settingsOf(world: World, body: CreateBody): { agent: AgentSettings; tex
   checkTools(tools ?? [])
   // A model given in place of the saved one does not have to be what the saved connection runs.
   const savedCredential = model === undefined ? (saved?.credentialId ?? undefined) : undefined
-  const savedModel = model_credential_id === undefined ? saved?.model : undefined
+  const savedModel = model_credential_id === undefined ? (saved?.model ?? undefined) : undefined
   const credential = world.models.choose(model ?? savedModel, model_credential_id ?? savedCredential)
   const agent = {
     id: saved?.id ?? null,

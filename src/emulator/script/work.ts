@@ -3,7 +3,6 @@ import { posix } from 'node:path'
 import { publish, publishTransient } from '../publish.ts'
 import { touch } from '../session.ts'
 import { TurnEnd } from '../turn.ts'
-import { OUTPUTS } from '../workspace.ts'
 import { newCallId, publishCall, publishResult, type Scene } from './scene.ts'
 import type { Step } from './step.ts'
 
@@ -47,8 +46,7 @@ export function write({ world, session, run, turn }: Scene, step: Doing<'write' 
   const path = insidePath(step.path)
   const bytes = bytesOf(step, world.limits.artifactBytes)
   const size = step.do === 'write_size' ? step.bytes : (bytes?.length ?? 0)
-  session.workspace.files.set(path, { size, bytes })
-  if (path.startsWith(OUTPUTS)) run.written.add(path)
+  session.workspace.write(path, { size, bytes })
   publish(world, session, turn.id, 'file.changed', { open: { path, size_bytes: size } })
 }
 
