@@ -61,6 +61,23 @@ export function cancelTurn(session: Session): void {
   session.run?.controller.abort(new TurnEnd('stopped', null))
 }
 
+/**
+ * Ends a run that a stop of the emulator cut short, and takes the next message. Nothing of a run outlives the process: its
+ * turn fails as when the workspace is reclaimed, and a run that had opened none could not start.
+ */
+export function endInterrupted(world: World, session: Session, run: Run): void {
+  session.run = run
+  if (session.workspace.state === 'running' || session.workspace.state === 'paused')
+    session.workspace.reclaim()
+  const message = 'the workspace was reclaimed when the service stopped'
+  if (run.turn === null) {
+    publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message } })
+  } else {
+    endTurn(world, session, run, run.turn, new TurnEnd('failed', { code: 'workspace_reclaimed', message }))
+  }
+  finish(world, session, run, true)
+}
+
 function begin(world: World, session: Session, message: Message): void {
   const run = newRun(message.text)
   session.run = run

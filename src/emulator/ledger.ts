@@ -49,6 +49,12 @@ export class Ledger {
     this.probes = new Roll(limit)
   }
 
+  /** Puts the actions back. */
+  restoreActions(actions: Action[], forgotten: number): void {
+    this.actions.restore(actions, forgotten)
+    for (const action of actions) this.#actionById.set(action.callId, action)
+  }
+
   action(action: Action): void {
     this.actions.push(action)
     this.#actionById.set(action.callId, action)

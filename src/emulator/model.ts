@@ -55,6 +55,15 @@ export class Models {
     this.#add({ key: 'demo-key-0000' }, CONNECTORS[0] as Connector)
   }
 
+  /** Forgets the connection that is there from the start. */
+  clear(): void {
+    this.#credentials = []
+  }
+
+  restore(credential: Credential): void {
+    this.#credentials.push(credential)
+  }
+
   all(): readonly Credential[] {
     return this.#credentials
   }

@@ -68,6 +68,10 @@ export class SavedAgents {
     return made
   }
 
+  restore(saved: SavedAgent): void {
+    this.#byId.set(saved.id, saved)
+  }
+
   remove(id: string): boolean {
     return this.#byId.delete(id)
   }

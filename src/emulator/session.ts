@@ -143,6 +143,12 @@ export class Sessions {
     return this.#deleted.all()
   }
 
+  /** Puts a session back, live or deleted. */
+  restore(session: Session): void {
+    if (session.deletedAt === null) this.add(session)
+    else this.#deleted.push(session)
+  }
+
   remove(session: Session, now: number): void {
     session.deletedAt = now
     this.#live.delete(session.id)

@@ -22,6 +22,16 @@ export interface Snapshot {
   files: Map<string, WorkspaceFile>
 }
 
+/** Everything that a workspace is, so that another can go on in its place. */
+export interface WorkspaceRecord {
+  state: WorkspaceState
+  usedMs: number
+  since: number
+  files: Map<string, WorkspaceFile>
+  snapshot: Snapshot | null
+  unpublished: string[]
+}
+
 /** What the owner does when the workspace changes by itself. */
 interface WorkspaceOwner {
   paused(): void
@@ -41,7 +51,7 @@ export class Workspace {
   /** Time that it was up before `#since`. */
   #usedMs = 0
   #since = 0
-  readonly #unpublished = new Set<string>()
+  #unpublished = new Set<string>()
   state: WorkspaceState = 'none'
   files = new Map<string, WorkspaceFile>()
   /** What the listing shows: the files as they were when it was taken. */
@@ -69,7 +79,7 @@ export class Workspace {
       this.files = new Map()
       this.#unpublished.clear()
     }
-    this.#life = this.#clock.after(this.#limits.workspaceLifetimeMs - this.#usedMs, () => this.#reclaim())
+    this.#live()
     return was === 'paused' ? 'resumed' : 'created'
   }
 
@@ -108,6 +118,40 @@ export class Workspace {
     this.files = new Map()
   }
 
+  record(): WorkspaceRecord {
+    const { state, files, snapshot } = this
+    return {
+      state,
+      usedMs: this.#usedMs,
+      since: this.#since,
+      files,
+      snapshot,
+      unpublished: [...this.#unpublished],
+    }
+  }
+
+  /** Goes on where another left off; what it is at work on has to be said anew. */
+  restore(record: WorkspaceRecord): void {
+    this.state = record.state
+    this.files = record.files
+    this.snapshot = record.snapshot
+    this.#usedMs = record.usedMs
+    this.#since = record.since
+    this.#unpublished = new Set(record.unpublished)
+    if (this.state !== 'running') return
+    this.#live()
+    this.rest()
+  }
+
+  /** The end of its lifetime, or of what carried it. */
+  reclaim(): void {
+    this.close()
+    this.capture()
+    this.state = 'gone'
+    this.files = new Map()
+    this.#owner.reclaimed()
+  }
+
   close(): void {
     this.#idle?.cancel()
     this.#life?.cancel()
@@ -121,11 +165,8 @@ export class Workspace {
     this.#owner.paused()
   }
 
-  #reclaim(): void {
-    this.#idle?.cancel()
-    this.capture()
-    this.state = 'gone'
-    this.files = new Map()
-    this.#owner.reclaimed()
+  #live(): void {
+    const leftMs = this.#limits.workspaceLifetimeMs - this.#usedMs - (this.#clock.now() - this.#since)
+    this.#life = this.#clock.after(leftMs, () => this.reclaim())
   }
 }

@@ -42,7 +42,7 @@ export function read(scene: Scene, step: Doing<'read'>): void {
   })
 }
 
-export function write({ world, session, run, turn }: Scene, step: Doing<'write' | 'write_size'>): void {
+export function write({ world, session, turn }: Scene, step: Doing<'write' | 'write_size'>): void {
   const path = insidePath(step.path)
   const bytes = bytesOf(step, world.limits.artifactBytes)
   const size = step.do === 'write_size' ? step.bytes : (bytes?.length ?? 0)
