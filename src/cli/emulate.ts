@@ -29,7 +29,7 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
   terminal.out(`${paint('dim', 'address')}  ${emulator.baseUrl}\n${paint('dim', 'token')}    ${token}\n\n`)
   terminal.out(`Try:\n  curl -H 'Authorization: Bearer ${token}' ${emulator.baseUrl}/v1/health\n`)
   closeWithGrace({ logger: false }, async ({ err }) => {
-    if (err !== undefined) reportFailure(err, terminal)
+    if (err !== undefined) reportFailure(ofOperator(err), terminal)
     await emulator.close()
   })
   return await new Promise<never>(() => undefined)
@@ -40,6 +40,10 @@ async function start(options: EmulatorOptions): Promise<Emulator> {
   try {
     return await startEmulator(options)
   } catch (error) {
-    throw error instanceof DataFileError ? new OperatorError(error.message, 2) : error
+    throw ofOperator(error)
   }
+}
+
+function ofOperator(error: unknown): unknown {
+  return error instanceof DataFileError ? new OperatorError(error.message, 2) : error
 }
