@@ -95,7 +95,8 @@ function whyNotStart(world: World, session: Session, { steps }: Script): string 
   if (session.agent.model === null) return 'this session has no model; connect one and choose it'
   const [first] = steps
   if (first?.do === 'cannot_start') return first.reason
-  if (world.faults.use('fail_provisioning')) return 'the workspace was not provisioned'
+  if (!session.workspace.stands && world.faults.use('fail_provisioning'))
+    return 'the workspace was not provisioned'
   return unreachableRequired(world, session)
 }
 

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { Budgets } from './budget.ts'
 import { Clock } from './clock.ts'
+import { makeExistingSessions } from './existing-session.ts'
 import { Faults, type FaultSettings } from './fault.ts'
 import { Ledger } from './ledger.ts'
 import { STATED_LIMITS, type Limits } from './limits.ts'
@@ -22,12 +23,11 @@ import { inputOperations } from './routes/input.ts'
 import { modelOperations } from './routes/model.ts'
 import { checkMix, mountOwnRoutes } from './routes/own.ts'
 import { previewOperations } from './routes/preview.ts'
-import { mountPublicPreviews } from './routes/public.ts'
+import { mountPublicPreviews } from './routes/public-preview.ts'
 import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
 import { toolOperations } from './routes/tools.ts'
 import { webhookOperations } from './routes/webhook.ts'
-import { makeSessions } from './present.ts'
 import { SavedAgents } from './saved-agent.ts'
 import { checkScenario, DEFAULT_SCENARIO, loadScenario } from './scenario/file.ts'
 import type { Scenario } from './scenario/schema.ts'
@@ -188,7 +188,7 @@ function createWorld(options: EmulatorOptions): World {
     previewDomain: options.previewDomain ?? scenario.deployment?.preview_domain ?? null,
     allowHttpWebhooks: options.allowHttpWebhooks ?? false,
   }
-  makeSessions(world)
+  makeExistingSessions(world)
   return world
 }
 
