@@ -67,8 +67,7 @@ export function cancelTurn(session: Session): void {
  */
 export function endInterrupted(world: World, session: Session, run: Run): void {
   session.run = run
-  if (session.workspace.state === 'running' || session.workspace.state === 'paused')
-    session.workspace.reclaim()
+  if (session.workspace.stands) session.workspace.reclaim()
   const message = 'the workspace was reclaimed when the service stopped'
   if (run.turn === null) {
     publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message } })
@@ -112,7 +111,8 @@ function whyNotStart(world: World, session: Session, { steps }: Script): string 
   if (session.agent.model === null) return 'this session has no model; connect one and choose it'
   const [first] = steps
   if (first?.do === 'cannot_start') return first.reason
-  if (world.faults.use('fail_provisioning')) return 'the workspace was not provisioned'
+  if (!session.workspace.stands && world.faults.use('fail_provisioning'))
+    return 'the workspace was not provisioned'
   return unreachableRequired(world, session)
 }
 

@@ -3,6 +3,7 @@ import { Budgets } from './budget.ts'
 import { Clock } from './clock.ts'
 import { DataFile } from './keep/file.ts'
 import { Keeper, timeOf } from './keep/keeper.ts'
+import { makeExistingSessions } from './existing-session.ts'
 import { Faults, type FaultSettings } from './fault.ts'
 import { Idempotency } from './idempotency.ts'
 import { Ledger } from './ledger.ts'
@@ -26,13 +27,12 @@ import { inputOperations } from './routes/input.ts'
 import { modelOperations } from './routes/model.ts'
 import { checkMix, mountOwnRoutes } from './routes/own.ts'
 import { previewOperations } from './routes/preview.ts'
-import { mountPublicPreviews } from './routes/public.ts'
+import { mountPublicPreviews } from './routes/public-preview.ts'
 import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
 import { templateOperations } from './routes/template.ts'
 import { toolOperations } from './routes/tools.ts'
 import { webhookOperations } from './routes/webhook.ts'
-import { makeSessions } from './present.ts'
 import { SavedAgents } from './saved-agent.ts'
 import { checkScenario, DEFAULT_SCENARIO, loadScenario } from './scenario/file.ts'
 import type { Scenario } from './scenario/schema.ts'
@@ -124,7 +124,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   let keeper: Keeper | null = null
   const mounted: Operation[] = []
   const world = createWorld(options, { details, scenario, startAt, save: () => keeper?.save() }, mounted)
-  if (file === null || file.fresh) makeSessions(world)
+  if (file === null || file.fresh) makeExistingSessions(world)
   if (file !== null) keeper = new Keeper(file, world)
   const app = createServer(world)
   // The description is made of what was really mounted.

@@ -28,10 +28,10 @@ export function findTool(world: World, session: Session, name: string): ListedTo
     : declared.tools?.find((candidate) => candidate.name === tool)
 }
 
-/** The read-only hint of an MCP tool: false without an annotation; undefined for what is no such tool. */
+/** The read-only hint of an MCP tool: false without an annotation; undefined for what is no tool of the session's. */
 export function hintOf(world: World, session: Session, name: string): boolean | undefined {
-  if (!isMcpTool(name)) return undefined
-  return findTool(world, session, name)?.read_only ?? false
+  const found = isMcpTool(name) ? findTool(world, session, name) : undefined
+  return found === undefined ? undefined : (found.read_only ?? false)
 }
 
 /** Servers of the session that cannot be reached, with the reason; those it requires, or the others. */

@@ -65,7 +65,7 @@ export function resolveAction(world: World, session: Session, action: Action, re
   settle(world, session, action, resolution)
   if (resolution.kind === 'turn_over') return touch(session, world.clock.now())
   if (session.actions.length === 0) goOn(world, session, action.turnId)
-  else touch(session, world.clock.now())
+  else waitOn(world, session)
   action.resolve(resolution)
 }
 
@@ -80,6 +80,12 @@ export function loseActions(world: World, session: Session): void {
 /** Takes every action off a session whose turn is over. */
 export function dropActions(world: World, session: Session): void {
   for (const action of session.actions.slice()) resolveAction(world, session, action, { kind: 'turn_over' })
+}
+
+/** More is required: a workspace that was woken for this answer may go to sleep again. */
+function waitOn(world: World, session: Session): void {
+  touch(session, world.clock.now())
+  session.workspace.rest()
 }
 
 /** Nothing is required any more, so the turn is at work again, in a workspace that may have gone to sleep. */

@@ -67,6 +67,11 @@ export class Workspace {
     this.#owner = owner
   }
 
+  /** It is there, awake or asleep. */
+  get stands(): boolean {
+    return this.state === 'running' || this.state === 'paused'
+  }
+
   /** Brings it up and keeps it up; answers what that took. */
   wake(): 'created' | 'resumed' | 'up' {
     this.#idle?.cancel()

@@ -119,7 +119,7 @@ describe.each(PROFILES)('what constrains the agent, profile %s', (profile) => {
     }
   })
 
-  it('SES-48 SES-63 SES-64 under read_only an MCP tool needs the read-only hint of its server, whatever the rules say', async () => {
+  it('SES-48 SES-63 SES-64 GEN-16 under read_only an MCP tool needs the read-only hint of its server, whatever the rules say', async () => {
     const servers = [
       {
         name: 'tickets',

@@ -257,7 +257,7 @@ describe.each(PROFILES)('the workspace, profile %s', (profile) => {
   it('LIM-26 pauses while the session waits for an answer, not while the agent works', async () => {
     const bench = await open(profile)
     const id = await bench.session()
-    await bench.send(id, 'wait 20m\ncall f {}')
+    await bench.send(id, 'wait 20m\ncall f {} & call g {}')
     await running(bench, id)
     await bench.emulator.advance(19 * 60_000)
     expect(bench.events(id)).not.toContain('sandbox.paused')
@@ -267,6 +267,11 @@ describe.each(PROFILES)('the workspace, profile %s', (profile) => {
     expect(bench.events(id).at(-1)).toBe('sandbox.paused')
     await bench.call('POST', `/v1/sessions/${id}/files/refresh`)
     expect(bench.events(id).at(-1)).toBe('sandbox.resumed')
+    await bench.emulator.advance(6 * 60_000)
+    expect(bench.events(id).at(-1)).toBe('sandbox.paused')
+    const [first] = await bench.actions(id)
+    await bench.answer(id, { call_id: first?.['call_id'], output: '' })
+    expect(count(bench, id, 'sandbox.resumed')).toBe(2)
     await bench.emulator.advance(6 * 60_000)
     expect(bench.events(id).at(-1)).toBe('sandbox.paused')
   })
@@ -343,6 +348,8 @@ describe.each(PROFILES)('webhook deliveries, profile %s', (profile) => {
     await until(() => (bench.emulator.ledger().deliveries[0]?.attempts.length === 1 ? true : undefined))
     await bench.emulator.advance(5000)
     await until(() => (bench.emulator.ledger().deliveries[0]?.status === 'delivered' ? true : undefined))
+    const [first, second] = bench.emulator.ledger().deliveries[0]?.attempts ?? []
+    expect([first?.error, second?.status]).toEqual(['no answer in time', 200])
   })
 
   it('STA-39 STA-42 STA-43 one that fails to the end is dead, with the reason, and at last the subscription inactive', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadScenario, playTour, startEmulator } from '../../src/emulator/index.ts'
 import { readLines } from '../../src/emulator/script/line.ts'
+import { group } from '../readme/document.ts'
 import { SCHEMA_FILE, schemaDocument } from './scenario-schema.ts'
 import { open, PROFILES, until } from './support.ts'
 
@@ -90,6 +91,11 @@ describe('scenario files', () => {
     const file = join(SCENARIOS, name)
     expect(loadScenario(file).name).toBeTruthy()
     expect(readFileSync(file, 'utf8')).toMatch(/^# yaml-language-server: \$schema=\.\/schema\.json\n/)
+  })
+
+  it('the one that the README shows loads', () => {
+    const [shown] = group('scenario')
+    expect(loadScenario(scenarioFile(shown?.text ?? '')).name).toBe('orders')
   })
 
   it('schema.json is the schema that they are checked with (npm run schema:scenario writes it)', () => {

@@ -89,6 +89,15 @@ describe('steps of a scenario', () => {
     ])
   })
 
+  it('end the turn when a text doubles until it is too long', async () => {
+    const doubling = Array.from({ length: 40 }, () => 'shell echo {{last}}{{last}}')
+    const bench = await open('a', { scenario: doing(['shell echo x', ...doubling]) })
+    expect(await talk(bench, await bench.session())).toMatchObject({
+      status: 'failed',
+      error: { message: 'a step grew past 4194304 characters' },
+    })
+  })
+
   it('put faults in force and end them', async () => {
     const steps = [{ faults: { drop_streams: true, server_errors: 1 } }, 'say hello']
     const bench = await open('a', { scenario: doing(steps) })

@@ -58,6 +58,6 @@ export async function permitted(scene: Scene, attempt: Attempt | null, line?: st
 }
 
 /** The attempt in words, for the person who decides. */
-export function lineOf({ tool, command, path, domain }: Attempt): string {
+function lineOf({ tool, command, path, domain }: Attempt): string {
   return [tool, command ?? path ?? domain ?? ''].join(' ').trim()
 }

@@ -15,8 +15,7 @@ export function mountPublicPreviews(app: FastifyInstance, world: World): void {
     app.get(url, { constraints: { host } }, async (request, reply) => {
       const id = request.hostname.slice(0, -tail.length)
       const session = world.sessions.find(id)
-      const standing = session?.workspace.state === 'running' || session?.workspace.state === 'paused'
-      if (session?.preview.publishedUrl == null || !standing) {
+      if (session?.preview.publishedUrl == null || !session.workspace.stands) {
         return reply.code(404).type('text/plain').send('Nothing is published here.\n')
       }
       visitWorkspace(world, session)

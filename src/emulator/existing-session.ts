@@ -3,7 +3,7 @@ import { newSession, type Session } from './session.ts'
 import type { World } from './world.ts'
 
 /** Makes the sessions that the scenario says were there before: made in the Console, by the CLI, or very long ago. */
-export function makeSessions(world: World): void {
+export function makeExistingSessions(world: World): void {
   const model = world.models.fallback()
   const [token] = world.tokens.all()
   for (const { title, metadata = {}, source = null } of world.scenario.deployment?.sessions ?? []) {
