@@ -14,6 +14,8 @@ function validator(schema: TSchema, ajv: Ajv): ValidateFunction {
   let check = compiled.get(schema)
   if (check === undefined) {
     check = ajv.compile(schema)
+    // It keeps every schema that it ever saw, those of emulators long closed included.
+    ajv.removeSchema(schema)
     compiled.set(schema, check)
   }
   return check

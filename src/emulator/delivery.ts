@@ -143,6 +143,8 @@ export class Courier {
 
   async #try({ subscription, delivery }: Held): Promise<void> {
     if (delivery.status !== 'owed') return
+    if (this.#parts.faults.use('give_up_webhooks'))
+      return this.#finish(subscription, delivery, 'dead', 'given up by a fault')
     const attempt = await this.#post(subscription, delivery)
     if (this.#closing.signal.aborted) return
     delivery.attempts.push(attempt)

@@ -1,94 +1,35 @@
-import { Type, type Static } from 'typebox'
-import { readBody } from './check.ts'
 import { readDuration } from './duration.ts'
+import {
+  problemsOf,
+  type Counted,
+  type FailingOperation,
+  type FaultSettings,
+  type Flag,
+} from './fault-settings.ts'
 import { invalid } from './refusal.ts'
 
-const flag = (description: string) => Type.Optional(Type.Boolean({ description }))
-const times = (description: string) =>
-  Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${description} Counts down.` }))
-
-/** What `PUT /_emulator/faults` takes. It replaces what was there; an empty object means that all is well. */
-const faultsSchema = Type.Object(
-  {
-    drop_streams: flag('Cut every open stream now. Happens once and is not kept.'),
-    stall_streams: flag('Keep streams open and write nothing into them, not even pings.'),
-    stop_pings: flag('Send no pings.'),
-    refuse_streams: times('Answer this many stream requests with 429 before they open.'),
-    lose_cursors: flag('Treat every cursor but 0 as one that names no event.'),
-    webhooks_off: flag('Make no webhook attempts; what is owed stays owed.'),
-    duplicate_webhooks: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 100,
-        description: 'Send every successful delivery this many times more.',
-      }),
-    ),
-    reorder_webhooks: flag('Hold deliveries back in pairs and send the later one first.'),
-    delay_webhooks: Type.Optional(Type.String({ description: 'Hold every attempt back, for example `5s`.' })),
-    forge_webhooks: flag('Sign every delivery with another secret.'),
-    server_errors: times('Answer this many requests with 500 internal_error, having done nothing.'),
-    bad_gateway: times('Answer this many requests with 502 and a page of HTML, having done nothing.'),
-    directory_unavailable: times('Answer this many requests with 503 directory_unavailable.'),
-    rate_limit: times('Answer this many requests with 429 rate_limit_exceeded.'),
-    retry_after: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 86_400,
-        description: 'Seconds named by the two above; 1 when left out.',
-      }),
-    ),
-    unauthorized: times('Reject the token of this many requests with 401.'),
-    not_delivered: times('Tell this many answers `not_delivered`.'),
-    lose_answer_replies: times('Accept this many answers, then cut the connection instead of replying.'),
-    lose_message_replies: times('The same for messages.'),
-    unreachable_mcp: Type.Optional(
-      Type.Array(Type.String(), { description: 'Names of MCP servers that are away.' }),
-    ),
-    fail_seeds: times('Fail the writing of this many seeded files.'),
-    fail_artifacts: times('Fail the collection of this many turns.'),
-    clock_skew_ms: Type.Optional(
-      Type.Integer({ description: 'Added to the `Date` header and to webhook timestamps.' }),
-    ),
-  },
-  { additionalProperties: false },
-)
-
-export type FaultSettings = Static<typeof faultsSchema>
-type Flag =
-  | 'stall_streams'
-  | 'stop_pings'
-  | 'lose_cursors'
-  | 'webhooks_off'
-  | 'reorder_webhooks'
-  | 'forge_webhooks'
-type Counted =
-  | 'refuse_streams'
-  | 'server_errors'
-  | 'bad_gateway'
-  | 'directory_unavailable'
-  | 'rate_limit'
-  | 'unauthorized'
-  | 'not_delivered'
-  | 'lose_answer_replies'
-  | 'lose_message_replies'
-  | 'fail_seeds'
-  | 'fail_artifacts'
+export type { FaultSettings } from './fault-settings.ts'
 
 /** The faults in force. */
 export class Faults {
   #settings: FaultSettings = {}
   readonly #listeners = new Set<(settings: FaultSettings) => void>()
+  readonly #operationNamed: (name: string) => string | undefined
 
-  get(): FaultSettings {
-    return { ...this.#settings }
+  /** `operationNamed` gives the id of an operation by any name that it has. */
+  constructor(operationNamed: (name: string) => string | undefined) {
+    this.#operationNamed = operationNamed
   }
 
-  /** @throws {Refusal} 400 when `settings` is not what the schema says. */
+  get(): FaultSettings {
+    return structuredClone(this.#settings)
+  }
+
+  /** @throws {Refusal} 400 that names everything in `settings` that is not what the schema says. */
   set(settings: unknown): void {
-    const { drop_streams: drop, ...kept } = readBody(faultsSchema, settings)
-    if (kept.delay_webhooks !== undefined && readDuration(kept.delay_webhooks) === undefined) {
-      throw invalid('delay_webhooks must be a duration such as 5s')
-    }
+    const wrong = problemsOf(settings, (name) => this.#operationNamed(name) !== undefined)
+    if (wrong.length > 0) throw invalid(wrong.join('; '))
+    const { drop_streams: drop, ...kept } = structuredClone(settings) as FaultSettings
     this.#settings = kept
     for (const listener of this.#listeners)
       listener({ ...kept, ...(drop === undefined ? {} : { drop_streams: drop }) })
@@ -110,6 +51,16 @@ export class Faults {
     return left > 0
   }
 
+  /** The status that a request to this operation fails with, if it does. */
+  failureOf(operationId: string): number | undefined {
+    const struck = this.#strike(operationId, ({ lose_reply }) => lose_reply !== true)
+    return struck === undefined ? undefined : (struck.status ?? 500)
+  }
+
+  losesReplyOf(operationId: string): boolean {
+    return this.#strike(operationId, ({ lose_reply }) => lose_reply === true) !== undefined
+  }
+
   get retryAfter(): string {
     return String(this.#settings.retry_after ?? 1)
   }
@@ -128,5 +79,22 @@ export class Faults {
 
   get clockSkewMs(): number {
     return this.#settings.clock_skew_ms ?? 0
+  }
+
+  /** Bytes a second of each stream; undefined: as fast as it goes. */
+  get streamRate(): number | undefined {
+    return this.#settings.slow_streams
+  }
+
+  #strike(operationId: string, kind: (entry: FailingOperation) => boolean): FailingOperation | undefined {
+    const struck = this.#settings.fail_operations?.find(
+      (entry) =>
+        kind(entry) &&
+        (entry.operation === undefined || this.#operationNamed(entry.operation) === operationId) &&
+        (entry.times ?? 1) > 0 &&
+        Math.random() < (entry.probability ?? 1),
+    )
+    if (struck?.times !== undefined) struck.times -= 1
+    return struck
   }
 }

@@ -24,7 +24,8 @@ export function admit(
   tell: (headers: Record<string, string>) => void,
 ): Admission | undefined {
   const { faults } = world
-  if (faults.use('server_errors')) throw refuse('internal_error', 'the service failed')
+  const failure = faults.use('server_errors') ? 500 : faults.failureOf(operation.id)
+  if (failure !== undefined) throw new Refusal(failure, 'internal_error', 'the service failed')
   if (operation.access === 'open') return undefined
   if (faults.use('directory_unavailable')) {
     const headers = { 'retry-after': faults.retryAfter }
@@ -37,6 +38,9 @@ export function admit(
   show()
   checkScope(operation, token)
   if (faults.use('rate_limit')) throw tooFast(faults.retryAfter)
+  if (operation.cost === 'creation' && faults.use('project_limit')) {
+    throw refuse('project_limit_exceeded', 'the organization has as many concurrent sessions as it may')
+  }
   const charged = operation.cost !== 'write' || world.details.budget.chargesWrites
   if (charged && !bucket.take()) throw tooFast(String(bucket.retryAfter()))
   show()

@@ -101,9 +101,9 @@ export interface Emulator {
  * @throws {Error} when the scenario cannot be read or the address cannot be taken.
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const world = createWorld(options)
-  const app = createServer(world)
   const mounted: Operation[] = []
+  const world = createWorld(options, mounted)
+  const app = createServer(world)
   // The description is made of what was really mounted.
   app.addHook('onRoute', ({ config }) => {
     if (config?.operation !== undefined) mounted.push(config.operation)
@@ -150,11 +150,13 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 const DEFAULT_TOKEN = 'svc_pat_dev'
 
-function createWorld(options: EmulatorOptions): World {
+function createWorld(options: EmulatorOptions, mounted: readonly Operation[]): World {
   const details = options.openDetails === 'b' ? profileB : profileA
   const limits: Limits = { ...STATED_LIMITS, ...details.limits, ...options.limits }
   const clock = new Clock(options.startAt)
-  const faults = new Faults()
+  const faults = new Faults(
+    (name) => mounted.find(({ id }) => id === name || details.operationId(id) === name)?.id,
+  )
   const sessions = new Sessions()
   const log = new EventLog(limits.events, (firstKept) => {
     for (const session of sessions.live()) session.items = session.items.filter(({ seq }) => seq >= firstKept)

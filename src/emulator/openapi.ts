@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { frameExamples, webhookExamples } from './example.ts'
-import type { Described, Operation } from './operation.ts'
+import { shape, type Described, type Operation } from './operation.ts'
 import type { OpenDetails } from './profile/details.ts'
 import { shapesOf } from './shapes.ts'
 
@@ -13,8 +13,22 @@ const REASONS: Readonly<Record<number, string>> = {
   404: 'Unknown resource.',
   409: 'Conflict.',
   429: 'A rate or a ceiling; `error.code` tells them apart.',
+  500: 'The service failed; report it with the `request_id`.',
   503: 'The identity directory cannot be reached.',
 }
+
+/** Past changes that a client may notice (interface.md, Versioning). Additions are none. */
+const CHANGES = [
+  {
+    kind: 'reshape',
+    change: 'Reading session tools and agents gives one `tools` array with a `type` on each entry.',
+  },
+  { kind: 'removal', change: 'Agents no longer return MCP credentials.' },
+  {
+    kind: 'removal',
+    change: 'Unknown body fields and unknown fields of tool entries are no longer accepted.',
+  },
+]
 
 /** The description of the operations that are mounted, under this profile (OpenAPI 3.1). */
 export function describe(operations: readonly Operation[], details: OpenDetails): Fields {
@@ -29,6 +43,7 @@ export function describe(operations: readonly Operation[], details: OpenDetails)
       title: 'Agent Session Service',
       version: 'v1',
       description: 'Runs an autonomous agent inside a cloud sandbox for each session.',
+      'x-change-list': CHANGES,
     },
     servers: [{ url: '/' }],
     paths,
@@ -47,13 +62,17 @@ function describeOperation(operation: Operation, details: OpenDetails): Fields {
   return {
     operationId: details.operationId(operation.id),
     summary: operation.summary,
-    ...(operation.deprecated === true ? { deprecated: true } : {}),
+    ...(operation.deprecated === true ? deprecation(details) : {}),
     ...(scope !== undefined && details.auth.namesScope ? { 'x-required-scope': scope } : {}),
     security: operation.access === 'open' ? [] : [{ accessToken: scope === undefined ? [] : [scope] }],
     parameters: parametersOf(operation, details),
     ...(operation.body === undefined ? {} : { requestBody: bodyOf(operation) }),
     responses: responsesOf(operation, details),
   }
+}
+
+function deprecation({ sunset }: OpenDetails): Fields {
+  return { deprecated: true, ...(sunset === null ? {} : { 'x-sunset': sunset }) }
 }
 
 function parametersOf(operation: Operation, details: OpenDetails): Fields[] {
@@ -104,7 +123,9 @@ function bodyOf(operation: Operation): Fields {
 
 function responsesOf(operation: Operation, details: OpenDetails): Fields {
   const budget = operation.access === 'open' ? {} : headersOf(details.budget.described)
-  const statuses = operation.access === 'open' ? [] : [400, 401, 403, 429, 503, ...(operation.refusals ?? [])]
+  const statuses = [400, 500, ...(operation.refusals ?? [])]
+  if (operation.access !== 'open') statuses.push(401, 403, 429, 503)
+  if (operation.idempotent === true && details.idempotency.otherBody === 'conflict') statuses.push(409)
   const refusals = [...new Set(statuses)]
     .sort((a, b) => a - b)
     .map((status) => [
@@ -141,6 +162,21 @@ function headersOf(schemas: Readonly<Record<string, TSchema>>): Fields {
   )
 }
 
+const SIGNATURE = [
+  requiredHeader(
+    'x-service-timestamp',
+    'Milliseconds since the epoch, in exactly the digits that were signed.',
+  ),
+  requiredHeader(
+    'x-service-signature',
+    'HMAC-SHA256 of `<timestamp>.<raw body>` in hex, keyed with the secret.',
+  ),
+]
+
+function requiredHeader(name: string, description: string): Fields {
+  return { name, in: 'header', required: true, description, schema: { type: 'string' } }
+}
+
 function describeWebhooks(details: OpenDetails): Fields {
   return Object.fromEntries(
     Object.entries(webhookExamples(details)).map(([name, example]) => [
@@ -148,13 +184,10 @@ function describeWebhooks(details: OpenDetails): Fields {
       {
         post: {
           summary: `Sent to subscribers of ${name}, signed with their secret`,
+          parameters: SIGNATURE,
           requestBody: {
-            content: {
-              'application/json': {
-                schema: { type: 'object', properties: { data: { type: 'object' } } },
-                example,
-              },
-            },
+            required: true,
+            content: { 'application/json': { schema: shape('WebhookDelivery'), example } },
           },
           responses: { '200': { description: 'Any 2xx within ten seconds.' } },
         },

@@ -52,7 +52,7 @@ interface Spec<Q extends TSchema, B extends TSchema> {
   access: Scope | 'token' | 'any' | 'open'
   /** The bucket that pays: `creation` for sessions; `write` is charged as the profile says. */
   cost: 'creation' | 'read' | 'write'
-  /** True for what creates or acts: the idempotency header is read. */
+  /** The idempotency header is read: every POST does, as what creates or acts. */
   idempotent?: boolean
   query?: Q
   body?: B
@@ -94,6 +94,7 @@ export function operation<Q extends TSchema = typeof nothing, B extends TSchema 
   }
   return {
     ...spec,
+    idempotent: spec.idempotent ?? spec.method === 'POST',
     read,
     // The server only passes on what `read` made, so these are the types that it had.
     handle: (call) => spec.handle(call as Call<Static<Q>, Static<B>>),

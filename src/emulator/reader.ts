@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Clock, Timer } from './clock.ts'
 import type { Event } from './event.ts'
 import type { Faults } from './fault.ts'
 import { encodeFrame } from './frame.ts'
@@ -8,9 +9,13 @@ import type { OpenDetails } from './profile/details.ts'
 
 /** Events encoded for one write of a replay. */
 const REPLAY_BATCH = 256
+const PING = Buffer.from(': ping\n\n')
+/** A slowed stream writes so many times a second. */
+const WRITES_PER_SECOND = 20
 
 interface Parts {
   response: ServerResponse
+  clock: Clock
   limits: Limits
   details: OpenDetails
   log: EventLog
@@ -27,6 +32,8 @@ export class Reader {
   #state: 'replaying' | 'live' | 'stopped' | 'closed' = 'live'
   #batch: Buffer[] = []
   #batchBytes = 0
+  /** Set while a slowed stream waits for its next write. */
+  #slowed: Timer | undefined
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -61,30 +68,38 @@ export class Reader {
     const unread = this.unread
     if (seq === null && unread > limits.dropTransientBytes) return
     if (unread > limits.closeStreamBytes) return this.cut()
-    this.#batch.push(frame)
-    this.#batchBytes += frame.length
+    this.#keep(frame)
   }
 
   flush(): void {
-    if (this.#batch.length === 0 || this.#parts.faults.on('stall_streams')) return
-    const [first] = this.#batch
-    const bytes = this.#batch.length === 1 && first !== undefined ? first : Buffer.concat(this.#batch)
-    this.#batch = []
-    this.#batchBytes = 0
-    this.#parts.response.write(bytes)
+    const { faults, clock, response } = this.#parts
+    if (this.#batch.length === 0 || faults.on('stall_streams')) return
+    const rate = faults.streamRate
+    if (rate === undefined) return void response.write(this.#takeBatch())
+    if (this.#slowed !== undefined) return
+    const bytes = this.#takeBatch()
+    const most = Math.ceil(rate / WRITES_PER_SECOND)
+    response.write(bytes.subarray(0, most))
+    if (bytes.length > most) this.#keep(bytes.subarray(most))
+    this.#slowed = clock.after(1000 / WRITES_PER_SECOND, () => {
+      this.#slowed = undefined
+      this.flush()
+    })
   }
 
   ping(): void {
-    const { faults, response } = this.#parts
+    const { faults } = this.#parts
     if (this.#state === 'closed' || faults.on('stop_pings') || faults.on('stall_streams')) return
-    response.write(': ping\n\n')
+    // Behind what waits: a slowed stream may be in the middle of a frame.
+    this.#keep(PING)
+    this.flush()
   }
 
   /** Sends what waits and ends the stream. */
   end(): void {
-    this.flush()
+    const rest = this.#takeBatch()
     this.close()
-    this.#parts.response.end()
+    this.#parts.response.end(rest)
   }
 
   /** Closes the connection where it is. */
@@ -95,8 +110,22 @@ export class Reader {
 
   close(): void {
     this.#state = 'closed'
+    this.#slowed?.cancel()
+    this.#takeBatch()
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#batch.push(bytes)
+    this.#batchBytes += bytes.length
+  }
+
+  /** What waits, in one piece; nothing waits any more. */
+  #takeBatch(): Buffer {
+    const [first] = this.#batch
+    const bytes = this.#batch.length === 1 && first !== undefined ? first : Buffer.concat(this.#batch)
     this.#batch = []
     this.#batchBytes = 0
+    return bytes
   }
 
   async #replay(after: number): Promise<void> {
@@ -134,8 +163,13 @@ export class Reader {
 
   /** Writes and waits until the client has taken it, so that a replay is never a backlog. */
   async #write(bytes: Buffer): Promise<void> {
-    const { response } = this.#parts
-    while (this.#parts.faults.on('stall_streams') && this.#state === 'replaying') await pause()
+    const { response, faults } = this.#parts
+    if (faults.on('stall_streams') || faults.streamRate !== undefined) {
+      this.#keep(bytes)
+      this.flush()
+      while (this.#batchBytes > 0 && this.#state === 'replaying') await pause()
+      return
+    }
     if (this.#state !== 'replaying' || response.write(bytes)) return
     await new Promise<void>((resolve) => {
       const done = (): void => {

@@ -10,6 +10,9 @@ const STATUS = {
   internal_error: 500,
 } as const
 
+/** Every code but that of the 401, which a profile names. */
+export const CODES: readonly string[] = [...Object.keys(STATUS), 'queue_full', 'bridge_incompatible']
+
 /** An answer that is an error: `{error: {code, message, request_id}}` (interface.md, Errors). */
 export class Refusal extends Error {
   override readonly name = 'Refusal'

@@ -108,7 +108,7 @@ async function answer(
   const act = async (): Promise<Answer> => operation.handle(call)
   const scope = `${call.token.id} ${request.method} ${request.url}`
   const made = await (key === null ? act() : idempotency.once(scope, key, sent, act))
-  if (made.lost === true && !replayed(made)) {
+  if ((made.lost === true && !replayed(made)) || world.faults.losesReplyOf(operation.id)) {
     reply.hijack()
     request.raw.socket.destroy()
     return

@@ -44,6 +44,8 @@ export interface Session {
   title: string
   metadata: Record<string, string>
   readonly tokenId: string
+  /** That of its workspaces, as it was when the session was created. */
+  runtime: 'current' | 'older'
   agent: AgentSettings
   text: Record<string, unknown> | null
   readonly files: SeedFile[]
@@ -75,6 +77,7 @@ export function newSession(of: NewSession, now: number): Session {
     status: 'idle',
     createdAt: now,
     updatedAt: now,
+    runtime: 'current',
     preview: { url: null, port: null, publishedUrl: null },
     actions: [],
     turns: [],

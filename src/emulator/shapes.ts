@@ -3,6 +3,7 @@ import { WEBHOOK_EVENTS } from './event.ts'
 import { shape } from './operation.ts'
 import { permissionRulesSchema } from './policy.ts'
 import type { OpenDetails } from './profile/details.ts'
+import { CODES } from './refusal.ts'
 import { SESSION_STATUSES } from './session.ts'
 import { SCOPES } from './token.ts'
 import { toolReadSchema } from './tool.ts'
@@ -45,7 +46,13 @@ const template = {
 /** Every named shape of the description, as this profile sends it. */
 export function shapesOf(details: OpenDetails): Record<string, TSchema> {
   const shapes: Record<string, TSchema> = {
-    Error: object({ error: object({ code: string(), message: string(), request_id: string() }) }),
+    Error: object({
+      error: object({
+        code: Type.Enum([...CODES, details.auth.rejectedCode]),
+        message: string(),
+        request_id: string(),
+      }),
+    }),
     Service: object({ object: literal('service'), version: literal('v1') }),
     Health: object({
       object: literal('health'),
@@ -166,6 +173,7 @@ export function shapesOf(details: OpenDetails): Record<string, TSchema> {
       truncated: boolean(),
     }),
     StreamFrame: frame(details),
+    WebhookDelivery: delivery(details),
   }
   for (const name of [
     'Session',
@@ -253,4 +261,20 @@ function frame(details: OpenDetails): TSchema {
     payload: Type.Record(string(), Type.Unknown()),
     ...Object.fromEntries(more.map((key) => [key, optional(Type.Unsafe({}))])),
   })
+}
+
+/** The envelope of a delivery; `data` names the object by its ids. */
+function delivery(details: OpenDetails): TSchema {
+  const { data: _ids, ...envelope } = details.webhook.envelope({
+    id: '',
+    type: 'turn.completed',
+    at: 0,
+    sessionId: '',
+    turnId: '',
+  })
+  const fields = Object.entries(envelope).map(([name, value]): [string, TSchema] => [
+    name,
+    typeof value === 'number' ? ms : string(),
+  ])
+  return object({ ...Object.fromEntries(fields), data: Type.Record(string(), string()) })
 }

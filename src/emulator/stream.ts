@@ -67,7 +67,15 @@ export class Streams {
       'content-type': 'text/event-stream',
       'cache-control': 'no-store',
     })
-    const reader = new Reader({ response, limits, details, log, faults, sessionId: request.sessionId })
+    const reader = new Reader({
+      response,
+      clock,
+      limits,
+      details,
+      log,
+      faults,
+      sessionId: request.sessionId,
+    })
     this.#readers.add(reader)
     const ping = clock.every(limits.pingMs, () => reader.ping())
     // A write to a client that just left is its leaving, not our failure.

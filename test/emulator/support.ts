@@ -4,6 +4,7 @@ import { startEmulator, type Emulator, type EmulatorOptions } from '../../src/em
 import { profileA } from '../../src/emulator/profile/a.ts'
 import { profileB } from '../../src/emulator/profile/b.ts'
 import type { OpenDetails } from '../../src/emulator/profile/details.ts'
+import { descriptionOf } from './described.ts'
 
 export const PROFILES = ['a', 'b'] as const
 export type ProfileName = (typeof PROFILES)[number]
@@ -46,6 +47,7 @@ export class Bench {
     this.token = emulator.token
   }
 
+  /** @throws {Error} when the reply is not what the description promises. */
   async call(
     method: string,
     path: string,
@@ -62,7 +64,12 @@ export class Bench {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     })
     const text = await response.body.text()
-    const json = String(response.headers['content-type'] ?? '').includes('json')
+    const type = String(response.headers['content-type'] ?? '')
+    const description = await descriptionOf(this.details.name)
+    const wrong = description.faultsOf(method, path, response.statusCode, type, text)
+    if (wrong.length > 0)
+      throw new Error(`${method} ${path}: ${wrong.join('; ')}; it was ${text.slice(0, 500)}`)
+    const json = type.includes('json')
     return {
       status: response.statusCode,
       headers: response.headers,

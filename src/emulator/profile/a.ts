@@ -85,6 +85,8 @@ export const profileA: OpenDetails = {
     mixesScopes: false,
   },
   queueFullStatus: 409,
+  bridgeIncompatibleStatus: 409,
+  sunset: null,
   message: {
     body: Type.Object({ type: Type.Enum(['input.message', 'input.steer']), text }, closed),
     opening: Type.Object({ type: Type.Optional(Type.Enum(['input.message'])), text }, closed),

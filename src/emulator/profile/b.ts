@@ -89,6 +89,8 @@ export const profileB: OpenDetails = {
     mixesScopes: true,
   },
   queueFullStatus: 429,
+  bridgeIncompatibleStatus: 422,
+  sunset: '2027-12-31',
   message: {
     body: Type.Object({ type: Type.Enum(['user_message', 'input.steer']), content }, closed),
     opening: Type.Object({ type: Type.Enum(['user_message']), content }, closed),

@@ -69,6 +69,9 @@ export interface OpenDetails {
     readonly mixesScopes: boolean
   }
   readonly queueFullStatus: number
+  readonly bridgeIncompatibleStatus: number
+  /** When deprecated operations go away, `YYYY-MM-DD`; null when nobody says. */
+  readonly sunset: string | null
 
   /** The body of the message operation, of `input` on a session's creation, and their reply. */
   readonly message: {

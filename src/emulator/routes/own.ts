@@ -12,7 +12,13 @@ const closed = { additionalProperties: false }
 
 const tokenBody = Type.Object(
   {
-    scopes: Type.Array(Type.Enum([...SCOPES]), { minItems: 1 }),
+    scopes: Type.Optional(
+      Type.Array(Type.Enum([...SCOPES]), {
+        minItems: 1,
+        uniqueItems: true,
+        description: "Left out: `cli`, the Console's default kind.",
+      }),
+    ),
     days: Type.Optional(Type.Enum([...TOKEN_DAYS])),
   },
   closed,
@@ -29,7 +35,7 @@ const LONGEST_ADVANCE_MS = 366 * 86_400_000
 /** The emulator's own routes, which the real service does not have. They take no token: whoever runs it may use them. */
 export function mountOwnRoutes(app: FastifyInstance, world: World): void {
   app.post('/_emulator/tokens', async (request, reply) => {
-    const { scopes, days = 7 } = readBody(tokenBody, json(request.body))
+    const { scopes = ['cli'], days = 7 } = readBody(tokenBody, json(request.body) ?? {})
     checkMix(world, scopes)
     const { id, secret } = world.tokens.mint(scopes, days)
     return reply.code(201).send({ id, token: secret })

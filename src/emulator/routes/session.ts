@@ -6,6 +6,7 @@ import { orderedPage, pageOf, placeById } from '../page.ts'
 import type { OpenDetails } from '../profile/details.ts'
 import { invalid, refuse } from '../refusal.ts'
 import { removeSession } from '../removal.ts'
+import { needRuntime } from '../runtime.ts'
 import { newWorkspace } from '../sandbox.ts'
 import { newSession, SESSION_STATUSES, touch, type AgentSettings, type Session } from '../session.ts'
 import type { Token } from '../token.ts'
@@ -94,7 +95,7 @@ export function sessionOperations(details: OpenDetails, limits: Limits): Operati
       cost: 'write',
       body: bodies.patch,
       success: { status: 200, description: 'The session.', schema: shape('Session') },
-      refusals: [404],
+      refusals: [404, details.bridgeIncompatibleStatus],
       handle: ({ world, params, body }) => {
         const session = findSession(world, params['session_id'])
         patchSession(world, session, body)
@@ -152,6 +153,7 @@ function createSession(world: World, body: CreateBody, token: Token): Session {
     { title, metadata, tokenId: token.id, agent, text, files, profiles, workspace },
     world.clock.now(),
   )
+  if (world.faults.use('old_runtimes')) session.runtime = 'older'
   world.sessions.add(session)
   world.webhooks.tell('session.created', session.id, null)
   if (input !== undefined) acceptMessage(world, session, world.details.message.read(input).text)
@@ -189,6 +191,7 @@ function patchSession(world: World, session: Session, body: Static<SessionBodies
   if (title === undefined && metadata === undefined && Object.keys(agent).length === 0) {
     throw invalid('nothing to change: give title, metadata or a field of agent')
   }
+  if (agent.instructions !== undefined) needRuntime(world, session, 'instructions')
   if (agent.model !== undefined || agent.model_credential_id !== undefined) {
     const credential = world.models.choose(agent.model, agent.model_credential_id)
     session.agent.model = credential.model

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { operation, shape, type Operation } from '../operation.ts'
 import type { OpenDetails } from '../profile/details.ts'
+import { needRuntime } from '../runtime.ts'
 import { touch, type Session } from '../session.ts'
 import { checkTools, toolsSchema, viewTools } from '../tool.ts'
 import { findSession } from './find.ts'
@@ -34,9 +35,11 @@ export function toolOperations(details: OpenDetails): Operation[] {
         { additionalProperties: false },
       ),
       success: { status: 200, description: 'The updated configuration.', schema: shape('SessionTools') },
-      refusals: [404],
+      refusals: [404, details.bridgeIncompatibleStatus],
       handle: ({ world, params, body: { tools, text } }) => {
         const session = findSession(world, params['session_id'])
+        const hostFunctions = tools.some(({ type }) => type === 'function')
+        needRuntime(world, session, hostFunctions ? 'host functions' : 'session tools')
         checkTools(tools)
         session.agent.tools = tools
         session.bridgeReadyAt = world.clock.now() + world.limits.bridgeRestartMs

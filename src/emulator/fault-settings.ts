@@ -1,0 +1,123 @@
+import { Type, type Static } from 'typebox'
+import { faultsOf } from './check.ts'
+import { readDuration } from './duration.ts'
+
+const closed = { additionalProperties: false }
+const flag = (description: string) => Type.Optional(Type.Boolean({ description }))
+const times = (description: string) =>
+  Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${description} Counts down.` }))
+
+const failingOperation = Type.Object(
+  {
+    operation: Type.Optional(
+      Type.String({ description: 'Its `operationId` in the description; left out: every one.' }),
+    ),
+    status: Type.Optional(
+      Type.Integer({
+        minimum: 500,
+        maximum: 599,
+        description: 'Answer `internal_error` with this status, having done nothing; 500 when left out.',
+      }),
+    ),
+    lose_reply: flag('Instead: do what was asked, then cut the connection in place of a reply.'),
+    times: times('Requests that this strikes; left out: all.'),
+    probability: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, description: 'Of each request; 1 when left out.' }),
+    ),
+  },
+  closed,
+)
+
+/** What `PUT /_emulator/faults` takes. It replaces what was there; an empty object means that all is well. */
+export const faultsSchema = Type.Object(
+  {
+    drop_streams: flag('Cut every open stream now. Happens once and is not kept.'),
+    stall_streams: flag('Keep streams open and write nothing into them, not even pings.'),
+    slow_streams: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000_000,
+        description: 'Write at most this many bytes a second into each stream, cut anywhere.',
+      }),
+    ),
+    stop_pings: flag('Send no pings.'),
+    refuse_streams: times('Answer this many stream requests with 429 before they open.'),
+    lose_cursors: flag('Treat every cursor but 0 as one that names no event.'),
+    webhooks_off: flag('Make no webhook attempts; what is owed stays owed.'),
+    duplicate_webhooks: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 100,
+        description: 'Send every successful delivery this many times more.',
+      }),
+    ),
+    reorder_webhooks: flag('Hold deliveries back in pairs and send the later one first.'),
+    delay_webhooks: Type.Optional(Type.String({ description: 'Hold every attempt back, for example `5s`.' })),
+    forge_webhooks: flag('Sign every delivery with another secret.'),
+    give_up_webhooks: times('Give this many deliveries up without an attempt, as if all had failed.'),
+    server_errors: times('Answer this many requests with 500 internal_error, having done nothing.'),
+    bad_gateway: times('Answer this many requests with 502 and a page of HTML, having done nothing.'),
+    fail_operations: Type.Optional(
+      Type.Array(failingOperation, {
+        maxItems: 100,
+        description: 'The first that strikes a request counts.',
+      }),
+    ),
+    directory_unavailable: times('Answer this many requests with 503 directory_unavailable.'),
+    rate_limit: times('Answer this many requests with 429 rate_limit_exceeded.'),
+    retry_after: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 86_400,
+        description: 'Seconds named by the two above; 1 when left out.',
+      }),
+    ),
+    project_limit: times('Answer this many creations and forks with 429 project_limit_exceeded.'),
+    unauthorized: times('Reject the token of this many requests with 401.'),
+    not_delivered: times('Tell this many answers `not_delivered`.'),
+    lose_answer_replies: times('Accept this many answers, then cut the connection instead of replying.'),
+    lose_message_replies: times('The same for messages.'),
+    old_runtimes: times('Give this many new sessions a runtime that knows no newer feature.'),
+    unreachable_mcp: Type.Optional(
+      Type.Array(Type.String(), { description: 'Names of MCP servers that are away.' }),
+    ),
+    fail_seeds: times('Fail the writing of this many seeded files.'),
+    fail_artifacts: times('Fail the collection of this many turns.'),
+    clock_skew_ms: Type.Optional(
+      Type.Integer({ description: 'Added to the `Date` header and to webhook timestamps.' }),
+    ),
+  },
+  closed,
+)
+
+export type FaultSettings = Static<typeof faultsSchema>
+export type FailingOperation = Static<typeof failingOperation>
+
+type Named<Value> = {
+  [Name in keyof FaultSettings]-?: Required<FaultSettings>[Name] extends Value ? Name : never
+}[keyof FaultSettings]
+
+/** Faults that are in force or not. */
+export type Flag = Exclude<Named<boolean>, 'drop_streams'>
+/** Faults that strike so many times. */
+export type Counted = Exclude<
+  Named<number>,
+  'slow_streams' | 'duplicate_webhooks' | 'retry_after' | 'clock_skew_ms'
+>
+
+/** Everything that is wrong with `settings`, one sentence each. `isOperation` knows the operations that there are. */
+export function problemsOf(settings: unknown, isOperation: (name: string) => boolean): string[] {
+  const wrong = faultsOf(faultsSchema, settings)
+  if (typeof settings !== 'object' || settings === null) return wrong
+  const { delay_webhooks: delay, fail_operations: failing } = settings as Record<string, unknown>
+  if (typeof delay === 'string' && readDuration(delay) === undefined) {
+    wrong.push('delay_webhooks must be a duration such as 5s')
+  }
+  for (const [index, entry] of (Array.isArray(failing) ? failing : []).entries()) {
+    const name: unknown = Reflect.get(Object(entry), 'operation')
+    if (typeof name === 'string' && !isOperation(name)) {
+      wrong.push(`fail_operations.${index}.operation: the description has no ${JSON.stringify(name)}`)
+    }
+  }
+  return wrong
+}
