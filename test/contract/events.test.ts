@@ -128,7 +128,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect(persisted(again.frames)).toEqual(persisted(stream.frames))
   })
 
-  it("EVT-19 EVT-20 progress is transient; the other transient types are the profile's", async () => {
+  it('EVT-19 EVT-20 progress is transient; the other transient types are up to the profile', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session()

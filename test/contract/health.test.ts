@@ -109,7 +109,7 @@ describe.each(PROFILES)('health and discovery, profile %s', (profile) => {
     for (const path of Object.values(bench.details.paths)) expect(document['paths']).toHaveProperty([path])
   })
 
-  it("HLT-11 says nothing of the routes that are the emulator's own", async () => {
+  it('HLT-11 says nothing of the routes that the emulator adds', async () => {
     expect(JSON.stringify(await documentOf(profile))).not.toContain('_emulator')
   })
 

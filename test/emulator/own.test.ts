@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import { open, PROFILES } from './support.ts'
+
+const DAY = 86_400_000
+
+describe.each(PROFILES)('routes that the emulator adds, profile %s', (profile) => {
+  it('mint tokens with scopes and days, which die in time or are revoked', async () => {
+    const bench = await open(profile)
+    const mint = (body: unknown) => bench.call('POST', '/_emulator/tokens', body)
+    const minted = await mint({ scopes: ['sessions:read'], days: 30 })
+    expect([minted.status, minted.body]).toEqual([
+      201,
+      { id: expect.stringMatching(/^tok_/), token: expect.stringMatching(/^svc_pat_/) },
+    ])
+    bench.token = String(minted.body['token'])
+    await bench.emulator.advance(30 * DAY - 60_000)
+    expect((await bench.call('GET', '/v1/health')).status).toBe(200)
+    await bench.emulator.advance(60_000)
+    expect((await bench.call('GET', '/v1/health')).status).toBe(401)
+    const { id, token } = bench.emulator.mintToken(['tools:respond'])
+    bench.token = token
+    expect((await bench.call('GET', '/v1/health')).body['scopes']).toEqual(['tools:respond'])
+    expect([bench.emulator.revokeToken(id), bench.emulator.revokeToken('tok_x')]).toEqual([true, false])
+    expect((await bench.call('GET', '/v1/health')).status).toBe(401)
+  })
+
+  it('move the clock, which the Date of every answer follows', async () => {
+    const bench = await open(profile)
+    const { body } = await bench.call('POST', '/_emulator/clock', { advance: '2h' })
+    expect(Math.abs(Number(body['now']) - Date.now() - 7_200_000)).toBeLessThan(5000)
+    const { headers } = await bench.call('GET', '/v1/health')
+    expect(Math.abs(Date.parse(String(headers['date'])) - Date.now() - 7_200_000)).toBeLessThan(5000)
+    for (const advance of ['2 hours', '', '-5s', '9999d', 5])
+      expect((await bench.call('POST', '/_emulator/clock', { advance })).status).toBe(400)
+  })
+
+  it('serve the ledger whole, or from a seq on', async () => {
+    const bench = await open(profile)
+    const id = await bench.session()
+    await bench.send(id, 'say hello')
+    await bench.settle(id)
+    const { body } = await bench.call('GET', '/_emulator/ledger')
+    const live = bench.emulator.ledger()
+    expect(body).toEqual({ ...live, now: expect.any(Number) })
+    const rest = await bench.call('GET', '/_emulator/ledger?after_seq=3')
+    expect((rest.body['events'] as unknown[]).length).toBe(live.events.length - 3)
+  })
+
+  it('need no token, and refuse what they do not know as the service does', async () => {
+    const bench = await open(profile)
+    bench.token = 'none'
+    expect((await bench.call('GET', '/_emulator/faults')).status).toBe(200)
+    for (const [method, path, body] of [
+      ['POST', '/_emulator/tokens', { scope: ['cli'] }],
+      ['POST', '/_emulator/clock', '{'],
+      ['PUT', '/_emulator/faults', []],
+      ['GET', '/_emulator/ledger?from=1', undefined],
+      ['POST', '/_emulator/actions/none', { approved: true, answer: 'both' }],
+    ] as const) {
+      const reply = await bench.call(method, path, body)
+      expect([path, reply.status]).toEqual([path, 400])
+    }
+    expect((await bench.call('POST', '/_emulator/actions/none', { approved: true })).status).toBe(404)
+    expect((await bench.call('GET', '/_emulator/nothing')).status).toBe(404)
+  })
+})
