@@ -155,11 +155,11 @@ describe.each(PROFILES)('authentication, profile %s', (profile) => {
     const bench = await open(profile)
     const scopes: Scope[] = ['sessions:write', 'credentials:write']
     const reply = await bench.call('POST', '/_emulator/tokens', { scopes })
-    expect(reply.status).toBe(profile === 'a' ? 400 : 201)
-    if (profile === 'a') {
-      expect(messageOf(reply)).toContain('credentials:write')
-      expect(() => bench.emulator.mintToken(scopes)).toThrow(/credentials:write/)
-    }
+    expect([reply.status, /credentials:write is never part/.test(reply.text)]).toEqual(
+      profile === 'a' ? [400, true] : [201, false],
+    )
+    const alone = await bench.call('POST', '/_emulator/tokens', { scopes: ['credentials:write'] })
+    expect(alone.status).toBe(201)
   })
 
   it('AUT-25 AUT-26 AUT-27 a token that is missing, unknown or revoked is rejected on the very next request', async () => {

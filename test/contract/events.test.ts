@@ -306,8 +306,12 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     await bench.send(id, 'say second')
     await stream.hear('message.queued')
     await bench.emulator.advance(1000)
-    await stream.hear('message.dequeued')
     await stream.hear('agent.message')
+    const names = stream.frames.map(({ event }) => event)
+    expect(names.filter((name) => name.startsWith('message.'))).toEqual([
+      'message.queued',
+      'message.dequeued',
+    ])
   })
 
   it('EVT-57 EVT-58 EVT-59 a sandbox is told when it is created, paused and resumed', async () => {
@@ -319,6 +323,8 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     await stream.hear('sandbox.paused')
     await bench.send(id, 'say again')
     await stream.hear('sandbox.resumed')
+    const names = stream.frames.map(({ event }) => event).filter((name) => name.startsWith('sandbox.'))
+    expect(names).toEqual(['sandbox.created', 'sandbox.paused', 'sandbox.resumed'])
   })
 
   it('EVT-43 EVT-45 EVT-61 compactions, todos and failed recoveries are frames like the others', async () => {
@@ -381,7 +387,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect((await bench.settle(id))['status']).toBe('completed')
     const items = await bench.items(id)
     const item = items.find(({ type }) => type === 'mcp_unavailable')
-    expect((item?.['detail'] as Fields)['event']).toBe('mcp.unavailable')
+    expect(item?.['detail']).toMatchObject({ event: 'mcp.unavailable' })
     expect(items.map(({ content }) => content)).toContain('hello')
   })
 
@@ -436,7 +442,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     for (const frame of persisted(stream.frames)) {
       const example = examples[frame.event]?.value
       expect([frame.event, Object.keys(frame.data)]).toEqual([frame.event, Object.keys(example ?? {})])
-      const known = Object.keys((example?.['payload'] ?? {}) as Fields)
+      const known = Object.keys(example?.['payload'] ?? {})
       expect([frame.event, Object.keys(payloadOf(frame))]).toEqual([frame.event, known])
     }
     const changed = payloadOf(await stream.hear('file.changed'))

@@ -15,7 +15,7 @@ async function saveAgent(bench: Bench): Promise<string> {
 /** The media types of what an operation answers when all is well. */
 function mediaTypes(document: Fields, path: string): string[] {
   const found = operationsOf(document).find((one) => one.path === path && one.method === 'GET')
-  const { responses } = found?.operation as { responses: Record<string, { content: Fields }> }
+  const { responses } = (found?.operation ?? {}) as { responses: Record<string, { content: Fields }> }
   return Object.keys(responses['200']?.content ?? {})
 }
 

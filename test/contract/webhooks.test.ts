@@ -130,7 +130,7 @@ describe.each(PROFILES)('webhooks, profile %s', (profile) => {
       const heard = new Set(receiver.received.map((one) => nameOf(profile, one)))
       return heard.size === 7 ? heard : undefined
     })
-    expect([...names].toSorted()).toEqual([
+    expect([...names].map(String).toSorted()).toEqual([
       'session.action_required',
       'session.created',
       'session.failed',
