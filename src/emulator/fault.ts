@@ -8,7 +8,7 @@ import {
 } from './fault-settings.ts'
 import { invalid } from './refusal.ts'
 
-export type { FaultSettings } from './fault-settings.ts'
+export { faultsSchema, type FaultSettings } from './fault-settings.ts'
 
 /** The faults in force. */
 export class Faults {

@@ -195,7 +195,7 @@ describe.each(PROFILES)('authentication, profile %s', (profile) => {
   })
 
   it('AUT-30 health is a check that any scope pays for with one read and no body', async () => {
-    const bench = await open(profile)
+    const bench = await open(profile, { limits: { readsPerSecond: 0.001 } })
     const left = profile === 'a' ? 'x-ratelimit-remaining' : 'service-budget-left'
     for (const scope of EVERY_SCOPE) {
       await as(bench, [scope])

@@ -301,11 +301,11 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session()
-    await bench.send(id, 'wait 1s')
+    await bench.send(id, 'wait 1m')
     await stream.hear('turn.started')
     await bench.send(id, 'say second')
     await stream.hear('message.queued')
-    await bench.emulator.advance(1000)
+    await bench.emulator.advance(60_000)
     await stream.hear('agent.message')
     const names = stream.frames.map(({ event }) => event)
     expect(names.filter((name) => name.startsWith('message.'))).toEqual([

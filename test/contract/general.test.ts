@@ -38,7 +38,6 @@ async function resources(bench: Bench): Promise<Fields[]> {
     '/v1/model-credentials',
     '/v1/agents',
     `/v1/agents/${String(saved.body['id'])}`,
-    `/v1/environment-templates/${String(saved.body['id'])}`,
     '/v1/environment-profiles',
   ]
   const read: Fields[] = []

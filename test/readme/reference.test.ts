@@ -5,12 +5,13 @@ import { createMetrics } from '../../src/admin/metrics.ts'
 import { jsonSchema } from '../../src/config/schema.ts'
 import { STATE_TYPES } from '../../src/core/fact.ts'
 import { isObject, parseJson } from '../../src/core/json.ts'
+import { faultsSchema } from '../../src/emulator/fault.ts'
 import { readVerb } from '../../src/emulator/script/line.ts'
 import { createSidecar } from '../../src/index.ts'
 import { cli } from '../cli/process.ts'
 import { folderWith } from '../config/folder.ts'
 import { blocks, generated, ROOT, readme, rows, section, squeezed } from './document.ts'
-import { configurationReference, metricsReference, routesReference } from './reference.ts'
+import { configurationReference, faultsReference, metricsReference, routesReference } from './reference.ts'
 
 /** `UPDATE=1 npm test -- test/readme/reference.test.ts && npx oxfmt README.md` writes them anew. */
 describe('the reference parts of the README', () => {
@@ -19,6 +20,13 @@ describe('the reference parts of the README', () => {
     if (!isObject(schema)) throw new Error('the schema is no object')
     const wanted = configurationReference(schema)
     expect(generated('configuration', wanted)).toBe(squeezed(wanted))
+  })
+
+  test('name every fault of the emulator', () => {
+    const schema = parseJson(JSON.stringify(faultsSchema))
+    if (!isObject(schema)) throw new Error('the schema is no object')
+    const wanted = faultsReference(schema)
+    expect(generated('faults', wanted)).toBe(squeezed(wanted))
   })
 
   test('name every metric', () => {

@@ -83,6 +83,29 @@ function textOf(property: JsonObject): string {
   return (stringOf(property['description']) ?? '').replaceAll(/"([^"]*)"/g, '`$1`')
 }
 
+/** Every fault of the emulator, from the schema of its settings. */
+export function faultsReference(schema: JsonObject): string {
+  return table(['fault', 'value', 'what it does'], faults(schema, ''))
+}
+
+function faults(schema: JsonObject, path: string): string[][] {
+  const properties = isObject(schema['properties']) ? schema['properties'] : {}
+  return Object.entries(properties).flatMap(([name, property]) => {
+    if (!isObject(property)) return []
+    const key = `${path}${name}`
+    const { items } = property
+    const entries = isObject(items) && isObject(items['properties']) ? faults(items, `${key}[].`) : []
+    const value = entries.length > 0 ? 'list' : kindOfFault(property)
+    return [[`\`${key}\``, value, textOf(property)], ...entries]
+  })
+}
+
+function kindOfFault(property: JsonObject): string {
+  const { type, minimum, maximum } = property
+  if (type === 'number') return `${JSON.stringify(minimum)} to ${JSON.stringify(maximum)}`
+  return type === 'integer' && minimum === undefined ? 'whole number' : valueOf(property)
+}
+
 /** Every metric, from the registry that counts them. */
 export function metricsReference(registry: Registry): string {
   const metrics = registry.getMetricsAsArray() as unknown as (Metric & Described)[]
