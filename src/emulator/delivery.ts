@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici'
+import type { Agent } from 'undici'
 import PQueue from 'p-queue'
 import { signServiceWebhook } from '../core/signature.ts'
 import type { Clock } from './clock.ts'
@@ -61,7 +61,7 @@ interface Held {
 export class Courier {
   readonly #parts: Parts
   readonly #settled: (subscription: Subscription, delivery: Delivery) => void
-  readonly #agent = new Agent({ connections: CONCURRENCY, pipelining: 1, keepAliveTimeout: 4000 })
+  #agent: Agent | undefined
   readonly #queues = new Map<string, PQueue>()
   readonly #owed = new Map<string, Set<Delivery>>()
   /** What waits for the webhooks to be switched on again, and for a partner to be swapped with. */
@@ -107,7 +107,7 @@ export class Courier {
   async close(): Promise<void> {
     this.#closing.abort()
     for (const queue of this.#queues.values()) queue.clear()
-    await this.#agent.destroy()
+    await this.#agent?.destroy()
   }
 
   #releasePartner(): void {
@@ -180,6 +180,9 @@ export class Courier {
   /** One request. Redirects are not followed and what the receiver says is not read. */
   async #post(subscription: Subscription, delivery: Delivery): Promise<Attempt> {
     const { clock, limits, faults } = this.#parts
+    // Loaded with the first delivery: most emulators never make one.
+    const { Agent, request } = await import('undici')
+    this.#agent ??= new Agent({ connections: CONCURRENCY, pipelining: 1, keepAliveTimeout: 4000 })
     const at = clock.now()
     const timestamp = String(at + faults.clockSkewMs)
     const secret = faults.on('forge_webhooks') ? `${subscription.secret}-forged` : subscription.secret

@@ -6,15 +6,28 @@ import { runScenarios } from './run.ts'
 import { burst } from './scenario/burst.ts'
 import { calls } from './scenario/calls.ts'
 import { catchUp } from './scenario/catch-up.ts'
+import { emulatorIdle } from './scenario/emulator-idle.ts'
+import { emulatorStart } from './scenario/emulator-start.ts'
+import { emulatorStream } from './scenario/emulator-stream.ts'
 import { requests } from './scenario/requests.ts'
 import { steady } from './scenario/steady.ts'
 import { webhooks } from './scenario/webhooks.ts'
 import { Workbench } from './workbench.ts'
 
-/** Measures the sidecar against what one would write by hand, and prints one table. Exits with 1 when a floor is missed or a
+/** Measures the sidecar and the emulator against what one would write by hand, and prints one table. Exits with 1 when a floor is missed or a
  * work could not be measured. */
 
-const SCENARIOS = [burst, steady, catchUp, webhooks, calls, requests]
+const SCENARIOS = [
+  burst,
+  steady,
+  catchUp,
+  webhooks,
+  calls,
+  requests,
+  emulatorStream,
+  emulatorIdle,
+  emulatorStart,
+]
 
 async function main(options: Options): Promise<number> {
   await using bench = new Workbench(options.scale)

@@ -15,7 +15,7 @@ export interface Options {
 
 export const USAGE = `npm run bench -- [--only NAME]... [--runs N] [--json] [--profile] [--scale PART]
 
-  --only NAME    only what begins with NAME (may be given again): burst, latency, memory, catch-up, webhooks, ...
+  --only NAME    only what begins with NAME (may be given again): burst, memory, webhooks, emulator, ...
   --runs N       repetitions, ${RUNS} by default
   --json         every figure of every repetition
   --profile      instead: one burst with the sidecar under --cpu-prof, and where its time went
