@@ -8,6 +8,7 @@ import { startEmulator, type EmulatorOptions } from '../../src/emulator/index.ts
 import { cli, start } from '../cli/process.ts'
 import { listen, type Listener } from './listener.ts'
 import { receive } from './receiver.ts'
+import { until as waitFor } from '../support/until.ts'
 import { Bench, open, PROFILES, rowsOf, until, type Fields } from './support.ts'
 
 /** A place for a data file that goes with the test. */
@@ -241,7 +242,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
 
   it(
     'a process that is killed has told nobody anything that it then forgets',
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const data = dataFile()
       const heard = new Map<string, Fields>()
@@ -266,7 +267,9 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
           }),
         ])
         const enough = stream.frames.length + 60
-        await until(() => (stream.frames.length > enough && written.length > 0 ? true : undefined))
+        await patiently('work', () =>
+          stream.frames.length > enough && written.length > 0 ? true : undefined,
+        )
         await kill()
         await work
         for (const { id, data: frame } of stream.frames) if (id !== undefined) heard.set(id, frame)
@@ -276,11 +279,15 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
       const stream = await replayed(bench, heard)
       for (const [round, id] of ids.entries()) {
         expect(await bench.read(id)).toMatchObject({ title: `round ${round}` })
-        await until(async () => ((await bench.read(id))['status'] === 'working' ? undefined : true))
+        await patiently('rest', async () =>
+          (await bench.read(id))['status'] === 'working' ? undefined : true,
+        )
       }
       const texts = () =>
         new Set(stream.frames.map(({ data: frame }) => (frame['payload'] as Fields)['text']))
-      await until(() => (accepted.every((text) => texts().has(`say ${text}`)) ? true : undefined))
+      await patiently('turn of every message', () =>
+        accepted.every((text) => texts().has(`say ${text}`)) ? true : undefined,
+      )
       expect(await fileNames(bench, quiet)).toEqual(expect.arrayContaining(written))
       const seqs = stream.frames.flatMap(({ data: { seq } }) => (typeof seq === 'number' ? [seq] : []))
       expect(seqs).toEqual(seqs.map((_, index) => index + 1))
@@ -292,7 +299,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
 /** A stream from the beginning that has caught up with `heard` and tells the same again. */
 async function replayed(bench: Bench, heard: ReadonlyMap<string, Fields>): Promise<Listener> {
   const stream = await listen(bench, '/v1/events?last_event_id=0')
-  await until(() => (stream.frames.length >= heard.size ? true : undefined))
+  await patiently('replay', () => (stream.frames.length >= heard.size ? true : undefined))
   const told = new Map(stream.frames.map(({ id, data }) => [id, data]))
   for (const [seq, frame] of heard) expect(told.get(seq)).toEqual(frame)
   return stream
@@ -309,6 +316,14 @@ async function untilGone(name: string, act: (name: string) => Promise<void>): Pr
   }
 }
 
+/** Waits as long as a machine may take that does much else; starting includes compiling the source. */
+const patiently = <T>(what: string, find: () => T | undefined | Promise<T | undefined>): Promise<T> =>
+  waitFor(what, find, 30_000)
+
+function addressIn(printed: string): string | undefined {
+  return /address\s+(\S+)/.exec(printed)?.[1]
+}
+
 /** The emulator as a process of its own, ready, with a way to kill it. */
 async function asProcess(profile: 'a' | 'b', data: string): Promise<{ bench: Bench; kill(): Promise<void> }> {
   const running = start(['emulate', '--listen', '127.0.0.1:0', '--open-details', profile, '--data', data])
@@ -317,9 +332,9 @@ async function asProcess(profile: 'a' | 'b', data: string): Promise<{ bench: Ben
     await running.ended
   }
   onTestFinished(kill)
-  const baseUrl = await until(() => {
+  const baseUrl = await patiently('address of the emulator', () => {
     if (running.process.exitCode !== null) throw new Error(running.err)
-    return /address\s+(\S+)/.exec(running.out)?.[1]
+    return addressIn(running.out)
   })
   const { details } = await open(profile)
   // Only its address and token are used.
@@ -401,30 +416,34 @@ describe('a data file that cannot be used', () => {
     expect(await refused(data)).toContain('is in use by another emulator')
   })
 
-  it('one that can no longer be written ends the emulator, which says why; what was told is in it', async () => {
-    const data = dataFile()
-    const main = join(import.meta.dirname, '../../src/main.ts')
-    // Files of this process may have 200 blocks, which is as good as a full disk.
-    const command = `ulimit -f 200; exec "$0" "$1" emulate --listen 127.0.0.1:0 --data "$2"`
-    const child = spawn('sh', ['-c', command, process.execPath, main, data], {
-      env: { PATH: process.env['PATH'] },
-    })
-    onTestFinished(() => void child.kill('SIGKILL'))
-    let [out, err] = ['', '']
-    child.stdout.on('data', (text: Buffer) => (out += text.toString()))
-    child.stderr.on('data', (text: Buffer) => (err += text.toString()))
-    const ended = new Promise((resolve) => child.once('close', resolve))
-    const baseUrl = await until(() => /address\s+(\S+)/.exec(out)?.[1])
-    const { details } = await open('a')
-    const bench = new Bench({ baseUrl, token: 'svc_pat_dev' } as Bench['emulator'], details)
-    const id = await bench.session({ title: 'told' })
-    await bench.send(id, 'burst 5000 200').catch(() => undefined)
-    expect([await ended, err.split('\n').length]).toEqual([1, 2])
-    expect(err).toMatch(/cannot be written: .*Is the disk full\?/)
-    const after = await open('a', { data })
-    expect(await after.read(id)).toMatchObject({ title: 'told' })
-    await after.reach(id, 'failed')
-  })
+  it(
+    'one that can no longer be written ends the emulator, which says why; what was told is in it',
+    { timeout: 60_000 },
+    async () => {
+      const data = dataFile()
+      const main = join(import.meta.dirname, '../../src/main.ts')
+      // Files of this process may have 200 blocks, which is as good as a full disk.
+      const command = `ulimit -f 200; exec "$0" "$1" emulate --listen 127.0.0.1:0 --data "$2"`
+      const child = spawn('sh', ['-c', command, process.execPath, main, data], {
+        env: { PATH: process.env['PATH'] },
+      })
+      onTestFinished(() => void child.kill('SIGKILL'))
+      let [out, err] = ['', '']
+      child.stdout.on('data', (text: Buffer) => (out += text.toString()))
+      child.stderr.on('data', (text: Buffer) => (err += text.toString()))
+      const ended = new Promise((resolve) => child.once('close', resolve))
+      const baseUrl = await patiently('address of the emulator', () => addressIn(out))
+      const { details } = await open('a')
+      const bench = new Bench({ baseUrl, token: 'svc_pat_dev' } as Bench['emulator'], details)
+      const id = await bench.session({ title: 'told' })
+      await bench.send(id, 'burst 5000 200').catch(() => undefined)
+      expect([await ended, err.split('\n').length]).toEqual([1, 2])
+      expect(err).toMatch(/cannot be written: .*Is the disk full\?/)
+      const after = await open('a', { data })
+      expect(await after.read(id)).toMatchObject({ title: 'told' })
+      await after.reach(id, 'failed')
+    },
+  )
 
   it('is let go of when the emulator cannot start for another reason', async () => {
     const data = await used()
