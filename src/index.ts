@@ -3,7 +3,13 @@ export { createSidecar, type Sidecar, type SidecarOptions } from './sidecar.ts'
 export type { Address } from './sidecar/start.ts'
 export { defineHandlers, type HandlerModule } from './library/handlers.ts'
 export { tool, type ToolContext, type ToolDefinition, type ToolOptions } from './library/tool.ts'
-export { verifyCallback, CallbackRejected, type VerifyOptions } from './library/verify.ts'
+export {
+  CallbackRejected,
+  verifyCallback,
+  verifyCallbacks,
+  verifyToolCall,
+  type VerifyOptions,
+} from './library/verify.ts'
 export { DeadLetter, OperatorError } from './core/errors.ts'
 export { ConfigError } from './config/fault.ts'
 export type { ConfigInput } from './config/schema.ts'
@@ -18,6 +24,7 @@ export type {
   EventHandler,
   EventOf,
   SessionSummary,
+  ToolCallRequest,
   TranscriptData,
   TranscriptEvent,
   TurnResource,

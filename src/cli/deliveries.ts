@@ -97,7 +97,7 @@ function attemptsOf(row: JsonObject): JsonObject[] {
 
 function lastAnswer(row: JsonObject): string {
   const last = attemptsOf(row).at(-1)
-  return last === undefined ? '' : field(last, 'status') || field(last, 'error')
+  return last === undefined ? '' : field(last, 'error') || field(last, 'status')
 }
 
 function statusStyle(status: string): 'red' | 'yellow' | 'green' | null {

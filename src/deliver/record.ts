@@ -6,6 +6,9 @@ import type { Clock, Log, Random } from '../core/ports.ts'
 import type { ActiveLane } from './lane.ts'
 import type { Settler } from './settler.ts'
 
+/** Failures of one handler are told of at most so often, milliseconds. */
+const TOLD_EVERY = 10_000
+
 /** Writes what became of attempts, by the handler's retry policy. */
 export interface Recorder {
   settle(
@@ -36,6 +39,32 @@ export function createRecorder(options: {
   log: Log
 }): Recorder {
   const { spec, settler, observer, clock, random, log } = options
+  let toldAt = Number.NEGATIVE_INFINITY
+  let untold = 0
+
+  /** For whoever is woken: the first failure at once, of a long row a line now and then. */
+  const tell = (batch: readonly PendingDelivery[], { status, error }: Attempt, dueAt: number): void => {
+    untold += batch.length
+    const now = clock.steady()
+    const [first] = batch
+    if (first === undefined || now - toldAt < TOLD_EVERY) return
+    const { fact, attempts } = first
+    log.warn(
+      {
+        handler: spec.name,
+        fact: fact.id,
+        type: fact.type,
+        attempt: attempts + 1,
+        status,
+        error,
+        wait: Math.round(dueAt - now),
+        failed: untold,
+      },
+      'deliver: failed, will try again',
+    )
+    toldAt = now
+    untold = 0
+  }
 
   const recorder: Recorder = {
     settle(active, batch, result, attempt, dueAt) {
@@ -72,6 +101,7 @@ export function createRecorder(options: {
       const most = Math.max(...left.map(({ attempts }) => attempts)) + 1
       const dueAt = clock.steady() + backoff(spec.retry, most, random, floor)
       recorder.settle(active, left, 'retry', attempt, dueAt)
+      tell(left, attempt, dueAt)
       return dueAt
     },
     report(batch, outcome, attempt) {

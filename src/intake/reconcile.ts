@@ -123,6 +123,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   const failed = async (entry: DirtySession, error: unknown): Promise<void> => {
+    // Its hint is still there and is read after the next start; the store may be closed by now.
+    if (!pump.running) return store.doneHint(entry.sessionId)
     const wait = Math.max(FAILED.base, backoff(FAILED, entry.failures + 1, random, retryAfterOf(error)))
     const details = { sessionId: entry.sessionId, wait, ...problemOf(error) }
     if (error instanceof ServiceError) log.warn(details, 'reconcile: a reading failed, will try again')

@@ -121,5 +121,24 @@ export type EventOf<Type extends string> = Type extends keyof EventData
           | (Prefix extends 'session' | 'turn' | 'call' ? never : TranscriptEvent)
       : TranscriptEvent
 
+/** The body of the request by which a tool is called over HTTP (product.md, Function tools). */
+export interface ToolCallRequest {
+  type: 'tool.call'
+  /** Also the idempotency key. */
+  call_id: string
+  name: string
+  arguments: unknown
+  session_id: string
+  turn_id: string | null
+  /** Milliseconds on the service's clock. */
+  created_at: number | null
+  expires_at: number | null
+  attempt: number
+  /** An earlier run was cut short and may have had its effect. */
+  uncertain: boolean
+  session: { title: string | null; metadata: Record<string, string> }
+  [field: string]: unknown
+}
+
 /** Throwing means retry, throwing DeadLetter means dead. */
 export type EventHandler<Type extends string> = (event: EventOf<Type>, context: HandlerContext) => unknown

@@ -1,8 +1,8 @@
-import { isObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 import { callbackKey, verifyCallbackSignature } from '../core/signature.ts'
-import type { Event, TranscriptEvent } from './events.ts'
+import type { Event, ToolCallRequest, TranscriptEvent } from './events.ts'
 
-/** A callback that is not ours, or too old. Answer it with 401. */
+/** A request that is not ours, or too old. Answer it with 401. */
 export class CallbackRejected extends Error {
   constructor(message: string) {
     super(message)
@@ -24,10 +24,38 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks a callback (Standard Webhooks) and returns its event.
- * @throws {CallbackRejected}
+ * Checks a callback (Standard Webhooks) and returns its event, whichever `format` the handler has.
+ * @throws {CallbackRejected} also for a batch, which `verifyCallbacks` takes.
  */
 export function verifyCallback(options: VerifyOptions): Event | TranscriptEvent {
+  const body = verify(options)
+  if (Array.isArray(body)) throw new CallbackRejected('the body is a batch: verifyCallbacks reads it')
+  return eventOf(body)
+}
+
+/**
+ * The same for a handler with `batch.max` above 1, whose callbacks carry several events; one event is a list of one.
+ * @throws {CallbackRejected}
+ */
+export function verifyCallbacks(options: VerifyOptions): (Event | TranscriptEvent)[] {
+  const body = verify(options)
+  return Array.isArray(body) ? body.map(eventOf) : [eventOf(body)]
+}
+
+/**
+ * Checks the request by which a tool is called.
+ * @throws {CallbackRejected}
+ */
+export function verifyToolCall(options: VerifyOptions): ToolCallRequest {
+  const call = verify(options)
+  if (!isObject(call) || call.type !== 'tool.call' || typeof call.call_id !== 'string')
+    throw new CallbackRejected('the body is no tool call')
+  // Signed by the sidecar, which makes no other shape.
+  return call as unknown as ToolCallRequest
+}
+
+/** Parses a body that is genuine. */
+function verify(options: VerifyOptions): unknown {
   const { body, secrets, tolerance = 300, now = Date.now() } = options
   const id = header(options.headers, 'webhook-id')
   const timestamp = header(options.headers, 'webhook-timestamp')
@@ -40,16 +68,26 @@ export function verifyCallback(options: VerifyOptions): Event | TranscriptEvent 
   if (!verifyCallbackSignature(secrets.map(callbackKey), id, timestamp, body, signature)) {
     throw new CallbackRejected('no signature fits')
   }
-  let event: unknown
   try {
-    event = JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'))
+    return JSON.parse(typeof body === 'string' ? body : Buffer.from(body).toString('utf8'))
   } catch {
     throw new CallbackRejected('the body is not JSON')
   }
+}
+
+function eventOf(value: unknown): Event | TranscriptEvent {
+  const event = isObject(value) && value.specversion === '1.0' ? fromCloudEvent(value) : value
   if (!isObject(event) || typeof event.type !== 'string' || typeof event.id !== 'string') {
     throw new CallbackRejected('the body is no event')
   }
+  // Signed by the sidecar, which makes no other shape.
   return event as unknown as Event | TranscriptEvent
+}
+
+/** What has no attribute in CloudEvents lies in their `data`. */
+function fromCloudEvent({ type, time, id, data }: JsonObject): JsonObject {
+  const rest = isObject(data) ? data : {}
+  return { type, timestamp: time, id, ...rest }
 }
 
 function header(headers: VerifyOptions['headers'], name: string): string | null {

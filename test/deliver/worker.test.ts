@@ -66,6 +66,18 @@ describe('delivering', () => {
     expect(waits[1]).toBeLessThan(2100)
   })
 
+  it('tells of a failing handler at once, then now and then with how much failed meanwhile', async () => {
+    const world = await deliveryWorld()
+    world.reply = () => FAILED
+    await world.commit(Array.from({ length: 20 }, (_, index) => facts(1, `ses_${index}`)).flat())
+    const told = () => world.log.lines.filter(({ message }) => message === 'deliver: failed, will try again')
+    expect(told().map(({ details }) => details)).toMatchObject([{ handler: 'app', attempt: 1, failed: 1 }])
+    await world.clock.advance(60_000)
+    const failed = told().map(({ details }) => Number((details as { failed: number }).failed))
+    expect(failed.length).toBeLessThanOrEqual(7)
+    expect(failed[1]).toBeGreaterThanOrEqual(20)
+  })
+
   it('never tries before Retry-After', async () => {
     const world = await deliveryWorld()
     world.reply = ({ attempt }) =>

@@ -1,6 +1,12 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { CallbackRejected, verifyCallback, type VerifyOptions } from '../../src/index.ts'
+import {
+  CallbackRejected,
+  verifyCallback,
+  verifyCallbacks,
+  verifyToolCall,
+  type VerifyOptions,
+} from '../../src/index.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
@@ -98,5 +104,71 @@ describe('verifyCallback', () => {
       verifyCallback({ headers, body: '{"test": 2432232314}', secrets: [SECRET], now: 1_614_265_330_000 })
     // Its signature fits; its body is none of our events.
     expect(check).toThrow('the body is no event')
+  })
+})
+
+describe('verifyCallbacks', () => {
+  it('returns every event of a batch, and one as a list of one', () => {
+    const batch = `[${BODY},${BODY.replace('evt_1', 'evt_2')}]`
+    expect(verifyCallbacks(signed({ id: 'bat_1', body: batch })).map(({ id }) => id)).toEqual([
+      'evt_1',
+      'evt_2',
+    ])
+    expect(verifyCallbacks(signed()).map(({ id }) => id)).toEqual(['evt_1'])
+  })
+
+  it('leaves batches to those who asked for them', () => {
+    expect(() => verifyCallback(signed({ body: `[${BODY}]` }))).toThrow('verifyCallbacks')
+  })
+
+  it('refuses a batch in which one entry is no event', () => {
+    expect(() => verifyCallbacks(signed({ body: `[${BODY},7]` }))).toThrow(CallbackRejected)
+  })
+})
+
+describe('an event in the format of CloudEvents', () => {
+  it('comes out as in the standard format', () => {
+    const body = JSON.stringify({
+      specversion: '1.0',
+      id: 'evt_1',
+      source: '/sidecar',
+      type: 'turn.settled',
+      subject: 's',
+      time: '2026-11-21T05:00:00.123Z',
+      datacontenttype: 'application/json',
+      data: {
+        session_id: 's',
+        data: { turn: { id: 'turn_1' } },
+        delivery: { attempt: 1, handler: 'app' },
+        seen: { stream: 1 },
+      },
+    })
+    expect(verifyCallback(signed({ body }))).toEqual({
+      type: 'turn.settled',
+      timestamp: '2026-11-21T05:00:00.123Z',
+      id: 'evt_1',
+      session_id: 's',
+      data: { turn: { id: 'turn_1' } },
+      delivery: { attempt: 1, handler: 'app' },
+      seen: { stream: 1 },
+    })
+  })
+})
+
+describe('verifyToolCall', () => {
+  const CALL = '{"type":"tool.call","call_id":"call_1","name":"lookup","arguments":{}}'
+
+  it('returns the call of a genuine request', () => {
+    expect(verifyToolCall(signed({ id: 'call_1', body: CALL }))).toMatchObject({
+      call_id: 'call_1',
+      name: 'lookup',
+    })
+  })
+
+  it('refuses a forged one, and a callback', () => {
+    expect(() => verifyToolCall({ ...signed({ id: 'call_1', body: CALL }), body: `${CALL} ` })).toThrow(
+      CallbackRejected,
+    )
+    expect(() => verifyToolCall(signed())).toThrow('no tool call')
   })
 })
