@@ -67,7 +67,7 @@ describe('delivering', () => {
   })
 
   it('tells of a failing handler at once, then now and then with how much failed meanwhile', async () => {
-    const world = await deliveryWorld()
+    const world = await deliveryWorld({ spec: { retry: { attempts: 16, base: 1000, max: 3_600_000 } } })
     world.reply = () => FAILED
     await world.commit(Array.from({ length: 20 }, (_, index) => facts(1, `ses_${index}`)).flat())
     const told = () => world.log.lines.filter(({ message }) => message === 'deliver: failed, will try again')
