@@ -51,7 +51,8 @@ export function steer(world: World, session: Session, text: string): boolean {
   const { run } = session
   if (run?.turn == null) return false
   publish(world, session, run.turn.id, 'user.message', { stated: { text }, open: { steered: true } })
-  run.steered.push(...scriptFor(world.scenario, text).steps)
+  const { instructions } = settingsNow(world, session)
+  run.steered.push(...scriptFor(world.scenario, text, instructions).steps)
   run.interrupt?.()
   return true
 }

@@ -156,7 +156,7 @@ function countsOf(scenario: Scenario): TourCounts {
   }
   for (const { messages } of plan) {
     for (const message of messages) {
-      const { steps } = scriptFor(scenario, message)
+      const { steps } = scriptFor(scenario, message, '')
       counts.messages += 1
       if (steps[0]?.do === 'cannot_start') {
         counts.unstarted += 1

@@ -190,7 +190,7 @@ describe.each(PROFILES)('the tools that a session has, profile %s', (profile) =>
     expect((await using(bench, { tools: [server] }))[1]).toBe('(tickets.close answered)')
   })
 
-  it('TOO-11 TOO-13 EVT-84 EVT-85 EVT-86 the sandbox reaches its servers, by address or by command, when it comes up', async () => {
+  it('GEN-16 TOO-11 TOO-13 EVT-84 EVT-85 EVT-86 the sandbox reaches its servers, by address or by command, when it comes up', async () => {
     const servers = [
       { name: 'far', tools: [{ name: 'ping', output: 'far away' }] },
       { name: 'near', tools: [{ name: 'ping', output: 'near by' }] },

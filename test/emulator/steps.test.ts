@@ -89,6 +89,21 @@ describe('steps of a scenario', () => {
     ])
   })
 
+  it.each(['../../etc/passwd', '/etc/passwd', '/workspace/../etc/passwd'])(
+    'end the turn when they write or read outside the workspace: %s',
+    async (path) => {
+      for (const step of [{ write: { path, content: 'x' } }, { read: path }]) {
+        const bench = await open('a', { scenario: doing([step, 'say not reached']) })
+        const id = await bench.session()
+        expect(await talk(bench, id)).toMatchObject({
+          status: 'failed',
+          error: { message: `${path} is outside the workspace` },
+        })
+        expect(await said(bench, id)).toEqual([])
+      }
+    },
+  )
+
   it('end the turn when a text doubles until it is too long', async () => {
     const doubling = Array.from({ length: 40 }, () => 'shell echo {{last}}{{last}}')
     const bench = await open('a', { scenario: doing(['shell echo x', ...doubling]) })
@@ -153,7 +168,7 @@ describe('steps of a scenario', () => {
         .replace('STEP', 'say x')
         .replace('PORT', '80')
         .replace('COUNT [CHARACTERS]', '2')
-    const verbs = shown.map((line) => scriptFor(DEFAULT_SCENARIO, example(line)).steps[0])
+    const verbs = shown.map((line) => scriptFor(DEFAULT_SCENARIO, example(line), '').steps[0])
     expect(verbs.map((step) => step?.do)).toEqual([
       'say',
       'think',

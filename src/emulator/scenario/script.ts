@@ -14,7 +14,7 @@ export interface Script {
 }
 
 /** The first reply that fits; else, on `help`, the line language explained; else the message's own lines. */
-export function scriptFor(scenario: Scenario, text: string, instructions = ''): Script {
+export function scriptFor(scenario: Scenario, text: string, instructions: string): Script {
   const reply = (scenario.replies ?? []).find((candidate) => fits(candidate, text, instructions))
   if (reply !== undefined) return { steps: reply.steps.map(readStep), subagent: reply.subagent ?? null }
   const steps = text.trim().toLowerCase() === 'help' ? [{ do: 'say' as const, text: HELP }] : readLines(text)
