@@ -278,14 +278,14 @@ describe.each(PROFILES)('reading and replacing tools, profile %s', (profile) => 
   })
 
   it('TOO-56 TOO-57 PUT restarts the bridge, so that writing files may conflict at once', async () => {
-    const bench = await open(profile)
+    const bench = await open(profile, { limits: { bridgeRestartMs: 60_000 } })
     const id = await bench.session()
     await talk(bench, id, 'say hello')
     await bench.call('PUT', place(id), { tools: [] })
     const files = { files: [inline('a')] }
     const early = await bench.call('POST', `/v1/sessions/${id}/files`, files)
     expect([early.status, codeOf(early)]).toEqual([409, 'conflict'])
-    await bench.emulator.advance(1000)
+    await bench.emulator.advance(60_000)
     expect((await bench.call('POST', `/v1/sessions/${id}/files`, files)).status).toBe(200)
   })
 
