@@ -14,11 +14,11 @@ export { faultsSchema, type FaultSettings } from './fault-settings.ts'
 export class Faults {
   #settings: FaultSettings = {}
   readonly #listeners = new Set<(settings: FaultSettings) => void>()
-  readonly #operationNamed: (name: string) => string | undefined
+  #operationNamed: (name: string) => string | undefined = () => undefined
 
-  /** `operationNamed` gives the id of an operation by any name that it has. */
-  constructor(operationNamed: (name: string) => string | undefined) {
-    this.#operationNamed = operationNamed
+  /** Tells which operations there are: `named` gives the id of one by any name that it has. */
+  learnOperations(named: (name: string) => string | undefined): void {
+    this.#operationNamed = named
   }
 
   get(): FaultSettings {

@@ -122,11 +122,11 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const file = options.data === undefined ? null : new DataFile(options.data, details.name)
   const startAt = file === null ? options.startAt : (timeOf(file) ?? options.startAt)
   let keeper: Keeper | null = null
-  const mounted: Operation[] = []
-  const world = createWorld(options, { details, scenario, startAt, save: () => keeper?.save() }, mounted)
+  const world = createWorld(options, { details, scenario, startAt, save: () => keeper?.save() })
   if (file === null || file.fresh) makeExistingSessions(world)
   if (file !== null) keeper = new Keeper(file, world)
   const app = createServer(world)
+  const mounted: Operation[] = []
   // The description is made of what was really mounted.
   app.addHook('onRoute', ({ config }) => {
     if (config?.operation !== undefined) mounted.push(config.operation)
@@ -189,16 +189,10 @@ const DEFAULT_TOKEN = 'svc_pat_dev'
 /** What has to be known before there is a world. */
 type Given = Pick<World, 'details' | 'scenario' | 'save'> & { startAt: number | undefined }
 
-function createWorld(
-  options: EmulatorOptions,
-  { details, scenario, startAt, save }: Given,
-  mounted: readonly Operation[],
-): World {
+function createWorld(options: EmulatorOptions, { details, scenario, startAt, save }: Given): World {
   const limits: Limits = { ...STATED_LIMITS, ...details.limits, ...options.limits }
   const clock = new Clock(startAt)
-  const faults = new Faults(
-    (name) => mounted.find(({ id }) => id === name || details.operationId(id) === name)?.id,
-  )
+  const faults = new Faults()
   const sessions = new Sessions()
   const log = new EventLog(limits.events, (firstKept) => {
     for (const session of sessions.live()) session.items = session.items.filter(({ seq }) => seq >= firstKept)

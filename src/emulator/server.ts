@@ -51,6 +51,10 @@ export function createServer(world: World): FastifyInstance {
 
 /** Mounts `operations`; each is told what was let through by the gate. */
 export function mount(app: FastifyInstance, world: World, operations: readonly Operation[]): void {
+  const { faults, details } = world
+  faults.learnOperations(
+    (name) => operations.find(({ id }) => id === name || details.operationId(id) === name)?.id,
+  )
   const admissions = new WeakMap<FastifyRequest, Admission>()
   for (const operation of operations) {
     app.route({
