@@ -51,10 +51,6 @@ export function createServer(world: World): FastifyInstance {
 
 /** Mounts `operations`; each is told what was let through by the gate. */
 export function mount(app: FastifyInstance, world: World, operations: readonly Operation[]): void {
-  const { faults, details } = world
-  faults.learnOperations(
-    (name) => operations.find(({ id }) => id === name || details.operationId(id) === name)?.id,
-  )
   const admissions = new WeakMap<FastifyRequest, Admission>()
   for (const operation of operations) {
     app.route({
@@ -84,6 +80,10 @@ export function mount(app: FastifyInstance, world: World, operations: readonly O
       },
     })
   }
+  const { faults, details } = world
+  faults.learnOperations(
+    (name) => operations.find(({ id }) => id === name || details.operationId(id) === name)?.id,
+  )
 }
 
 const NOBODY = { id: '', secret: '', scopes: [], createdAt: 0, expiresAt: null, revoked: false }
