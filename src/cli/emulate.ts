@@ -1,6 +1,7 @@
 import closeWithGrace from 'close-with-grace'
 import type { ListenAddress } from '../config/listen.ts'
-import { startEmulator } from '../emulator/index.ts'
+import { OperatorError } from '../core/errors.ts'
+import { DataFileError, startEmulator, type Emulator, type EmulatorOptions } from '../emulator/index.ts'
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
 import { readScenario } from './scenario.ts'
@@ -11,23 +12,38 @@ interface EmulateOptions {
   token: string
   openDetails: 'a' | 'b'
   allowHttpWebhooks?: boolean
+  data?: string
 }
 
 export async function emulate({ terminal }: Context, options: EmulateOptions): Promise<number> {
-  const { listen, token, scenario } = options
-  const emulator = await startEmulator({
+  const { listen, token, scenario, data } = options
+  const emulator = await start({
     listen,
     token,
     openDetails: options.openDetails,
     allowHttpWebhooks: options.allowHttpWebhooks === true,
     ...(scenario === undefined ? {} : { scenario: readScenario(scenario) }),
+    ...(data === undefined ? {} : { data }),
   })
   const { paint } = terminal
   terminal.out(`${paint('dim', 'address')}  ${emulator.baseUrl}\n${paint('dim', 'token')}    ${token}\n\n`)
   terminal.out(`Try:\n  curl -H 'Authorization: Bearer ${token}' ${emulator.baseUrl}/v1/health\n`)
   closeWithGrace({ logger: false }, async ({ err }) => {
-    if (err !== undefined) reportFailure(err, terminal)
+    if (err !== undefined) reportFailure(ofOperator(err), terminal)
     await emulator.close()
   })
   return await new Promise<never>(() => undefined)
+}
+
+/** @throws {OperatorError} for a data file that cannot be used; it is part of the command line. */
+async function start(options: EmulatorOptions): Promise<Emulator> {
+  try {
+    return await startEmulator(options)
+  } catch (error) {
+    throw ofOperator(error)
+  }
+}
+
+function ofOperator(error: unknown): unknown {
+  return error instanceof DataFileError ? new OperatorError(error.message, 2) : error
 }

@@ -129,6 +129,7 @@ function commands(context: Context, done: (code: number) => void): Command {
         .default('a'),
     )
     .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
+    .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
     .addHelpText(
       'after',
       examples(['session-sidecar emulate', 'session-sidecar emulate --listen 127.0.0.1:0 --open-details b']),

@@ -5,12 +5,14 @@ import { publish, publishTransient } from './publish.ts'
 import { Refusal } from './refusal.ts'
 import { dropActions } from './requirement.ts'
 import { newRun, type Run } from './run.ts'
-import { stepsFor } from './scenario.ts'
+import { unreachableRequired } from './mcp.ts'
+import { scriptFor, type Script } from './scenario/script.ts'
 import { perform } from './script/perform.ts'
-import type { Step } from './script/step.ts'
+import type { Scene } from './script/scene.ts'
 import { touch, type Message, type Session } from './session.ts'
 import { setStatus } from './status.ts'
-import { unreachableRequired, wakeWorkspace } from './sandbox.ts'
+import { wakeWorkspace } from './sandbox.ts'
+import { settingsNow } from './settings.ts'
 import { newTurn, TurnEnd, type Turn } from './turn.ts'
 import type { World } from './world.ts'
 
@@ -49,7 +51,8 @@ export function steer(world: World, session: Session, text: string): boolean {
   const { run } = session
   if (run?.turn == null) return false
   publish(world, session, run.turn.id, 'user.message', { stated: { text }, open: { steered: true } })
-  run.steered.push(...stepsFor(world.scenario, text))
+  const { instructions } = settingsNow(world, session)
+  run.steered.push(...scriptFor(world.scenario, text, instructions).steps)
   run.interrupt?.()
   return true
 }
@@ -59,8 +62,24 @@ export function cancelTurn(session: Session): void {
   session.run?.controller.abort(new TurnEnd('stopped', null))
 }
 
+/**
+ * Ends a run that a stop of the emulator cut short, and takes the next message. Nothing of a run outlives the process: its
+ * turn fails as when the workspace is reclaimed, and a run that had opened none could not start.
+ */
+export function endInterrupted(world: World, session: Session, run: Run): void {
+  session.run = run
+  if (session.workspace.stands) session.workspace.reclaim()
+  const message = 'the workspace was reclaimed when the service stopped'
+  if (run.turn === null) {
+    publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message } })
+  } else {
+    endTurn(world, session, run, run.turn, new TurnEnd('failed', { code: 'workspace_reclaimed', message }))
+  }
+  finish(world, session, run, true)
+}
+
 function begin(world: World, session: Session, message: Message): void {
-  const run = newRun()
+  const run = newRun(message.text)
   session.run = run
   drive(world, session, run, message).catch((error: unknown) => {
     // A run is left unfinished only by the deletion of its session or the end of the emulator.
@@ -79,26 +98,28 @@ async function drive(world: World, session: Session, run: Run, message: Message)
   // The reply to the message is on its way before the turn exists.
   await nextLoop()
   signal.throwIfAborted()
-  const steps = stepsFor(world.scenario, message.text)
-  const obstacle = whyNotStart(world, session, steps)
+  const script = scriptFor(world.scenario, message.text, settingsNow(world, session).instructions)
+  const obstacle = whyNotStart(world, session, script)
   if (obstacle === undefined) {
-    await runTurn(world, session, run, steps)
+    await runTurn(world, session, run, script)
   } else {
     publish(world, session, null, 'agent.error', { open: { code: 'run_not_started', message: obstacle } })
   }
   finish(world, session, run, obstacle !== undefined || run.turn?.status === 'failed')
 }
 
-function whyNotStart(world: World, session: Session, steps: readonly Step[]): string | undefined {
+function whyNotStart(world: World, session: Session, { steps }: Script): string | undefined {
   if (session.agent.model === null) return 'this session has no model; connect one and choose it'
   const [first] = steps
   if (first?.do === 'cannot_start') return first.reason
+  if (!session.workspace.stands && world.faults.use('fail_provisioning'))
+    return 'the workspace was not provisioned'
   return unreachableRequired(world, session)
 }
 
-async function runTurn(world: World, session: Session, run: Run, steps: readonly Step[]): Promise<void> {
+async function runTurn(world: World, session: Session, run: Run, script: Script): Promise<void> {
   wakeWorkspace(world, session)
-  const turn = newTurn(session.id, world.clock.now())
+  const turn = newTurn(session.id, world.clock.now(), script.subagent)
   run.turn = turn
   session.turns.push(turn)
   touch(session, world.clock.now())
@@ -107,7 +128,8 @@ async function runTurn(world: World, session: Session, run: Run, steps: readonly
   let end = new TurnEnd('stopped', null)
   let completed = false
   try {
-    await performAll(world, session, run, turn, steps)
+    const settings = settingsNow(world, session)
+    await performAll({ world, session, run, turn, settings }, script)
     completed = true
   } catch (error) {
     const reason: unknown = run.controller.signal.aborted ? run.controller.signal.reason : error
@@ -117,18 +139,13 @@ async function runTurn(world: World, session: Session, run: Run, steps: readonly
   endTurn(world, session, run, turn, completed ? null : end)
 }
 
-async function performAll(
-  world: World,
-  session: Session,
-  run: Run,
-  turn: Turn,
-  steps: readonly Step[],
-): Promise<void> {
+async function performAll(scene: Scene, { steps }: Script): Promise<void> {
+  const { run } = scene
   const rest = [...steps]
   for (;;) {
     const step = run.steered.shift() ?? rest.shift()
     if (step === undefined) return
-    await perform({ world, session, run, turn }, step)
+    await perform(scene, step)
     run.controller.signal.throwIfAborted()
   }
 }
@@ -138,14 +155,13 @@ function endTurn(world: World, session: Session, run: Run, turn: Turn, end: Turn
   turn.status = end === null ? 'completed' : end.status
   turn.error = end?.error ?? null
   turn.completedAt = world.clock.now()
-  turn.artifacts = 'pending'
   if (turn.error !== null) {
     publish(world, session, turn.id, 'agent.error', { open: { ...turn.error } })
   }
   // Neutral on purpose: success is a property of the turn.
   publish(world, session, turn.id, 'turn.ended')
   if (turn.status === 'failed') world.webhooks.tell('turn.failed', session.id, turn.id)
-  collectArtifacts(world, session, run, turn)
+  collectArtifacts(world, session, turn, run.collectMs)
 }
 
 function finish(world: World, session: Session, run: Run, failed: boolean): void {

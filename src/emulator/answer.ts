@@ -1,6 +1,7 @@
 import type { Action, Resolution } from './action.ts'
 import type { Outcome } from './profile/details.ts'
 import { loseActions, resolveAction } from './requirement.ts'
+import { recover } from './sandbox.ts'
 import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
@@ -23,7 +24,8 @@ const AFTERWARDS: Readonly<Record<Resolution['kind'], Outcome>> = {
  */
 export function takeAnswer(world: World, session: Session, action: Action, given: Given): Outcome {
   if (action.resolution === null) {
-    if (world.faults.use('not_delivered')) {
+    // Only a workspace that is there holds the call.
+    if (world.faults.use('not_delivered') || !recover(world, session, action.turnId)) {
       loseActions(world, session)
       return 'not_delivered'
     }

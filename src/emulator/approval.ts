@@ -1,12 +1,11 @@
-import type { Session } from './session.ts'
 import { decide, type Attempt, type Decision } from './policy.ts'
+import type { Settings } from './settings.ts'
 import type { World } from './world.ts'
 
-/** What the session's rules and mode say to `attempt`. */
-export function decisionOn(world: World, session: Session, attempt: Attempt): Decision {
-  const { approvalMode, permissionRules } = session.agent
-  return decide(attempt, permissionRules, {
-    readOnly: approvalMode === 'read_only',
-    asking: approvalMode === world.details.approvalModes.asking,
+/** What the rules and the mode of a turn say to `attempt`. */
+export function decisionOn(world: World, settings: Settings, attempt: Attempt): Decision {
+  return decide(attempt, settings.permissionRules, {
+    readOnly: settings.approvalMode === 'read_only',
+    asking: settings.approvalMode === world.details.approvalModes.asking,
   })
 }

@@ -1,21 +1,23 @@
 import { newArtifact } from './artifact.ts'
 import { publish } from './publish.ts'
-import type { Run } from './run.ts'
 import { touch, type Session } from './session.ts'
 import type { Turn } from './turn.ts'
-import type { WorkspaceFile } from './workspace.ts'
+import type { OutputFile } from './workspace.ts'
 import type { World } from './world.ts'
 
 /**
- * Publishes what a turn wrote under `outputs/`, a moment after its end: `pending` becomes `ready`, `partial` or
- * `failed`. `turn.completed` follows, or goes out by itself when the collection takes too long.
+ * Publishes what lies under `outputs/` a moment after a turn's end: `pending` becomes `ready`, `partial` or `failed`.
+ * `turn.completed` follows, or goes out by itself when the collection takes too long.
  */
-export function collectArtifacts(world: World, session: Session, run: Run, turn: Turn): void {
+export function collectArtifacts(world: World, session: Session, turn: Turn, collectMs: number | null): void {
+  turn.artifacts = 'pending'
   // As the files are now: the next turn, or the end of the workspace, no longer changes them.
-  const files = [...run.written]
-    .map((path) => ({ path, file: session.workspace.files.get(path) }))
-    .filter((entry): entry is { path: string; file: WorkspaceFile } => entry.file !== undefined)
+  turn.outputs = session.workspace.takeOutputs()
+  resumeCollection(world, session, turn, collectMs)
+}
 
+/** Goes on with the collection of a turn that is `pending`. */
+export function resumeCollection(world: World, session: Session, turn: Turn, collectMs: number | null): void {
   let told = false
   const tellCompleted = (): void => {
     if (told || turn.status !== 'completed') return
@@ -23,53 +25,49 @@ export function collectArtifacts(world: World, session: Session, run: Run, turn:
     world.webhooks.tell('turn.completed', session.id, turn.id)
   }
   const regardless = world.clock.after(world.limits.artifactWaitMs, tellCompleted)
-  world.clock.after(run.collectMs ?? world.limits.collectMs, () => {
+  world.clock.after(collectMs ?? world.limits.collectMs, () => {
     regardless.cancel()
     if (session.deletedAt !== null) return
-    settle(world, session, turn, files)
+    settle(world, session, turn)
     tellCompleted()
   })
 }
 
-function settle(
-  world: World,
-  session: Session,
-  turn: Turn,
-  files: readonly { path: string; file: WorkspaceFile }[],
-): void {
+function settle(world: World, session: Session, turn: Turn): void {
+  const files = turn.outputs
+  turn.outputs = []
   if (world.faults.use('fail_artifacts')) {
     turn.artifacts = 'failed'
     turn.skipped = files.map(({ path }) => ({ path, reason: 'the collection failed' }))
     return touch(session, world.clock.now())
   }
-  let total = session.artifacts.reduce((sum, artifact) => sum + artifact.bytes.length, 0)
-  for (const { path, file } of files) {
-    const reason = whySkipped(world, file, total)
+  for (const file of files) {
+    const reason = whySkipped(world, session, file)
     if (reason !== undefined || file.bytes === null) {
-      turn.skipped.push({ path, reason: reason ?? 'the file could not be read' })
+      turn.skipped.push({ path: file.path, reason: reason ?? 'the file could not be read' })
       continue
     }
-    total += file.size
+    const { path, bytes } = file
     const createdAt = world.clock.now()
-    const artifact = newArtifact({
-      sessionId: session.id,
-      turnId: turn.id,
-      path,
-      bytes: file.bytes,
-      createdAt,
-    })
+    const artifact = newArtifact({ sessionId: session.id, turnId: turn.id, path, bytes, createdAt })
     session.artifacts.push(artifact)
     publish(world, session, turn.id, 'artifact.created', {
-      open: { artifact_id: artifact.id, path, size_bytes: file.size, content_type: artifact.contentType },
+      open: {
+        artifact_id: artifact.id,
+        path,
+        size_bytes: bytes.length,
+        content_type: artifact.contentType,
+      },
     })
   }
   turn.artifacts = turn.skipped.length === 0 ? 'ready' : 'partial'
   touch(session, world.clock.now())
 }
 
-function whySkipped(world: World, file: WorkspaceFile, total: number): string | undefined {
-  const { artifactBytes, artifactsTotalBytes } = world.limits
+function whySkipped({ limits }: World, session: Session, file: OutputFile): string | undefined {
+  const { artifactBytes, artifactsTotalBytes } = limits
   if (file.size > artifactBytes) return `larger than ${artifactBytes} bytes`
+  const total = session.artifacts.reduce((sum, { bytes }) => sum + bytes.length, 0)
   if (total + file.size > artifactsTotalBytes)
     return `all artifacts together are larger than ${artifactsTotalBytes} bytes`
   return undefined

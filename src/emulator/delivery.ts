@@ -47,6 +47,8 @@ interface Parts {
   clock: Clock
   limits: Limits
   faults: Faults
+  /** Called before anything leaves. */
+  save: () => void
 }
 
 interface Held {
@@ -91,6 +93,15 @@ export class Courier {
     }
     this.#schedule({ subscription, delivery }, 0)
     this.#releasePartner()
+  }
+
+  /** Takes up a delivery where another courier left it. */
+  resume(subscription: Subscription, delivery: Delivery): void {
+    const { clock, limits } = this.#parts
+    this.#owed.set(subscription.id, (this.#owed.get(subscription.id) ?? new Set()).add(delivery))
+    const last = delivery.attempts.at(-1)
+    const due = last === undefined ? 0 : last.at + (limits.webhookRetryMs[delivery.attempts.length - 1] ?? 0)
+    this.#schedule({ subscription, delivery }, Math.max(0, due - clock.now()))
   }
 
   /** Gives up everything that is still owed to a subscription. */
@@ -142,9 +153,12 @@ export class Courier {
   }
 
   async #try({ subscription, delivery }: Held): Promise<void> {
-    if (delivery.status !== 'owed') return
+    // What caused it is done first, and what is told is kept before it is told.
+    await Promise.resolve()
+    if (delivery.status !== 'owed' || this.#closing.signal.aborted) return
     if (this.#parts.faults.use('give_up_webhooks'))
       return this.#finish(subscription, delivery, 'dead', 'given up by a fault')
+    this.#parts.save()
     const attempt = await this.#post(subscription, delivery)
     if (this.#closing.signal.aborted) return
     delivery.attempts.push(attempt)

@@ -49,6 +49,7 @@ const PAYLOADS: Readonly<Record<string, Payload>> = {
   'tool.resolved': { stated: { name: 'lookup_order' }, open: { call_id: CALL, resolution: 'output' } },
   'mcp.unavailable': { stated: { server: 'tickets', reason: 'connection refused' } },
   'preview.ready': { open: { port: 8080, url: 'http://preview.invalid:8080' } },
+  'workspace.recovery_failed': { open: { reason: 'the paused workspace could not be brought back' } },
   'artifact.created': {
     open: {
       artifact_id: 'art_0a1b2c3d4e5f60718293a4b5',

@@ -81,6 +81,10 @@ export const faultsSchema = Type.Object(
     unreachable_mcp: Type.Optional(
       Type.Array(Type.String(), { description: 'Names of MCP servers that are away.' }),
     ),
+    refuse_openings: times('Fail this many creations with an opening message at that message.'),
+    fail_cleanups: times('Leave this many of these sessions behind, and name them in the error.'),
+    fail_provisioning: times('Provision no workspace for this many runs that need one: they cannot start.'),
+    fail_recoveries: times('Lose this many paused workspaces when they are to wake.'),
     fail_seeds: times('Fail the writing of this many seeded files.'),
     fail_artifacts: times('Fail the collection of this many turns.'),
     clock_skew_ms: Type.Optional(

@@ -7,10 +7,19 @@ import { refuse } from './refusal.ts'
 /** Answers kept at once; the oldest leave first. */
 const MOST_KEPT = 20_000
 
+/** What is kept once it has been answered. */
+export interface FirstAnswer {
+  readonly id: string
+  readonly at: number
+  readonly fingerprint: string
+  readonly answer: Answer
+}
+
 interface Kept {
   at: number
   fingerprint: string
   answer: Promise<Answer>
+  settled?: FirstAnswer
 }
 
 /**
@@ -42,11 +51,25 @@ export class Idempotency {
       return first.answer
     }
     const answer = act()
+    const kept: Kept = { at: this.#clock.now(), fingerprint, answer }
     this.#kept.delete(id)
-    this.#kept.set(id, { at: this.#clock.now(), fingerprint, answer })
+    this.#kept.set(id, kept)
     this.#trim()
-    answer.catch(() => this.#kept.delete(id))
+    answer.then(
+      (made) => void (kept.settled = { id, at: kept.at, fingerprint, answer: made }),
+      () => this.#kept.delete(id),
+    )
     return answer
+  }
+
+  /** Oldest first. */
+  answered(): FirstAnswer[] {
+    return [...this.#kept.values()].flatMap(({ settled }) => settled ?? [])
+  }
+
+  restore(first: FirstAnswer): void {
+    const { id, at, fingerprint, answer } = first
+    this.#kept.set(id, { at, fingerprint, answer: Promise.resolve(answer), settled: first })
   }
 
   #trim(): void {

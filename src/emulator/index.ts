@@ -1,7 +1,11 @@
 import type { AddressInfo } from 'node:net'
 import { Budgets } from './budget.ts'
 import { Clock } from './clock.ts'
+import { DataFile } from './keep/file.ts'
+import { Keeper, timeOf } from './keep/keeper.ts'
+import { makeExistingSessions } from './existing-session.ts'
 import { Faults, type FaultSettings } from './fault.ts'
+import { Idempotency } from './idempotency.ts'
 import { Ledger } from './ledger.ts'
 import { STATED_LIMITS, type Limits } from './limits.ts'
 import { EventLog } from './log.ts'
@@ -16,18 +20,22 @@ import { agentOperations } from './routes/agent.ts'
 import { answerOperations } from './routes/answer.ts'
 import { artifactOperations } from './routes/artifact.ts'
 import { discovery } from './routes/discovery.ts'
+import { environmentProfileOperations } from './routes/environment-profile.ts'
 import { fileOperations } from './routes/files.ts'
 import { forkOperations } from './routes/fork.ts'
 import { inputOperations } from './routes/input.ts'
 import { modelOperations } from './routes/model.ts'
 import { checkMix, mountOwnRoutes } from './routes/own.ts'
 import { previewOperations } from './routes/preview.ts'
+import { mountPublicPreviews } from './routes/public-preview.ts'
 import { sessionOperations } from './routes/session.ts'
 import { streamOperations } from './routes/stream.ts'
+import { templateOperations } from './routes/template.ts'
 import { toolOperations } from './routes/tools.ts'
 import { webhookOperations } from './routes/webhook.ts'
 import { SavedAgents } from './saved-agent.ts'
-import { DEFAULT_SCENARIO, loadScenario, type Scenario } from './scenario.ts'
+import { checkScenario, DEFAULT_SCENARIO, loadScenario } from './scenario/file.ts'
+import type { Scenario } from './scenario/schema.ts'
 import { createServer, mount } from './server.ts'
 import { Sessions } from './session.ts'
 import { Streams } from './stream.ts'
@@ -36,7 +44,9 @@ import { viewLedger, type LedgerView } from './truth.ts'
 import { Webhooks } from './webhook.ts'
 import type { World } from './world.ts'
 
-export { loadScenario, type Scenario } from './scenario.ts'
+export { DataFileError } from './keep/file.ts'
+export { loadScenario } from './scenario/file.ts'
+export { scenarioSchema, type Scenario } from './scenario/schema.ts'
 export { playTour, type TourCounts, type TourOptions } from './tour.ts'
 export type { FaultSettings } from './fault.ts'
 export type { Limits } from './limits.ts'
@@ -67,6 +77,11 @@ export interface EmulatorOptions {
   previewDomain?: string
   /** The time to begin at, milliseconds since the epoch; the machine's when left out. */
   startAt?: number
+  /**
+   * A file in which everything that the emulator holds outlives it; created when there is none. A turn that runs when the
+   * emulator stops, however it stops, fails at the next start as one whose workspace was reclaimed.
+   */
+  data?: string
 }
 
 /** A running service of one organization. */
@@ -98,10 +113,18 @@ export interface Emulator {
 
 /**
  * Starts an emulator of the Agent Session Service on a socket of its own, sharing nothing with any other.
+ * @throws {DataFileError} when the data file is damaged, foreign or in use.
  * @throws {Error} when the scenario cannot be read or the address cannot be taken.
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const world = createWorld(options)
+  const details = options.openDetails === 'b' ? profileB : profileA
+  const scenario = scenarioOf(options.scenario)
+  const file = options.data === undefined ? null : new DataFile(options.data, details.name)
+  const startAt = file === null ? options.startAt : (timeOf(file) ?? options.startAt)
+  let keeper: Keeper | null = null
+  const world = createWorld(options, { details, scenario, startAt, save: () => keeper?.save() })
+  if (file === null || file.fresh) makeExistingSessions(world)
+  if (file !== null) keeper = new Keeper(file, world)
   const app = createServer(world)
   const mounted: Operation[] = []
   // The description is made of what was really mounted.
@@ -115,13 +138,32 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       operationsOf(world, () => describe(mounted, world.details)),
     )
     mountOwnRoutes(app, world)
+    mountPublicPreviews(app, world)
   })
-  await app.listen({ host: options.listen?.host ?? '127.0.0.1', port: options.listen?.port ?? 0 })
+  const close = async (): Promise<void> => {
+    world.clock.close()
+    for (const session of world.sessions.live())
+      session.run?.controller.abort(new Error('the emulator was closed'))
+    world.streams.dropAll()
+    await Promise.all([app.close(), world.webhooks.close()])
+    keeper?.close()
+  }
+  try {
+    await app.listen({ host: options.listen?.host ?? '127.0.0.1', port: options.listen?.port ?? 0 })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  /** The caller may rely on it as on an answer. */
+  const told = <T>(value: T): T => {
+    world.save()
+    return value
+  }
   const { address, family, port } = app.server.address() as AddressInfo
   return {
     baseUrl: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
     token: options.token ?? DEFAULT_TOKEN,
-    ledger: (afterSeq = 0) => viewLedger(world, afterSeq),
+    ledger: (afterSeq = 0) => told(viewLedger(world, afterSeq)),
     advance: (ms) => world.clock.advance(ms),
     now: () => world.clock.now(),
     faults: { get: () => world.faults.get(), set: (settings) => world.faults.set(settings) },
@@ -129,38 +171,34 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     mintToken: (scopes, days = 7) => {
       checkMix(world, scopes)
       const { id, secret } = world.tokens.mint(scopes, days)
-      return { id, token: secret }
+      return told({ id, token: secret })
     },
-    revokeToken: (id) => world.tokens.revoke(id),
+    revokeToken: (id) => told(world.tokens.revoke(id)),
     publish: (sessionId, type, payload, turnId = null) => {
       const session = world.sessions.find(sessionId)
       if (session === undefined) throw new Error(`no session ${sessionId}`)
-      return publish(world, session, turnId, type, { stated: payload }).seq
+      return told(publish(world, session, turnId, type, { stated: payload }).seq)
     },
     openStreams: () => world.streams.size,
-    close: async () => {
-      world.clock.close()
-      for (const session of world.sessions.live())
-        session.run?.controller.abort(new Error('the emulator was closed'))
-      world.streams.dropAll()
-      await Promise.all([app.close(), world.webhooks.close()])
-    },
+    close,
   }
 }
 
 const DEFAULT_TOKEN = 'svc_pat_dev'
 
-function createWorld(options: EmulatorOptions): World {
-  const details = options.openDetails === 'b' ? profileB : profileA
+/** What has to be known before there is a world. */
+type Given = Pick<World, 'details' | 'scenario' | 'save'> & { startAt: number | undefined }
+
+function createWorld(options: EmulatorOptions, { details, scenario, startAt, save }: Given): World {
   const limits: Limits = { ...STATED_LIMITS, ...details.limits, ...options.limits }
-  const clock = new Clock(options.startAt)
+  const clock = new Clock(startAt)
   const faults = new Faults()
   const sessions = new Sessions()
   const log = new EventLog(limits.events, (firstKept) => {
     for (const session of sessions.live()) session.items = session.items.filter(({ seq }) => seq >= firstKept)
   })
   const ledger = new Ledger(limits.ledgerEntries)
-  const streams = new Streams({ clock, limits, faults, details, log })
+  const streams = new Streams({ clock, limits, faults, details, log, save })
   faults.onChange(({ drop_streams }) => {
     if (drop_streams === true) streams.dropAll()
   })
@@ -172,21 +210,23 @@ function createWorld(options: EmulatorOptions): World {
     sessions,
     log,
     ledger,
+    idempotency: new Idempotency(clock, details.idempotency),
     streams,
     tokens: new Tokens(clock, options.token ?? DEFAULT_TOKEN),
     budgets: new Budgets(clock, limits),
     models: new Models(),
-    savedAgents: new SavedAgents(),
-    webhooks: new Webhooks({ clock, limits, faults, details, ledger }),
-    scenario: scenarioOf(options.scenario),
-    previewDomain: options.previewDomain ?? null,
+    savedAgents: new SavedAgents(details.templatesApart),
+    webhooks: new Webhooks({ clock, limits, faults, details, ledger, save }),
+    scenario,
+    previewDomain: options.previewDomain ?? scenario.deployment?.preview_domain ?? null,
     allowHttpWebhooks: options.allowHttpWebhooks ?? false,
+    save,
   }
 }
 
 function scenarioOf(given: string | Scenario | undefined): Scenario {
   if (given === undefined) return DEFAULT_SCENARIO
-  return typeof given === 'string' ? loadScenario(given) : given
+  return typeof given === 'string' ? loadScenario(given) : checkScenario(given)
 }
 
 function operationsOf({ details, limits }: World, describeMounted: () => unknown): Operation[] {
@@ -204,5 +244,7 @@ function operationsOf({ details, limits }: World, describeMounted: () => unknown
     ...webhookOperations(details),
     ...modelOperations(details),
     ...agentOperations(details),
+    ...templateOperations(details),
+    ...environmentProfileOperations(details),
   ]
 }

@@ -1,5 +1,6 @@
 import type { Action } from './action.ts'
 import type { Delivery } from './delivery.ts'
+import type { Probe } from './model.ts'
 import { Roll } from './roll.ts'
 
 export interface AnswerRecord {
@@ -24,12 +25,17 @@ export interface MessageRecord {
   token_id: string
 }
 
+export interface ProbeRecord extends Probe {
+  at: number
+}
+
 /** What the emulator saw and did, beyond the resources themselves: the truth that tests compare with. */
 export class Ledger {
   readonly actions: Roll<Action>
   readonly answers: Roll<AnswerRecord>
   readonly messages: Roll<MessageRecord>
   readonly deliveries: Roll<Delivery>
+  readonly probes: Roll<ProbeRecord>
   readonly #actionById = new Map<string, Action>()
   readonly #limit: number
 
@@ -40,6 +46,13 @@ export class Ledger {
     this.answers = new Roll(limit)
     this.messages = new Roll(limit)
     this.deliveries = new Roll(limit)
+    this.probes = new Roll(limit)
+  }
+
+  /** Puts the actions back. */
+  restoreActions(actions: Action[], forgotten: number): void {
+    this.actions.restore(actions, forgotten)
+    for (const action of actions) this.#actionById.set(action.callId, action)
   }
 
   action(action: Action): void {
@@ -61,6 +74,10 @@ export class Ledger {
 
   message(record: MessageRecord): void {
     this.messages.push(record)
+  }
+
+  probe(record: ProbeRecord): void {
+    this.probes.push(record)
   }
 
   delivery(delivery: Delivery): void {

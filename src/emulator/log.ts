@@ -25,6 +25,12 @@ export class EventLog {
     return this.#first + this.#events.length - 1
   }
 
+  /** Puts back the events of a log whose oldest had this `seq`. */
+  restore(events: PersistedEvent[], first: number): void {
+    this.#events = events
+    this.#first = first
+  }
+
   append(event: Omit<PersistedEvent, 'seq'>): PersistedEvent {
     const numbered = { ...event, seq: this.last + 1 }
     this.#events.push(numbered)

@@ -30,6 +30,13 @@ export interface Credential {
   isDefault: boolean
 }
 
+/** One trial of a key at its provider, with the model that it is to run. */
+export interface Probe {
+  readonly connector: string
+  readonly model: string
+  readonly accepted: boolean
+}
+
 /** What a client asks to be connected. */
 interface Connection {
   key: string
@@ -48,6 +55,15 @@ export class Models {
     this.#add({ key: 'demo-key-0000' }, CONNECTORS[0] as Connector)
   }
 
+  /** Forgets the connection that is there from the start. */
+  clear(): void {
+    this.#credentials = []
+  }
+
+  restore(credential: Credential): void {
+    this.#credentials.push(credential)
+  }
+
   all(): readonly Credential[] {
     return this.#credentials
   }
@@ -59,10 +75,15 @@ export class Models {
 
   /**
    * Connects a key, or gives the connection that it has already. `freeing` is the operation that a refusal at the
-   * ceiling names.
+   * ceiling names, `probed` is told of the one trial that precedes the storing.
    * @throws {Refusal} 400 for an unknown or ambiguous vendor, a key that its provider rejects, or the ceiling.
    */
-  connect(asked: Connection, ceiling: number, freeing: { method: string; path: string }): Credential {
+  connect(
+    asked: Connection,
+    ceiling: number,
+    freeing: { method: string; path: string },
+    probed: (probe: Probe) => void,
+  ): Credential {
     const connector = vendorOf(asked)
     const model = asked.model ?? connector.defaultModel
     const same = this.#credentials.find(
@@ -72,7 +93,9 @@ export class Models {
     if (this.#credentials.length >= ceiling) {
       throw invalid(`${ceiling} models are connected already; ${freeing.method} ${freeing.path} frees one`)
     }
-    if (REJECTED_KEY.test(asked.key)) {
+    const accepted = !REJECTED_KEY.test(asked.key)
+    probed({ connector: connector.id, model, accepted })
+    if (!accepted) {
       throw invalid(`${connector.name} rejected the key for ${model}: ${JSON.stringify(REJECTION)}`)
     }
     return this.#add(asked, connector)
@@ -93,8 +116,10 @@ export class Models {
    */
   choose(model: string | undefined, credentialId: string | undefined): Credential {
     if (credentialId !== undefined) return this.#named(credentialId, model)
-    const chosen =
-      model === undefined ? this.fallback() : this.#credentials.find((candidate) => candidate.model === model)
+    const fallback = this.fallback()
+    const runs = (candidate: Credential): boolean => model === undefined || candidate.model === model
+    // Among several that run the model the default comes first.
+    const chosen = fallback !== undefined && runs(fallback) ? fallback : this.#credentials.find(runs)
     if (chosen !== undefined) return chosen
     if (model === undefined)
       throw invalid('no model is connected; connect one with POST /v1/model-credentials')

@@ -18,6 +18,8 @@ export interface Attempt {
   path?: string
   command?: string
   domain?: string
+  /** Of an MCP tool: whether its server declares that it only reads. */
+  readOnlyHint?: boolean
 }
 
 export type Decision =
@@ -26,7 +28,7 @@ export type Decision =
   | { verdict: 'deny'; code: 'denied_read_only' | 'denied_by_rule'; sentence: string }
 
 /** Tools that change something, which `read_only` blocks and the asking mode asks about. */
-const CHANGING = new Set(['shell', 'write', 'preview', 'commit'])
+const CHANGING = new Set(['shell', 'write', 'serve', 'preview', 'commit', 'browser_act'])
 
 /** The first rule that fits decides; without one the mode does. `asking` says that the mode asks before changes. */
 export function decide(
@@ -39,13 +41,18 @@ export function decide(
     const sentence = `A permission rule of this session does not allow ${attempt.tool}.`
     return { verdict: 'deny', code: 'denied_by_rule', sentence }
   }
+  // A rule of the product itself, which no rule of the session lifts: only the server's word makes its tool harmless.
+  if (mode.readOnly && attempt.readOnlyHint === false) return deniedReadOnly(attempt)
   if (rule !== undefined) return { verdict: rule.decision === 'ask' ? 'ask' : 'allow' }
-  if (!CHANGING.has(attempt.tool)) return { verdict: 'allow' }
-  if (mode.readOnly) {
-    const sentence = `This session is read-only, so ${attempt.tool} is not allowed.`
-    return { verdict: 'deny', code: 'denied_read_only', sentence }
-  }
+  const changes = attempt.readOnlyHint === undefined ? CHANGING.has(attempt.tool) : !attempt.readOnlyHint
+  if (!changes) return { verdict: 'allow' }
+  if (mode.readOnly) return deniedReadOnly(attempt)
   return { verdict: mode.asking ? 'ask' : 'allow' }
+}
+
+function deniedReadOnly({ tool }: Attempt): Decision {
+  const sentence = `This session is read-only, so ${tool} is not allowed.`
+  return { verdict: 'deny', code: 'denied_read_only', sentence }
 }
 
 /** True when every field that the rule names fits; `*` stands for anything. */

@@ -20,6 +20,8 @@ interface Parts {
   details: OpenDetails
   log: EventLog
   faults: Faults
+  /** Called before anything of a replay leaves. */
+  save: () => void
   sessionId: string | null
 }
 
@@ -83,6 +85,7 @@ export class Reader {
     if (bytes.length > most) this.#keep(bytes.subarray(most))
     this.#slowed = clock.after(1000 / WRITES_PER_SECOND, () => {
       this.#slowed = undefined
+      this.#parts.save()
       this.flush()
     })
   }
@@ -92,6 +95,7 @@ export class Reader {
     if (this.#state === 'closed' || faults.on('stop_pings') || faults.on('stall_streams')) return
     // Behind what waits: a slowed stream may be in the middle of a frame.
     this.#keep(PING)
+    this.#parts.save()
     this.flush()
   }
 
@@ -129,10 +133,11 @@ export class Reader {
   }
 
   async #replay(after: number): Promise<void> {
-    const { limits, log } = this.#parts
+    const { limits, log, save } = this.#parts
     let seq = after
     let sent = 0
     while (this.#state === 'replaying') {
+      save()
       const rows = log.after(seq, REPLAY_BATCH)
       if (rows.length === 0) {
         this.#state = 'live'

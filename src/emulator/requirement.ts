@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Action, ActionType, Resolution } from './action.ts'
 import { publish } from './publish.ts'
+import { wakeWorkspace } from './sandbox.ts'
 import type { Session } from './session.ts'
 import { touch } from './session.ts'
 import { setStatus } from './status.ts'
@@ -64,7 +65,7 @@ export function resolveAction(world: World, session: Session, action: Action, re
   settle(world, session, action, resolution)
   if (resolution.kind === 'turn_over') return touch(session, world.clock.now())
   if (session.actions.length === 0) goOn(world, session, action.turnId)
-  else touch(session, world.clock.now())
+  else waitOn(world, session)
   action.resolve(resolution)
 }
 
@@ -81,9 +82,15 @@ export function dropActions(world: World, session: Session): void {
   for (const action of session.actions.slice()) resolveAction(world, session, action, { kind: 'turn_over' })
 }
 
+/** More is required: a workspace that was woken for this answer may go to sleep again. */
+function waitOn(world: World, session: Session): void {
+  touch(session, world.clock.now())
+  session.workspace.rest()
+}
+
 /** Nothing is required any more, so the turn is at work again, in a workspace that may have gone to sleep. */
 function goOn(world: World, session: Session, turnId: string | null): void {
-  if (session.workspace.wake() === 'resumed') publish(world, session, turnId, 'sandbox.resumed')
+  wakeWorkspace(world, session, turnId)
   setStatus(world, session, 'working')
 }
 

@@ -18,6 +18,17 @@ export class Roll<Entry> {
     }
   }
 
+  /** Puts back what a roll held that had forgotten so many. */
+  restore(entries: Entry[], forgotten: number): void {
+    this.#entries = entries
+    this.forgotten = forgotten
+  }
+
+  /** The entries from a place on, counted from the first there ever was. */
+  from(place: number): readonly Entry[] {
+    return this.#entries.slice(Math.max(0, place - this.forgotten))
+  }
+
   all(): readonly Entry[] {
     return this.#entries
   }

@@ -5,6 +5,8 @@ import type { Turn } from './turn.ts'
 export interface Run {
   /** Aborted with a `TurnEnd` to end the turn, with anything else to leave it where it is. */
   readonly controller: AbortController
+  /** The text that it works on. */
+  readonly message: string
   /** Null until the run has started. */
   turn: Turn | null
   /** Steps that steering put before the rest. */
@@ -15,18 +17,19 @@ export interface Run {
   collectMs: number | null
   /** `{{last}}`: the output of the last call. */
   last: string
-  /** Paths under `outputs/` that this turn wrote. */
-  readonly written: Set<string>
+  /** `{{calls.NAME}}`: the output of the last call of each function and tool. */
+  readonly outputs: Map<string, string>
 }
 
-export function newRun(): Run {
+export function newRun(message: string): Run {
   return {
     controller: new AbortController(),
+    message,
     turn: null,
     steered: [],
     interrupt: null,
     collectMs: null,
     last: '',
-    written: new Set(),
+    outputs: new Map(),
   }
 }

@@ -1,6 +1,7 @@
+import { unreachableServers } from './mcp.ts'
 import { publish } from './publish.ts'
+import { clone } from './repository.ts'
 import { touch, type SeedFile, type Session } from './session.ts'
-import { whyUnreachable, type McpTool } from './tool.ts'
 import { TurnEnd } from './turn.ts'
 import { Workspace } from './workspace.ts'
 import type { World } from './world.ts'
@@ -13,21 +14,61 @@ export function newWorkspace(world: World, owner: () => Session): Workspace {
       publish(world, owner(), owner().run?.turn?.id ?? null, 'sandbox.paused')
     },
     reclaimed: () => {
-      touch(owner(), world.clock.now())
+      const session = owner()
+      session.preview = { url: null, port: null, publishedUrl: null }
+      touch(session, world.clock.now())
       const error = { code: 'workspace_reclaimed', message: 'the workspace reached the end of its lifetime' }
-      owner().run?.controller.abort(new TurnEnd('failed', error))
+      session.run?.controller.abort(new TurnEnd('failed', error))
     },
   })
 }
 
-/** Brings the workspace up for the work to come, with its seeded files, and says which servers stay away. */
-export function wakeWorkspace(world: World, session: Session): void {
-  const what = session.workspace.wake()
-  if (what === 'up') return
+/** Brings the workspace up for the work to come: its clone, its servers and then its seeded files. */
+export function wakeWorkspace(world: World, session: Session, turnId: string | null = null): void {
+  recover(world, session, turnId)
+  const built = session.workspace.wake() === 'created'
+  if (built) build(world, session)
+  if (!session.serversStarted) startServers(world, session)
+  // After the servers: a program that one of them runs is not to be found among these.
+  if (built) for (const file of session.files) seed(world, session, file)
+}
+
+/** Brings it up for a call that needs it for a moment only, after which it may pause again. */
+export function visitWorkspace(world: World, session: Session): void {
+  wakeWorkspace(world, session)
+  if (session.run === null || session.status === 'requires_action') session.workspace.rest()
+}
+
+/**
+ * Wakes a workspace that sleeps, so that what it holds is there again. False when it was lost in its sleep: the next
+ * one is built anew.
+ */
+export function recover(world: World, session: Session, turnId: string | null): boolean {
+  const { workspace } = session
+  if (workspace.state !== 'paused') return true
   touch(session, world.clock.now())
-  if (what === 'resumed') return void publish(world, session, null, 'sandbox.resumed')
+  if (world.faults.use('fail_recoveries')) {
+    workspace.lose()
+    const reason = 'the paused workspace could not be brought back'
+    publish(world, session, turnId, 'workspace.recovery_failed', { open: { reason } })
+    return false
+  }
+  workspace.wake()
+  publish(world, session, turnId, 'sandbox.resumed')
+  return true
+}
+
+function build(world: World, session: Session): void {
+  touch(session, world.clock.now())
+  session.builtInstructions = session.agent.instructions
+  session.serversStarted = false
   publish(world, session, null, 'sandbox.created')
-  for (const file of session.files) seed(world, session, file)
+  clone(world, session)
+}
+
+/** Tells which of the servers that the session can do without stay away. */
+function startServers(world: World, session: Session): void {
+  session.serversStarted = true
   for (const { name, reason } of unreachableServers(world, session, false)) {
     publish(world, session, null, 'mcp.unavailable', { stated: { server: name, reason } })
   }
@@ -41,24 +82,4 @@ function seed(world: World, session: Session, { path, bytes }: SeedFile): void {
   if (!blocked) return void files.set(path, { size: bytes.length, bytes })
   const message = `${path} could not be written: not a directory`
   publish(world, session, null, 'agent.error', { open: { code: 'file_not_written', message } })
-}
-
-/** The sentence that names a required MCP server which cannot be reached. */
-export function unreachableRequired(world: World, session: Session): string | undefined {
-  const [first] = unreachableServers(world, session, true)
-  return first === undefined
-    ? undefined
-    : `the required MCP server ${JSON.stringify(first.name)} cannot be reached: ${first.reason}`
-}
-
-function unreachableServers(
-  world: World,
-  session: Session,
-  required: boolean,
-): { name: string; reason: string }[] {
-  const servers = (session.agent.tools ?? []).filter((tool): tool is McpTool => tool.type === 'mcp')
-  return servers
-    .filter((server) => (server.required ?? false) === required)
-    .map((server) => ({ name: server.name, reason: whyUnreachable(server, world.faults.unreachableMcp) }))
-    .filter((server): server is { name: string; reason: string } => server.reason !== undefined)
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { admit, refund, type Admission } from './gate.ts'
-import { Idempotency } from './idempotency.ts'
 import type { Answer, Call, Operation } from './operation.ts'
 import { invalid, notFound, Refusal, refuse } from './refusal.ts'
 import type { World } from './world.ts'
@@ -38,6 +37,11 @@ export function createServer(world: World): FastifyInstance {
     }
     done()
   })
+  // The emulator's own routes answer with objects, those of the service with what is written out already.
+  app.addHook('preSerialization', (_request, _reply, payload, done) => {
+    world.save()
+    done(null, payload)
+  })
   app.setErrorHandler((error, _request, reply) => sendRefusal(reply, asRefusal(error)))
   app.setNotFoundHandler((request, reply) =>
     sendRefusal(reply, notFound('route', `${request.method} ${request.url.split('?')[0]}`)),
@@ -47,11 +51,6 @@ export function createServer(world: World): FastifyInstance {
 
 /** Mounts `operations`; each is told what was let through by the gate. */
 export function mount(app: FastifyInstance, world: World, operations: readonly Operation[]): void {
-  const { faults, details } = world
-  faults.learnOperations(
-    (name) => operations.find(({ id }) => id === name || details.operationId(id) === name)?.id,
-  )
-  const idempotency = new Idempotency(world.clock, world.details.idempotency)
   const admissions = new WeakMap<FastifyRequest, Admission>()
   for (const operation of operations) {
     app.route({
@@ -69,7 +68,7 @@ export function mount(app: FastifyInstance, world: World, operations: readonly O
       handler: async (request, reply) => {
         const admission = admissions.get(request)
         try {
-          await answer(world, idempotency, operation, admission, request, reply)
+          await answer(world, operation, admission, request, reply)
         } catch (error) {
           const refusal = asRefusal(error)
           if (refusal.status === 429 && admission !== undefined) {
@@ -81,13 +80,16 @@ export function mount(app: FastifyInstance, world: World, operations: readonly O
       },
     })
   }
+  const { faults, details } = world
+  faults.learnOperations(
+    (name) => operations.find(({ id }) => id === name || details.operationId(id) === name)?.id,
+  )
 }
 
 const NOBODY = { id: '', secret: '', scopes: [], createdAt: 0, expiresAt: null, revoked: false }
 
 async function answer(
   world: World,
-  idempotency: Idempotency,
   operation: Operation,
   admission: Admission | undefined,
   request: FastifyRequest,
@@ -104,6 +106,7 @@ async function answer(
     lastEventId: header(request, 'last-event-id'),
   }
   if (operation.stream !== undefined) {
+    world.save()
     const headers = reply.getHeaders() as Record<string, string>
     operation.stream(call, reply.raw, headers)
     reply.hijack()
@@ -111,7 +114,9 @@ async function answer(
   }
   const act = async (): Promise<Answer> => operation.handle(call)
   const scope = `${call.token.id} ${request.method} ${request.url}`
-  const made = await (key === null ? act() : idempotency.once(scope, key, sent, act))
+  const made = await (key === null ? act() : world.idempotency.once(scope, key, sent, act))
+  // Nothing is told that the end of the process could undo.
+  world.save()
   if ((made.lost === true && !replayed(made)) || world.faults.losesReplyOf(operation.id)) {
     reply.hijack()
     request.raw.socket.destroy()

@@ -23,6 +23,17 @@ export interface AgentSettings {
   tools: Tool[] | undefined
 }
 
+/** Who made a session; null for one that is older than the field. */
+export type Source = 'api' | 'console' | 'cli' | null
+
+/** The repository that a session works on, as its clone left it. */
+export interface Repo {
+  readonly fullName: string
+  /** Where the clone landed; null until there is one. */
+  branch: string | null
+  cloneError: string | null
+}
+
 export interface SeedFile {
   path: string
   bytes: Uint8Array
@@ -43,11 +54,15 @@ export interface Session {
   updatedAt: number
   title: string
   metadata: Record<string, string>
+  readonly source: Source
   readonly tokenId: string
   /** That of its workspaces, as it was when the session was created. */
   runtime: 'current' | 'older'
   agent: AgentSettings
+  /** The instructions at the time when the workspace was built. */
+  builtInstructions: string
   text: Record<string, unknown> | null
+  readonly repo: Repo | null
   readonly files: SeedFile[]
   readonly profiles: string[]
   preview: { url: string | null; port: number | null; publishedUrl: string | null }
@@ -60,6 +75,8 @@ export interface Session {
   run: Run | null
   /** When the bridge is up again after the tools were replaced. */
   bridgeReadyAt: number
+  /** False until the MCP servers were started, and again once the tools were replaced. */
+  serversStarted: boolean
   readonly workspace: Workspace
   artifacts: Artifact[]
   deletedAt: number | null
@@ -67,7 +84,7 @@ export interface Session {
 
 type NewSession = Pick<
   Session,
-  'title' | 'metadata' | 'tokenId' | 'agent' | 'text' | 'files' | 'profiles' | 'workspace'
+  'title' | 'metadata' | 'source' | 'tokenId' | 'agent' | 'text' | 'repo' | 'files' | 'profiles' | 'workspace'
 >
 
 export function newSession(of: NewSession, now: number): Session {
@@ -77,6 +94,7 @@ export function newSession(of: NewSession, now: number): Session {
     status: 'idle',
     createdAt: now,
     updatedAt: now,
+    builtInstructions: of.agent.instructions,
     runtime: 'current',
     preview: { url: null, port: null, publishedUrl: null },
     actions: [],
@@ -85,6 +103,7 @@ export function newSession(of: NewSession, now: number): Session {
     queue: [],
     run: null,
     bridgeReadyAt: 0,
+    serversStarted: false,
     artifacts: [],
     deletedAt: null,
   }
@@ -122,6 +141,12 @@ export class Sessions {
 
   deleted(): readonly Session[] {
     return this.#deleted.all()
+  }
+
+  /** Puts a session back, live or deleted. */
+  restore(session: Session): void {
+    if (session.deletedAt === null) this.add(session)
+    else this.#deleted.push(session)
   }
 
   remove(session: Session, now: number): void {

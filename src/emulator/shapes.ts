@@ -105,7 +105,7 @@ export function shapesOf(details: OpenDetails): Record<string, TSchema> {
     ModelConnector: object({
       object: literal('model_connector'),
       id: string(),
-      name: string(),
+      [details.connectorName]: string(),
       default_model: string(),
       key_prefix: string(),
     }),

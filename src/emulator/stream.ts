@@ -29,6 +29,8 @@ interface Parts {
   faults: Faults
   details: OpenDetails
   log: EventLog
+  /** Called before anything leaves. */
+  save: () => void
 }
 
 /** Every open event stream, the slots that they take, and the way of an event into all of them. */
@@ -55,7 +57,7 @@ export class Streams {
    * @throws {Refusal} 429 before anything is written, when a cap is reached.
    */
   open(request: StreamRequest): void {
-    const { limits, faults, clock, details, log } = this.#parts
+    const { limits, faults, clock, details, log, save } = this.#parts
     const held = this.#slots.get(request.tokenId) ?? 0
     const full = held >= limits.streamsPerToken || this.#slotsInUse >= limits.streamsPerOrganization
     if (full || faults.use('refuse_streams')) throw this.#refusal()
@@ -74,6 +76,7 @@ export class Streams {
       details,
       log,
       faults,
+      save,
       sessionId: request.sessionId,
     })
     this.#readers.add(reader)
@@ -112,6 +115,7 @@ export class Streams {
 
   /** Ends the streams of a session that is gone. */
   endSession(sessionId: string): void {
+    this.#parts.save()
     for (const reader of this.#readers) if (reader.sessionId === sessionId) reader.end()
   }
 
@@ -136,6 +140,7 @@ export class Streams {
     this.#flushing = true
     setImmediate(() => {
       this.#flushing = false
+      this.#parts.save()
       for (const reader of this.#readers) reader.flush()
     })
   }

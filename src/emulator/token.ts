@@ -68,6 +68,11 @@ export class Tokens {
     return token !== undefined
   }
 
+  /** Puts a token back, in place of one with the same secret. */
+  restore(token: Token): void {
+    this.#bySecret.set(token.secret, token)
+  }
+
   all(): Token[] {
     return [...this.#bySecret.values()]
   }

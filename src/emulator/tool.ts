@@ -34,7 +34,14 @@ const mcpTool = Type.Object(
   closed,
 )
 
-const NETWORKED = ['web_search', 'web_fetch', 'image_search', 'browse', 'browser_act', 'screenshot'] as const
+export const NETWORKED = [
+  'web_search',
+  'web_fetch',
+  'image_search',
+  'browse',
+  'browser_act',
+  'screenshot',
+] as const
 
 const networkedTool = Type.Object({ type: Type.Enum([...NETWORKED]), name: Type.Optional(name) }, closed)
 
@@ -94,13 +101,16 @@ function namesIn(field: string, values: Readonly<Record<string, string>> | undef
 export type McpTool = Static<typeof mcpTool>
 
 /**
- * Why an MCP server cannot be reached, or undefined if it can. The emulator calls nobody: a server is away when a fault
- * names it, or when its host is under `.invalid`, the name that no network has (RFC 2606).
+ * Whether the sandbox may use a networked tool: naming any of them leaves only the named ones, `[]` leaves none, and one
+ * that the deployment has turned `off` stays off.
  */
-export function whyUnreachable(tool: McpTool, unreachable: readonly string[]): string | undefined {
-  if (unreachable.includes(tool.name)) return 'connection refused'
-  if (tool.url === undefined) return undefined
-  if (!URL.canParse(tool.url)) return `not an address: ${tool.url}`
-  const { hostname } = new URL(tool.url)
-  return hostname.endsWith('.invalid') ? `getaddrinfo ENOTFOUND ${hostname}` : undefined
+export function isEnabled(type: string, tools: readonly Tool[] | undefined, off: readonly string[]): boolean {
+  if (!isNetworked(type) || off.includes(type)) return false
+  if (tools === undefined) return true
+  const narrowed = tools.length === 0 || tools.some((tool) => isNetworked(tool.type))
+  return !narrowed || tools.some((tool) => tool.type === type)
+}
+
+function isNetworked(type: string): boolean {
+  return (NETWORKED as readonly string[]).includes(type)
 }

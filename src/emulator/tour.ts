@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { request } from 'undici'
 import { readDuration } from './duration.ts'
-import type { PlannedSession, Scenario } from './scenario.ts'
-import { readLines } from './script/line.ts'
+import type { PlannedSession, Scenario } from './scenario/schema.ts'
+import { scriptFor } from './scenario/script.ts'
 import type { Step } from './script/step.ts'
 
 export interface TourOptions {
@@ -45,7 +45,7 @@ export async function playTour(options: TourOptions): Promise<TourCounts> {
   const places = findPlaces(await client.call('GET', '/v1/openapi.json'))
   const plan = options.scenario.sessions ?? []
   await Promise.all(plan.map((session) => playSession(client, places, session, options)))
-  return countsOf(plan)
+  return countsOf(options.scenario)
 }
 
 async function playSession(
@@ -143,7 +143,8 @@ function kindsOf(schema: unknown): string[] {
 }
 
 /** What the plan's messages will make the agent do, if every call is answered and every person says yes. */
-function countsOf(plan: readonly PlannedSession[]): TourCounts {
+function countsOf(scenario: Scenario): TourCounts {
+  const plan = scenario.sessions ?? []
   const counts = {
     sessions: plan.length,
     messages: 0,
@@ -155,7 +156,7 @@ function countsOf(plan: readonly PlannedSession[]): TourCounts {
   }
   for (const { messages } of plan) {
     for (const message of messages) {
-      const steps = readLines(message)
+      const { steps } = scriptFor(scenario, message, '')
       counts.messages += 1
       if (steps[0]?.do === 'cannot_start') {
         counts.unstarted += 1

@@ -1,6 +1,6 @@
 import type { Action } from './action.ts'
 import type { Delivery } from './delivery.ts'
-import type { AnswerRecord, MessageRecord } from './ledger.ts'
+import type { AnswerRecord, MessageRecord, ProbeRecord } from './ledger.ts'
 import type { Session } from './session.ts'
 import type { Turn } from './turn.ts'
 import type { World } from './world.ts'
@@ -27,6 +27,8 @@ export interface LedgerView {
   messages: MessageRecord[]
   subscriptions: { id: string; url: string; events: readonly string[]; active: boolean }[]
   deliveries: LedgerDelivery[]
+  /** Trials of provider keys. */
+  probes: ProbeRecord[]
   /** How many entries of each kind were dropped to keep within bounds. */
   forgotten: { events: number; actions: number; answers: number; messages: number; deliveries: number }
 }
@@ -96,6 +98,7 @@ export function viewLedger(world: World, afterSeq: number): LedgerView {
     messages: [...ledger.messages.all()],
     subscriptions: world.webhooks.all().map(({ id, url, events, active }) => ({ id, url, events, active })),
     deliveries: ledger.deliveries.all().map(viewDelivery),
+    probes: [...ledger.probes.all()],
     forgotten: {
       events: log.first - 1,
       actions: ledger.actions.forgotten,

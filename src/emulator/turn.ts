@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { OutputFile } from './workspace.ts'
 
 /** `stopped` is the status that the interface does not show; a profile gives it a word. */
 type TurnStatus = 'working' | 'completed' | 'failed' | 'stopped'
@@ -18,10 +19,14 @@ export interface Turn {
   completedAt: number | null
   artifacts: ArtifactsState
   skipped: { path: string; reason: string }[]
+  /** The subagent that took it on. */
+  readonly subagentId: string | null
+  /** The files that it left under `outputs/`, until they are published. */
+  outputs: OutputFile[]
   error: TurnError | null
 }
 
-export function newTurn(sessionId: string, now: number): Turn {
+export function newTurn(sessionId: string, now: number, subagentId: string | null): Turn {
   return {
     id: `turn_${randomBytes(12).toString('hex')}`,
     sessionId,
@@ -31,6 +36,8 @@ export function newTurn(sessionId: string, now: number): Turn {
     completedAt: null,
     artifacts: null,
     skipped: [],
+    subagentId,
+    outputs: [],
     error: null,
   }
 }

@@ -18,7 +18,7 @@ export function viewList<Row>(details: OpenDetails, page: Page<Row>, view: (row:
 }
 
 export function viewSession(details: OpenDetails, session: Session): Fields {
-  const { agent, preview } = session
+  const { agent, preview, repo } = session
   return {
     object: 'session',
     id: session.id,
@@ -27,7 +27,7 @@ export function viewSession(details: OpenDetails, session: Session): Fields {
     updated_at: session.updatedAt,
     title: session.title,
     metadata: session.metadata,
-    source: 'api',
+    source: session.source,
     created_by_token: session.tokenId,
     agent: {
       id: agent.id,
@@ -42,7 +42,11 @@ export function viewSession(details: OpenDetails, session: Session): Fields {
       type: 'sandbox',
       state: details.workspaceStates[session.workspace.state],
       workspace_directory: WORKSPACE_DIRECTORY,
-      repo: { full_name: null, branch: null, clone_error: null },
+      repo: {
+        full_name: repo?.fullName ?? null,
+        branch: repo?.branch ?? null,
+        clone_error: repo?.cloneError ?? null,
+      },
       ...(details.readsBackSeeds
         ? { files: session.files.map(({ path }) => ({ path })), profiles: session.profiles }
         : {}),
@@ -67,7 +71,7 @@ function particularsOf(details: OpenDetails, action: Action): Fields {
 export function viewTurn(details: OpenDetails, turn: Turn): Fields {
   const open = {
     completed_at: turn.completedAt,
-    subagent_id: null,
+    subagent_id: turn.subagentId,
     error: turn.error === null ? null : details.turnError(turn.error),
   }
   return {

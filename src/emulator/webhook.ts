@@ -24,6 +24,7 @@ interface Parts {
   faults: Faults
   details: OpenDetails
   ledger: Ledger
+  save: () => void
 }
 
 /** The organization's webhook subscriptions, and what is told to them. */
@@ -65,6 +66,19 @@ export class Webhooks {
     }
     this.#subscriptions.set(subscription.id, subscription)
     return subscription
+  }
+
+  restore(subscription: Subscription): void {
+    this.#subscriptions.set(subscription.id, subscription)
+  }
+
+  /** Goes on with what was owed when the emulator stopped, each at the time of its next attempt. */
+  resume(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      const subscription = this.#subscriptions.get(delivery.subscriptionId)
+      if (delivery.status === 'owed' && subscription !== undefined)
+        this.#courier.resume(subscription, delivery)
+    }
   }
 
   /** True if there was one. What it was owed is dropped. */

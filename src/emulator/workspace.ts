@@ -1,7 +1,7 @@
 import type { Clock, Timer } from './clock.ts'
 
 export const WORKSPACE_DIRECTORY = '/workspace'
-export const OUTPUTS = 'outputs/'
+const OUTPUTS = 'outputs/'
 
 /** `none`: never started. `gone`: reclaimed at the end of its lifetime; the next input starts another. */
 export type WorkspaceState = 'none' | 'running' | 'paused' | 'gone'
@@ -12,9 +12,24 @@ export interface WorkspaceFile {
   bytes: Uint8Array | null
 }
 
+/** A file on its way to becoming an artifact. */
+export interface OutputFile extends WorkspaceFile {
+  path: string
+}
+
 export interface Snapshot {
   at: number
   files: Map<string, WorkspaceFile>
+}
+
+/** Everything that a workspace is, so that another can go on in its place. */
+export interface WorkspaceRecord {
+  state: WorkspaceState
+  usedMs: number
+  since: number
+  files: Map<string, WorkspaceFile>
+  snapshot: Snapshot | null
+  unpublished: string[]
 }
 
 /** What the owner does when the workspace changes by itself. */
@@ -36,6 +51,7 @@ export class Workspace {
   /** Time that it was up before `#since`. */
   #usedMs = 0
   #since = 0
+  #unpublished = new Set<string>()
   state: WorkspaceState = 'none'
   files = new Map<string, WorkspaceFile>()
   /** What the listing shows: the files as they were when it was taken. */
@@ -51,6 +67,11 @@ export class Workspace {
     this.#owner = owner
   }
 
+  /** It is there, awake or asleep. */
+  get stands(): boolean {
+    return this.state === 'running' || this.state === 'paused'
+  }
+
   /** Brings it up and keeps it up; answers what that took. */
   wake(): 'created' | 'resumed' | 'up' {
     this.#idle?.cancel()
@@ -61,8 +82,9 @@ export class Workspace {
     if (was !== 'paused') {
       this.#usedMs = 0
       this.files = new Map()
+      this.#unpublished.clear()
     }
-    this.#life = this.#clock.after(this.#limits.workspaceLifetimeMs - this.#usedMs, () => this.#reclaim())
+    this.#live()
     return was === 'paused' ? 'resumed' : 'created'
   }
 
@@ -73,9 +95,66 @@ export class Workspace {
     this.#idle = this.#clock.after(this.#limits.workspaceIdleMs, () => this.#pause())
   }
 
+  /** Puts a file where it belongs; what lies under `outputs/` is to be published. */
+  write(path: string, file: WorkspaceFile): void {
+    this.files.set(path, file)
+    if (path.startsWith(OUTPUTS)) this.#unpublished.add(path)
+  }
+
+  /** The files under `outputs/` that were written since they were last taken, as they are now. */
+  takeOutputs(): OutputFile[] {
+    const paths = [...this.#unpublished]
+    this.#unpublished.clear()
+    return paths.flatMap((path) => {
+      const file = this.files.get(path)
+      return file === undefined ? [] : [{ path, ...file }]
+    })
+  }
+
   capture(): Snapshot {
     this.snapshot = { at: this.#clock.now(), files: new Map(this.files) }
     return this.snapshot
+  }
+
+  /** It is gone without having come to its end; what it held is lost. */
+  lose(): void {
+    this.close()
+    this.state = 'gone'
+    this.files = new Map()
+  }
+
+  record(): WorkspaceRecord {
+    const { state, files, snapshot } = this
+    return {
+      state,
+      usedMs: this.#usedMs,
+      since: this.#since,
+      files,
+      snapshot,
+      unpublished: [...this.#unpublished],
+    }
+  }
+
+  /** Goes on where another left off; what it is at work on has to be said anew. */
+  restore(record: WorkspaceRecord): void {
+    this.state = record.state
+    this.files = record.files
+    this.snapshot = record.snapshot
+    this.#usedMs = record.usedMs
+    this.#since = record.since
+    this.#unpublished = new Set(record.unpublished)
+    if (this.state !== 'running') return
+    this.#live()
+    this.rest()
+  }
+
+  /** The end of its lifetime, or of what carried it. */
+  reclaim(): void {
+    this.close()
+    this.capture()
+    this.state = 'gone'
+    this.files = new Map()
+    this.#owner.reclaimed()
   }
 
   close(): void {
@@ -91,11 +170,8 @@ export class Workspace {
     this.#owner.paused()
   }
 
-  #reclaim(): void {
-    this.#idle?.cancel()
-    this.capture()
-    this.state = 'gone'
-    this.files = new Map()
-    this.#owner.reclaimed()
+  #live(): void {
+    const leftMs = this.#limits.workspaceLifetimeMs - this.#usedMs - (this.#clock.now() - this.#since)
+    this.#life = this.#clock.after(leftMs, () => this.reclaim())
   }
 }

@@ -1,13 +1,14 @@
 import type { Budgets } from './budget.ts'
 import type { Clock } from './clock.ts'
 import type { Faults } from './fault.ts'
+import type { Idempotency } from './idempotency.ts'
 import type { Ledger } from './ledger.ts'
 import type { Limits } from './limits.ts'
 import type { EventLog } from './log.ts'
 import type { Models } from './model.ts'
 import type { OpenDetails } from './profile/details.ts'
 import type { SavedAgents } from './saved-agent.ts'
-import type { Scenario } from './scenario.ts'
+import type { Scenario } from './scenario/schema.ts'
 import type { Sessions } from './session.ts'
 import type { Streams } from './stream.ts'
 import type { Tokens } from './token.ts'
@@ -28,9 +29,12 @@ export interface World {
   readonly streams: Streams
   readonly webhooks: Webhooks
   readonly ledger: Ledger
+  readonly idempotency: Idempotency
   readonly scenario: Scenario
   /** Null: previews cannot be published. */
   readonly previewDomain: string | null
   /** Webhook addresses may be http on loopback. */
   readonly allowHttpWebhooks: boolean
+  /** Brings the data file up to date, where there is one; called before anything is told to anyone. */
+  readonly save: () => void
 }

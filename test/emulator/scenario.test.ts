@@ -1,9 +1,11 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { loadScenario, playTour, startEmulator } from '../../src/emulator/index.ts'
 import { readLines } from '../../src/emulator/script/line.ts'
+import { group } from '../readme/document.ts'
+import { SCHEMA_FILE, schemaDocument } from './scenario-schema.ts'
 import { open, PROFILES, until } from './support.ts'
 
 const SCENARIOS = new URL('../../config/scenarios/', import.meta.url).pathname
@@ -15,6 +17,16 @@ function scenarioFile(text: string): string {
   const file = join(folder, 'scenario.yaml')
   writeFileSync(file, text)
   return file
+}
+
+/** What is wrong with a file, each without the file's name. */
+function faultsOf(file: string): string[] {
+  try {
+    loadScenario(file)
+  } catch (error) {
+    return (error as Error).message.split('\n').map((line) => line.replace(`${file}:`, ''))
+  }
+  return []
 }
 
 describe('the line language', () => {
@@ -73,21 +85,94 @@ describe('the line language', () => {
 })
 
 describe('scenario files', () => {
-  it('every file that is shipped loads', () => {
-    for (const file of readdirSync(SCENARIOS)) expect(loadScenario(join(SCENARIOS, file)).name).toBeTruthy()
+  const shipped = readdirSync(SCENARIOS).filter((name) => name.endsWith('.yaml'))
+
+  it.each(shipped)('%s loads, and names its schema for editors', (name) => {
+    const file = join(SCENARIOS, name)
+    expect(loadScenario(file).name).toBeTruthy()
+    expect(readFileSync(file, 'utf8')).toMatch(/^# yaml-language-server: \$schema=\.\/schema\.json\n/)
+  })
+
+  it('the one that the README shows loads', () => {
+    const [shown] = group('scenario')
+    expect(loadScenario(scenarioFile(shown?.text ?? '')).name).toBe('orders')
+  })
+
+  it('schema.json is the schema that they are checked with (npm run schema:scenario writes it)', () => {
+    expect(JSON.parse(readFileSync(SCHEMA_FILE, 'utf8'))).toEqual(schemaDocument())
+  })
+
+  it('every fault is told at once, with its line and what to write instead', () => {
+    const file = scenarioFile(`name: x
+replies:
+  - when: hi
+    steps:
+      - dance
+      - sya: hello
+      - say: 3
+      - { say: a, think: b }
+      - wait: soon
+      - call: { nmae: f }
+      - approve: { shel: ls }
+      - shell: { comand: ls }
+  - when: { pattern: '(' }
+    step: [hang]
+sessions:
+  - title: t
+    messages: [hi]
+    resolve:
+      - { type: approval, aproved: true }
+    tools:
+      - { type: function, name: f, timeout_seconds: 0 }
+deployment:
+  tools_off: [walk]
+mcp_servers:
+  - name: a.b
+  - tools: [{ name: x, readonly: true }]
+`)
+    const faults = faultsOf(file)
+    expect(faults).toEqual([
+      '5: replies[0].steps[0]: "dance" is no step; write "say dance" to say it',
+      expect.stringMatching(/^6: replies\[0\]\.steps\[1\]\.sya: unknown key, did you mean "say"\?/),
+      '7: replies[0].steps[2].say: must be string',
+      '8: replies[0].steps[3]: is one step with several keys (say, think); make each a step',
+      '9: replies[0].steps[4].wait: must be a duration such as 250ms, 30s, 5m, 2h or 7d',
+      '10: replies[0].steps[5].call: needs "name"',
+      expect.stringMatching(/^10: .*call\.nmae: unknown key, did you mean "name"\?/),
+      expect.stringMatching(/^11: .*approve\.shel: unknown key, did you mean "shell"\?/),
+      '12: replies[0].steps[7].shell: needs "command"',
+      expect.stringMatching(/^12: .*shell\.comand: unknown key, did you mean "command"\?/),
+      '13: replies[1]: needs "steps"',
+      '13: replies[1].when.pattern: "(" is no regular expression',
+      expect.stringMatching(/^14: replies\[1\]\.step: unknown key, did you mean "steps"\?/),
+      expect.stringMatching(/^19: .*resolve\[0\]\.aproved: unknown key, did you mean "approved"\?/),
+      expect.stringMatching(/^21: .*timeout_seconds: must be >= 1$/),
+      expect.stringMatching(/^23: deployment\.tools_off\[0\]: must be one of \["web_search"/),
+      '25: mcp_servers[0].name: must be a name without a dot',
+      '26: mcp_servers[1]: needs "name"',
+      expect.stringMatching(/^26: .*readonly: unknown key, did you mean "read_only"\?/),
+    ])
+  })
+
+  it('a fault below an alias is told where it stands', () => {
+    const file = scenarioFile(
+      'name: x\nreplies:\n  - when: a\n    steps: &steps\n      - sya: x\n  - when: b\n    steps: *steps\n',
+    )
+    expect(faultsOf(file).map((fault) => fault.split(':')[0])).toEqual(['5', '5'])
   })
 
   it.each([
-    ['sessions: 3', /name/],
-    ['name: x\nsesions: []', /"sesions"; did you mean "sessions"/],
-    ['name: x\nreplies:\n  - when: hi\n    steps: [dance]', /"dance" is no step/],
-    ['name: x\nreplies:\n  - when: { pattern: "(" }\n    steps: [hang]', /no regular expression/],
+    ['no name', 'sessions: []', ':1: needs "name"'],
+    ['no mapping', '- a', ':1: must be object'],
+    ['nothing', '', ':1: must be object'],
+    ['broken YAML', 'name: x\nsessions: [', /:\d: .*flow/i],
+    ['a key twice', 'name: x\nname: y', ':2: Map keys must be unique'],
     [
-      'name: x\nsessions:\n  - title: t\n    messages: [hi]\n    resolve: [{ type: approval, answer: yes }]',
-      /needs approved|string/,
+      'a verdict on the other thing',
+      'name: x\nsessions:\n  - title: t\n    messages: [hi]\n    resolve: [{ type: approval, answer: no }]',
+      /:5: .*resolves this approval with approved\n.*:5: .*answer: goes with no approval/,
     ],
-    ['name: [', /scenario\.yaml/],
-  ])('refuses %j and says why', async (text, why) => {
+  ])('refuses %s and says why', async (_what, text, why) => {
     const file = scenarioFile(text)
     expect(() => loadScenario(file)).toThrow(why)
     await expect(startEmulator({ scenario: file })).rejects.toThrow(file)
@@ -96,25 +181,9 @@ describe('scenario files', () => {
   it('refuses a file that is not there', () =>
     expect(() => loadScenario('/nowhere.yaml')).toThrow('/nowhere.yaml'))
 
-  it('the first reply that fits a message decides what the agent does; other messages are lines', async () => {
-    const scenario = {
-      name: 'x',
-      replies: [
-        { when: 'ORDER', steps: ['say about an order'] },
-        { when: { pattern: '^hi$' }, steps: ['say hello', 'fail enough'] },
-      ],
-    }
-    const bench = await open('a', { scenario })
-    const said = async (text: string): Promise<unknown> => {
-      const id = await bench.session({ input: bench.message(text) })
-      await bench.settle(id)
-      return (await bench.items(id))
-        .filter((item) => item['role'] === 'assistant')
-        .map((item) => item['content'])
-    }
-    expect(await said('Where is my order?')).toEqual(['about an order'])
-    expect(await said('hi')).toEqual(['hello'])
-    expect(await said('hi there')).toEqual(['hi there'])
+  it('a scenario that a program makes is checked too', async () => {
+    const scenario = { name: 'x', replies: [{ steps: ['dance'] }] }
+    await expect(startEmulator({ scenario })).rejects.toThrow('replies[0].steps[0]: "dance" is no step')
   })
 })
 

@@ -63,6 +63,8 @@ export const profileB: OpenDetails = {
     artifact: '/v1/outputs/{artifact_id}',
     saveAgent: '/v1/agent-definitions',
     deleteAgent: '/v1/agent-definitions/{agent_id}',
+    saveTemplate: '/v1/template-definitions',
+    deleteTemplate: '/v1/template-definitions/{template_id}',
   },
   operationId: (name) => `v1${pascal(name.slice(0, 1).toLowerCase() + name.slice(1))}Operation`,
   idempotency: { header: 'X-Request-Key', keptMs: 3_600_000, otherBody: 'replay', overlong: 'ignore' },
@@ -165,6 +167,8 @@ export const profileB: OpenDetails = {
   verbosities: ['low', 'normal', 'long'],
   textFormat: Type.String({ enum: ['plain', 'markdown', 'json'] }),
   patchesModel: false,
+  templatesApart: true,
+  connectorName: 'display_name',
   disconnect: { method: 'POST', path: '/v1/model-credentials/{credential_id}/disconnect' },
   fork: (session, stated) => ({ object: 'session.fork', ...stated, session_id: session['id'] }),
   forkShape: { object: Type.Literal('session.fork'), session_id: Type.String() },
@@ -179,6 +183,7 @@ export const profileB: OpenDetails = {
     }),
   },
   files: {
+    entryTypes: ['inline', 'text'],
     snapshotQuery: 'snapshot',
     written: (entries) => entries,
     writtenShape: Type.Array(
@@ -191,6 +196,14 @@ export const profileB: OpenDetails = {
     refreshed: ({ state, captured_at }) => ({ state, captured_at }),
     refreshedShape: Type.Object({ state: Type.Enum(['ready', 'missing']), captured_at: Type.Number() }),
   },
+  repo: {
+    body: Type.Object({ owner: Type.String({ minLength: 1 }), name: Type.String({ minLength: 1 }) }, closed),
+    read: (body) => {
+      const { owner, name } = body as { owner: string; name: string }
+      return `${owner}/${name}`
+    },
+  },
+  instructionsHold: 'workspace',
   readsBackSeeds: false,
   lostAnswer: 'hangs',
   personalApprovalCode: { code: null },

@@ -12,6 +12,9 @@ import type { WorkspaceState } from '../workspace.ts'
 /** The emulator's own words for what became of an answer. */
 export type Outcome = 'delivered' | 'repeated' | 'expired' | 'not_delivered'
 
+/** What the entries of a `files` array may be. */
+export type FileEntryType = 'inline' | 'text'
+
 /** Places that the interface does not show, as OpenAPI path templates. */
 interface OpenPaths {
   message: string
@@ -23,6 +26,8 @@ interface OpenPaths {
   artifact: string
   saveAgent: string
   deleteAgent: string
+  saveTemplate: string
+  deleteTemplate: string
 }
 
 interface ReadMessage {
@@ -119,6 +124,10 @@ export interface OpenDetails {
   readonly textFormat: TSchema
   /** True: PATCH takes `agent.model` and `agent.model_credential_id`. */
   readonly patchesModel: boolean
+  /** True: saved agents and templates are kept apart, with a ceiling each; false: a template is an agent by another name. */
+  readonly templatesApart: boolean
+  /** The field that a model connector's name for people stands in. */
+  readonly connectorName: string
   /** Where a model connection is given up; the path names `credential_id`. */
   readonly disconnect: { readonly method: Method; readonly path: string }
   /** The reply to a fork. */
@@ -131,6 +140,7 @@ export interface OpenDetails {
     readonly replyShape: TSchema
   }
   readonly files: {
+    readonly entryTypes: readonly FileEntryType[]
     /** The query parameter that takes a snapshot first. */
     readonly snapshotQuery: string
     written(entries: readonly Fields[]): unknown
@@ -138,6 +148,10 @@ export interface OpenDetails {
     refreshed(listing: Fields): Fields
     readonly refreshedShape: TSchema
   }
+  /** `environment.repo` of a session's creation, and the repository's full name in it. */
+  readonly repo: { readonly body: TSchema; read(body: unknown): string }
+  /** Patched instructions hold from the next turn, or from the next workspace. */
+  readonly instructionsHold: 'turn' | 'workspace'
   /** True: `environment` reads back the seeded files' paths and the profiles. */
   readonly readsBackSeeds: boolean
   /** What becomes of a turn whose answer was `not_delivered`. */

@@ -1,15 +1,22 @@
 import { posix } from 'node:path'
 import type { Limits } from '../limits.ts'
+import type { FileEntryType } from '../profile/details.ts'
 import { invalid } from '../refusal.ts'
 import type { SeedFile } from '../session.ts'
+
+interface FileEntry {
+  type: FileEntryType
+  path: string
+  data: string
+}
 
 /**
  * The files of a request, decoded. Sizes are those of the decoded bytes; nothing is truncated.
  * @throws {Refusal} 400 for a path outside the workspace, data that is not base64, or a ceiling.
  */
-export function readFiles(entries: readonly { path: string; data: string }[], limits: Limits): SeedFile[] {
+export function readFiles(entries: readonly FileEntry[], limits: Limits): SeedFile[] {
   if (entries.length > limits.files) throw invalid(`at most ${limits.files} files fit one request`)
-  const files = entries.map(({ path, data }) => ({ path: insideWorkspace(path), bytes: decode(path, data) }))
+  const files = entries.map((entry) => ({ path: insideWorkspace(entry.path), bytes: decode(entry) }))
   const large = files.find((file) => file.bytes.length > limits.fileBytes)
   if (large !== undefined) throw invalid(`${large.path} is larger than ${limits.fileBytes} bytes`)
   const total = files.reduce((sum, file) => sum + file.bytes.length, 0)
@@ -27,7 +34,8 @@ export function insideWorkspace(path: string): string {
   return clean
 }
 
-function decode(path: string, data: string): Buffer {
+function decode({ type, path, data }: FileEntry): Buffer {
+  if (type === 'text') return Buffer.from(data)
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(data) || data.length % 4 !== 0) {
     throw invalid(`the data of ${JSON.stringify(path)} is not base64`)
   }

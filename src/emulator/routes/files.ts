@@ -4,7 +4,8 @@ import { operation, shape, type Operation } from '../operation.ts'
 import type { Limits } from '../limits.ts'
 import type { OpenDetails } from '../profile/details.ts'
 import { invalid, notFound, refuse } from '../refusal.ts'
-import { unreachableRequired, wakeWorkspace } from '../sandbox.ts'
+import { unreachableRequired } from '../mcp.ts'
+import { visitWorkspace } from '../sandbox.ts'
 import { touch, type Session } from '../session.ts'
 import type { Snapshot, WorkspaceFile } from '../workspace.ts'
 import type { World } from '../world.ts'
@@ -26,14 +27,14 @@ export function fileOperations(details: OpenDetails): Operation[] {
       access: 'sessions:write',
       cost: 'write',
       idempotent: true,
-      body: Type.Object({ files: Type.Array(fileSchema, { minItems: 1 }) }, closed),
+      body: Type.Object({ files: Type.Array(fileSchema(details), { minItems: 1 }) }, closed),
       success: { status: 200, description: 'What was written.', schema: details.files.writtenShape },
       refusals: [404, 409],
       handle: ({ world, params, body }) => {
         const session = findSession(world, params['session_id'])
         const files = readFiles(body.files, world.limits)
         needWorkspace(world, session)
-        for (const { path, bytes } of files) session.workspace.files.set(path, { size: bytes.length, bytes })
+        for (const { path, bytes } of files) session.workspace.write(path, { size: bytes.length, bytes })
         touch(session, world.clock.now())
         const written = files.map(({ path, bytes }) => ({
           object: 'workspace_file',
@@ -129,8 +130,7 @@ function needWorkspace(world: World, session: Session): void {
   const obstacle = unreachableRequired(world, session)
   if (obstacle !== undefined) throw invalid(obstacle)
   const { state } = session.workspace
-  wakeWorkspace(world, session)
-  if (session.run === null) session.workspace.rest()
+  visitWorkspace(world, session)
   if (state === 'none' || state === 'gone' || world.clock.now() < session.bridgeReadyAt) {
     throw refuse('conflict', 'the workspace is not ready; nothing was written, try again')
   }

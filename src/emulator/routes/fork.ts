@@ -22,21 +22,23 @@ export function forkOperations(details: OpenDetails): Operation[] {
       handle: ({ world, params, token }) => {
         const origin = findSession(world, params['session_id'])
         takeSlot(world)
-        const copied = origin.workspace.state === 'running' || origin.workspace.state === 'paused'
+        const copied = origin.workspace.stands
         const files = copied
           ? [...origin.workspace.files].flatMap(([path, { bytes }]) =>
               bytes === null ? [] : [{ path, bytes }],
             )
           : origin.files
-        const { title, metadata, agent, text, profiles } = structuredClone(portable(origin))
+        const { title, metadata, agent, text, repo, profiles } = structuredClone(portable(origin))
         const fork: Session = newSession(
           {
             title,
             metadata,
             agent,
             text,
+            repo,
             profiles,
             files,
+            source: 'api',
             tokenId: token.id,
             workspace: newWorkspace(world, () => fork),
           },
@@ -51,6 +53,6 @@ export function forkOperations(details: OpenDetails): Operation[] {
   ]
 }
 
-function portable({ title, metadata, agent, text, profiles }: Session) {
-  return { title, metadata, agent, text, profiles }
+function portable({ title, metadata, agent, text, repo, profiles }: Session) {
+  return { title, metadata, agent, text, repo, profiles }
 }

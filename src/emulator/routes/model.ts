@@ -35,7 +35,9 @@ export function modelOperations(details: OpenDetails): Operation[] {
       success: { status: 200, description: 'All of them.', schema: shape('ModelConnectorList') },
       handle: () => ({
         status: 200,
-        body: viewList(details, { rows: [...CONNECTORS], hasMore: false }, viewConnector),
+        body: viewList(details, { rows: [...CONNECTORS], hasMore: false }, (connector) =>
+          viewConnector(details, connector),
+        ),
       }),
     }),
     operation({
@@ -71,7 +73,10 @@ export function modelOperations(details: OpenDetails): Operation[] {
         schema: shape('NewModelCredential'),
       },
       handle: ({ world, body }) => {
-        const credential = world.models.connect(body, world.limits.modelConnections, details.disconnect)
+        const { models, limits, ledger, clock } = world
+        const credential = models.connect(body, limits.modelConnections, details.disconnect, (probe) =>
+          ledger.probe({ at: clock.now(), ...probe }),
+        )
         return { status: 201, body: viewNew(credential) }
       },
     }),
@@ -111,8 +116,10 @@ function moveSessions(world: World, gone: Credential): { sessions_moved: number;
   return { sessions_moved: moved.length, moved_to: heir?.id ?? null }
 }
 
-function viewConnector({ id, name, defaultModel, keyPrefix }: (typeof CONNECTORS)[number]) {
-  return { object: 'model_connector', id, name, default_model: defaultModel, key_prefix: keyPrefix }
+function viewConnector(details: OpenDetails, connector: (typeof CONNECTORS)[number]) {
+  const { id, name, defaultModel, keyPrefix } = connector
+  const open = { [details.connectorName]: name }
+  return { object: 'model_connector', id, ...open, default_model: defaultModel, key_prefix: keyPrefix }
 }
 
 /** Ids, names and models only. */

@@ -1,6 +1,7 @@
 import { operation, type Operation } from '../operation.ts'
 import type { OpenDetails } from '../profile/details.ts'
-import { refuse } from '../refusal.ts'
+import { invalid, refuse } from '../refusal.ts'
+import { unreachableRequired } from '../mcp.ts'
 import { touch, type Session } from '../session.ts'
 import type { World } from '../world.ts'
 import { findSession } from './find.ts'
@@ -27,6 +28,8 @@ export function previewOperations(details: OpenDetails): Operation[] {
         if (world.previewDomain === null) {
           throw refuse('not_found', 'this deployment has no base domain to publish previews under')
         }
+        const obstacle = unreachableRequired(world, session)
+        if (obstacle !== undefined) throw invalid(obstacle)
         const port = details.preview.readPort(body) ?? session.preview.port
         if (port === null) throw refuse('conflict', 'the agent serves nothing yet')
         setPublished(world, session, port, `https://${session.id}.${world.previewDomain}`)

@@ -41,8 +41,8 @@ export function sessionBodies(details: OpenDetails, limits: Limits) {
         environment: optional(
           Type.Object(
             {
-              repo: optional(Type.Object({ full_name: Type.String() }, closed)),
-              files: optional(Type.Array(fileSchema)),
+              repo: optional(details.repo.body),
+              files: optional(Type.Array(fileSchema(details))),
               profiles: optional(Type.Array(Type.String())),
             },
             closed,
@@ -71,14 +71,17 @@ export function sessionBodies(details: OpenDetails, limits: Limits) {
 export type SessionBodies = ReturnType<typeof sessionBodies>
 
 /** An entry of POST files and of `environment.files`. */
-export const fileSchema = Type.Object(
-  {
-    type: Type.Literal('inline'),
-    path: Type.String({ minLength: 1, maxLength: 1024 }),
-    data: Type.String({ description: 'Base64.' }),
-  },
-  closed,
-)
+export function fileSchema(details: OpenDetails) {
+  const { entryTypes } = details.files
+  return Type.Object(
+    {
+      type: Type.Enum([...entryTypes]),
+      path: Type.String({ minLength: 1, maxLength: 1024 }),
+      data: Type.String({ description: 'Base64; of a `text` entry the text itself.' }),
+    },
+    closed,
+  )
+}
 
 /** Output shaping, requested of the model and not enforced. */
 export function textSchema(details: OpenDetails): TSchema {

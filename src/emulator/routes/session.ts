@@ -4,8 +4,9 @@ import type { Limits } from '../limits.ts'
 import { nothing, operation, shape, type Operation } from '../operation.ts'
 import { orderedPage, pageOf, placeById } from '../page.ts'
 import type { OpenDetails } from '../profile/details.ts'
-import { invalid, refuse } from '../refusal.ts'
+import { invalid, refuse, type Refusal } from '../refusal.ts'
 import { removeSession } from '../removal.ts'
+import { repoFor } from '../repository.ts'
 import { needRuntime } from '../runtime.ts'
 import { newWorkspace } from '../sandbox.ts'
 import { newSession, SESSION_STATUSES, touch, type AgentSettings, type Session } from '../session.ts'
@@ -13,7 +14,7 @@ import type { Token } from '../token.ts'
 import { checkTools } from '../tool.ts'
 import { viewList, viewSession } from '../view.ts'
 import type { World } from '../world.ts'
-import { isProfile } from './agent.ts'
+import { isProfile } from './environment-profile.ts'
 import { readFiles } from './file-entry.ts'
 import { findSession } from './find.ts'
 import { sessionBodies, type PatchedAgent, type SessionBodies } from './session-body.ts'
@@ -135,11 +136,7 @@ export function takeSlot(world: World): void {
 
 function createSession(world: World, body: CreateBody, token: Token): Session {
   const { environment = {}, input } = body
-  if (environment.repo !== undefined) {
-    throw invalid(
-      'environment.repo needs a repository-host connection, which this organization does not have',
-    )
-  }
+  const repo = environment.repo === undefined ? null : repoFor(world, environment.repo)
   const profiles = environment.profiles ?? []
   const stray = profiles.find((id) => !isProfile(id))
   if (stray !== undefined)
@@ -150,14 +147,26 @@ function createSession(world: World, body: CreateBody, token: Token): Session {
   const { title = '', metadata = {} } = body
   const workspace = newWorkspace(world, () => session)
   const session: Session = newSession(
-    { title, metadata, tokenId: token.id, agent, text, files, profiles, workspace },
+    { title, metadata, source: 'api', tokenId: token.id, agent, text, repo, files, profiles, workspace },
     world.clock.now(),
   )
   if (world.faults.use('old_runtimes')) session.runtime = 'older'
   world.sessions.add(session)
+  if (input !== undefined && world.faults.use('refuse_openings')) throw abandon(world, session)
   world.webhooks.tell('session.created', session.id, null)
   if (input !== undefined) acceptMessage(world, session, world.details.message.read(input).text)
   return session
+}
+
+/** The opening message was not accepted, so neither is the session; what cannot be removed is left to the client. */
+function abandon(world: World, session: Session): Refusal {
+  const failed = 'the opening message could not be accepted'
+  if (world.faults.use('fail_cleanups')) {
+    world.webhooks.tell('session.created', session.id, null)
+    return refuse('internal_error', `${failed}, and the cleanup failed too: delete session ${session.id}`)
+  }
+  removeSession(world, session)
+  return refuse('internal_error', `${failed}; no session was made`)
 }
 
 /** The agent's settings: those of the saved agent that is named, each overridden by what stands beside it. */
@@ -171,7 +180,7 @@ function settingsOf(world: World, body: CreateBody): { agent: AgentSettings; tex
   checkTools(tools ?? [])
   // A model given in place of the saved one does not have to be what the saved connection runs.
   const savedCredential = model === undefined ? (saved?.credentialId ?? undefined) : undefined
-  const savedModel = model_credential_id === undefined ? saved?.model : undefined
+  const savedModel = model_credential_id === undefined ? (saved?.model ?? undefined) : undefined
   const credential = world.models.choose(model ?? savedModel, model_credential_id ?? savedCredential)
   const agent = {
     id: saved?.id ?? null,

@@ -42,6 +42,7 @@ export function toolOperations(details: OpenDetails): Operation[] {
         needRuntime(world, session, hostFunctions ? 'host functions' : 'session tools')
         checkTools(tools)
         session.agent.tools = tools
+        session.serversStarted = false
         session.bridgeReadyAt = world.clock.now() + world.limits.bridgeRestartMs
         if (text !== undefined) session.text = text as Record<string, unknown>
         touch(session, world.clock.now())

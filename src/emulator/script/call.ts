@@ -3,7 +3,6 @@ import { publish } from '../publish.ts'
 import { requireActions, type Raised } from '../requirement.ts'
 import type { Session } from '../session.ts'
 import { TurnEnd } from '../turn.ts'
-import { fillIn } from './fill.ts'
 import { publishResult, type Scene } from './scene.ts'
 import type { FunctionCall } from './step.ts'
 import { aborted } from './wait.ts'
@@ -17,7 +16,7 @@ export async function call(scene: Scene, calls: readonly FunctionCall[]): Promis
   const needs = calls.map(({ name, arguments: given }) => ({
     type: 'function_call' as const,
     name,
-    arguments: fillIn(given, run.last),
+    arguments: given,
     deadlineMs: deadlineOf(session, name),
   }))
   const raised = requireActions(world, session, turn, needs)

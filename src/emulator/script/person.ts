@@ -38,18 +38,26 @@ export async function ask(scene: Scene, question: string): Promise<void> {
   publish(world, session, turn.id, 'question.answered', { open: { call_id, answer: run.last } })
 }
 
-/** Does what the session's rules and mode allow, asking where they say so; what they block tells the agent why. */
-export async function ifAllowed(scene: Scene, attempt: Attempt, act: () => void): Promise<void> {
-  const { world, session, turn } = scene
-  const decision = decisionOn(world, session, attempt)
-  if (decision.verdict === 'allow') return act()
-  if (decision.verdict === 'ask') {
-    const line = [attempt.tool, attempt.command ?? attempt.path ?? ''].join(' ').trim()
-    if (await approvedByPerson(scene, attempt.tool, line)) act()
-    return
+/**
+ * Whether the rules and the mode of the session let the agent go on, asking a person where they say so or where `line`
+ * does; what they block tells the agent why.
+ */
+export async function permitted(scene: Scene, attempt: Attempt | null, line?: string): Promise<boolean> {
+  if (attempt === null) return true
+  const { world, session, turn, settings } = scene
+  const decision = decisionOn(world, settings, attempt)
+  if (decision.verdict === 'allow' && line === undefined) return true
+  if (decision.verdict !== 'deny') {
+    return approvedByPerson(scene, attempt.tool, line ?? lineOf(attempt))
   }
   const { code, sentence } = decision
   publish(world, session, turn.id, 'approval.resolved', {
     stated: { approved: false, toolCallId: newCallId(), name: attempt.tool, code, message: sentence },
   })
+  return false
+}
+
+/** The attempt in words, for the person who decides. */
+function lineOf({ tool, command, path, domain }: Attempt): string {
+  return [tool, command ?? path ?? domain ?? ''].join(' ').trim()
 }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { publish } from '../publish.ts'
 import type { Run } from '../run.ts'
 import type { Session } from '../session.ts'
+import type { Settings } from '../settings.ts'
 import type { Turn } from '../turn.ts'
 import type { World } from '../world.ts'
 
@@ -11,6 +12,7 @@ export interface Scene {
   readonly session: Session
   readonly run: Run
   readonly turn: Turn
+  readonly settings: Settings
 }
 
 /** Names a tool call of the agent's own, which nobody is asked to answer. */
@@ -18,13 +20,29 @@ export function newCallId(): string {
   return `call_${randomBytes(12).toString('hex')}`
 }
 
+/** Publishes a tool call of the agent's own and what came of it, which later steps know as `{{last}}`. */
+export function publishCall(
+  scene: Scene,
+  of: { name: string; args: unknown; output: string; failed?: boolean },
+): void {
+  const { world, session, turn } = scene
+  const callId = newCallId()
+  publish(world, session, turn.id, 'agent.tool_call', {
+    stated: { toolName: of.name, args: of.args },
+    open: { call_id: callId },
+  })
+  publishResult(scene, { name: of.name, callId, output: of.output, failed: of.failed ?? false })
+}
+
 /** Publishes what the agent reads as the outcome of a tool call. */
 export function publishResult(
-  { world, session, turn }: Scene,
+  { world, session, run, turn }: Scene,
   result: { name: string; callId: string; output: string; failed: boolean },
 ): void {
   publish(world, session, turn.id, 'agent.tool_result', {
     stated: { toolName: result.name },
     open: { call_id: result.callId, output: result.output, is_error: result.failed },
   })
+  run.last = result.output
+  run.outputs.set(result.name, result.output)
 }

@@ -1,17 +1,16 @@
+import { randomBytes } from 'node:crypto'
 import { posix } from 'node:path'
 import { publish, publishTransient } from '../publish.ts'
 import { touch } from '../session.ts'
 import { TurnEnd } from '../turn.ts'
-import { OUTPUTS } from '../workspace.ts'
-import { fillIn } from './fill.ts'
-import { newCallId, publishResult, type Scene } from './scene.ts'
+import { newCallId, publishCall, publishResult, type Scene } from './scene.ts'
 import type { Step } from './step.ts'
 
-type WriteStep = Extract<Step, { do: 'write' | 'write_size' }>
+type Doing<Verb extends Step['do']> = Extract<Step, { do: Verb }>
 
 /** Pretends to run a command; `echo` answers what it is given. */
-export function shell(scene: Scene, command: string): void {
-  const { world, session, run, turn } = scene
+export function shell(scene: Scene, { command, output, exitCode = 0 }: Doing<'shell'>): void {
+  const { world, session, turn } = scene
   const callId = newCallId()
   publish(world, session, turn.id, 'agent.tool_call', {
     stated: { toolName: 'shell', args: { command } },
@@ -20,29 +19,50 @@ export function shell(scene: Scene, command: string): void {
   publishTransient(world, session, turn.id, 'agent.progress', {
     open: { call_id: callId, text: `$ ${command}` },
   })
-  run.last = command.startsWith('echo ') ? command.slice('echo '.length) : `(ran: ${command})`
-  publishResult(scene, { name: 'shell', callId, output: run.last, failed: false })
+  const echoed = command.startsWith('echo ') ? command.slice('echo '.length) : `(ran: ${command})`
+  publishResult(scene, { name: 'shell', callId, output: output ?? echoed, failed: exitCode !== 0 })
 }
 
-/** Where a `write` step writes, relative to the workspace directory. @throws {TurnEnd} when it is outside. */
-export function pathOf(step: WriteStep): string {
-  const path = posix.normalize(step.path.replace(/^\/workspace\//, ''))
+/** A path of a step relative to the workspace directory. @throws {TurnEnd} when it is outside. */
+export function insidePath(given: string): string {
+  const path = posix.normalize(given.replace(/^\/workspace\//, ''))
   if (!path.startsWith('..') && !path.startsWith('/')) return path
-  throw new TurnEnd('failed', { code: 'agent_failed', message: `${step.path} is outside the workspace` })
+  throw new TurnEnd('failed', { code: 'agent_failed', message: `${given} is outside the workspace` })
 }
 
-export function write({ world, session, run, turn }: Scene, step: WriteStep, path: string): void {
-  const bytes = bytesOf(step, run.last, world.limits.artifactBytes)
+export function read(scene: Scene, step: Doing<'read'>): void {
+  const path = insidePath(step.path)
+  const bytes = scene.session.workspace.files.get(path)?.bytes
+  const found = bytes === undefined || bytes === null ? undefined : Buffer.from(bytes).toString('utf8')
+  publishCall(scene, {
+    name: 'read_file',
+    args: { path },
+    output: found ?? `${path}: no such file`,
+    failed: found === undefined,
+  })
+}
+
+export function write({ world, session, turn }: Scene, step: Doing<'write' | 'write_size'>): void {
+  const path = insidePath(step.path)
+  const bytes = bytesOf(step, world.limits.artifactBytes)
   const size = step.do === 'write_size' ? step.bytes : (bytes?.length ?? 0)
-  session.workspace.files.set(path, { size, bytes })
-  if (path.startsWith(OUTPUTS)) run.written.add(path)
+  session.workspace.write(path, { size, bytes })
   publish(world, session, turn.id, 'file.changed', { open: { path, size_bytes: size } })
 }
 
 /** Null for a file over the artifact ceiling: nobody may ever fetch it, so only its size is kept. */
-function bytesOf(step: WriteStep, last: string, ceiling: number): Buffer | null {
-  if (step.do === 'write') return Buffer.from(fillIn(step.content, last))
+function bytesOf(step: Doing<'write' | 'write_size'>, ceiling: number): Buffer | null {
+  if (step.do === 'write') return Buffer.from(step.content)
   return step.bytes > ceiling ? null : Buffer.alloc(step.bytes)
+}
+
+/** Starts a service in the sandbox. */
+export function serve(scene: Scene, { command, port }: Doing<'serve'>): void {
+  publishCall(scene, {
+    name: 'start_service',
+    args: { command, port },
+    output: `listening on port ${port}`,
+  })
 }
 
 /** Shows what is served at `port`, to the organization only. */
@@ -50,4 +70,11 @@ export function preview({ world, session, turn }: Scene, port: number): void {
   session.preview = { ...session.preview, port, url: `http://${session.id}.preview.invalid:${port}` }
   touch(session, world.clock.now())
   publish(world, session, turn.id, 'preview.ready', { open: { port, url: session.preview.url } })
+}
+
+/** Commits what is in the workspace on the branch that the clone landed on. */
+export function commit(scene: Scene, message: string): void {
+  const branch = scene.session.repo?.branch ?? 'main'
+  const output = `[${branch} ${randomBytes(4).toString('hex').slice(0, 7)}] ${message}`
+  publishCall(scene, { name: 'commit', args: { message }, output })
 }

@@ -1,0 +1,104 @@
+import { endInterrupted } from '../agent.ts'
+import { resumeCollection } from '../collect.ts'
+import { newRun } from '../run.ts'
+import type { Session } from '../session.ts'
+import type { Turn } from '../turn.ts'
+import type { World } from '../world.ts'
+import type { DataFile } from './file.ts'
+import { keptLedger } from './ledger.ts'
+import { keptResources } from './resources.ts'
+import type { Kept } from './shelf.ts'
+import { keptSessions, type Interrupted } from './sessions.ts'
+
+/** How often what nobody was told yet is written, in real milliseconds. */
+const TICK_MS = 100
+/** A clock that is off by less was not moved. */
+const CLOCK_SLACK_MS = 50
+
+/**
+ * Keeps a data file level with what an emulator holds. It is brought up to date before anything is told to anyone (an
+ * answer, a frame, a delivery), in one transaction, so that a process that is killed has told nothing that it forgets.
+ * Not kept: faults, rate budgets, open streams.
+ */
+export class Keeper {
+  readonly #file: DataFile
+  readonly #world: World
+  readonly #kept: readonly Kept[]
+  readonly #tick: NodeJS.Timeout
+  #offset = Number.NaN
+  #failure: unknown
+  #closed = false
+
+  /**
+   * Puts back what the file holds, and ends what the stop cut short.
+   * @throws {DataFileError} when the file does not hold what it should.
+   */
+  constructor(file: DataFile, world: World) {
+    this.#file = file
+    this.#world = world
+    const interrupted: Interrupted[] = []
+    this.#kept = [...keptResources(world), ...keptLedger(world), ...keptSessions(file, world, interrupted)]
+    try {
+      // The connection of the start is in the file, unless it was given up.
+      if (!file.fresh) world.models.clear()
+      for (const kept of this.#kept) kept.load(file)
+      file.sweep()
+      goOn(world, interrupted)
+      this.save()
+    } catch (error) {
+      file.close()
+      throw error
+    }
+    this.#tick = setInterval(() => this.save(), TICK_MS)
+    this.#tick.unref()
+  }
+
+  /** @throws {DataFileError} when the file cannot be written, then and ever after. */
+  save(): void {
+    if (this.#closed) return
+    if (this.#failure !== undefined) throw this.#failure
+    const changes = this.#kept.flatMap((kept) => kept.changes())
+    const now = this.#world.clock.now()
+    const offset = now - Date.now()
+    const moved = !(Math.abs(offset - this.#offset) < CLOCK_SLACK_MS)
+    if (changes.length === 0 && !moved) return
+    try {
+      this.#file.commit(changes, { clock_now: String(now), clock_offset: String(offset) })
+      this.#offset = offset
+    } catch (error) {
+      this.#failure = error
+      throw error
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#tick)
+    try {
+      // A failure was told when it happened.
+      if (this.#failure === undefined) this.save()
+    } finally {
+      this.#closed = true
+      this.#file.close()
+    }
+  }
+}
+
+/** The time to begin at: that of the file, moved on by the time that has passed since, and never back. */
+export function timeOf(file: DataFile): number | undefined {
+  const [now, offset] = [file.fact('clock_now'), file.fact('clock_offset')]
+  return now === undefined ? undefined : Math.max(Number(now), Date.now() + Number(offset))
+}
+
+function goOn(world: World, interrupted: readonly Interrupted[]): void {
+  for (const session of world.sessions.live()) {
+    for (const turn of session.turns.filter(({ artifacts }) => artifacts === 'pending'))
+      resumeCollection(world, session, turn, null)
+  }
+  for (const { session, turnId, collectMs } of interrupted)
+    endInterrupted(world, session, { ...newRun(''), turn: turnOf(session, turnId), collectMs })
+  world.webhooks.resume(world.ledger.deliveries.all())
+}
+
+function turnOf(session: Session, id: string | null): Turn | null {
+  return session.turns.find((turn) => turn.id === id) ?? null
+}

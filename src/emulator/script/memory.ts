@@ -1,0 +1,13 @@
+import { publish } from '../publish.ts'
+import type { Scene } from './scene.ts'
+import type { Todo } from './step.ts'
+
+/** Shows the agent's list of what is left to do. */
+export function todos({ world, session, turn }: Scene, list: readonly Todo[]): void {
+  publish(world, session, turn.id, 'agent.todos', { open: { todos: list } })
+}
+
+/** Makes one summary of `messages` earlier ones in the model's context. */
+export function compact({ world, session, turn }: Scene, messages: number): void {
+  publish(world, session, turn.id, 'agent.compaction', { open: { messages } })
+}

@@ -1,0 +1,20 @@
+import type { PermissionRule } from './policy.ts'
+import type { Session } from './session.ts'
+import type { World } from './world.ts'
+
+/** What holds for one turn, as it was when the turn began: a PATCH counts for the one after. */
+export interface Settings {
+  readonly instructions: string
+  readonly approvalMode: string
+  readonly permissionRules: readonly PermissionRule[]
+}
+
+export function settingsNow({ details }: World, session: Session): Settings {
+  const { agent, workspace, builtInstructions } = session
+  const kept = workspace.stands && details.instructionsHold === 'workspace'
+  return {
+    instructions: kept ? builtInstructions : agent.instructions,
+    approvalMode: agent.approvalMode,
+    permissionRules: agent.permissionRules,
+  }
+}
