@@ -12,13 +12,13 @@ const RETRY_AFTER = 5000
 const DOCUMENT = '/v1/openapi.json'
 
 /** Keeps what discovery found, and looks again when it seems out of date. */
-export class Explorer<Name extends string> {
+export class Explorer<Name extends string, Found extends Finding<Name> = Finding<Name>> {
   readonly #requester: Requester
   readonly #clock: Clock
   readonly #log: Log
-  readonly #discover: (document: unknown) => Finding<Name>
-  #found: Finding<Name>
-  #looking: Promise<Finding<Name>> | null = null
+  readonly #discover: (document: unknown) => Found
+  #found: Found
+  #looking: Promise<Found> | null = null
   #lookedAt = -Infinity
 
   /** @throws {OperatorError} on overrides that cannot be used. */
@@ -27,7 +27,7 @@ export class Explorer<Name extends string> {
     clock: Clock
     log: Log
     /** Reads a document, or null for none, with the overrides in force. */
-    discover: (document: unknown) => Finding<Name>
+    discover: (document: unknown) => Found
   }) {
     this.#requester = options.requester
     this.#clock = options.clock
@@ -36,12 +36,12 @@ export class Explorer<Name extends string> {
     this.#found = { ...options.discover(null), fault: 'the document was not read yet' }
   }
 
-  get found(): Finding<Name> {
+  get found(): Found {
     return this.#found
   }
 
   /** Reads the document once, however many ask at the same time. Never fails. */
-  discover(): Promise<Finding<Name>> {
+  discover(): Promise<Found> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null
     })
@@ -77,7 +77,7 @@ export class Explorer<Name extends string> {
     return this.#looking !== null || this.#clock.steady() - this.#lookedAt >= gap
   }
 
-  async #look(): Promise<Finding<Name>> {
+  async #look(): Promise<Found> {
     this.#lookedAt = this.#clock.steady()
     try {
       const reply = await this.#read()

@@ -18,6 +18,8 @@ export interface Call {
   /** Below the base address, filled in, with its query. */
   path: string
   body?: Json
+  /** The body as text, in place of `body`. */
+  text?: string
   /** The same for every attempt at one effect. */
   key?: string
   /** Sends no token. */
@@ -126,7 +128,7 @@ export class Requester {
 
   /** Fails whatever is under way or waits. */
   stop(): void {
-    this.#stop.abort()
+    this.#stop.abort(stopped())
     this.#options.budget.stop(stopped())
   }
 
@@ -169,7 +171,11 @@ export class Requester {
 
   async #once(call: Call): Promise<HttpReply> {
     const { http, clock, baseUrl, timeout, maxInFlight, authorization } = this.#options
-    const { maxAnswer = ANSWER_MAX } = call
+    const {
+      maxAnswer = ANSWER_MAX,
+      body,
+      text = body === undefined ? undefined : JSON.stringify(body),
+    } = call
     const token = authorization.token()
     const sent = clock.now()
     const started = clock.steady()
@@ -178,7 +184,7 @@ export class Requester {
         method: call.method,
         url: baseUrl + call.path,
         headers: this.#headers(call, token),
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(text === undefined ? {} : { body: text }),
         timeout,
         maxBody: maxAnswer,
         connections: maxInFlight,
@@ -203,7 +209,7 @@ export class Requester {
       'user-agent': 'agent-session-sidecar',
     }
     if (call.anonymous !== true) headers['authorization'] = `Bearer ${token}`
-    if (call.body !== undefined) headers['content-type'] = 'application/json'
+    if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
     const name = this.#options.idempotencyHeader()
     if (call.key !== undefined && name !== null) headers[name] = call.key
     return headers

@@ -1,0 +1,149 @@
+import { ServiceError } from '../core/errors.ts'
+import type { Actions } from './actions.ts'
+import { NO_LIMIT, poll } from './poll.ts'
+import type { CallAnswer } from './request.ts'
+import type { RequiredAction, Session, Turn } from './resource.ts'
+import type { Sessions } from './sessions.ts'
+import type { Transport } from './transport.ts'
+import type { Turns, WaitOptions } from './turns.ts'
+
+/** What a function is told beside its arguments. */
+export interface FunctionCall {
+  callId: string
+  sessionId: string
+  turnId: string | null
+  /** Ends when the run does. */
+  signal: AbortSignal
+}
+
+export interface RunOptions extends WaitOptions {
+  /**
+   * Functions by the names that the session declares. What one returns is the output: a string as it is, anything else
+   * as JSON. When one throws the model reads `error`, and never what was thrown.
+   */
+  functions?: Record<string, (args: unknown, call: FunctionCall) => unknown>
+  /** Default: `The tool could not complete this request.` */
+  error?: string
+}
+
+const ERROR = 'The tool could not complete this request.'
+const INTERVAL = 500
+
+interface Parts {
+  transport: Transport
+  sessions: Pick<Sessions, 'get' | 'send'>
+  turns: Pick<Turns, 'list' | 'wait'>
+  actions: Actions
+}
+
+/**
+ * Sends a message and waits until its turn is settled, answering function calls meanwhile. Nobody else may drive the
+ * session. It reads resources alone, so it misses nothing; what it knows ends with the process.
+ * @throws {ServiceError} `run_not_started` when no turn was opened, `not_delivered` when an answer came too late.
+ */
+export function run(parts: Parts, sessionId: string, text: string, options: RunOptions = {}): Promise<Turn> {
+  const { transport, sessions, turns } = parts
+  const { functions = {}, error = ERROR, interval = INTERVAL, ...limits } = options
+  return transport.within('sendMessage', { timeout: NO_LIMIT, ...limits }, async (errand) => {
+    const { signal } = errand
+    const newest = async (limit: number): Promise<Turn[]> =>
+      (await turns.list(sessionId, { limit }, { signal }).page()).data
+    const [before] = await newest(1)
+    const { queued, position } = await sessions.send(sessionId, text, { signal })
+    // Each message that waits before ours becomes a turn first.
+    const ours = queued ? (position ?? 1) : 1
+    const answerer = new Answerer(parts.actions, functions, error, sessionId, signal)
+    const turn = await poll(transport, errand, interval, async (hurry) => {
+      const session = await sessions.get(sessionId, { signal })
+      if (await answerer.answer(session.required_actions)) hurry()
+      else if (atRest(session)) {
+        const fresh = newerThan(before?.id, await newest(ours + 1))
+        if (fresh.length >= ours) return fresh.at(-ours) ?? null
+        if (session.status === 'failed' && fresh.length === 0) throw notStarted()
+      }
+      return null
+    })
+    return turns.wait(sessionId, turn.id, { interval, signal })
+  })
+}
+
+/** Runs each function once, whatever becomes of the answer; that may go out several times, under one key. */
+class Answerer {
+  readonly #actions: Actions
+  readonly #functions: NonNullable<RunOptions['functions']>
+  readonly #error: string
+  readonly #sessionId: string
+  readonly #signal: AbortSignal
+  readonly #results = new Map<string, Promise<CallAnswer>>()
+  readonly #answered = new Set<string>()
+
+  constructor(
+    actions: Actions,
+    functions: NonNullable<RunOptions['functions']>,
+    error: string,
+    sessionId: string,
+    signal: AbortSignal,
+  ) {
+    this.#actions = actions
+    this.#functions = functions
+    this.#error = error
+    this.#sessionId = sessionId
+    this.#signal = signal
+  }
+
+  /** @returns whether there was anything to answer. */
+  async answer(required: readonly RequiredAction[]): Promise<boolean> {
+    const open = required.filter(({ call_id }) => !this.#answered.has(call_id))
+    const asked = open.flatMap((action) => {
+      const call = action.type === 'function_call' && action.name !== null ? this.#functionOf(action) : null
+      return call === null ? [] : [this.#answer(action, call)]
+    })
+    await Promise.all(asked)
+    return asked.length > 0
+  }
+
+  #functionOf({ name }: RequiredAction): NonNullable<RunOptions['functions']>[string] | null {
+    if (name === null || !Object.hasOwn(this.#functions, name)) return null
+    return this.#functions[name] ?? null
+  }
+
+  async #answer(
+    action: RequiredAction,
+    call: NonNullable<RunOptions['functions']>[string],
+  ): Promise<void> {
+    const { call_id: callId, turn_id: turnId, name } = action
+    const signal = this.#signal
+    const context = { callId, sessionId: this.#sessionId, turnId, signal }
+    const result = this.#results.get(callId) ?? this.#result(() => call(action.arguments, context))
+    this.#results.set(callId, result)
+    const options = { signal, idempotencyKey: `run-${callId}`.slice(0, 255) }
+    const { outcome } = await this.#actions.answer(this.#sessionId, callId, await result, options)
+    this.#answered.add(callId)
+    if (outcome !== 'not_delivered') return
+    const message = `the sandbox no longer held the call of ${name}; send the message again`
+    throw new ServiceError({ code: 'not_delivered', status: 0, message })
+  }
+
+  async #result(call: () => unknown): Promise<CallAnswer> {
+    try {
+      return { output: (await call()) ?? '(no output)' }
+    } catch {
+      return { error: this.#error }
+    }
+  }
+}
+
+function atRest({ status }: Session): boolean {
+  return status === 'idle' || status === 'failed'
+}
+
+/** `turns` has the newest first. */
+function newerThan(id: string | undefined, turns: readonly Turn[]): readonly Turn[] {
+  const at = turns.findIndex((turn) => turn.id === id)
+  return at === -1 ? turns : turns.slice(0, at)
+}
+
+function notStarted(): ServiceError {
+  const message = 'the session failed before a turn was opened; its newest items say why'
+  return new ServiceError({ code: 'run_not_started', status: 0, message })
+}
