@@ -177,7 +177,8 @@ function explorerOf(
       discover: (document) => discoverWhole(document, routes),
     })
   } catch (error) {
-    if (error instanceof OperatorError) throw new TypeError(error.message.replace('service.routes', 'routes'), { cause: error })
+    if (error instanceof OperatorError)
+      throw new TypeError(error.message.replace('service.routes', 'routes'), { cause: error })
     throw error
   }
 }

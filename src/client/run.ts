@@ -52,7 +52,7 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
     const { queued, position } = await sessions.send(sessionId, text, { signal })
     // Each message that waits before ours becomes a turn first.
     const ours = queued ? (position ?? 1) : 1
-    const answerer = new Answerer(parts.actions, functions, error, sessionId, signal)
+    const answerer = new Answerer(parts, functions, error, sessionId, signal)
     const turn = await poll(transport, errand, interval, async (hurry) => {
       const session = await sessions.get(sessionId, { signal })
       if (await answerer.answer(session.required_actions)) hurry()
@@ -67,24 +67,26 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
   })
 }
 
+type HostFunction = NonNullable<RunOptions['functions']>[string]
+
 /** Runs each function once, whatever becomes of the answer; that may go out several times, under one key. */
 class Answerer {
-  readonly #actions: Actions
+  readonly #parts: Parts
   readonly #functions: NonNullable<RunOptions['functions']>
   readonly #error: string
   readonly #sessionId: string
   readonly #signal: AbortSignal
-  readonly #results = new Map<string, Promise<CallAnswer>>()
+  readonly #calls = new Map<string, { answer: Promise<CallAnswer>; key: string }>()
   readonly #answered = new Set<string>()
 
   constructor(
-    actions: Actions,
+    parts: Parts,
     functions: NonNullable<RunOptions['functions']>,
     error: string,
     sessionId: string,
     signal: AbortSignal,
   ) {
-    this.#actions = actions
+    this.#parts = parts
     this.#functions = functions
     this.#error = error
     this.#sessionId = sessionId
@@ -93,40 +95,39 @@ class Answerer {
 
   /** @returns whether there was anything to answer. */
   async answer(required: readonly RequiredAction[]): Promise<boolean> {
-    const open = required.filter(({ call_id }) => !this.#answered.has(call_id))
-    const asked = open.flatMap((action) => {
-      const call = action.type === 'function_call' && action.name !== null ? this.#functionOf(action) : null
-      return call === null ? [] : [this.#answer(action, call)]
+    const asked = required.flatMap((action) => {
+      const run = this.#answered.has(action.call_id) ? null : this.#functionOf(action)
+      return run === null ? [] : [this.#answer(action, run)]
     })
     await Promise.all(asked)
     return asked.length > 0
   }
 
-  #functionOf({ name }: RequiredAction): NonNullable<RunOptions['functions']>[string] | null {
-    if (name === null || !Object.hasOwn(this.#functions, name)) return null
+  #functionOf({ type, name }: RequiredAction): HostFunction | null {
+    if (type !== 'function_call' || name === null || !Object.hasOwn(this.#functions, name)) return null
     return this.#functions[name] ?? null
   }
 
-  async #answer(
-    action: RequiredAction,
-    call: NonNullable<RunOptions['functions']>[string],
-  ): Promise<void> {
-    const { call_id: callId, turn_id: turnId, name } = action
-    const signal = this.#signal
-    const context = { callId, sessionId: this.#sessionId, turnId, signal }
-    const result = this.#results.get(callId) ?? this.#result(() => call(action.arguments, context))
-    this.#results.set(callId, result)
-    const options = { signal, idempotencyKey: `run-${callId}`.slice(0, 255) }
-    const { outcome } = await this.#actions.answer(this.#sessionId, callId, await result, options)
+  async #answer(action: RequiredAction, run: HostFunction): Promise<void> {
+    const { call_id: callId, name } = action
+    const call = this.#calls.get(callId) ?? {
+      answer: this.#run(action, run),
+      key: this.#parts.transport.random.hex(16),
+    }
+    this.#calls.set(callId, call)
+    const options = { signal: this.#signal, idempotencyKey: call.key }
+    const { outcome } = await this.#parts.actions.answer(this.#sessionId, callId, await call.answer, options)
     this.#answered.add(callId)
     if (outcome !== 'not_delivered') return
     const message = `the sandbox no longer held the call of ${name}; send the message again`
     throw new ServiceError({ code: 'not_delivered', status: 0, message })
   }
 
-  async #result(call: () => unknown): Promise<CallAnswer> {
+  async #run(action: RequiredAction, run: HostFunction): Promise<CallAnswer> {
+    const { call_id: callId, turn_id: turnId } = action
     try {
-      return { output: (await call()) ?? '(no output)' }
+      const context = { callId, sessionId: this.#sessionId, turnId, signal: this.#signal }
+      return { output: (await run(action.arguments, context)) ?? '(no output)' }
     } catch {
       return { error: this.#error }
     }
