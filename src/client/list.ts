@@ -38,14 +38,14 @@ export function listOf<T>(transport: Transport, asked: Asked<T>, options: CallOp
         throw fault
       },
     )
-  const fetch = (after: string | undefined): Promise<Page<T>> =>
+  const pageAfter = (after: string | undefined): Promise<Page<T>> =>
     transport.call(operation, { ids, query: { ...query, after } }, options, readPage, 'a list')
   return {
-    page: () => fetch(query.after),
+    page: () => pageAfter(query.after),
     async *[Symbol.asyncIterator]() {
       let after = query.after
       for (;;) {
-        const { data, hasMore, lastId } = await fetch(after)
+        const { data, hasMore, lastId } = await pageAfter(after)
         yield* data
         // The same place again would lead round for ever.
         if (!hasMore || lastId === null || lastId === after) return
