@@ -1,10 +1,14 @@
 import { onTestFinished } from 'vitest'
 import { createClient, ServiceError } from '../../src/client/index.ts'
-import type { Client, ClientOptions, EventStream, StreamEvent } from '../../src/client/index.ts'
+import type { Client, ClientOptions, EventStream, Random, StreamEvent } from '../../src/client/index.ts'
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts'
+import { systemRandom } from '../../src/system/random.ts'
 import { open, type ProfileName } from '../emulator/support.ts'
 
 export { PROFILES, until, type ProfileName } from '../emulator/support.ts'
+
+/** Attempts follow each other at once: a test does not wait for what chance gives. */
+export const NO_JITTER: Random = { ...systemRandom(), next: () => 0 }
 
 export interface Stand {
   client: Client
@@ -18,7 +22,12 @@ export async function stand(
   clientOptions: Partial<ClientOptions> = {},
 ): Promise<Stand> {
   const { emulator } = await open(profile, options)
-  const client = createClient({ baseUrl: emulator.baseUrl, token: emulator.token, ...clientOptions })
+  const client = createClient({
+    baseUrl: emulator.baseUrl,
+    token: emulator.token,
+    random: NO_JITTER,
+    ...clientOptions,
+  })
   onTestFinished(() => client.close())
   return { client, emulator }
 }
