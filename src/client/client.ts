@@ -133,11 +133,12 @@ export function createClient(options: ClientOptions): Client {
   }
   const sessions = sessionsOf(transport)
   const turns = turnsOf(transport)
+  const items = itemsOf(transport)
   const actions = actionsOf(transport)
   return {
     sessions,
     turns,
-    items: itemsOf(transport),
+    items,
     actions,
     tools: toolsOf(transport),
     previews: previewsOf(transport),
@@ -154,7 +155,7 @@ export function createClient(options: ClientOptions): Client {
     templates: templatesOf(transport),
     profiles: profilesOf(transport),
     run: (session, text, runOptions) =>
-      run({ transport, sessions, turns, actions }, session, text, runOptions),
+      run({ transport, sessions, turns, items, actions }, session, text, runOptions),
     health: (callOptions) => transport.call('health', {}, callOptions, readHealth, 'the health report'),
     discover: (callOptions) => transport.within('health', callOptions, async () => explorer.found),
     budget: () => budget.remaining(),

@@ -33,7 +33,10 @@ export async function download(
   const { headers, chunks } = await transport.within(operation, options, (errand) =>
     transport.open(errand, request, connection),
   )
-  const unlink = link(options?.signal, connection)
+  const links = [link(options?.signal, connection), link(transport.stopped, connection)]
+  const unlink = (): void => {
+    for (const off of links) off()
+  }
   const iterator = chunks[Symbol.asyncIterator]()
   const size = headers['content-length']
   const body = new ReadableStream<Uint8Array>(

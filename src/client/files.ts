@@ -43,7 +43,7 @@ const readWritten: Reader<WrittenFile[]> = (value) =>
   ).data
 
 export function filesOf(transport: Transport): Files {
-  /** `conflict` says that the workspace is not ready and nothing was done: the value is not used up, but a new one is safer. */
+  /** `conflict` says that the workspace is not ready and nothing was done: each attempt is a request of its own. */
   async function onceReady<T>(errand: Errand, attempt: () => Promise<T>): Promise<T> {
     for (let wait = COMING_UP.first; ; wait = Math.min(wait * 2, COMING_UP.most)) {
       try {

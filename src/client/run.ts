@@ -5,7 +5,7 @@ import type { CallAnswer } from './request.ts'
 import type { RequiredAction, Session, Turn } from './resource.ts'
 import type { Sessions } from './sessions.ts'
 import type { Transport } from './transport.ts'
-import type { Turns, WaitOptions } from './turns.ts'
+import type { Items, Turns, WaitOptions } from './turns.ts'
 
 /** What a function is told beside its arguments. */
 export interface FunctionCall {
@@ -28,39 +28,53 @@ export interface RunOptions extends WaitOptions {
 
 const ERROR = 'The tool could not complete this request.'
 const INTERVAL = 500
+/** Items that are looked at for the reason of a run that did not start. */
+const ITEMS = 20
 
 interface Parts {
   transport: Transport
   sessions: Pick<Sessions, 'get' | 'send'>
   turns: Pick<Turns, 'list' | 'wait'>
+  items: Items
   actions: Actions
 }
 
 /**
- * Sends a message and waits until its turn is settled, answering function calls meanwhile. Nobody else may drive the
- * session. It reads resources alone, so it misses nothing; what it knows ends with the process.
+ * Sends a message once the session is at rest, and waits until its turn is settled, answering function calls meanwhile.
+ * Nobody else may drive the session. It reads resources alone, so it misses nothing; what it knows ends with the process.
  * @throws {ServiceError} `run_not_started` when no turn was opened, `not_delivered` when an answer came too late.
  */
 export function run(parts: Parts, sessionId: string, text: string, options: RunOptions = {}): Promise<Turn> {
-  const { transport, sessions, turns } = parts
+  const { transport, sessions, turns, items } = parts
   const { functions = {}, error = ERROR, interval = INTERVAL, ...limits } = options
   return transport.within('sendMessage', { timeout: NO_LIMIT, ...limits }, async (errand) => {
     const { signal } = errand
     const newest = async (limit: number): Promise<Turn[]> =>
       (await turns.list(sessionId, { limit }, { signal }).page()).data
-    const [before] = await newest(1)
-    const { queued, position } = await sessions.send(sessionId, text, { signal })
-    // Each message that waits before ours becomes a turn first.
-    const ours = queued ? (position ?? 1) : 1
     const answerer = new Answerer(parts, functions, error, sessionId, signal)
-    const turn = await poll(transport, errand, interval, async (hurry) => {
+    /** The session once nothing is under way; null while something is. */
+    const resting = async (hurry: () => void): Promise<Session | null> => {
       const session = await sessions.get(sessionId, { signal })
       if (await answerer.answer(session.required_actions)) hurry()
-      else if (atRest(session)) {
-        const fresh = newerThan(before?.id, await newest(ours + 1))
-        if (fresh.length >= ours) return fresh.at(-ours) ?? null
-        if (session.status === 'failed' && fresh.length === 0) throw notStarted()
-      }
+      else if (session.status === 'idle' || session.status === 'failed') return session
+      return null
+    }
+    await poll(transport, errand, interval, resting)
+    const [before] = await newest(1)
+    const [lastItem] = (await items.list(sessionId, { limit: 1 }, { signal }).page()).data
+    const { queued, position } = await sessions.send(sessionId, text, { signal })
+    const expected = queued ? (position ?? 1) : 1
+    const turn = await poll(transport, errand, interval, async (hurry) => {
+      const session = await resting(hurry)
+      if (session === null) return null
+      const fresh = newerThan(before?.id, await newest(expected + 1))
+      // Nothing was sent after our message, so its turn is the newest.
+      if (fresh.length >= expected) return fresh[0] ?? null
+      if (session.status !== 'failed' || fresh.length > 0) return null
+      // It may still be the failure of an earlier turn: a run that could not start leaves an item that says why.
+      const { data } = await items.list(sessionId, { limit: ITEMS }, { signal }).page()
+      const reason = newerThan(lastItem?.id, data).find(({ detail }) => detail.event === 'agent.error')
+      if (reason !== undefined) throw notStarted(reason.content)
       return null
     })
     return turns.wait(sessionId, turn.id, { interval, signal })
@@ -134,17 +148,13 @@ class Answerer {
   }
 }
 
-function atRest({ status }: Session): boolean {
-  return status === 'idle' || status === 'failed'
+/** `entries` has the newest first. */
+function newerThan<T extends { id: string }>(id: string | undefined, entries: readonly T[]): readonly T[] {
+  const at = entries.findIndex((entry) => entry.id === id)
+  return at === -1 ? entries : entries.slice(0, at)
 }
 
-/** `turns` has the newest first. */
-function newerThan(id: string | undefined, turns: readonly Turn[]): readonly Turn[] {
-  const at = turns.findIndex((turn) => turn.id === id)
-  return at === -1 ? turns : turns.slice(0, at)
-}
-
-function notStarted(): ServiceError {
-  const message = 'the session failed before a turn was opened; its newest items say why'
+function notStarted(reason: string | null): ServiceError {
+  const message = `no turn was opened: ${reason ?? 'the service does not say why'}`
   return new ServiceError({ code: 'run_not_started', status: 0, message })
 }

@@ -73,7 +73,7 @@ class Subscription implements EventStream {
   readonly #pathOf: () => Promise<string>
   readonly #options: StreamOptions
   readonly #ending = new AbortController()
-  readonly #unlink: () => void
+  readonly #unlink: (() => void)[]
   #connection: Connection | null = null
   #ready: StreamEvent[] = []
   /** The last seq that was read, handed over or not. */
@@ -99,7 +99,7 @@ class Subscription implements EventStream {
     this.#seen = after === undefined ? null : String(after)
     this.#cursor = this.#seen
     this.#goodAt = transport.clock.steady()
-    this.#unlink = link(options.signal, this.#ending)
+    this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
   }
 
   get cursor(): string | null {
@@ -108,7 +108,7 @@ class Subscription implements EventStream {
 
   close(): void {
     this.#closed = true
-    this.#unlink()
+    for (const off of this.#unlink) off()
     this.#leave()
     this.#ending.abort()
   }

@@ -45,6 +45,11 @@ export class Transport {
     return this.#parts.random
   }
 
+  /** Ends with the client. */
+  get stopped(): AbortSignal {
+    return this.#parts.requester.stopped
+  }
+
   get streams(): StreamOptions {
     return this.#parts.streams
   }

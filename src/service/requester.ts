@@ -262,9 +262,12 @@ export function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
 }
 
-/** Why a call was ended by its own signal: the reason itself where that is an error of ours. */
+/** Why a call was ended by its own signal. Each call gets an error of its own, also where many end together. */
 export function ended(signal: AbortSignal): ServiceError {
   const reason: unknown = signal.reason
-  if (reason instanceof ServiceError) return reason
+  if (reason instanceof ServiceError) {
+    const { code, status, message, cause } = reason
+    return new ServiceError({ code, status, message, cause })
+  }
   return new ServiceError({ code: 'aborted', status: 0, message: 'aborted by the caller', cause: reason })
 }

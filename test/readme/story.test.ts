@@ -111,12 +111,14 @@ describe('the README', () => {
 
   test('drives sessions with the client', { timeout: LONG }, async () => {
     const story = await begin()
-    let told: Told | null = null
+    const told: Told[] = []
+    const shown: Told[] = []
     for (const block of group('client')) {
-      if (block.words.includes('run')) told = await story.run(block.text)
-      else if (block.words.includes('shows')) expect(told).toEqual({ code: 0, out: block.text, err: '' })
+      if (block.words.includes('run')) told.push(await story.run(block.text))
+      else if (block.words.includes('shows')) shown.push({ code: 0, out: block.text, err: '' })
       else await story.play(block)
     }
+    expect(told).toEqual(shown)
     expect(await story.end()).toEqual([0])
   })
 })
