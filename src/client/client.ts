@@ -157,7 +157,8 @@ export function createClient(options: ClientOptions): Client {
     run: (session, text, runOptions) =>
       run({ transport, sessions, turns, items, actions }, session, text, runOptions),
     health: (callOptions) => transport.call('health', {}, callOptions, readHealth, 'the health report'),
-    discover: (callOptions) => transport.within('health', callOptions, async () => explorer.found),
+    discover: (callOptions) =>
+      transport.within('health', callOptions, async () => explorer.found, 'discover'),
     budget: () => budget.remaining(),
     close,
     [Symbol.asyncDispose]: close,

@@ -24,7 +24,8 @@ export interface Payloads {
   'message.dequeued': Fields
   'file.changed': Fields
   'approval.requested': Fields
-  'approval.resolved': Fields & { approved: boolean }
+  /** `code` says why it was not approved by a rule or mode: `denied_read_only`, `denied_by_rule`. */
+  'approval.resolved': Fields & { approved: boolean; toolCallId: string; name: string; code?: unknown }
   'question.asked': Fields
   'question.answered': Fields
   'tool.required': Fields & { name: string; arguments?: unknown }
@@ -61,7 +62,7 @@ const STATED: { readonly [Name in EventName]?: Readonly<Record<string, 'string' 
   'agent.message': { text: 'string' },
   'agent.text': { delta: 'string' },
   'agent.tool_call': { toolName: 'string' },
-  'approval.resolved': { approved: 'boolean' },
+  'approval.resolved': { approved: 'boolean', toolCallId: 'string', name: 'string' },
   'tool.required': { name: 'string' },
   'mcp.unavailable': { server: 'string', reason: 'string' },
 }

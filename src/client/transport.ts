@@ -58,11 +58,12 @@ export class Transport {
     return this.#parts.explorer.found
   }
 
-  /** Does something within the time of one call. @throws {ServiceError} that names the operation. */
+  /** Does something within the time of one call. @throws {ServiceError} that has `name` as its operation. */
   async within<T>(
     operation: WholeName,
     options: CallOptions | undefined,
     run: (errand: Errand) => Promise<T>,
+    name: string = operation,
   ): Promise<T> {
     const { clock, timeout: usual, requester } = this.#parts
     const { timeout = usual, signal: given } = options ?? {}
@@ -76,7 +77,7 @@ export class Transport {
       await this.#prepare(errand)
       return await run(errand)
     } catch (error) {
-      throw named(operation, limit.signal.aborted ? ended(limit.signal) : error)
+      throw named(name, limit.signal.aborted ? ended(limit.signal) : error)
     } finally {
       timer.cancel()
       for (const off of unlink) off()

@@ -263,6 +263,18 @@ describe('a stream', () => {
     expect(cursors).toEqual(['1', '2'])
   })
 
+  it('keeps to the `retry:` of the service, within a minute', async () => {
+    const hints = [3000, 90_000, 0]
+    const { client } = await streaming((connection) => [`retry: ${hints[connection - 1] ?? 1}\n\n`])
+    const waits: number[] = []
+    await using stream = await client.events.stream({ onReconnect: ({ wait }) => waits.push(wait) })
+    const reading = stream[Symbol.asyncIterator]().next()
+    await until(() => (waits.length >= 3 ? true : undefined))
+    stream.close()
+    await reading
+    expect(waits.slice(0, 2)).toEqual([3000, 60_000])
+  })
+
   it('gives up when the service stays away for longer than its patience', async () => {
     const { client } = await streaming((connection) => (connection === 1 ? [] : null))
     const notices: Reconnection[] = []

@@ -180,6 +180,30 @@ async function endless(size: number) {
   return { client, sent }
 }
 
+it('files are read as they are sent: many pass through little memory', async () => {
+  const size = 700_000
+  const count = { made: 0, taken: 0, most: 0 }
+  const listening = await listen((request, response) => {
+    if (request.url === '/v1/openapi.json') return void response.end('{"paths":{}}')
+    count.most = Math.max(count.most, count.made - count.taken)
+    request.resume().on('end', () => {
+      count.taken++
+      response.end('[]')
+    })
+  })
+  const client = createClient({ baseUrl: listening.url, token: 'svc_pat_one' })
+  onTestFinished(async () => {
+    await client.close()
+    await listening[Symbol.asyncDispose]()
+  })
+  const files = async function* (): AsyncGenerator<FileInput> {
+    for (; count.made < 100; count.made++) yield { path: `${count.made}`, content: Buffer.alloc(size) }
+  }
+  await client.files.write('s1', files())
+  expect(count.taken).toBe(100)
+  expect(count.most).toBeLessThanOrEqual(2)
+})
+
 describe('a download', () => {
   it('is never held as a whole: half a gigabyte passes through little memory', async () => {
     const { client, sent } = await endless(512 * MIB)
