@@ -236,8 +236,6 @@ class Subscription implements EventStream {
     this.#connection = null
     connection.unlink()
     connection.abort.abort()
-    // It may never have been read, and then nothing else closes it.
-    connection.chunks.return?.().catch(() => undefined)
   }
 
   /** A transient event always is; any other, unless a replay began before what was read already. */
