@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createClient } from '../../src/client/index.ts'
+import { startServer } from '../support/service/server.ts'
 import { all, faultOf, PROFILES, stand, until } from './support.ts'
 
 describe.each(PROFILES)('every operation (profile %s)', (profile) => {
@@ -247,5 +249,38 @@ describe.each(PROFILES)('every operation (profile %s)', (profile) => {
     expect(found.snapshotParameter).toBe(profile === 'a' ? 'refresh' : 'snapshot')
     expect(found.portField).toBe(profile === 'a' ? 'port' : 'service_port')
     expect(found.steerBody).toMatchObject({ type: 'input.steer' })
+  })
+})
+
+it('saves a template where the description has a place for it', async () => {
+  const server = await startServer(({ path }) =>
+    path === '/v1/openapi.json'
+      ? {
+          body: {
+            paths: {
+              '/v1/environment-templates': {
+                post: {
+                  parameters: [{ name: 'Idempotency-Key', in: 'header' }],
+                  requestBody: {
+                    content: { 'application/json': { schema: { properties: { name: {}, tools: {} } } } },
+                  },
+                },
+              },
+            },
+          },
+        }
+      : { status: 201, body: { object: 'environment_template', id: 'tpl_1', name: 'clerk' } },
+  )
+  const client = createClient({ baseUrl: server.url, token: 'svc_pat_one' })
+  onTestFinished(async () => {
+    await client.close()
+    await server[Symbol.asyncDispose]()
+  })
+  expect(await client.templates.save({ name: 'clerk', tools: [] })).toMatchObject({ id: 'tpl_1', tools: [] })
+  expect(server.asked.at(-1)).toMatchObject({
+    method: 'POST',
+    path: '/v1/environment-templates',
+    body: '{"name":"clerk","tools":[]}',
+    headers: { 'idempotency-key': expect.any(String) },
   })
 })
