@@ -44,6 +44,8 @@ it('importing the library opens no handle, starts no timer, installs no listener
     'defineHandlers',
     'tool',
     'verifyCallback',
+    'verifyCallbacks',
+    'verifyToolCall',
   ])
 })
 
