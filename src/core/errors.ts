@@ -9,6 +9,8 @@ export class ServiceError extends Error {
   readonly requestId: string | null
   /** Milliseconds, from `Retry-After`. */
   readonly retryAfter: number | null
+  /** What was asked for, by our name for it; null where the request was never made. */
+  operation: string | null
 
   constructor(details: {
     code: string
@@ -16,6 +18,7 @@ export class ServiceError extends Error {
     message: string
     requestId?: string | null
     retryAfter?: number | null
+    operation?: string | null
     cause?: unknown
   }) {
     super(details.message, { cause: details.cause })
@@ -24,6 +27,7 @@ export class ServiceError extends Error {
     this.status = details.status
     this.requestId = details.requestId ?? null
     this.retryAfter = details.retryAfter ?? null
+    this.operation = details.operation ?? null
   }
 
   /** The token was rejected: terminal until it changes. */

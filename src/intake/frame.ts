@@ -1,6 +1,7 @@
 import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
+import { callIn, digitsOf, sessionIn, turnIn } from '../core/mention.ts'
 import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
 
 /**
@@ -57,9 +58,9 @@ export function readFrame(frame: Frame, at: number): Meaning {
   const name = stringOf(data.type) ?? stringOf(frame.event)
   if (name === null) return { kind: 'unreadable', reason: 'the frame has no type', seq: line }
   const seq = line ?? digitsOf(data.seq)
-  const sessionId = findId(data, payload, SESSION_KEYS)
+  const sessionId = sessionIn(data, payload)
   if (seq === null) return { kind: 'transient', type: name, sessionId, body: frame.data }
-  const turnId = findId(data, payload, TURN_KEYS)
+  const turnId = turnIn(data, payload)
   const fact: Fact = {
     id: streamFactId(seq, sessionId),
     type: transcriptType(name),
@@ -102,43 +103,8 @@ function hintsOf(
   if (sessionId === null) return [{ sessionId, channel: 'stream', at, scope: 'session', delay: SWEEP_DELAY }]
   const hint: Hint = { sessionId, channel: 'stream', at, scope: news.scope, delay: news.delay }
   if ('subject' in news && news.subject !== undefined) {
-    const key = news.subject.startsWith('turn') ? turnId : findId(data, payload, CALL_KEYS)
+    const key = news.subject.startsWith('turn') ? turnId : callIn(data, payload)
     if (key !== null) hint.subject = `${news.subject}/${key}`
   }
   return [hint]
-}
-
-const SESSION_KEYS = ['session_id', 'sessionId', 'session'] as const
-const TURN_KEYS = ['turn_id', 'turnId', 'turn'] as const
-const CALL_KEYS = ['call_id', 'callId', 'tool_call_id', 'toolCallId'] as const
-
-/** Where a frame names its session and turn is not shown: the data, then the payload, under either spelling. */
-function findId(data: JsonObject, payload: JsonObject, keys: readonly string[]): string | null {
-  for (const holder of [data, payload]) {
-    for (const key of keys) {
-      const value = holder[key]
-      if (typeof value === 'string' && value !== '') return value
-      if (isObject(value)) {
-        const id = stringOf(value.id)
-        if (id !== null) return id
-      }
-    }
-  }
-  return null
-}
-
-/** A seq given as a number or as text; every digit is kept. */
-function digitsOf(value: unknown): string | null {
-  if (typeof value === 'string') return /^\d{1,40}$/.test(value) ? value : null
-  if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : null
-  // parseJson keeps a number that a double cannot hold as raw JSON.
-  if (
-    typeof value === 'object' &&
-    value !== null &&
-    'rawJSON' in value &&
-    typeof value.rawJSON === 'string'
-  ) {
-    return digitsOf(value.rawJSON)
-  }
-  return null
 }

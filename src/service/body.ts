@@ -42,22 +42,30 @@ const TEXT_FIELDS = ['text', 'content', 'message', 'input', 'prompt', 'body']
 /** Objects within the body in which a message may be. */
 const NESTED_MAX = 2
 
+/** Chooses the type that is meant among those that a body may have. */
+type Choose = (types: string[]) => string | null
+
 /** The surest form of a body that carries a plain message: a choice of types with a free string beside it. */
-export function findMessage(api: OpenApi, schema: unknown): Candidate | null {
-  return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, 0)))
+export function findMessage(api: OpenApi, schema: unknown, choose: Choose = plainType): Candidate | null {
+  return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, choose, 0)))
 }
 
-function messageIn(api: OpenApi, shape: Shape, depth: number): Candidate | null {
+/** The same for what steers a running turn (interface.md: `input.steer`). */
+export function findSteering(api: OpenApi, schema: unknown): Candidate | null {
+  return findMessage(api, schema, (types) => types.find((type) => /steer/i.test(type)) ?? null)
+}
+
+function messageIn(api: OpenApi, shape: Shape, choose: Choose, depth: number): Candidate | null {
   const fields = [...shape.fields]
   const here = best(
     fields
       .filter(([name]) => TYPE_FIELD.test(name))
-      .map(([name, schema]) => messageBeside(api, shape, name, choicesOf(api, schema) ?? [])),
+      .map(([name, schema]) => messageBeside(api, shape, choose, name, choicesOf(api, schema) ?? [])),
   )
   if (here !== null || depth >= NESTED_MAX) return here
   return best(
     fields.map(([name, schema]) => {
-      const inner = best(shapesOf(api, schema).map((nested) => messageIn(api, nested, depth + 1)))
+      const inner = best(shapesOf(api, schema).map((nested) => messageIn(api, nested, choose, depth + 1)))
       const rest = inner === null ? null : constants(api, shape, [name])
       return inner === null || rest === null
         ? null
@@ -66,8 +74,14 @@ function messageIn(api: OpenApi, shape: Shape, depth: number): Candidate | null 
   )
 }
 
-function messageBeside(api: OpenApi, shape: Shape, typeField: string, types: string[]): Candidate | null {
-  const type = plainType(types)
+function messageBeside(
+  api: OpenApi,
+  shape: Shape,
+  choose: Choose,
+  typeField: string,
+  types: string[],
+): Candidate | null {
+  const type = choose(types)
   const textField = type === null ? null : textFieldOf(api, shape, typeField)
   if (type === null || textField === null) return null
   const rest = constants(api, shape, [typeField, textField])
@@ -87,7 +101,7 @@ function plainType(types: string[]): string | null {
   return steers && plain.length === 1 ? (plain[0] ?? null) : null
 }
 
-function textFieldOf(api: OpenApi, shape: Shape, typeField: string): string | null {
+export function textFieldOf(api: OpenApi, shape: Shape, typeField: string): string | null {
   const free = [...shape.fields]
     .filter(([name, schema]) => name !== typeField && takesText(api, schema))
     .map(([name]) => name)

@@ -66,8 +66,9 @@ export class Budget {
    * Takes a place in the bucket, waiting while it is closed. Every `enter` that resolves is followed by one `leave`.
    * @param patience milliseconds
    * @throws {ServiceError} `rate_limit_exceeded` at once when the wait would be longer, or when too many wait.
+   * @throws the signal's reason, once it is aborted.
    */
-  async enter(name: string, patience: number): Promise<void> {
+  async enter(name: string, patience: number, signal?: AbortSignal): Promise<void> {
     const bucket = this.#bucket(name)
     const wait = this.wait(name)
     if (wait === 0 && bucket.underWay < bucket.window) {
@@ -75,6 +76,7 @@ export class Budget {
       return
     }
     if (wait > patience || bucket.waiting.size >= WAITING_MAX) throw exhausted(name, wait)
+    let onAbort: (() => void) | null = null
     await new Promise<void>((resolve, reject) => {
       const timer = this.#options.clock.after(patience, () => {
         bucket.waiting.delete(waiter)
@@ -82,6 +84,14 @@ export class Budget {
       })
       const waiter: Waiter = { go: resolve, fail: reject, timer }
       bucket.waiting.add(waiter)
+      onAbort = () => {
+        timer.cancel()
+        bucket.waiting.delete(waiter)
+        reject(signal?.reason as Error)
+      }
+      signal?.addEventListener('abort', onAbort, { once: true })
+    }).finally(() => {
+      if (onAbort !== null) signal?.removeEventListener('abort', onAbort)
     })
   }
 

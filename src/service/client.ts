@@ -7,6 +7,7 @@ import { Authorization } from './authorization.ts'
 import { fillTemplate } from './body.ts'
 import type { Template } from './body.ts'
 import { Budget } from './budget.ts'
+import { discover } from './discovery.ts'
 import type { Discovery, OperationName } from './discovery.ts'
 import { openEvents } from './events.ts'
 import { Explorer } from './explorer.ts'
@@ -18,7 +19,7 @@ import { Requester } from './requester.ts'
 import type { Observation } from './requester.ts'
 import type { Route, RouteOverrides } from './route.ts'
 import { Malformed, readItem, readSession, readTurn } from '../core/wire.ts'
-import { parseHealth, parseObject, parseOutcome, parsePage, parseWebhook } from './wire.ts'
+import { asList, parseHealth, parseObject, parseOutcome, parsePage, parseWebhook } from './wire.ts'
 
 export interface ServiceOptions {
   /** Without `/v1`. */
@@ -85,7 +86,12 @@ export function createService(options: ServiceOptions): ServiceClient {
     patience,
     maxInFlight,
   })
-  const explorer: Explorer = new Explorer({ requester, clock, log, overrides: options.routes ?? {} })
+  const explorer = new Explorer<OperationName>({
+    requester,
+    clock,
+    log,
+    discover: (document) => discover(document, options.routes),
+  })
   const onSkipped = (fault: Malformed): void =>
     log.warn({ fault: fault.message }, 'an entry of the service could not be read and is left out')
 
@@ -238,12 +244,6 @@ function queryOf(query: ListQuery = {}): string {
   if (after !== undefined) parameters.set('after', after)
   if (status !== undefined) parameters.set('status', status)
   return parameters.size === 0 ? '' : `?${parameters.toString()}`
-}
-
-/** Lists whose paging the interface does not show may come bare or without `has_more`. */
-function asList(value: unknown): unknown {
-  if (Array.isArray(value)) return { data: value, has_more: false }
-  return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value
 }
 
 /** The answer was taken: a reply that cannot be read must not make it look as if it was not. */

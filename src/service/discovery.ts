@@ -13,12 +13,12 @@ import { fixedRoute } from './route.ts'
 import type { NoRoute, Route, RouteOverrides } from './route.ts'
 
 /** What the interface leaves open, as found in the service's own description (product.md, Discovery). */
-export interface Discovery {
+export interface Finding<Name extends string> {
   /** False while the document could not be read, or described nothing. */
   documented: boolean
   /** Why the document could not be read the last time; null when it was. */
   fault: string | null
-  routes: Record<OperationName, Route | NoRoute>
+  routes: Record<Name, Route | NoRoute>
   /** What goes into a message; null when it cannot be sent. */
   messageBody: Template | null
   /** What goes into an answer beside `output` or `error`; null when it cannot be posted. */
@@ -26,6 +26,9 @@ export interface Discovery {
   idempotencyHeader: IdempotencyHeader | null
   rateHeaders: RateHeaders
 }
+
+/** As far as the sidecar needs it. */
+export type Discovery = Finding<OperationName>
 
 export type OperationName =
   | 'health'
@@ -49,7 +52,10 @@ export type OperationName =
  * @throws {OperatorError} on an override that cannot be used.
  */
 export function discover(document: unknown, overrides: RouteOverrides = {}): Discovery {
-  const api = new OpenApi(document)
+  return discoverIn(new OpenApi(document), overrides)
+}
+
+export function discoverIn(api: OpenApi, overrides: RouteOverrides): Discovery {
   const answer = findAnswerRoute(api, overrides)
   const message = findMessageRoute(api, overrides)
   return {

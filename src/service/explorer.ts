@@ -1,10 +1,9 @@
 import { ServiceError, messageOf } from '../core/errors.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import { discover } from './discovery.ts'
-import type { Discovery, OperationName } from './discovery.ts'
+import type { Finding } from './discovery.ts'
 import { readJson } from './json.ts'
 import type { Requester } from './requester.ts'
-import type { NoRoute, Route, RouteOverrides } from './route.ts'
+import type { NoRoute, Route } from './route.ts'
 
 /** Looking again because a known route is gone, milliseconds between. */
 const AGAIN_AFTER = 60_000
@@ -13,40 +12,51 @@ const RETRY_AFTER = 5000
 const DOCUMENT = '/v1/openapi.json'
 
 /** Keeps what discovery found, and looks again when it seems out of date. */
-export class Explorer {
+export class Explorer<Name extends string, Found extends Finding<Name> = Finding<Name>> {
   readonly #requester: Requester
   readonly #clock: Clock
   readonly #log: Log
-  readonly #overrides: RouteOverrides
-  #found: Discovery
-  #looking: Promise<Discovery> | null = null
+  readonly #discover: (document: unknown) => Found
+  #found: Found
+  #looking: Promise<Found> | null = null
   #lookedAt = -Infinity
 
   /** @throws {OperatorError} on overrides that cannot be used. */
-  constructor(options: { requester: Requester; clock: Clock; log: Log; overrides: RouteOverrides }) {
+  constructor(options: {
+    requester: Requester
+    clock: Clock
+    log: Log
+    /** Reads a document, or null for none, with the overrides in force. */
+    discover: (document: unknown) => Found
+  }) {
     this.#requester = options.requester
     this.#clock = options.clock
     this.#log = options.log
-    this.#overrides = options.overrides
-    this.#found = { ...discover(null, options.overrides), fault: 'the document was not read yet' }
+    this.#discover = options.discover
+    this.#found = { ...options.discover(null), fault: 'the document was not read yet' }
   }
 
-  get found(): Discovery {
+  get found(): Found {
     return this.#found
   }
 
   /** Reads the document once, however many ask at the same time. Never fails. */
-  discover(): Promise<Discovery> {
+  discover(): Promise<Found> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null
     })
     return this.#looking
   }
 
+  /** True while no document was read and it is time to try. */
+  get lacking(): boolean {
+    return !this.#found.documented && this.#due(RETRY_AFTER)
+  }
+
   /** The route of an operation. While no document was read and the route needs one, this tries to read it. */
-  async route(operation: OperationName): Promise<Route | NoRoute> {
+  async route(operation: Name): Promise<Route | NoRoute> {
     const route = this.#found.routes[operation]
-    if (route.found || this.#found.documented || !this.#due(RETRY_AFTER)) return route
+    if (route.found || !this.lacking) return route
     return (await this.discover()).routes[operation]
   }
 
@@ -54,7 +64,7 @@ export class Explorer {
    * Where an operation has moved to, after an answer that says that its route is not there; null when it has not.
    * A 404 with a code of the service may well be about the resource, unless the path came from a document.
    */
-  async movedTo(operation: OperationName, route: Route, error: ServiceError): Promise<Route | null> {
+  async movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
     const unexpected =
       error.status === 405 ||
       (error.status === 404 && (error.code !== 'not_found' || fromDocumentAlone(operation, route)))
@@ -67,11 +77,11 @@ export class Explorer {
     return this.#looking !== null || this.#clock.steady() - this.#lookedAt >= gap
   }
 
-  async #look(): Promise<Discovery> {
+  async #look(): Promise<Found> {
     this.#lookedAt = this.#clock.steady()
     try {
       const reply = await this.#read()
-      const found = discover(readJson(reply), this.#overrides)
+      const found = this.#discover(readJson(reply))
       if (found.documented) this.#found = found
       else this.#failed('it describes no operation')
     } catch (error) {
@@ -99,8 +109,20 @@ export class Explorer {
   }
 }
 
-function fromDocumentAlone(operation: OperationName, route: Route): boolean {
-  return (
-    route.how === 'document' && ['answer', 'sendMessage', 'readTurn', 'listArtifacts'].includes(operation)
-  )
+/** Operations whose path the interface does not name. */
+const UNNAMED = new Set([
+  'answer',
+  'sendMessage',
+  'readTurn',
+  'listArtifacts',
+  'cancelTurn',
+  'deleteArtifact',
+  'disconnect',
+  'saveAgent',
+  'deleteAgent',
+  'saveTemplate',
+])
+
+function fromDocumentAlone(operation: string, route: Route): boolean {
+  return route.how === 'document' && UNNAMED.has(operation)
 }

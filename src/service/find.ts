@@ -71,7 +71,7 @@ function surest(
 }
 
 /** @throws {OperatorError} when the configured body is no JSON object with `{{text}}` in a string. */
-function messageBodyOf(given: Json | undefined): Template | null {
+export function messageBodyOf(given: Json | undefined, key = 'message_body'): Template | null {
   if (given === undefined) return null
   let body: unknown = given
   if (typeof given === 'string') {
@@ -83,7 +83,7 @@ function messageBodyOf(given: Json | undefined): Template | null {
   }
   if (!isObject(body) || !JSON.stringify(body).includes('{{text}}')) {
     throw new OperatorError(
-      'service.routes.message_body: must be a JSON object with {{text}} in one of its strings',
+      `service.routes.${key}: must be a JSON object with {{text}} in one of its strings`,
       2,
     )
   }
@@ -137,14 +137,14 @@ export function findArtifactList(api: OpenApi): Route | NoRoute {
   return operation === undefined ? noRoute('list of the artifacts of a session') : routeOf(operation)
 }
 
-function aboutSession(api: OpenApi): Operation[] {
+export function aboutSession(api: OpenApi): Operation[] {
   return api.operations.filter(
     ({ method, path }) => method === 'GET' && parametersOf(path).length === 1 && canFill(path, ['session']),
   )
 }
 
 /** True when a JSON answer is, or lists, resources whose `object` is `kind`. */
-function answers(api: OpenApi, operation: Operation, kind: string): boolean {
+export function answers(api: OpenApi, operation: Operation, kind: string): boolean {
   return operation.responses.some(({ status, content }) => {
     if (!status.startsWith('2')) return false
     const schema = [...content].find(([type]) => isJson(type))?.[1]

@@ -1,5 +1,5 @@
 /** What an id in a path names. */
-export type Named = 'session' | 'turn' | 'call' | 'webhook'
+export type Named = 'session' | 'turn' | 'call' | 'webhook' | 'artifact' | 'credential' | 'template' | 'agent'
 
 export type Ids = Partial<Record<Named, string>>
 
@@ -13,6 +13,10 @@ const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['call', /call|action/i],
   ['webhook', /webhook/i],
   ['session', /session/i],
+  ['artifact', /artifact/i],
+  ['credential', /credential/i],
+  ['template', /template/i],
+  ['agent', /agent/i],
 ]
 
 /** True for a template such as `/v1/sessions/{session_id}/turns` that may be joined to the base address. */

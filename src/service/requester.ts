@@ -18,10 +18,22 @@ export interface Call {
   /** Below the base address, filled in, with its query. */
   path: string
   body?: Json
+  /** The body as text, in place of `body`. */
+  text?: string
   /** The same for every attempt at one effect. */
   key?: string
   /** Sends no token. */
   anonymous?: true
+  /** Doing it twice is doing it once, though it is no GET. */
+  repeatable?: true
+  /** Told before an attempt that follows one which may have been acted on. */
+  onRepeat?: () => void
+  /** Milliseconds with all waits and attempts, in place of the client's. */
+  patience?: number
+  /** Ends the call at once. It must end with the client, too. */
+  signal?: AbortSignal
+  /** Bytes of an answer, in place of the usual. */
+  maxAnswer?: number
 }
 
 export interface RequesterOptions {
@@ -52,8 +64,12 @@ export interface Observation {
   seconds: number
 }
 
-/** The bucket that a request draws on, until an answer names another: none of ours creates a session. */
-const READS = 'reads'
+/** The bucket that a request draws on, until an answer names another. */
+function usualBucket(operation: string): string {
+  return CREATES.has(operation) ? 'creation' : 'reads'
+}
+
+const CREATES = new Set(['createSession', 'forkSession'])
 /** Bytes of an answer: a page of 100 sessions with long instructions stays below. */
 const ANSWER_MAX = 8 * 1024 * 1024
 const ATTEMPTS_MAX = 4
@@ -81,13 +97,19 @@ export class Requester {
    * @returns a 2xx answer.
    * @throws {ServiceError} once it is certain, or patience or attempts are used up.
    */
-  async send(call: Call): Promise<HttpReply> {
-    const { clock, random, patience, onRetry, log } = this.#options
-    const deadline = clock.steady() + patience
+  send(call: Call): Promise<HttpReply> {
+    return this.persist(call, () => this.#once(call))
+  }
+
+  /** The same for any way to send the request once: `once` throws what `refusal` makes of an answer. */
+  async persist<T>(call: Call, once: () => Promise<T>): Promise<T> {
+    const { clock, random, onRetry, log } = this.#options
+    const deadline = clock.steady() + (call.patience ?? this.#options.patience)
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(call, deadline)
+        return await this.#attempt(call, deadline, once)
       } catch (error) {
+        if (call.signal?.aborted === true) throw ended(call.signal)
         if (!(error instanceof ServiceError) || !this.#mayRepeat(call, error)) throw error
         // A used-up budget is waited for in its own queue, in order, and is nobody's failed attempt.
         const limited = error.code === 'rate_limit_exceeded'
@@ -98,35 +120,38 @@ export class Requester {
         if (earliest > deadline) throw error
         log.debug({ operation: call.operation, code: error.code, attempt, pause }, 'trying again')
         onRetry?.(error.code)
-        await this.#sleep(pause)
+        if (!refusedBeforeActing(error)) call.onRepeat?.()
+        await this.#sleep(pause, call.signal ?? this.#stop.signal)
       }
     }
   }
 
   /** Fails whatever is under way or waits. */
   stop(): void {
-    this.#stop.abort()
+    this.#stop.abort(stopped())
     this.#options.budget.stop(stopped())
   }
 
   #mayRepeat(call: Call, error: ServiceError): boolean {
     if (this.#stop.signal.aborted || !worthRepeating(error)) return false
     const keyed = call.key !== undefined && this.#options.idempotencyHeader() !== null
-    return call.method === 'GET' || keyed || refusedBeforeActing(error)
+    return call.method === 'GET' || call.repeatable === true || keyed || refusedBeforeActing(error)
   }
 
-  async #attempt(call: Call, deadline: number): Promise<HttpReply> {
+  async #attempt<T>(call: Call, deadline: number, once: () => Promise<T>): Promise<T> {
     const { authorization, budget, clock } = this.#options
     for (;;) {
+      call.signal?.throwIfAborted()
       authorization.token()
-      const bucket = budget.bucketOf(call.operation, READS)
-      await budget.enter(bucket, deadline - clock.steady())
+      const bucket = budget.bucketOf(call.operation, usualBucket(call.operation))
+      await budget.enter(bucket, deadline - clock.steady(), call.signal)
       let taken = false
       try {
-        const reply = await this.#inTurn(() => (budget.wait(bucket) > 0 ? null : this.#once(call)))
-        taken = reply !== null
+        const run = async () => (budget.wait(bucket) > 0 ? null : { reply: await once() })
+        const done = await this.#inTurn(run, call.signal)
+        taken = done !== null
         // The budget ran out while the request waited for its turn: it waits again, unsent.
-        if (reply !== null) return reply
+        if (done !== null) return done.reply
       } catch (error) {
         taken = error instanceof ServiceError && error.status !== 0 && error.code !== 'rate_limit_exceeded'
         throw error
@@ -136,16 +161,21 @@ export class Requester {
     }
   }
 
-  async #inTurn<T>(run: () => T | Promise<T>): Promise<T> {
+  async #inTurn<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#queue.size >= WAITING_MAX) {
       const message = `${WAITING_MAX} requests wait for the service already`
       throw new ServiceError({ code: 'overloaded', status: 0, message })
     }
-    return this.#queue.add(async () => run())
+    return this.#queue.add(run, signal === undefined ? {} : { signal })
   }
 
   async #once(call: Call): Promise<HttpReply> {
     const { http, clock, baseUrl, timeout, maxInFlight, authorization } = this.#options
+    const {
+      maxAnswer = ANSWER_MAX,
+      body,
+      text = body === undefined ? undefined : JSON.stringify(body),
+    } = call
     const token = authorization.token()
     const sent = clock.now()
     const started = clock.steady()
@@ -154,17 +184,17 @@ export class Requester {
         method: call.method,
         url: baseUrl + call.path,
         headers: this.#headers(call, token),
-        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(text === undefined ? {} : { body: text }),
         timeout,
-        maxBody: ANSWER_MAX,
+        maxBody: maxAnswer,
         connections: maxInFlight,
-        signal: this.#stop.signal,
+        signal: call.signal ?? this.#stop.signal,
       })
       this.note(call.operation, reply, sent, started)
       if (reply.status >= 300)
         throw this.refusal(call.operation, reply, call.anonymous === true ? null : token)
       if (!reply.truncated) return reply
-      const message = `the answer is longer than ${ANSWER_MAX} bytes`
+      const message = `the answer is longer than ${maxAnswer} bytes`
       throw new ServiceError({ code: 'answer_too_large', status: reply.status, message })
     } catch (error) {
       if (!(error instanceof NetworkFault)) throw error
@@ -179,7 +209,7 @@ export class Requester {
       'user-agent': 'agent-session-sidecar',
     }
     if (call.anonymous !== true) headers['authorization'] = `Bearer ${token}`
-    if (call.body !== undefined) headers['content-type'] = 'application/json'
+    if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
     const name = this.#options.idempotencyHeader()
     if (call.key !== undefined && name !== null) headers[name] = call.key
     return headers
@@ -197,7 +227,7 @@ export class Requester {
     observe?.({ operation, statusClass, seconds: (clock.steady() - started) / 1000 })
     if (reply === null) return
     offset.learn(reply.headers['date'], sent, clock.now())
-    budget.learn(operation, READS, reply.headers, rateHeaders())
+    budget.learn(operation, usualBucket(operation), reply.headers, rateHeaders())
   }
 
   /** The error of an answer that is none of 2xx, with its consequences. `token` null: none was sent. */
@@ -206,18 +236,18 @@ export class Requester {
     const error = classify(reply, clock.now())
     const { code, status, requestId, retryAfter } = error
     if (status === 401 && code !== 'directory_unavailable' && token !== null) authorization.reject(token)
-    if (code === 'rate_limit_exceeded') budget.close(bucket ?? budget.bucketOf(operation, READS), retryAfter)
+    if (code === 'rate_limit_exceeded')
+      budget.close(bucket ?? budget.bucketOf(operation, usualBucket(operation)), retryAfter)
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
     return error
   }
 
-  async #sleep(ms: number): Promise<void> {
+  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
     if (ms <= 0) return
-    const { signal } = this.#stop
     await new Promise<void>((resolve, reject) => {
       const onStop = (): void => {
         timer.cancel()
-        reject(stopped())
+        reject(signal === this.#stop.signal ? stopped() : ended(signal))
       }
       const timer = this.#options.clock.after(ms, () => {
         signal.removeEventListener('abort', onStop)
@@ -230,4 +260,14 @@ export class Requester {
 
 export function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
+}
+
+/** Why a call was ended by its own signal. Each call gets an error of its own, also where many end together. */
+export function ended(signal: AbortSignal): ServiceError {
+  const reason: unknown = signal.reason
+  if (reason instanceof ServiceError) {
+    const { code, status, message, cause } = reason
+    return new ServiceError({ code, status, message, cause })
+  }
+  return new ServiceError({ code: 'aborted', status: 0, message: 'aborted by the caller', cause: reason })
 }

@@ -35,8 +35,6 @@ export interface RouteOverrides {
   idempotency_header?: string
 }
 
-export type PathOverride = 'answer_path' | 'message_path' | 'turn_path' | 'session_stream_path'
-
 export function routeOf(operation: Operation, how: How = 'document'): Route {
   const query = operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name)
   return { found: true, method: operation.method, path: operation.path, how, scopes: operation.scopes, query }
@@ -58,14 +56,14 @@ export function fixedRoute(api: OpenApi, method: Method, path: string): Route {
  * The path that the configuration gives, if any.
  * @throws {OperatorError} when it is not a path below the service's address, or has a parameter that we cannot fill.
  */
-export function overriddenRoute(
+export function overriddenRoute<Key extends string>(
   api: OpenApi,
-  overrides: RouteOverrides,
-  key: PathOverride,
+  overrides: { readonly [key in Key]?: string },
+  key: Key,
   method: Method,
   ids: readonly Named[],
 ): Route | null {
-  const path = overrides[key]
+  const path: string | undefined = overrides[key]
   if (path === undefined) return null
   if (!isPlainPath(path)) {
     throw new OperatorError(
@@ -80,7 +78,7 @@ export function overriddenRoute(
   return { ...fixedRoute(api, method, path), path, how: 'override' }
 }
 
-export function noRoute(what: string, key?: PathOverride | 'message_body'): NoRoute {
+export function noRoute(what: string, key?: string): NoRoute {
   const mend = key === undefined ? '' : `; set service.routes.${key}`
   return { found: false, reason: `the service's document has no ${what}${mend}` }
 }

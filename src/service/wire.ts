@@ -51,6 +51,12 @@ export function parsePage<T>(value: unknown, parse: (entry: unknown) => T, onSki
   return { data: readable(data, parse, onSkipped), hasMore, lastId }
 }
 
+/** Lists whose paging the interface does not show may come bare or without `has_more`. */
+export function asList(value: unknown): unknown {
+  if (Array.isArray(value)) return { data: value, has_more: false }
+  return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value
+}
+
 export function parseObject(value: unknown): JsonObject {
   return objectIn(value, 'an entry')
 }

@@ -20,6 +20,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   store: ['core'],
   system: ['core'],
   library: ['core'],
+  client: ['core', 'service', 'system'],
   source: ['core'],
   intake: ['core'],
   deliver: ['core'],
@@ -45,7 +46,17 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
 }
 
 /** Parts into which time, chance and the network come through ports alone. */
-const PURE = ['core', 'intake', 'deliver', 'tools', 'source', 'service', 'store', 'sidecar/engine.ts']
+const PURE = [
+  'core',
+  'intake',
+  'deliver',
+  'tools',
+  'source',
+  'service',
+  'store',
+  'client',
+  'sidecar/engine.ts',
+]
 
 /** What reaches the outside by itself. `new Date(ms)` only formats. */
 const REACHES_OUT: readonly [RegExp, string][] = [

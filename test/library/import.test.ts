@@ -3,27 +3,37 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 
-const INDEX = join(import.meta.dirname, '../../src/index.ts')
+const SRC = join(import.meta.dirname, '../../src')
 
-/** Looks at a process before and after the library came into it. */
-const PROGRAM = `
+/** Looks at a process before and after a module came into it. */
+const program = (module: string, then = '') => `
   // Looking at them opens them.
   void [process.stdin, process.stdout, process.stderr]
   const before = { listeners: listeners(), resources: process.getActiveResourcesInfo() }
   function listeners() {
     return Object.fromEntries(process.eventNames().map((name) => [String(name), process.listenerCount(name)]))
   }
-  const library = await import(${JSON.stringify(INDEX)})
+  const library = await import(${JSON.stringify(join(SRC, module))})
+  ${then}
   await new Promise((resolve) => setImmediate(resolve))
   const after = { listeners: listeners(), resources: process.getActiveResourcesInfo() }
   process.stdout.write(JSON.stringify({ before, after, names: Object.keys(library).sort() }))
 `
 
+interface Seen {
+  before: object
+  after: object
+  names: string[]
+}
+
+async function look(module: string, then?: string): Promise<Seen> {
+  const given = ['--input-type=module', '--eval', program(module, then)]
+  const { stdout } = await promisify(execFile)(process.execPath, given, { timeout: 10_000 })
+  return JSON.parse(stdout) as Seen
+}
+
 it('importing the library opens no handle, starts no timer, installs no listener: the process ends by itself', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', PROGRAM], {
-    timeout: 10_000,
-  })
-  const { before, after, names } = JSON.parse(stdout) as { before: object; after: object; names: string[] }
+  const { before, after, names } = await look('index.ts')
   expect(after).toEqual(before)
   expect(names).toEqual([
     'CallbackRejected',
@@ -34,5 +44,14 @@ it('importing the library opens no handle, starts no timer, installs no listener
     'defineHandlers',
     'tool',
     'verifyCallback',
+    'verifyCallbacks',
+    'verifyToolCall',
   ])
+})
+
+it('so it is with the client, and with making one', async () => {
+  const make = `library.createClient({ baseUrl: 'http://127.0.0.1:1', token: 'svc_pat_one' })`
+  const { before, after, names } = await look('client/index.ts', make)
+  expect(after).toEqual(before)
+  expect(names).toEqual(['ServiceError', 'createClient', 'isEvent'])
 })

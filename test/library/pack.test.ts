@@ -26,6 +26,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** A program of somebody who uses the package, checked by the compiler and then run. */
 const PROGRAM = `
 import { createSidecar, defineHandlers, DeadLetter, tool, verifyCallback, type ConfigInput } from '${NAME}'
+import { createClient, isEvent, ServiceError, type Client, type Session } from '${NAME}/client'
 import { startEmulator } from '${NAME}/emulator'
 
 const emulator = await startEmulator({})
@@ -51,6 +52,18 @@ sidecar.on('turn.settled', (event) => {
 await sidecar.start()
 const names = sidecar.tools().map(({ name }) => name)
 await sidecar.stop()
+const client: Client = createClient({ baseUrl: emulator.baseUrl, token: 'svc_pat_dev' })
+const session: Session = await client.sessions.create({ title: 'packed' })
+const stream = await client.sessions.events(session.id, { after: 0 })
+await client.sessions.send(session.id, 'say Hello')
+let said = ''
+for await (const event of stream) {
+  if (isEvent(event, 'agent.message')) said = event.payload.text
+  if (event.type === 'turn.ended') break
+}
+const fault: unknown = await client.sessions.get('none').catch((error: unknown) => error)
+const code = fault instanceof ServiceError ? fault.code : ''
+await client.close()
 await emulator.close()
 let rejected = ''
 try {
@@ -58,7 +71,7 @@ try {
 } catch (error) {
   rejected = String(error)
 }
-process.stdout.write(JSON.stringify({ names, events: handlers.events, rejected }))
+process.stdout.write(JSON.stringify({ names, events: handlers.events, rejected, title: session.title, said, code }))
 `
 
 const COMPILER = {
@@ -137,6 +150,9 @@ describe('the published package', () => {
       names: ['lookup'],
       events: ['turn.settled'],
       rejected: 'CallbackRejected: a webhook header is missing',
+      title: 'packed',
+      said: 'Hello',
+      code: 'not_found',
     })
   }, 60_000)
 

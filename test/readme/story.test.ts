@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { afterEach, describe, expect, test } from 'vitest'
 import { blocks, group } from './document.ts'
-import { Story } from './story.ts'
+import { Story, type Told } from './story.ts'
 
 /** Programs start one after the other, each compiling its source. Milliseconds. */
 const LONG = 60_000
@@ -107,6 +107,19 @@ describe('the README', () => {
     )
     await story.says('call_1 42 runs for the first time\ncompleted From the library attempt 1')
     expect(await story.end()).toEqual([0, 0])
+  })
+
+  test('drives sessions with the client', { timeout: LONG }, async () => {
+    const story = await begin()
+    const told: Told[] = []
+    const shown: Told[] = []
+    for (const block of group('client')) {
+      if (block.words.includes('run')) told.push(await story.run(block.text))
+      else if (block.words.includes('shows')) shown.push({ code: 0, out: block.text, err: '' })
+      else await story.play(block)
+    }
+    expect(told).toEqual(shown)
+    expect(await story.end()).toEqual([0])
   })
 })
 

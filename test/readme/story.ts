@@ -165,10 +165,14 @@ function patternOf(line: string): RegExp {
 async function install(folder: string): Promise<void> {
   const ours = path.join(folder, 'node_modules/agent-session-sidecar')
   await mkdir(ours, { recursive: true })
-  await writeFile(path.join(ours, 'package.json'), JSON.stringify({ type: 'module', exports: './index.js' }))
-  await writeFile(
-    path.join(ours, 'index.js'),
-    `export * from '${pathToFileURL(path.join(ROOT, 'src/index.ts')).href}'\n`,
-  )
+  const exports = { '.': './index.js', './client': './client.js' }
+  await writeFile(path.join(ours, 'package.json'), JSON.stringify({ type: 'module', exports }))
+  for (const [name, source] of [
+    ['index.js', 'src/index.ts'],
+    ['client.js', 'src/client/index.ts'],
+  ] as const) {
+    const address = pathToFileURL(path.join(ROOT, source)).href
+    await writeFile(path.join(ours, name), `export * from '${address}'\n`)
+  }
   await symlink(path.join(ROOT, 'node_modules/zod'), path.join(folder, 'node_modules/zod'))
 }

@@ -1,0 +1,74 @@
+import { ServiceError } from '../core/errors.ts'
+import type { Random } from '../core/ports.ts'
+import { fillPath } from '../service/path.ts'
+import type { Ids } from '../service/path.ts'
+import type { Call } from '../service/requester.ts'
+import type { Route } from '../service/route.ts'
+import type { WholeName } from '../service/whole.ts'
+import { BODY_MAX, KEY_MAX } from './limits.ts'
+import type { ActOptions } from './request.ts'
+
+/** One call of the app: all its requests and waits end with `signal`. */
+export interface Errand {
+  operation: WholeName
+  signal: AbortSignal
+  /** Milliseconds that are left of its time. */
+  left(): number
+}
+
+export interface Request {
+  ids?: Ids
+  query?: Readonly<Record<string, string | number | undefined>>
+  /** Made when it is sent: the route that has moved may want another. */
+  body?: () => unknown
+  /** For what creates or acts: a value is made where none is given. */
+  act?: ActOptions | undefined | true
+  /** Doing it twice is doing it once. */
+  repeatable?: true
+  onRepeat?: () => void
+  /** Bytes of the body. */
+  limit?: number
+  /** Bytes of the answer. */
+  maxAnswer?: number
+}
+
+/** The request as it is sent. @throws {ServiceError} `request_too_large`. */
+export function callOf(errand: Errand, route: Route, request: Request, key: string | undefined): Call {
+  const { operation, signal } = errand
+  const { ids = {}, query, body, limit = BODY_MAX, repeatable, onRepeat, maxAnswer } = request
+  const text = body === undefined ? undefined : JSON.stringify(body())
+  if (text !== undefined && Buffer.byteLength(text) > limit) throw tooLarge(Buffer.byteLength(text), limit)
+  return {
+    operation,
+    method: route.method,
+    path: fillPath(route.path, ids, Object.values(ids).at(-1)) + queryOf(query),
+    signal,
+    patience: errand.left(),
+    ...(text === undefined ? {} : { text }),
+    ...(key === undefined ? {} : { key }),
+    ...(repeatable === undefined ? {} : { repeatable }),
+    ...(onRepeat === undefined ? {} : { onRepeat }),
+    ...(maxAnswer === undefined ? {} : { maxAnswer }),
+  }
+}
+
+function queryOf(query: Request['query'] = {}): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined) parameters.set(name, String(value))
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`
+}
+
+/** @throws {TypeError} on a value that no header takes. */
+export function keyOf(act: Request['act'], random: Random): string | undefined {
+  if (act === undefined) return undefined
+  const given = act === true ? undefined : act.idempotencyKey
+  if (given !== undefined && (given === '' || given.length > KEY_MAX || /[^\x21-\x7e]/.test(given)))
+    throw new TypeError(`idempotencyKey: 1 to ${KEY_MAX} visible ASCII characters`)
+  return given ?? random.hex(16)
+}
+
+function tooLarge(size: number, limit: number): ServiceError {
+  const message = `the body has ${size} bytes, and the service takes ${limit}; it was not sent`
+  return new ServiceError({ code: 'request_too_large', status: 0, message })
+}

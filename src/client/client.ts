@@ -1,0 +1,193 @@
+import { OperatorError } from '../core/errors.ts'
+import type { Clock, Http, Log, Random } from '../core/ports.ts'
+import { Authorization } from '../service/authorization.ts'
+import { Budget } from '../service/budget.ts'
+import { Explorer } from '../service/explorer.ts'
+import { ClockOffset } from '../service/offset.ts'
+import { Requester } from '../service/requester.ts'
+import { discoverWhole } from '../service/whole.ts'
+import type { WholeDiscovery, WholeName, WholeOverrides } from '../service/whole.ts'
+import { systemClock } from '../system/clock.ts'
+import { undiciHttp } from '../system/http.ts'
+import { systemRandom } from '../system/random.ts'
+import { actionsOf, type Actions } from './actions.ts'
+import { agentsOf, profilesOf, templatesOf, type Agents, type Profiles, type Templates } from './agents.ts'
+import { artifactsOf, type Artifacts } from './artifacts.ts'
+import { filesOf, type Files } from './files.ts'
+import { connectorsOf, credentialsOf, type Connectors, type Credentials } from './models.ts'
+import type { CallOptions } from './request.ts'
+import { readHealth, type Health, type Turn } from './resource.ts'
+import { run, type RunOptions } from './run.ts'
+import { sessionsOf, type Sessions } from './sessions.ts'
+import { openStream, type EventStream, type StreamOptions } from './stream.ts'
+import { previewsOf, toolsOf, type Previews, type SessionToolsApi } from './tools.ts'
+import { Transport, type Token } from './transport.ts'
+import { itemsOf, turnsOf, type Items, type Turns } from './turns.ts'
+import { webhooksOf, type Webhooks } from './webhooks.ts'
+
+export interface ClientOptions {
+  /** The service's base address, without `/v1`. */
+  baseUrl: string
+  /** An access token, or what gives the one that holds now; asked before every call. */
+  token: Token
+  /** Paths and words for what discovery cannot find, or finds wrongly. */
+  routes?: WholeOverrides
+  /** Milliseconds for a call with all its waits and attempts. Default 60 s. */
+  timeout?: number
+  /** Milliseconds for one attempt. Default 30 s. */
+  attemptTimeout?: number
+  /** Requests under way at once, streams and downloads apart. Default 8. */
+  maxInFlight?: number
+  /** In place of HTTP over undici; then `close` leaves it open. */
+  http?: Http
+  /** In place of the machine's. */
+  clock?: Clock
+  random?: Random
+  /** Told of retries and refusals. Default: nobody is. */
+  log?: Log
+}
+
+/** Every operation of the Agent Session Service. Every method throws ServiceError, and TypeError for unusable arguments. */
+export interface Client extends AsyncDisposable {
+  readonly sessions: Sessions
+  readonly turns: Turns
+  readonly items: Items
+  readonly actions: Actions
+  readonly tools: SessionToolsApi
+  readonly previews: Previews
+  readonly files: Files
+  readonly artifacts: Artifacts
+  /** The events of the whole organization. */
+  readonly events: { stream(options?: StreamOptions): Promise<EventStream> }
+  readonly webhooks: Webhooks
+  readonly connectors: Connectors
+  readonly credentials: Credentials
+  readonly agents: Agents
+  readonly templates: Templates
+  readonly profiles: Profiles
+  /** Sends a message and waits for its turn, answering function calls meanwhile. For sessions that nobody else drives. */
+  run(sessionId: string, text: string, options?: RunOptions): Promise<Turn>
+  /** What the token may do. The cheapest check that it is valid. */
+  health(options?: CallOptions): Promise<Health>
+  /** Where the service's own description says that everything is; read once, with the first call. */
+  discover(options?: CallOptions): Promise<WholeDiscovery>
+  /** What is left in each rate bucket that the service told of. */
+  budget(): Record<string, number>
+  /** Ends what is under way, streams and downloads too, and closes every connection. */
+  close(): Promise<void>
+}
+
+const MUTE: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => MUTE,
+}
+
+/**
+ * A client of the Agent Session Service. Making one opens no connection and starts no timer.
+ * @throws {TypeError} on a `baseUrl`, `token` or `routes` that cannot be used.
+ */
+export function createClient(options: ClientOptions): Client {
+  const { http = undiciHttp(), clock = systemClock(), random = systemRandom(), log = MUTE } = options
+  const { timeout = 60_000, attemptTimeout = 30_000, maxInFlight = 8 } = options
+  const baseUrl = addressOf(options.baseUrl)
+  const { token } = options
+  if (typeof token !== 'function' && (typeof token !== 'string' || token.trim() === ''))
+    throw new TypeError('token: give an access token, or a function that gives one')
+  const authorization = new Authorization(typeof token === 'string' ? token : '')
+  const budget = new Budget({ clock, random })
+  const requester: Requester = new Requester({
+    baseUrl,
+    http,
+    clock,
+    random,
+    log,
+    authorization,
+    budget,
+    offset: new ClockOffset(),
+    idempotencyHeader: () => explorer.found.idempotencyHeader?.name ?? null,
+    rateHeaders: () => explorer.found.rateHeaders,
+    observe: undefined,
+    onRetry: undefined,
+    timeout: attemptTimeout,
+    patience: timeout,
+    maxInFlight,
+  })
+  const explorer = explorerOf(requester, clock, log, options.routes)
+  const streams = { baseUrl, http, clock, authorization, budget, requester, timeout: attemptTimeout }
+  const transport = new Transport({
+    clock,
+    random,
+    token,
+    authorization,
+    requester,
+    explorer,
+    streams,
+    timeout,
+  })
+  const close = async (): Promise<void> => {
+    requester.stop()
+    if (options.http === undefined) await http.close()
+  }
+  const sessions = sessionsOf(transport)
+  const turns = turnsOf(transport)
+  const items = itemsOf(transport)
+  const actions = actionsOf(transport)
+  return {
+    sessions,
+    turns,
+    items,
+    actions,
+    tools: toolsOf(transport),
+    previews: previewsOf(transport),
+    files: filesOf(transport),
+    artifacts: artifactsOf(transport),
+    events: {
+      stream: (streamOptions) =>
+        openStream(transport, async () => (await transport.routeOf('openStream')).path, streamOptions),
+    },
+    webhooks: webhooksOf(transport),
+    connectors: connectorsOf(transport),
+    credentials: credentialsOf(transport),
+    agents: agentsOf(transport),
+    templates: templatesOf(transport),
+    profiles: profilesOf(transport),
+    run: (session, text, runOptions) =>
+      run({ transport, sessions, turns, items, actions }, session, text, runOptions),
+    health: (callOptions) => transport.call('health', {}, callOptions, readHealth, 'the health report'),
+    discover: (callOptions) =>
+      transport.within('health', callOptions, async () => explorer.found, 'discover'),
+    budget: () => budget.remaining(),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function explorerOf(
+  requester: Requester,
+  clock: Clock,
+  log: Log,
+  routes: WholeOverrides | undefined,
+): Explorer<WholeName, WholeDiscovery> {
+  try {
+    return new Explorer<WholeName, WholeDiscovery>({
+      requester,
+      clock,
+      log,
+      discover: (document) => discoverWhole(document, routes),
+    })
+  } catch (error) {
+    if (error instanceof OperatorError)
+      throw new TypeError(error.message.replace('service.routes', 'routes'), { cause: error })
+    throw error
+  }
+}
+
+function addressOf(baseUrl: string): string {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null
+  if (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '')
+    throw new TypeError(`baseUrl: ${JSON.stringify(baseUrl)} is no http or https address`)
+  return baseUrl.replace(/\/+$/, '')
+}

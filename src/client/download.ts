@@ -1,0 +1,76 @@
+import { NetworkFault, ServiceError } from '../core/errors.ts'
+import { unanswered } from '../service/classify.ts'
+import { ended } from '../service/requester.ts'
+import type { WholeName } from '../service/whole.ts'
+import type { CallOptions } from './request.ts'
+import { nextChunk } from './silence.ts'
+import type { Request } from './call.ts'
+import { link } from './signal.ts'
+import { named } from './transport.ts'
+import type { Transport } from './transport.ts'
+
+export interface Download {
+  /** As the service names it; it may say `application/octet-stream` of anything. */
+  contentType: string | null
+  /** Bytes, when the service says so beforehand. */
+  size: number | null
+  /** Read at the reader's pace. Cancelling it closes the connection. */
+  body: ReadableStream<Uint8Array>
+}
+
+/**
+ * Opens a download. `timeout` counts until it begins, `signal` until its end. It has a connection of its own, until its
+ * body is read or cancelled.
+ * @throws {ServiceError}
+ */
+export async function download(
+  transport: Transport,
+  operation: WholeName,
+  request: Request,
+  options: CallOptions | undefined,
+): Promise<Download> {
+  const connection = new AbortController()
+  const { headers, chunks } = await transport.within(operation, options, (errand) =>
+    transport.open(errand, request, connection),
+  )
+  const links = [link(options?.signal, connection), link(transport.stopped, connection)]
+  const unlink = (): void => {
+    for (const off of links) off()
+  }
+  const iterator = chunks[Symbol.asyncIterator]()
+  const size = headers['content-length']
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const chunk = await nextChunk(iterator, connection, transport.clock)
+          if (chunk !== null) return controller.enqueue(chunk)
+          unlink()
+          controller.close()
+        } catch (error) {
+          unlink()
+          controller.error(named(operation, broken(error, connection.signal)))
+        }
+      },
+      async cancel() {
+        unlink()
+        await iterator.return?.()
+      },
+    },
+    // Nothing is fetched ahead of the reader.
+    { highWaterMark: 0 },
+  )
+  return {
+    contentType: headers['content-type'] ?? null,
+    size: size !== undefined && /^\d+$/.test(size) ? Number(size) : null,
+    body,
+  }
+}
+
+/** What a body ended with: the caller's signal, the client's end, or the network. */
+export function broken(error: unknown, signal: AbortSignal): ServiceError {
+  if (error instanceof ServiceError) return error
+  if (signal.aborted && !(signal.reason instanceof NetworkFault)) return ended(signal)
+  const fault = error instanceof NetworkFault ? error : new NetworkFault('other', String(error), error)
+  return unanswered(fault)
+}

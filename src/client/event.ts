@@ -1,0 +1,110 @@
+import { isObject, stringOf } from '../core/json.ts'
+import type { JsonObject } from '../core/json.ts'
+import { digitsOf, sessionIn, turnIn } from '../core/mention.ts'
+import { readJson } from '../service/json.ts'
+import type { Fields } from './shape.ts'
+
+/** Payloads as far as the interface states them, by the event's name. */
+export interface Payloads {
+  'turn.started': Fields
+  /** Neutral: whether the turn succeeded, the turn says. */
+  'turn.ended': Fields
+  'agent.message': Fields & { text: string }
+  /** Transient. */
+  'agent.text': Fields & { delta: string }
+  /** Transient. */
+  'agent.thinking': Fields
+  'agent.tool_call': Fields & { toolName: string; args?: unknown }
+  'agent.tool_result': Fields
+  'agent.compaction': Fields
+  'agent.error': Fields
+  'agent.todos': Fields
+  'user.message': Fields
+  'message.queued': Fields
+  'message.dequeued': Fields
+  'file.changed': Fields
+  'approval.requested': Fields
+  /** `code` says why it was not approved by a rule or mode: `denied_read_only`, `denied_by_rule`. */
+  'approval.resolved': Fields & { approved: boolean; toolCallId: string; name: string; code?: unknown }
+  'question.asked': Fields
+  'question.answered': Fields
+  'tool.required': Fields & { name: string; arguments?: unknown }
+  'tool.resolved': Fields
+  'mcp.unavailable': Fields & { server: string; reason: string }
+  'sandbox.created': Fields
+  'sandbox.paused': Fields
+  'sandbox.resumed': Fields
+  'preview.ready': Fields
+  'workspace.recovery_failed': Fields
+  'artifact.created': Fields
+}
+
+export type EventName = keyof Payloads
+
+/** An event of the stream. Names that this version does not know come, too; `isEvent` tells which one it is. */
+export interface StreamEvent<Name extends string = string> {
+  type: Name
+  /** Its digits, to go on from; null on a transient event, which is never sent again. */
+  seq: string | null
+  /** The service's own name, for quoting. */
+  internal_type: string | null
+  session_id: string | null
+  turn_id: string | null
+  payload: Name extends EventName ? Payloads[Name] : Fields
+  /** All of `data`. Empty when it is not what the interface says: then `raw` has it. */
+  data: Fields
+  /** The text of `data`. */
+  raw: string
+}
+
+/** What a payload of a name has to have, so that its type tells the truth. */
+const STATED: { readonly [Name in EventName]?: Readonly<Record<string, 'string' | 'boolean'>> } = {
+  'agent.message': { text: 'string' },
+  'agent.text': { delta: 'string' },
+  'agent.tool_call': { toolName: 'string' },
+  'approval.resolved': { approved: 'boolean', toolCallId: 'string', name: 'string' },
+  'tool.required': { name: 'string' },
+  'mcp.unavailable': { server: 'string', reason: 'string' },
+}
+
+/** True for an event of this name whose payload has the fields that the interface states for it. */
+export function isEvent<Name extends EventName>(event: StreamEvent, name: Name): event is StreamEvent<Name> {
+  if (event.type !== name) return false
+  return Object.entries(STATED[name] ?? {}).every(([field, kind]) => typeof event.payload[field] === kind)
+}
+
+/** A frame as the parser of Server-Sent Events hands it over. */
+export interface Frame {
+  event?: string | undefined
+  id?: string | undefined
+  data: string
+}
+
+/** Reads a frame, whatever it is; `stop` is the frame that says where a replay that reached its limit goes on. */
+export function readFrame(frame: Frame): { stop: string } | { event: StreamEvent } {
+  const data = dataOf(frame.data)
+  const payload = isObject(data['payload']) ? data['payload'] : {}
+  const stop = digitsOf(data['from_seq']) ?? digitsOf(payload['from_seq'])
+  if (stop !== null) return { stop }
+  return {
+    event: {
+      type: stringOf(data['type']) ?? stringOf(frame.event) ?? 'message',
+      seq: digitsOf(frame.id) ?? digitsOf(data['seq']),
+      internal_type: stringOf(data['internal_type']),
+      session_id: sessionIn(data, payload),
+      turn_id: turnIn(data, payload),
+      payload,
+      data,
+      raw: frame.data,
+    },
+  }
+}
+
+function dataOf(text: string): JsonObject {
+  try {
+    const data = readJson(text)
+    return isObject(data) ? data : {}
+  } catch {
+    return {}
+  }
+}

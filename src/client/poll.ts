@@ -1,0 +1,53 @@
+import { ServiceError } from '../core/errors.ts'
+import type { Errand } from './call.ts'
+import { pause } from './signal.ts'
+import type { Transport } from './transport.ts'
+
+/** Each wait is this much longer than the one before, up to so many times the first. */
+const SLOWER = 1.5
+const SLOWEST = 10
+/** How long the service may be away meanwhile, milliseconds. */
+const OUTAGE = 300_000
+
+/** The time limit of what has none: longer than anybody waits, milliseconds. */
+export const NO_LIMIT = Number.MAX_SAFE_INTEGER
+
+/**
+ * Looks again and again until `look` finds something. `hurry` begins with short waits again.
+ * @param interval milliseconds of the first wait
+ * @throws {ServiceError} that is not passing, or that did not pass.
+ */
+export async function poll<T>(
+  transport: Transport,
+  errand: Errand,
+  interval: number,
+  look: (hurry: () => void) => Promise<T | null>,
+): Promise<T> {
+  const { clock } = transport
+  let wait = interval
+  let goodAt = clock.steady()
+  for (;;) {
+    try {
+      await transport.renewToken()
+      const found = await look(() => (wait = interval))
+      if (found !== null) return found
+      goodAt = clock.steady()
+    } catch (error) {
+      const passing = error instanceof ServiceError && error.transient && !FINAL.has(error.code)
+      if (!passing || errand.signal.aborted || clock.steady() - goodAt > OUTAGE) throw error
+    }
+    await pause(clock, wait, errand.signal)
+    wait = Math.min(wait * SLOWER, interval * SLOWEST)
+  }
+}
+
+/** Errors without an answer that waiting does not mend. */
+export const FINAL: ReadonlySet<string> = new Set([
+  'aborted',
+  'stopped',
+  'timeout',
+  'route_unknown',
+  'request_too_large',
+  'not_delivered',
+  'run_not_started',
+])

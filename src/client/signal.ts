@@ -1,0 +1,42 @@
+import type { Clock } from '../core/ports.ts'
+import { ended } from '../service/requester.ts'
+
+/** Waits `ms`. @throws {ServiceError} when `signal` ends first. */
+export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw ended(signal)
+  if (ms <= 0) return
+  await new Promise<void>((resolve, reject) => {
+    const onAbort = (): void => {
+      timer.cancel()
+      reject(ended(signal))
+    }
+    const timer = clock.after(ms, () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    })
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+/** Ends `other` when `signal` does. @returns what undoes it. */
+export function link(signal: AbortSignal | undefined, other: AbortController): () => void {
+  if (signal === undefined) return () => undefined
+  const onAbort = (): void => other.abort(signal.reason)
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+  return () => signal.removeEventListener('abort', onAbort)
+}
+
+/** Waits for `work`, but no longer than `signal` lets. @throws {ServiceError} when it ends first. */
+export async function raced(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  let onAbort: (() => void) | undefined
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(ended(signal))
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+  try {
+    await Promise.race([work, aborted])
+  } finally {
+    if (onAbort !== undefined) signal.removeEventListener('abort', onAbort)
+  }
+}

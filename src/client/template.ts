@@ -1,0 +1,18 @@
+import { ServiceError } from '../core/errors.ts'
+import type { Json } from '../core/json.ts'
+import { fillTemplate } from '../service/body.ts'
+
+/**
+ * A body that discovery found, with its places filled. `key` of `routes` would give it where it was not found.
+ * @throws {ServiceError} `route_unknown`
+ */
+export function filled(
+  template: Json | null,
+  values: Record<string, string>,
+  what: string,
+  key: string,
+): Json {
+  if (template !== null) return fillTemplate(template, values)
+  const message = `the service's document has no ${what}; set routes.${key}`
+  throw new ServiceError({ code: 'route_unknown', status: 0, message })
+}

@@ -1,0 +1,179 @@
+import { messageOf, ServiceError } from '../core/errors.ts'
+import type { Clock, HttpReply, HttpStream, Random } from '../core/ports.ts'
+import type { Authorization } from '../service/authorization.ts'
+import type { Explorer } from '../service/explorer.ts'
+import { readJson } from '../service/json.ts'
+import type { StreamOptions } from '../service/events.ts'
+import { openBody } from '../service/opened.ts'
+import { ended } from '../service/requester.ts'
+import type { Requester } from '../service/requester.ts'
+import type { Route } from '../service/route.ts'
+import type { WholeDiscovery, WholeName } from '../service/whole.ts'
+import { callOf, keyOf } from './call.ts'
+import type { Errand, Request } from './call.ts'
+import type { CallOptions } from './request.ts'
+import type { Reader } from './shape.ts'
+import { link, raced } from './signal.ts'
+
+export type Token = string | (() => string | Promise<string>)
+
+export interface TransportParts {
+  clock: Clock
+  random: Random
+  token: Token
+  authorization: Authorization
+  requester: Requester
+  explorer: Explorer<WholeName, WholeDiscovery>
+  streams: StreamOptions
+  /** Milliseconds for a call with all waits and attempts. */
+  timeout: number
+}
+
+/** Takes the calls of an app to the service: token, discovery, time limit, route, retries; and gives errors their names. */
+export class Transport {
+  readonly #parts: TransportParts
+
+  constructor(parts: TransportParts) {
+    this.#parts = parts
+  }
+
+  get clock(): Clock {
+    return this.#parts.clock
+  }
+
+  get random(): Random {
+    return this.#parts.random
+  }
+
+  /** Ends with the client. */
+  get stopped(): AbortSignal {
+    return this.#parts.requester.stopped
+  }
+
+  get streams(): StreamOptions {
+    return this.#parts.streams
+  }
+
+  get found(): WholeDiscovery {
+    return this.#parts.explorer.found
+  }
+
+  /** Does something within the time of one call. @throws {ServiceError} that has `name` as its operation. */
+  async within<T>(
+    operation: WholeName,
+    options: CallOptions | undefined,
+    run: (errand: Errand) => Promise<T>,
+    name: string = operation,
+  ): Promise<T> {
+    const { clock, timeout: usual, requester } = this.#parts
+    const { timeout = usual, signal: given } = options ?? {}
+    if (!(timeout > 0)) throw new TypeError(`timeout: ${timeout} is no number of milliseconds`)
+    const limit = new AbortController()
+    const deadline = clock.steady() + timeout
+    const timer = clock.after(timeout, () => limit.abort(late(timeout)))
+    const unlink = [link(given, limit), link(requester.stopped, limit)]
+    try {
+      const errand = { operation, signal: limit.signal, left: () => Math.max(0, deadline - clock.steady()) }
+      await this.#prepare(errand)
+      return await run(errand)
+    } catch (error) {
+      throw named(name, limit.signal.aborted ? ended(limit.signal) : error)
+    } finally {
+      timer.cancel()
+      for (const off of unlink) off()
+    }
+  }
+
+  /** One request and what its answer says. */
+  call<T>(
+    operation: WholeName,
+    request: Request,
+    options: CallOptions | undefined,
+    read: Reader<T>,
+    what: string,
+  ): Promise<T> {
+    return this.within(operation, options, (errand) => this.read(errand, request, read, what))
+  }
+
+  async read<T>(errand: Errand, request: Request, read: Reader<T>, what: string): Promise<T> {
+    const reply = await this.send(errand, request)
+    try {
+      return read(reply.body.trim() === '' ? null : readJson(reply.body), what)
+    } catch (error) {
+      throw new ServiceError({
+        code: 'malformed_answer',
+        status: reply.status,
+        message: messageOf(error),
+        requestId: reply.headers['x-request-id'] ?? null,
+        cause: error,
+      })
+    }
+  }
+
+  send(errand: Errand, request: Request): Promise<HttpReply> {
+    const key = keyOf(request.act, this.#parts.random)
+    return this.#routed(errand, (route) => this.#parts.requester.send(callOf(errand, route, request, key)))
+  }
+
+  /** A body that is read as it comes. It ends with `lasting`, not with the errand. */
+  open(errand: Errand, request: Request, lasting: AbortController): Promise<HttpStream> {
+    const { streams, requester } = this.#parts
+    const off = link(errand.signal, lasting)
+    return this.#routed(errand, (route) => {
+      const call = callOf(errand, route, request, undefined)
+      const { operation, path } = call
+      return requester.persist(call, () =>
+        openBody(streams, { operation, path, headers: { accept: '*/*' }, signal: lasting.signal }),
+      )
+    }).finally(off)
+  }
+
+  /** @throws {ServiceError} `route_unknown` */
+  async routeOf(operation: WholeName): Promise<Route> {
+    const route = await this.#parts.explorer.route(operation)
+    if (route.found) return route
+    const message = route.reason.replaceAll('service.routes', 'routes')
+    throw new ServiceError({ code: 'route_unknown', status: 0, message })
+  }
+
+  /** Takes the token that holds now. */
+  async renewToken(): Promise<void> {
+    const { token, authorization } = this.#parts
+    if (typeof token === 'string') return
+    try {
+      authorization.replace(await token())
+    } catch (cause) {
+      const message = 'the function that gives the token threw'
+      throw new ServiceError({ code: 'token_unavailable', status: 0, message, cause })
+    }
+  }
+
+  async #prepare({ signal }: Errand): Promise<void> {
+    const { explorer } = this.#parts
+    signal.throwIfAborted()
+    await raced(this.renewToken(), signal)
+    if (explorer.lacking) await raced(explorer.discover(), signal)
+  }
+
+  async #routed<T>({ operation }: Errand, go: (route: Route) => Promise<T>): Promise<T> {
+    const route = await this.routeOf(operation)
+    try {
+      return await go(route)
+    } catch (error) {
+      const moved =
+        error instanceof ServiceError ? await this.#parts.explorer.movedTo(operation, route, error) : null
+      if (moved === null) throw error
+      return go(moved)
+    }
+  }
+}
+
+export function named(operation: string, error: unknown): unknown {
+  if (error instanceof ServiceError) error.operation ??= operation
+  return error
+}
+
+function late(timeout: number): ServiceError {
+  const message = `no result after ${timeout} ms; what was sent may have been acted on`
+  return new ServiceError({ code: 'timeout', status: 0, message })
+}

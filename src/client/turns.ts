@@ -1,0 +1,88 @@
+import { ServiceError } from '../core/errors.ts'
+import { isSettled } from '../core/resource.ts'
+import { listOf } from './list.ts'
+import type { List } from './list.ts'
+import { NO_LIMIT, poll } from './poll.ts'
+import type { ActOptions, CallOptions, OrderedQuery } from './request.ts'
+import { readItem, readTurn } from './resource.ts'
+import type { Item, Turn } from './resource.ts'
+import type { Errand } from './call.ts'
+import type { Transport } from './transport.ts'
+
+export interface Turns {
+  list(sessionId: string, query?: OrderedQuery, options?: CallOptions): List<Turn>
+  /** From the turn list where the service shows no single turn. */
+  get(sessionId: string, turnId: string, options?: CallOptions): Promise<Turn>
+  /** Stops a running turn; it ends with the status that the interface does not name. */
+  cancel(sessionId: string, turnId: string, options?: ActOptions): Promise<void>
+  /**
+   * Reads a turn again and again until nothing about it changes any more: it ended, and its artifacts are final.
+   * There is no time limit but `timeout`, if it is given.
+   */
+  wait(sessionId: string, turnId: string, options?: WaitOptions): Promise<Turn>
+}
+
+export interface WaitOptions extends CallOptions {
+  /** Milliseconds between the first readings; later ones are up to ten times as far apart. Default 500. */
+  interval?: number
+}
+
+export interface Items {
+  /** The transcript. A tool call and its result are told apart by `detail.event`. */
+  list(sessionId: string, query?: OrderedQuery, options?: CallOptions): List<Item>
+}
+
+const INTERVAL = 500
+
+export function turnsOf(transport: Transport): Turns {
+  const turnList = (session: string, query: OrderedQuery, options?: CallOptions): List<Turn> =>
+    listOf(
+      transport,
+      { operation: 'listTurns', ids: { session }, query: { ...query }, read: readTurn, what: 'a turn' },
+      options,
+    )
+
+  async function listed(session: string, turn: string, options: CallOptions): Promise<Turn> {
+    for await (const one of turnList(session, { limit: 100 }, options)) if (one.id === turn) return one
+    throw new ServiceError({
+      code: 'not_found',
+      status: 404,
+      message: `no turn ${turn} is in the list of turns`,
+    })
+  }
+
+  async function read(errand: Errand, session: string, turn: string): Promise<Turn> {
+    const single = transport.found.routes.readTurn.found
+    if (single) return transport.read(errand, { ids: { session, turn } }, readTurn, 'a turn')
+    return listed(session, turn, { signal: errand.signal })
+  }
+
+  return {
+    list: (session, query = {}, options) => turnList(session, query, options),
+    get: (session, turn, options) =>
+      transport.within('readTurn', options, (errand) => read(errand, session, turn)),
+    async cancel(session, turn, options) {
+      const request = { ids: { session, turn }, act: options ?? true } as const
+      await transport.within('cancelTurn', options, (errand) => transport.send(errand, request))
+    },
+    wait: (session, turn, { interval = INTERVAL, ...options } = {}) =>
+      transport.within('readTurn', { timeout: NO_LIMIT, ...options }, (errand) =>
+        poll(transport, errand, interval, async () => {
+          const found = await read(errand, session, turn)
+          const { status, completed_at: completedAt, artifacts } = found
+          return isSettled({ status, completedAt, artifacts }) ? found : null
+        }),
+      ),
+  }
+}
+
+export function itemsOf(transport: Transport): Items {
+  return {
+    list: (session, query = {}, options) =>
+      listOf(
+        transport,
+        { operation: 'listItems', ids: { session }, query: { ...query }, read: readItem, what: 'an item' },
+        options,
+      ),
+  }
+}

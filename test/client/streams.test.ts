@@ -1,0 +1,293 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createClient, isEvent } from '../../src/client/index.ts'
+import type { Reconnection, StreamEvent } from '../../src/client/index.ts'
+import type { Emulator } from '../../src/emulator/index.ts'
+import { startServer } from '../support/service/server.ts'
+import { faultOf, PROFILES, quickClock, readUntil, stand, until, untilTurnEnds } from './support.ts'
+
+/** Connections come again at once. */
+const LIMITS = { retryMs: 10, streamSlotMs: 0 }
+
+/** The persisted events that the service has, as `seq type`. */
+function truth(emulator: Emulator, session?: string): string[] {
+  return emulator
+    .ledger()
+    .events.filter((event) => session === undefined || event.session_id === session)
+    .map(({ seq, type }) => `${seq} ${type}`)
+}
+
+function persisted(events: readonly StreamEvent[]): string[] {
+  return events.flatMap(({ seq, type }) => (seq === null ? [] : [`${seq} ${type}`]))
+}
+
+describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
+  it('that was opened before the message was sent has every event of it, transient ones without a seq', async () => {
+    const { client, emulator } = await stand(profile)
+    const { id } = await client.sessions.create()
+    await using stream = await client.sessions.events(id)
+    await client.sessions.send(id, 'think Hmm\nsay Hello there\nshell ls')
+    const events = await untilTurnEnds(stream)
+    expect(persisted(events)).toEqual(truth(emulator))
+    expect(events.every(({ session_id }) => session_id === id)).toBe(true)
+    const said = events.find((event) => isEvent(event, 'agent.message'))
+    expect(said?.payload.text).toBe('Hello there')
+    const deltas = events.filter((event) => isEvent(event, 'agent.text'))
+    expect(deltas.map(({ payload }) => payload.delta).join('')).toBe('Hello there')
+    expect(deltas.every(({ seq }) => seq === null)).toBe(true)
+    const ended = events.at(-1)
+    expect((await client.turns.wait(id, ended?.turn_id ?? '', { interval: 10 })).status).toBe('completed')
+    expect(stream.cursor).toBe(ended?.seq)
+  })
+
+  it('of the organization has all sessions, later ones too', async () => {
+    const { client, emulator } = await stand(profile)
+    await using stream = await client.events.stream()
+    const first = await client.sessions.create({ input: 'say one' })
+    const second = await client.sessions.create({ input: 'say two' })
+    const open = new Set([first.id, second.id])
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ type, session_id: id }) => {
+      if (type === 'turn.ended') open.delete(id ?? '')
+      return open.size === 0
+    })
+    expect(persisted(events)).toEqual(truth(emulator).slice(0, persisted(events).length))
+  })
+
+  it('whose connection is cut again and again has every persisted event once and in order', async () => {
+    const { client, emulator } = await stand(profile, { limits: LIMITS })
+    const { id } = await client.sessions.create()
+    const reconnections: Reconnection[] = []
+    await using stream = await client.sessions.events(id, {
+      after: 0,
+      onReconnect: (notice) => reconnections.push(notice),
+    })
+    const reader = stream[Symbol.asyncIterator]()
+    const events: StreamEvent[] = []
+    for (let turn = 0; turn < 8; turn++) {
+      await client.sessions.send(id, `say turn ${turn}\nshell ls`)
+      events.push(...(await readUntil(reader, ({ type }) => type === 'agent.message')))
+      emulator.faults.set({ drop_streams: true })
+      events.push(...(await readUntil(reader, ({ type }) => type === 'turn.ended')))
+    }
+    expect(persisted(events)).toEqual(truth(emulator))
+    expect(reconnections.length).toBeGreaterThanOrEqual(4)
+    expect(reconnections[0]?.after).toMatch(/^\d+$/)
+  })
+
+  it('goes on where a replay stopped at its limit', async () => {
+    const { client, emulator } = await stand(profile, { limits: { ...LIMITS, replayEvents: 7 } })
+    const { id } = await client.sessions.create()
+    for (let count = 0; count < 30; count++) emulator.publish(id, 'file.changed', { count })
+    const reasons: string[] = []
+    await using stream = await client.events.stream({
+      after: '0',
+      onReconnect: ({ reason }) => reasons.push(reason),
+    })
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ payload }) => payload['count'] === 29)
+    expect(persisted(events)).toEqual(truth(emulator))
+    expect(reasons).toEqual(Array.from({ length: 4 }, () => 'replay_stop'))
+  })
+
+  it('waits for the slot that the last connection still holds', async () => {
+    const { client, emulator } = await stand(profile, {
+      limits: { retryMs: 1, streamsPerToken: 1, streamSlotMs: 300 },
+    })
+    const { id } = await client.sessions.create()
+    const notices: Reconnection[] = []
+    await using stream = await client.sessions.events(id, {
+      after: '0',
+      onReconnect: (notice) => notices.push(notice),
+    })
+    emulator.faults.set({ drop_streams: true })
+    const reader = stream[Symbol.asyncIterator]()
+    const next = readUntil(reader, ({ type }) => type === 'file.changed')
+    await until(() => (notices.some(({ reason }) => reason === 'rate_limit_exceeded') ? true : undefined))
+    emulator.publish(id, 'file.changed', {})
+    expect(persisted(await next)).toEqual(truth(emulator))
+    expect(notices.at(-1)).toMatchObject({ reason: 'rate_limit_exceeded', wait: 1000 })
+  })
+
+  it('that says nothing for 45 s is connected anew', async () => {
+    const { client, emulator } = await stand(profile, { limits: LIMITS }, { clock: quickClock() })
+    const { id } = await client.sessions.create()
+    emulator.faults.set({ stall_streams: true })
+    const notices: Reconnection[] = []
+    await using stream = await client.sessions.events(id, {
+      after: '0',
+      onReconnect: (notice) => {
+        notices.push(notice)
+        emulator.faults.set({})
+      },
+    })
+    emulator.publish(id, 'file.changed', { count: 1 })
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ payload }) => payload['count'] === 1)
+    expect(persisted(events)).toEqual(truth(emulator))
+    expect(notices[0]).toMatchObject({ reason: 'no_reply' })
+  })
+
+  it('ends, and frees its connection, with a break, its close, its signal, or the client', async () => {
+    // The service's own `retry:` holds nobody up who does not want another connection.
+    const { client, emulator } = await stand(profile)
+    const { id } = await client.sessions.create()
+    const closed = () => until(() => (emulator.openStreams() === 0 ? true : undefined))
+
+    for await (const event of await client.sessions.events(id, { after: publish() })) {
+      expect(event.type).toBe('file.changed')
+      break
+    }
+    await closed()
+
+    const second = await client.sessions.events(id)
+    expect(emulator.openStreams()).toBe(1)
+    const pending = second[Symbol.asyncIterator]().next()
+    second.close()
+    expect(await pending).toEqual({ done: true, value: undefined })
+    await closed()
+
+    const abort = new AbortController()
+    const third = await client.sessions.events(id, { signal: abort.signal })
+    const aborted = faultOf(third[Symbol.asyncIterator]().next())
+    abort.abort()
+    expect(await aborted).toMatchObject({ code: 'aborted', operation: 'openStream' })
+    await closed()
+
+    const fourth = await client.sessions.events(id)
+    const stopped = faultOf(fourth[Symbol.asyncIterator]().next())
+    await client.close()
+    expect(await stopped).toMatchObject({ code: 'stopped' })
+    await closed()
+
+    function publish(): number {
+      const seq = emulator.publish(id, 'file.changed', {})
+      emulator.publish(id, 'file.changed', {})
+      return seq
+    }
+  })
+
+  it('loses nothing when its reader is so slow that the service drops it', async () => {
+    const { client, emulator } = await stand(profile, { limits: LIMITS })
+    const { id } = await client.sessions.create()
+    const reasons: string[] = []
+    await using stream = await client.sessions.events(id, {
+      after: '0',
+      onReconnect: ({ reason }) => reasons.push(reason),
+    })
+    const text = 'x'.repeat(64 * 1024)
+    for (let count = 0; count < 400; count++) {
+      emulator.publish(id, 'file.changed', { count, text })
+      if (count % 20 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(emulator.openStreams()).toBe(0)
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ payload }) => payload['count'] === 399)
+    expect(persisted(events)).toEqual(truth(emulator))
+    expect(reasons).toHaveLength(1)
+  })
+
+  it('gives up at once on what no connection mends', async () => {
+    const { client, emulator } = await stand(profile, { limits: LIMITS })
+    expect(await faultOf(client.sessions.events('no-such-session'))).toMatchObject({ code: 'not_found' })
+    const { id } = await client.sessions.create()
+    await using stream = await client.sessions.events(id)
+    const gone = faultOf(stream[Symbol.asyncIterator]().next())
+    await client.sessions.delete(id)
+    expect(await gone).toMatchObject({ code: 'not_found', status: 404 })
+    emulator.faults.set({ unauthorized: 1 })
+    expect(await faultOf(client.events.stream())).toMatchObject({ status: 401 })
+  })
+
+  it('is opened once the service is back, and refused when that takes too long', async () => {
+    const { client, emulator } = await stand(profile, { limits: LIMITS })
+    await client.health()
+    emulator.faults.set({ server_errors: 2 })
+    await using _ = await client.events.stream()
+    emulator.faults.set({ refuse_streams: 1000 })
+    expect(await faultOf(client.events.stream({ timeout: 100 }))).toMatchObject({
+      code: 'rate_limit_exceeded',
+    })
+  })
+})
+
+/** A service whose only stream is what `write` makes of it. */
+async function streaming(write: (connection: number, cursor: string | undefined) => string[] | null) {
+  let connections = 0
+  const server = await startServer((asked, response) => {
+    if (asked.path !== '/v1/events') return { body: { paths: {} } }
+    const frames = write(++connections, asked.headers['last-event-id'])
+    if (frames === null) return { status: 503 }
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const frame of frames) response.write(frame)
+    response.end()
+    return null
+  })
+  const client = createClient({ baseUrl: server.url, token: 'svc_pat_one', clock: quickClock() })
+  onTestFinished(async () => {
+    await client.close()
+    await server[Symbol.asyncDispose]()
+  })
+  return { client, server }
+}
+
+describe('a stream', () => {
+  it('passes on what it does not understand, and keeps every digit of a seq', async () => {
+    const long = '123456789012345678901'
+    const { client } = await streaming(() => [
+      'event: odd\nid: 1\ndata: no JSON\n\n',
+      `data: {"type":"next","seq":${long},"payload":{"sessionId":"s1","turn":{"id":"t1"}}}\n\n`,
+    ])
+    await using stream = await client.events.stream()
+    const [odd, next] = await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'next')
+    expect(odd).toMatchObject({ type: 'odd', seq: '1', payload: {}, data: {}, raw: 'no JSON' })
+    expect(next).toMatchObject({ type: 'next', seq: long, session_id: 's1', turn_id: 't1' })
+  })
+
+  it('does not take an event for what it is named when the stated fields are missing', async () => {
+    const { client } = await streaming(() => [
+      'data: {"type":"agent.message","seq":1,"payload":{"text":7}}\n\n',
+    ])
+    await using stream = await client.events.stream()
+    const [event] = await readUntil(stream[Symbol.asyncIterator](), () => true)
+    expect(event?.type).toBe('agent.message')
+    expect(event !== undefined && isEvent(event, 'agent.message')).toBe(false)
+  })
+
+  it('leaves out what a service replays from before its cursor', async () => {
+    const frames = [1, 2, 3].map(
+      (seq) => `id: ${seq}\ndata: {"type":"n${seq}","seq":${seq},"payload":{}}\n\n`,
+    )
+    const { client, server } = await streaming((connection) => frames.slice(0, connection + 1))
+    await using stream = await client.events.stream({ after: 1 })
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
+    expect(events.map(({ type }) => type)).toEqual(['n2', 'n3'])
+    const cursors = server.asked.flatMap(({ path, headers }) =>
+      path === '/v1/events' ? [headers['last-event-id']] : [],
+    )
+    expect(cursors).toEqual(['1', '2'])
+  })
+
+  it('keeps to the `retry:` of the service, within a minute', async () => {
+    const hints = [3000, 90_000, 0]
+    const { client } = await streaming((connection) => [`retry: ${hints[connection - 1] ?? 1}\n\n`])
+    const waits: number[] = []
+    await using stream = await client.events.stream({ onReconnect: ({ wait }) => waits.push(wait) })
+    const reading = stream[Symbol.asyncIterator]().next()
+    await until(() => (waits.length >= 3 ? true : undefined))
+    stream.close()
+    await reading
+    expect(waits.slice(0, 2)).toEqual([3000, 60_000])
+  })
+
+  it('gives up when the service stays away for longer than its patience', async () => {
+    const { client } = await streaming((connection) => (connection === 1 ? [] : null))
+    const notices: Reconnection[] = []
+    await using stream = await client.events.stream({
+      patience: 30_000,
+      onReconnect: (notice) => notices.push(notice),
+    })
+    expect(await faultOf(stream[Symbol.asyncIterator]().next())).toMatchObject({ code: 'http_503' })
+    expect(notices[0]).toMatchObject({ reason: 'closed', after: null })
+  })
+
+  it('cannot begin at what is no seq', async () => {
+    const { client } = await streaming(() => [])
+    await expect(client.events.stream({ after: 'x' })).rejects.toThrow(TypeError)
+  })
+})
