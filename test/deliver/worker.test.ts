@@ -73,7 +73,7 @@ describe('delivering', () => {
     const told = () => world.log.lines.filter(({ message }) => message === 'deliver: failed, will try again')
     expect(told().map(({ details }) => details)).toMatchObject([{ handler: 'app', attempt: 1, failed: 1 }])
     await world.clock.advance(60_000)
-    const failed = told().map(({ details }) => Number((details as { failed: number }).failed))
+    const failed = told().map(({ details }) => (details as { failed: number }).failed)
     expect(failed.length).toBeLessThanOrEqual(7)
     expect(failed[1]).toBeGreaterThanOrEqual(20)
   })
