@@ -2,9 +2,12 @@ import { readFileSync } from 'node:fs'
 import { Command, CommanderError, Option } from 'commander'
 import { nearest } from '../core/nearest.ts'
 import { isObject, stringOf } from '../core/json.ts'
-import { listenAddress, pointInTime, seqOrTime, wholeNumber } from './argument.ts'
+import { pointInTime, seqOrTime, wholeNumber } from './argument.ts'
 import type { Context } from './context.ts'
+import { declareEmulate } from './emulate/declare.ts'
+import { CONFIG, examples } from './help.ts'
 import { reportFailure } from './failure.ts'
+import { declareStore } from './store/declare.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Unusable arguments. */
@@ -40,8 +43,6 @@ function withDefault(argv: readonly string[]): string[] {
   if (first === undefined || (first.startsWith('-') && !own.includes(first))) return ['dev', ...argv]
   return [...argv]
 }
-
-const CONFIG = 'configuration, YAML or JSON (required)'
 
 type Run<O> = (context: Context, options: O, args: string[]) => Promise<number>
 
@@ -112,32 +113,7 @@ function commands(context: Context, done: (code: number) => void): Command {
     .addHelpText('after', examples(['session-sidecar run -c sidecar.yaml']))
   does(run, async () => (await import('./run.ts')).run, ['config'])
 
-  const emulate = program.command('emulate').summary('the emulator of the service alone')
-  emulate
-    .description('Runs the emulator of the Agent Session Service.')
-    .option(
-      '--listen <host:port>',
-      'where to listen; port 0 takes a free one',
-      listenAddress,
-      listenAddress('127.0.0.1:4010'),
-    )
-    .option('--scenario <file>', 'what sessions do; by default each line of a message is a step')
-    .option('--token <token>', 'the default token', 'svc_pat_dev')
-    .addOption(
-      new Option('--open-details <profile>', 'how to answer what the interface leaves open')
-        .choices(['a', 'b'])
-        .default('a'),
-    )
-    .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
-    .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
-    .addHelpText(
-      'after',
-      examples(['session-sidecar emulate', 'session-sidecar emulate --listen 127.0.0.1:0 --open-details b']),
-    )
-  // Commander would show the parsed address as an object.
-  emulate.options
-    .find((option) => option.long === '--listen')
-    ?.default(listenAddress('127.0.0.1:4010'), '127.0.0.1:4010')
+  const emulate = declareEmulate(program)
   does(emulate, async () => (await import('./emulate.ts')).emulate)
 
   const check = program.command('check').summary('doctor: what would not work, and the mend')
@@ -161,6 +137,10 @@ function commands(context: Context, done: (code: number) => void): Command {
     .description('Prints the effective configuration as YAML, secrets redacted.')
   print.option('-c, --config <file>', CONFIG)
   does(print, async () => (await import('./config.ts')).print, ['config'])
+
+  const store = declareStore(program)
+  does(store.check, async () => (await import('./store.ts')).checkStore, ['config'])
+  does(store.backup, async () => (await import('./store.ts')).backup, ['config'])
 
   readers(program, does)
   actions(program, does)
@@ -287,8 +267,4 @@ function refuse(command: Command, word: string): never {
     command.commands.map((one) => one.name()),
   )
   command.error(`error: unknown command '${word}'${guess === null ? '' : `\n(Did you mean ${guess}?)`}`)
-}
-
-function examples(lines: readonly string[]): string {
-  return `\nExamples:\n${lines.map((line) => `  $ ${line}`).join('\n')}`
 }

@@ -9,7 +9,11 @@ const MAGIC = 'SQLite format 3\0'
 /** Whether the store can be opened for writing. It is only looked at, so a running sidecar is not disturbed. */
 export async function checkStore(url: StoreUrl): Promise<Finding> {
   if (url.kind === 'postgres')
-    return ok('store', `postgres at ${new URL(url.url).host}: looked at when the sidecar starts`)
+    return fail(
+      'store',
+      'postgres: this version keeps its store in SQLite only',
+      'set store.url to sqlite:FILE',
+    )
   if (url.path === ':memory:')
     return fail('store', 'sqlite::memory: forgets everything', 'set store.url to a file')
   try {

@@ -25,7 +25,7 @@ export function openDatabase(path: string): OpenStore {
   if (path === ':memory:') {
     const db = new Database(path)
     configure(db)
-    migrate(db, path)
+    migrate(db)
     return { db, unlock: () => undefined }
   }
   const file = resolve(path)
@@ -34,9 +34,10 @@ export function openDatabase(path: string): OpenStore {
   try {
     const db = new Database(file)
     try {
-      recognise(db, file)
+      recogniseStore(db, file)
+      checkWhole(db, file)
       configure(db)
-      migrate(db, file)
+      migrate(db)
       return { db, unlock }
     } catch (error) {
       db.close()
@@ -80,7 +81,8 @@ function lock(file: string): () => void {
   return () => holder.close()
 }
 
-function recognise(db: Sqlite, file: string): void {
+/** @throws {OperatorError} when a database is another program's, or of a newer version of this one. */
+export function recogniseStore(db: Sqlite, file: string): void {
   const tables = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get()
   const id = db.pragma('application_id', { simple: true })
   if (tables !== 0 && id !== APPLICATION_ID) {
@@ -88,6 +90,17 @@ function recognise(db: Sqlite, file: string): void {
       `store: ${file} is a database of some other program. It was left as it is; point store.url at another file.`,
     )
   }
+  const version = Number(db.pragma('user_version', { simple: true }))
+  const known = knownMigrations().length
+  if (version > known) {
+    throw new OperatorError(
+      `store: ${file} was written by a newer version (schema ${version}, this program knows ${known}). ` +
+        'It was left as it is; run the newer version.',
+    )
+  }
+}
+
+function checkWhole(db: Sqlite, file: string): void {
   if (statSync(file).size > CHECKED_AT_START) return
   const verdict = db.prepare('PRAGMA quick_check(1)').pluck().get()
   if (verdict !== 'ok') throw damaged(file, String(verdict))
@@ -106,18 +119,16 @@ function configure(db: Sqlite): void {
   db.pragma('journal_size_limit = 67108864')
 }
 
-function migrate(db: Sqlite, file: string): void {
-  const steps = readdirSync(MIGRATIONS)
+/** Names of the migrations, in order. */
+export function knownMigrations(): string[] {
+  return readdirSync(MIGRATIONS)
     .filter((name) => /^\d{4}\.sql$/.test(name))
     .sort()
+}
+
+function migrate(db: Sqlite): void {
   const version = Number(db.pragma('user_version', { simple: true }))
-  if (version > steps.length) {
-    throw new OperatorError(
-      `store: ${file} was written by a newer version (schema ${version}, this program knows ${steps.length}). ` +
-        'It was left as it is; run the newer version.',
-    )
-  }
-  for (const [index, name] of steps.entries()) {
+  for (const [index, name] of knownMigrations().entries()) {
     if (index < version) continue
     const sql = readFileSync(join(MIGRATIONS, name), 'utf8')
     db.transaction(() => {

@@ -1,0 +1,33 @@
+import { Option, type Command } from 'commander'
+import { listenAddress } from '../argument.ts'
+import { examples } from '../help.ts'
+
+export function declareEmulate(program: Command): Command {
+  const emulate = program.command('emulate').summary('the emulator of the service alone')
+  emulate
+    .description('Runs the emulator of the Agent Session Service.')
+    .option(
+      '--listen <host:port>',
+      'where to listen; port 0 takes a free one',
+      listenAddress,
+      listenAddress('127.0.0.1:4010'),
+    )
+    .option('--scenario <file>', 'what sessions do; by default each line of a message is a step')
+    .option('--token <token>', 'the default token', 'svc_pat_dev')
+    .addOption(
+      new Option('--open-details <profile>', 'how to answer what the interface leaves open')
+        .choices(['a', 'b'])
+        .default('a'),
+    )
+    .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
+    .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
+    .addHelpText(
+      'after',
+      examples(['session-sidecar emulate', 'session-sidecar emulate --listen 127.0.0.1:0 --open-details b']),
+    )
+  // Commander would show the parsed address as an object.
+  emulate.options
+    .find((option) => option.long === '--listen')
+    ?.default(listenAddress('127.0.0.1:4010'), '127.0.0.1:4010')
+  return emulate
+}

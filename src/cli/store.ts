@@ -1,0 +1,68 @@
+import { loadConfig } from '../config/load.ts'
+import { OperatorError } from '../core/errors.ts'
+import { backupStore } from '../store/sqlite/backup.ts'
+import { inspectStore, type Inspection } from '../store/sqlite/inspect.ts'
+import type { Context } from './context.ts'
+import { visible } from './terminal.ts'
+import { count } from './text.ts'
+
+interface Options {
+  config: string
+  json?: boolean
+}
+
+/** Reads the whole store and says what is wrong with it; exit 1 if anything is. */
+export async function checkStore({ terminal, env }: Context, options: Options): Promise<number> {
+  const inspection = inspectStore(await fileOf(options, env))
+  if (options.json === true) terminal.out(`${JSON.stringify(inspection)}\n`)
+  else {
+    terminal.out(`${summary(inspection)}\n`)
+    for (const problem of inspection.problems)
+      terminal.out(`${terminal.paint('red', '✗')} ${visible(problem)}\n`)
+    terminal.out(
+      inspection.problems.length === 0
+        ? `${terminal.paint('green', '✓')} sound: every fact is what was written\n`
+        : 'Put a backup in its place, or move it away to start with an empty store. A damaged fact is never delivered: ' +
+            'its deliveries become dead letters.\n',
+    )
+  }
+  return inspection.problems.length === 0 ? 0 : 1
+}
+
+/** Copies the store, also while a sidecar works with it. */
+export async function backup(
+  { terminal, env }: Context,
+  options: Options,
+  [target = '']: string[],
+): Promise<number> {
+  const source = await fileOf(options, env)
+  let told = 0
+  const copied = await backupStore(source, target, ({ done, total }) => {
+    const percent = total === 0 ? 0 : Math.floor((100 * done) / total)
+    if (terminal.width === null || percent <= told) return
+    told = percent
+    terminal.err(`\rcopying: ${percent} %`)
+  })
+  if (told > 0) terminal.err('\r')
+  terminal.out(
+    options.json === true ? `${JSON.stringify(copied)}\n` : `${summary(copied)}\ncopied and read through\n`,
+  )
+  return 0
+}
+
+async function fileOf({ config: file }: Options, env: Context['env']): Promise<string> {
+  const { config } = await loadConfig(file, env, Date.now())
+  const { url } = config.store
+  if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
+  throw new OperatorError('store.url names no file of SQLite: there is nothing to look at.', 2)
+}
+
+function summary(store: Inspection): string {
+  const { file, bytes, schema, newest, facts, pending, dead, openCalls, cursor } = store
+  const older = schema < newest ? ` (this program makes it ${newest} at its next start)` : ''
+  return (
+    `${file}: ${(bytes / 1048576).toFixed(1)} MiB, schema ${schema}${older}\n` +
+    `${count(facts, 'fact')}, ${pending} owed to handlers, ${count(dead, 'dead letter')}, ` +
+    `${count(openCalls, 'open call')}, stream cursor ${cursor ?? 'none'}`
+  )
+}

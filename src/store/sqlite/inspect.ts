@@ -1,0 +1,117 @@
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { messageOf, OperatorError } from '../../core/errors.ts'
+import { knownMigrations, recogniseStore, type Sqlite } from './open.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+
+/** Problems of one kind that are listed one by one; the rest is only counted. */
+const LISTED = 20
+
+export interface Inspection {
+  file: string
+  bytes: number
+  /** Number of its last migration, and of the last one that this program knows. */
+  schema: number
+  newest: number
+  facts: number
+  pending: number
+  dead: number
+  openCalls: number
+  /** The stream's cursor. */
+  cursor: string | null
+  /** What is wrong, one sentence each; empty when nothing is. */
+  problems: string[]
+}
+
+/**
+ * Reads a whole database and changes nothing, also while a sidecar works with it: SQLite's own check, the checksum of
+ * every fact, and that what is counted agrees with what is there.
+ * @throws {OperatorError} when it is not there, not ours, newer than this program, or cannot be read at all.
+ */
+export function inspectStore(path: string): Inspection {
+  const file = resolve(path)
+  if (!existsSync(file)) throw new OperatorError(`store: there is no ${file}.`)
+  let db: Sqlite | null = null
+  try {
+    db = new Database(file, { readonly: true })
+    recogniseStore(db, file)
+    // One transaction, so that all counts are of the same moment.
+    db.exec('BEGIN')
+    return {
+      file,
+      bytes: statSync(file).size,
+      schema: Number(db.pragma('user_version', { simple: true })),
+      newest: knownMigrations().length,
+      ...counts(db),
+      problems: [...structure(db), ...damagedFacts(db), ...disagreements(db)],
+    }
+  } catch (error) {
+    if (error instanceof OperatorError) throw error
+    throw new OperatorError(
+      `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or move it ` +
+        'away to start with an empty store.',
+    )
+  } finally {
+    db?.close()
+  }
+}
+
+function counts(db: Sqlite): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor'> {
+  const number = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
+  return {
+    facts: number('SELECT count(*) FROM facts'),
+    pending: number('SELECT count(*) FROM deliveries WHERE status = 0'),
+    dead: number('SELECT count(*) FROM deliveries WHERE status = 2'),
+    openCalls: number('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
+    cursor:
+      db.prepare<[], string | null>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck().get() ??
+      null,
+  }
+}
+
+function structure(db: Sqlite): string[] {
+  const rows = db.prepare<[], string>(`PRAGMA integrity_check(${LISTED})`).pluck().all()
+  return rows.filter((row) => row !== 'ok').map((row) => `structure: ${row}`)
+}
+
+function damagedFacts(db: Sqlite): string[] {
+  const problems: string[] = []
+  let more = 0
+  const rows = db.prepare<[], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f ORDER BY f.pos`)
+  for (const row of rows.iterate()) {
+    if (factOf(row) !== null) continue
+    if (problems.length < LISTED)
+      problems.push(`fact ${row.id} (place ${row.pos}) is not what was written: its checksum does not fit`)
+    else more++
+  }
+  if (more > 0) problems.push(`and ${more} facts more`)
+  return problems
+}
+
+/** Each statement finds what should not be there. */
+const DISAGREEMENTS: readonly [string, string][] = [
+  [
+    'SELECT count(*) FROM deliveries d LEFT JOIN facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',
+    'deliveries are of facts that are not there',
+  ],
+  [
+    `SELECT count(*) FROM lanes l WHERE l.pending <>
+       (SELECT count(*) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)`,
+    'lanes count other deliveries than there are',
+  ],
+  [
+    'SELECT count(*) FROM deliveries d LEFT JOIN lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',
+    'deliveries that are owed are in no lane',
+  ],
+  ['SELECT count(*) FROM calls WHERE NOT json_valid(action)', 'calls cannot be read'],
+  ['SELECT count(*) FROM sessions WHERE NOT json_valid(raw)', 'sessions cannot be read'],
+  ['SELECT count(*) FROM turns WHERE raw IS NOT NULL AND NOT json_valid(raw)', 'turns cannot be read'],
+]
+
+function disagreements(db: Sqlite): string[] {
+  return DISAGREEMENTS.flatMap(([sql, problem]) => {
+    const found = db.prepare<[], number>(sql).pluck().get() ?? 0
+    return found === 0 ? [] : [`${found} ${problem}`]
+  })
+}

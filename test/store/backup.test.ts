@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, it } from 'vitest'
+import { backupStore } from '../../src/store/sqlite/backup.ts'
+import { inspectStore } from '../../src/store/sqlite/inspect.ts'
+import { frameFact } from '../support/fact.ts'
+import { folder, openStore } from './database.ts'
+
+const silent = (): void => undefined
+
+it('copies everything that was committed while more is being written, for our user only', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store, clock } = await openStore({ path })
+  const commit = async (seq: number): Promise<void> => {
+    const done = store.commit({ facts: [frameFact(seq)], cursor: String(seq) })
+    await clock.settle()
+    await done
+  }
+  for (let seq = 1; seq <= 300; seq++) await commit(seq)
+  const target = join(folder(), 'copy.db')
+  const parts: number[] = []
+  const copying = backupStore(path, target, ({ done, total }) => parts.push(done / total))
+  for (let seq = 301; seq <= 400; seq++) await commit(seq)
+  const { facts, problems } = await copying
+  expect(facts).toBeGreaterThanOrEqual(300)
+  expect(problems).toEqual([])
+  expect(parts.length).toBeGreaterThan(0)
+  expect((statSync(target).mode & 0o777).toString(8)).toBe('600')
+  expect(readdirSync(join(target, '..'))).toEqual(['copy.db'])
+  expect(inspectStore(target).facts).toBe(facts)
+})
+
+it('opens as a store of its own, at the cursor that it had', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path })
+  await store.commit({ facts: [frameFact(1)], cursor: '1' })
+  const target = join(folder(), 'copy.db')
+  await backupStore(path, target, silent)
+  await store.commit({ facts: [frameFact(2)], cursor: '2' })
+  const copy = await openStore({ path: target })
+  expect(await copy.store.checkpoint('stream')).toBe('1')
+  expect(await copy.store.commit({ facts: [frameFact(1), frameFact(2)] })).toMatchObject({
+    facts: [{ seq: '2' }],
+  })
+})
+
+it('never writes over a file, and leaves nothing behind when it fails', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path })
+  await store.commit({ facts: [frameFact(1)] })
+  const target = join(folder(), 'copy.db')
+  writeFileSync(target, 'mine')
+  await expect(backupStore(path, target, silent)).rejects.toThrow('is there already')
+  await expect(backupStore(join(folder(), 'none.db'), `${target}2`, silent)).rejects.toThrow('there is no')
+  await expect(backupStore(path, join(folder(), 'no', 'such', 'copy.db'), silent)).rejects.toThrow(
+    'could not be copied',
+  )
+  const theirs = join(folder(), 'theirs.db')
+  const db = new Database(theirs)
+  db.exec('CREATE TABLE recipes (name TEXT)')
+  db.close()
+  await expect(backupStore(theirs, `${target}3`, silent)).rejects.toThrow('some other program')
+  expect(readdirSync(join(target, '..'))).toEqual(['copy.db'])
+  expect(existsSync(`${target}.partial`)).toBe(false)
+})
+
+it('refuses to keep the copy of a damaged store', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path })
+  await store.commit({ facts: [frameFact(1)] })
+  await store.close()
+  const db = new Database(path)
+  db.prepare("UPDATE facts SET body = '{}'").run()
+  db.close()
+  const target = join(folder(), 'copy.db')
+  await expect(backupStore(path, target, silent)).rejects.toThrow('is damaged, and so would be its copy')
+  expect(existsSync(target)).toBe(false)
+})

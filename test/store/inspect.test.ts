@@ -1,0 +1,140 @@
+import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { expect, it } from 'vitest'
+import { OperatorError } from '../../src/core/errors.ts'
+import { inspectStore } from '../../src/store/sqlite/inspect.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
+import { everything, folder, openStore } from './database.ts'
+
+const PAGE = 4096
+const COUNT = 120
+
+/** A closed store of some pages, its log folded in. */
+async function filled(): Promise<string> {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path })
+  await store.commit({
+    facts: Array.from({ length: COUNT }, (_, seq) => frameFact(seq + 1)),
+    cursor: String(COUNT),
+  })
+  await store.close()
+  return path
+}
+
+it('finds nothing wrong with a sound store, and counts what it holds, also while it is in use', async () => {
+  const path = await filled()
+  const { store } = await openStore({ path })
+  await store.commit({ facts: [frameFact(COUNT + 1)], cursor: String(COUNT + 1) })
+  const before = readFileSync(path)
+  expect(inspectStore(path)).toMatchObject({
+    facts: COUNT + 1,
+    pending: COUNT + 1,
+    dead: 0,
+    openCalls: 0,
+    cursor: String(COUNT + 1),
+    problems: [],
+  })
+  expect(readFileSync(path)).toEqual(before)
+})
+
+it('names each fact that is not what was written, and those that nobody is owed', async () => {
+  const path = await filled()
+  const db = new Database(path)
+  db.prepare("UPDATE facts SET body = replace(body, '{', '{ ') WHERE pos IN (3, 7)").run()
+  db.prepare('DELETE FROM facts WHERE pos = 9').run()
+  db.prepare('UPDATE lanes SET pending = pending + 1').run()
+  db.close()
+  const { problems } = inspectStore(path)
+  expect(problems).toHaveLength(4)
+  expect(problems.join('\n')).toMatch(
+    /place 3\).*\n.*place 7\).*\n1 deliveries are of facts.*\n1 lanes count other/,
+  )
+})
+
+it('one byte flipped in any page: it is refused, or told, or no fact is other than what was written', async () => {
+  const path = await filled()
+  const whole = readFileSync(path)
+  const copy = join(folder(), 'copy.db')
+  const told = { refused: 0, problems: 0, harmless: 0 }
+  for (let page = 0; page < whole.length / PAGE; page++) {
+    for (const place of [1, 9, 100, 1203, 2500, 4090]) {
+      const bytes = Buffer.from(whole)
+      const at = page * PAGE + place
+      bytes[at] = (bytes[at] ?? 0) ^ 0x41
+      writeFileSync(copy, bytes)
+      told[await look(copy)]++
+    }
+  }
+  expect(told.refused).toBeGreaterThan(50)
+  expect(told.problems).toBeGreaterThan(10)
+})
+
+/** Opens a damaged copy as the program does, and compares what it would deliver with what was written. */
+async function look(copy: string): Promise<'refused' | 'problems' | 'harmless'> {
+  let problems: string[]
+  try {
+    ;({ problems } = inspectStore(copy))
+  } catch (error) {
+    expect(error).toBeInstanceOf(OperatorError)
+    return 'refused'
+  }
+  const mine = join(folder(), 'mine.db')
+  copyFileSync(copy, mine)
+  try {
+    const store = openSqliteStore({ path: mine, clock: new VirtualClock(), log: keepingLog() })
+    try {
+      await store.registerHandlers([everything('app')])
+      for (const lane of await store.claimLanes('app', 10, 1)) {
+        for (const { fact } of await store.readLane(lane, 0, COUNT, 1e9)) {
+          const { id, type, sessionId, body } = frameFact(Number(fact.seq))
+          expect({ id, type, sessionId, body }).toEqual({
+            id: fact.id,
+            type: fact.type,
+            sessionId: fact.sessionId,
+            body: fact.body,
+          })
+        }
+      }
+    } finally {
+      await store.close().catch(() => undefined)
+    }
+  } catch (error) {
+    // A structure that breaks while it is used is an error, never a wrong fact.
+    if (error instanceof Error && error.name === 'AssertionError') throw error
+    return 'refused'
+  }
+  return problems.length > 0 ? 'problems' : 'harmless'
+}
+
+it.each([
+  ['a file that is not there', () => join(folder(), 'none.db'), 'there is no'],
+  [
+    'the database of another program',
+    () => {
+      const path = join(folder(), 'theirs.db')
+      const db = new Database(path)
+      db.exec('CREATE TABLE recipes (name TEXT)')
+      db.close()
+      return path
+    },
+    'some other program',
+  ],
+  [
+    'a text',
+    () => {
+      const path = join(folder(), 'notes.txt')
+      writeFileSync(path, 'Milk, eggs, flour. '.repeat(500))
+      return path
+    },
+    'cannot be read',
+  ],
+])('refuses %s, and says what it is', (_, make, says) => {
+  const path = make()
+  const before = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+  expect(() => inspectStore(path)).toThrow(says)
+  expect(statSync(path, { throwIfNoEntry: false })?.mtimeMs).toBe(before)
+})
