@@ -1,0 +1,224 @@
+import type { JsonObject } from '../../core/json.ts'
+import { writing, type Check } from '../check.ts'
+import { at, is, rowsOf, textAt } from '../kind.ts'
+import { codeOf, describeReply } from '../reply.ts'
+import { Stuck } from '../stuck.ts'
+import type { Trial } from '../trial.ts'
+
+interface Refusal {
+  ids: string
+  body: JsonObject
+  words: string[]
+}
+
+const tool = (entry: JsonObject): JsonObject => ({ agent: { tools: [entry] } })
+const rule = (entry: JsonObject): JsonObject => ({ agent: { permission_rules: [entry] } })
+const functions = (count: number): JsonObject[] =>
+  Array.from({ length: count }, (_, index) => ({ type: 'function', name: `f${index}` }))
+
+/** Bodies that no session may be made of, with the rules that say so and the words that the refusal owes. */
+const REFUSALS: readonly Refusal[] = [
+  { ids: 'ERR-04 GEN-24 GEN-25', body: { titel: 'x' }, words: ['title', 'metadata', 'agent', 'environment'] },
+  {
+    ids: 'ERR-04 GEN-24 GEN-25',
+    body: { agent: { instruction: 'x' } },
+    words: ['instructions', 'approval_mode'],
+  },
+  { ids: 'SES-50 ERR-06', body: { agent: { approval_mode: 'per_step' } }, words: ['approval_mode'] },
+  { ids: 'SES-60', body: rule({ decision: 'perhaps' }), words: ['decision'] },
+  { ids: 'SES-60 SES-52', body: rule({ tool: 'shell' }), words: [] },
+  { ids: 'SES-60', body: rule({ decision: 'deny', tools: 'shell' }), words: [] },
+  { ids: 'SES-60 SES-56', body: rule({ decision: 'deny', tool: 7 }), words: [] },
+  { ids: 'LIM-14', body: rule({ decision: 'deny', tool: 'x'.repeat(501) }), words: [] },
+  { ids: 'LIM-14', body: rule({ decision: 'deny', command: 'x'.repeat(501) }), words: [] },
+  {
+    ids: 'LIM-13',
+    body: { agent: { permission_rules: Array.from({ length: 51 }, () => ({ decision: 'deny' })) } },
+    words: [],
+  },
+  { ids: 'LIM-10', body: { agent: { tools: functions(33) } }, words: [] },
+  { ids: 'LIM-11 TOO-09', body: tool({ type: 'function', name: '' }), words: [] },
+  { ids: 'LIM-11', body: tool({ type: 'function', name: 'x'.repeat(65) }), words: [] },
+  { ids: 'TOO-09', body: tool({ type: 'function', name: 7 }), words: [] },
+  {
+    ids: 'LIM-12',
+    body: tool({ type: 'function', name: 'f', timeout_seconds: 0 }),
+    words: ['timeout_seconds'],
+  },
+  {
+    ids: 'LIM-12',
+    body: tool({ type: 'function', name: 'f', timeout_seconds: 7201 }),
+    words: ['timeout_seconds'],
+  },
+  {
+    ids: 'TOO-22',
+    body: tool({ type: 'function', name: 'f', timeout_seconds: 1.5 }),
+    words: ['timeout_seconds'],
+  },
+  { ids: 'TOO-20', body: tool({ type: 'function', name: 'f', description: 7 }), words: [] },
+  { ids: 'TOO-21', body: tool({ type: 'function', name: 'f', parameters: 'none' }), words: [] },
+  { ids: 'TOO-10', body: tool({ type: 'function', name: 'f', url: 'https://mcp.invalid' }), words: ['url'] },
+  { ids: 'TOO-12', body: tool({ type: 'function', name: 'f', command: 'mcp' }), words: ['command'] },
+  {
+    ids: 'TOO-16',
+    body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', required: 'no' }),
+    words: [],
+  },
+  {
+    ids: 'TOO-15',
+    body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', allowed_tools: 'all' }),
+    words: [],
+  },
+  { ids: 'TOO-14', body: tool({ type: 'mcp', name: 'm', command: 'mcp', args: 'one two' }), words: [] },
+  {
+    ids: 'TOO-24',
+    body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', command: 'mcp' }),
+    words: [],
+  },
+  { ids: 'TOO-25', body: tool({ type: 'mcp', name: 'm' }), words: [] },
+  {
+    ids: 'TOO-26 TOO-27',
+    body: tool({ type: 'function', name: 'f', parametres: {} }),
+    words: ['parameters', 'description', 'timeout_seconds'],
+  },
+  {
+    ids: 'TOO-26 TOO-27',
+    body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', comand: 'x' }),
+    words: ['command', 'allowed_tools', 'required'],
+  },
+  {
+    ids: 'TOO-29 ERR-14',
+    body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', redacted: [] }),
+    words: ['redacted'],
+  },
+  { ids: 'TOO-01 TOO-02', body: tool({ type: 'conform', name: 'm' }), words: [] },
+  { ids: 'LIM-19', body: { agent: { instructions: 'x'.repeat(32_001) } }, words: ['instructions'] },
+  { ids: 'SES-98 ERR-12', body: { agent: { model: 'conform-no-model' } }, words: ['conform-no-model'] },
+  {
+    ids: 'SES-99 ERR-13',
+    body: { agent: { model_credential_id: 'conform-no-credential' } },
+    words: ['conform-no-credential'],
+  },
+  { ids: 'SES-42 SES-41 ERR-04', body: { environment: { branch: 'main' } }, words: [] },
+  { ids: 'SES-41', body: { environment: { repo: { full_name: 'a/b', branch: 'main' } } }, words: [] },
+  { ids: 'ERR-06', body: { title: 7 }, words: ['title'] },
+  {
+    ids: 'SES-105 FIL-26 ERR-06',
+    body: { environment: { files: [{ type: 'inline', path: 'a', data: 7 }] } },
+    words: [],
+  },
+  { ids: 'SES-68 ERR-06', body: { agent: { id: 'conform-no-agent' } }, words: ['conform-no-agent'] },
+]
+
+const refusals = writing(
+  'a session is not made of what the interface does not take',
+  'ERR-03 ERR-04 ERR-06 ERR-12..14 GEN-24 GEN-25 SES-41 SES-42 SES-50 SES-52 SES-56 SES-60 SES-68 SES-98 SES-99 SES-101 SES-105 LIM-10..14 LIM-19 TOO-01 TOO-02 TOO-09 TOO-10 TOO-12 TOO-14..16 TOO-20..22 TOO-24..27 TOO-29 FIL-26',
+  async (trial) => {
+    const word = `refused-${trial.ground.belongings.mark}`
+    for (const { ids, body, words } of REFUSALS) {
+      const reply = await trial.post('/v1/sessions', trial.marked({ ...body, metadata: { word } }))
+      trial.refused(ids, reply, 400, 'invalid_request', ...words)
+      if (reply.status < 300) await trial.remove(textAt(reply.json, 'id'))
+      else trial.status('ERR-03', reply, 400)
+    }
+    const left = await trial.get('/v1/sessions', { metadata: `word:${word}` })
+    trial.is('SES-101', left, 'data', is([]))
+  },
+)
+
+/** What stands just inside a limit must be taken. */
+const inside = writing(
+  'a session is made of what is just inside the limits',
+  'LIM-10..14 LIM-19 TOO-01..10 TOO-12 TOO-14..17 TOO-20..22 SES-74',
+  async (trial) => {
+    const rules = Array.from({ length: 50 }, () => ({ decision: 'deny', tool: 'x'.repeat(500) }))
+    const tools = [
+      { type: 'mcp', name: 'by-url', url: 'https://mcp.invalid', allowed_tools: ['a'] },
+      { type: 'mcp', name: 'by-command', command: 'mcp', args: ['one'], required: false },
+      {
+        type: 'function',
+        name: 'x'.repeat(64),
+        description: 'd',
+        parameters: { type: 'object' },
+        timeout_seconds: 7200,
+      },
+      { type: 'function', name: 'f', timeout_seconds: 1 },
+      ...['web_search', 'web_fetch', 'image_search', 'browse', 'browser_act', 'screenshot'].map((type) => ({
+        type,
+        name: type,
+      })),
+    ]
+    const agent = {
+      instructions: 'x'.repeat(32_000),
+      permission_rules: rules,
+      tools: [...tools, ...functions(32 - tools.length)],
+    }
+    const reply = await trial.post('/v1/sessions', trial.marked({ agent }))
+    const ids = 'LIM-10..14 LIM-19 TOO-01..10 TOO-12 TOO-14..16 TOO-20..22 SES-74'
+    if (!trial.status(ids, reply, 201)) return
+    const read = await trial.get(`/v1/sessions/${textAt(reply.json, 'id')}/tools`)
+    const shown = rowsOf(at(read.json, 'tools'))
+    trial.value('LIM-10', read, 'the number of tools', shown.length, is(32))
+    const byUrl = shown.find((one) => textAt(one, 'name') === 'by-url')
+    trial.value('TOO-17 TOO-16', read, 'required when left out', at(byUrl, 'required') ?? false, is(false))
+    await trial.remove(textAt(reply.json, 'id'))
+  },
+)
+
+const sizes = writing(
+  'bodies have their limits',
+  'LIM-01 LIM-02 ERR-08 ERR-10 FIL-39 FIL-40 LIM-52',
+  async (trial) => {
+    const id = await trial.session()
+    const long = await patched(trial, id, 1024 * 1024 + 1024)
+    refusedWhole(trial, 'LIM-01 ERR-08', long)
+    const huge = await sent(trial, { title: 'x'.repeat(16 * 1024 * 1024 + 1024) })
+    refusedWhole(trial, 'LIM-02 ERR-08', huge)
+    const word = `large-${trial.ground.belongings.mark}`
+    const data = 'A'.repeat(14 * 1024 * 1024)
+    const files = {
+      metadata: { word },
+      environment: { files: [{ type: 'inline', path: 'large.bin', data }] },
+    }
+    const large = await sent(trial, files)
+    if (large.reply === null) trial.leave('ERR-10 FIL-39 FIL-40', large.why)
+    else if (large.reply.status < 300) {
+      trial.leave('ERR-10 FIL-39 FIL-40', 'a file of 10.5 MiB is under the ceilings of this deployment')
+      await trial.remove(textAt(large.reply.json, 'id'))
+    } else {
+      trial.refused('ERR-10 FIL-39', large.reply, 400, 'invalid_request')
+      trial.note('LIM-52', describeReply(large.reply).slice(0, 200))
+      const left = await trial.get('/v1/sessions', { metadata: `word:${word}` })
+      trial.is('FIL-40', left, 'data', is([]))
+    }
+    await trial.remove(id)
+  },
+)
+
+type Outcome = { reply: Awaited<ReturnType<Trial['post']>>; why: '' } | { reply: null; why: string }
+
+async function patched(trial: Trial, id: string, characters: number): Promise<Outcome> {
+  const asking = { body: { title: 'x'.repeat(characters) } }
+  return outcome(trial.deployment.call('PATCH', `/v1/sessions/${id}`, asking))
+}
+
+function sent(trial: Trial, body: JsonObject): Promise<Outcome> {
+  return outcome(trial.post('/v1/sessions', trial.marked(body)))
+}
+
+/** A service may answer while we still send, and close the connection on us (ERR-49, ERR-50). */
+async function outcome(call: Promise<Awaited<ReturnType<Trial['post']>>>): Promise<Outcome> {
+  try {
+    return { reply: await call, why: '' }
+  } catch (error) {
+    if (!(error instanceof Stuck)) throw error
+    return { reply: null, why: `the answer was lost while the body was sent: ${error.message}` }
+  }
+}
+
+function refusedWhole(trial: Trial, ids: string, { reply, why }: Outcome): void {
+  if (reply === null) return trial.leave(ids, why)
+  trial.expect(ids, reply, '400 invalid_request', reply.status === 400 && codeOf(reply) === 'invalid_request')
+}
+
+export const creation: readonly Check[] = [refusals, inside, sizes]

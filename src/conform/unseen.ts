@@ -1,0 +1,1 @@
+export const UNSEEN: readonly (readonly [string, readonly string[]])[] = []
