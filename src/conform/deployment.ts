@@ -29,7 +29,7 @@ const EXCHANGE_TIMEOUT = 30_000
 /** Bytes of an answer that are read. */
 const LONGEST_ANSWER = 8 * 1024 * 1024
 /** How often a rate limit or an unreachable directory is waited for, and how long at the most each time, milliseconds. */
-const PATIENCE = 6
+const PATIENCE = 20
 const LONGEST_WAIT = 30_000
 /** Exchanges in a row without any answer after which the deployment counts as gone. */
 const FAULTS_MAX = 5
@@ -42,6 +42,7 @@ export class Deployment {
   readonly signal: AbortSignal
   readonly #onReply: (reply: Reply) => void
   #faults = 0
+  #waiting: Promise<void> = Promise.resolve()
   requests = 0
 
   constructor({ http, baseUrl, token, signal, onReply }: DeploymentOptions) {
@@ -59,13 +60,22 @@ export class Deployment {
    * @throws {OperatorError} when the deployment stopped answering altogether.
    */
   async call(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
-    for (let attempt = 0; ; attempt++) {
-      if (this.signal.aborted) throw new Stuck(reasonOf(this.signal))
-      const reply = await this.once(method, path, asking)
-      const wait = waitOf(reply)
-      if (wait === 0 || attempt === PATIENCE) return reply
-      await this.pause(Math.min(wait, LONGEST_WAIT))
+    if (this.signal.aborted) throw new Stuck(reasonOf(this.signal))
+    const reply = await this.once(method, path, asking)
+    if (waitOf(reply) === 0) return reply
+    // Those who wait do so in a row: side by side they would take the little that flows back from one another.
+    const turn = this.#waiting.then(() => this.#again(reply, method, path, asking))
+    this.#waiting = turn.then(nothing, nothing)
+    return turn
+  }
+
+  async #again(first: Reply, method: Method, path: string, asking: Asking): Promise<Reply> {
+    let reply = first
+    for (let attempt = 0; attempt < PATIENCE && waitOf(reply) > 0; attempt++) {
+      await this.pause(Math.min(waitOf(reply), LONGEST_WAIT))
+      reply = await this.once(method, path, asking)
     }
+    return reply
   }
 
   /** As `call`, without waiting, and also when the run is over: for the tidying up. */
@@ -140,6 +150,8 @@ function waitOf(reply: Reply): number {
   if (code !== 'rate_limit_exceeded' && code !== 'directory_unavailable') return 0
   return Math.max(250, retryAfter(reply.headers['retry-after'], Date.now()))
 }
+
+function nothing(): void {}
 
 function reasonOf(signal: AbortSignal): string {
   return typeof signal.reason === 'string' ? signal.reason : 'the run was ended'

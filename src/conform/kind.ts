@@ -16,7 +16,7 @@ export const strings = kind(
   (value) => Array.isArray(value) && value.every((one) => typeof one === 'string'),
 )
 export const present = kind('there', (value) => value !== undefined)
-export const absent = kind('absent', (value) => value === undefined)
+export const nothing = kind('null or absent', (value) => value === undefined || value === null)
 export const uuid = kind(
   'a UUID',
   (value) =>

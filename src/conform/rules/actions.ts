@@ -217,7 +217,7 @@ const questions = writing(
 
 const blocks = writing(
   'modes and rules keep the agent from acting',
-  'SES-46..48 SES-53 SES-54 SES-56 SES-61 SES-62 EVT-51 EVT-76..82 EVT-87 SES-49',
+  'SES-46 SES-47 SES-53 SES-54 SES-56 SES-61 SES-62 EVT-51 EVT-76..82 EVT-87 SES-49',
   async (trial) => {
     const stream = trial.ground.feed?.reply ?? null
     const attempt = async (agent: object) => {

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../core/json.ts'
 import { writing, type Check } from '../check.ts'
-import { array, at, is, milliseconds, object, orNull, rowsOf, string, textAt } from '../kind.ts'
+import { array, at, is, milliseconds, nothing, object, orNull, rowsOf, string, textAt } from '../kind.ts'
 import { fill } from '../places.ts'
 import { describeReply, type Reply } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
@@ -135,7 +135,7 @@ const copying = writing(
     trial.value('SES-113', other, 'the number of tools', rowsOf(at(other.json, 'agent.tools')).length, is(1))
     trial.is('SES-113', other, 'agent.tools.0.name', is('inline'))
     const otherTools = await trial.get(`/v1/sessions/${textAt(other.json, 'id')}/tools`)
-    trial.is('SES-114', otherTools, 'text.verbosity', is(undefined))
+    trial.is('SES-114', otherTools, 'text.verbosity', nothing)
     await save(trial, { name, instructions: 'Changed.' })
     const after = await trial.get(`/v1/sessions/${textAt(copy.json, 'id')}`)
     trial.is('AGT-04', after, 'agent.instructions', is('Saved.'))

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../core/json.ts'
 import { writing, type Check } from '../check.ts'
 import { at, is, rowsOf, textAt } from '../kind.ts'
-import { codeOf, describeReply } from '../reply.ts'
+import { codeOf, describeReply, type Reply } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
 import type { Trial } from '../trial.ts'
 
@@ -115,16 +115,27 @@ const refusals = writing(
   'ERR-03 ERR-04 ERR-06 ERR-12..14 GEN-24 GEN-25 SES-41 SES-42 SES-50 SES-52 SES-56 SES-60 SES-68 SES-98 SES-99 SES-101 SES-105 LIM-10..14 LIM-19 TOO-01 TOO-02 TOO-09 TOO-10 TOO-12 TOO-14..16 TOO-20..22 TOO-24..27 TOO-29 FIL-26',
   async (trial) => {
     const word = `refused-${trial.ground.belongings.mark}`
+    const id = await trial.session()
     for (const { ids, body, words } of REFUSALS) {
-      const reply = await trial.post('/v1/sessions', trial.marked({ ...body, metadata: { word } }))
+      const reply = await submit(trial, id, { ...body, metadata: { word } })
       trial.refused(ids, reply, 400, 'invalid_request', ...words)
-      if (reply.status < 300) await trial.remove(textAt(reply.json, 'id'))
-      else trial.status('ERR-03', reply, 400)
+      if (reply.status >= 300) trial.status('ERR-03', reply, 400)
+      else if (reply.sent.method === 'POST') await trial.remove(textAt(reply.json, 'id'))
     }
     const left = await trial.get('/v1/sessions', { metadata: `word:${word}` })
     trial.is('SES-101', left, 'data', is([]))
+    await trial.remove(id)
   },
 )
+
+/** Tools and rules go to a session that is there: that takes neither a slot nor the budget of creations. */
+function submit(trial: Trial, id: string, body: JsonObject): Promise<Reply> {
+  const [tools, rules] = [at(body, 'agent.tools'), at(body, 'agent.permission_rules')]
+  const path = `/v1/sessions/${id}`
+  if (tools !== undefined) return trial.deployment.call('PUT', `${path}/tools`, { body: { tools } })
+  if (rules === undefined) return trial.post('/v1/sessions', trial.marked(body))
+  return trial.deployment.call('PATCH', path, { body: { agent: { permission_rules: rules } } })
+}
 
 /** What stands just inside a limit must be taken. */
 const inside = writing(
@@ -165,6 +176,35 @@ const inside = writing(
   },
 )
 
+const surroundings = writing(
+  'a session is made in the surroundings it asks for',
+  'SES-43 SES-77 SES-79 SES-103 SES-104 SES-117',
+  async (trial) => {
+    const profiles = await trial.get('/v1/environment-profiles')
+    const profile = textAt(profiles.json, 'data.0.id')
+    if (profile === '') trial.leave('SES-79 SES-117', 'there is no environment profile')
+    else {
+      const made = await trial.post('/v1/sessions', trial.marked({ environment: { profiles: [profile] } }))
+      if (trial.status('SES-79', made, 201)) await trial.remove(textAt(made.json, 'id'))
+      trial.note('SES-117', 'the ids of profiles')
+    }
+    const { description } = trial.ground
+    const create = description.schemas.properties(description.find('POST', '/v1/sessions')?.body)
+    const environment = description.schemas.properties(create['environment'])
+    const [name] = Object.keys(description.schemas.properties(environment['repo']))
+    if (name === undefined) throw new Stuck('the description does not say what a repository is named by')
+    const body = trial.marked({ environment: { repo: { [name]: 'conform/conform' } } })
+    const reply = await trial.post('/v1/sessions', body)
+    if (reply.status < 300) {
+      trial.expect('SES-77 SES-43', reply, 'a session', reply.status === 201)
+      trial.leave('SES-103 SES-104', 'this organization has a repository-host connection')
+      return void (await trial.remove(textAt(reply.json, 'id')))
+    }
+    trial.expect('SES-103 SES-104', reply, 'a refusal', reply.status >= 400 && reply.status < 500)
+    trial.leave('SES-77 SES-43', 'this organization has no repository-host connection')
+  },
+)
+
 const sizes = writing(
   'bodies have their limits',
   'LIM-01 LIM-02 ERR-08 ERR-10 FIL-39 FIL-40 LIM-52',
@@ -195,7 +235,7 @@ const sizes = writing(
   },
 )
 
-type Outcome = { reply: Awaited<ReturnType<Trial['post']>>; why: '' } | { reply: null; why: string }
+type Outcome = { reply: Reply; why: '' } | { reply: null; why: string }
 
 async function patched(trial: Trial, id: string, characters: number): Promise<Outcome> {
   const asking = { body: { title: 'x'.repeat(characters) } }
@@ -207,7 +247,7 @@ function sent(trial: Trial, body: JsonObject): Promise<Outcome> {
 }
 
 /** A service may answer while we still send, and close the connection on us (ERR-49, ERR-50). */
-async function outcome(call: Promise<Awaited<ReturnType<Trial['post']>>>): Promise<Outcome> {
+async function outcome(call: Promise<Reply>): Promise<Outcome> {
   try {
     return { reply: await call, why: '' }
   } catch (error) {
@@ -221,4 +261,4 @@ function refusedWhole(trial: Trial, ids: string, { reply, why }: Outcome): void 
   trial.expect(ids, reply, '400 invalid_request', reply.status === 400 && codeOf(reply) === 'invalid_request')
 }
 
-export const creation: readonly Check[] = [refusals, inside, sizes]
+export const creation: readonly Check[] = [refusals, inside, surroundings, sizes]

@@ -144,7 +144,7 @@ const refusals = writing(
 
 const truncation = writing(
   'long text is cut at the inline ceiling, and nothing else is',
-  'FIL-21 LIM-59 LIM-53',
+  'FIL-21 LIM-59 ERR-25 FIL-41',
   async (trial) => {
     const id = await trial.session()
     const path = `/v1/sessions/${id}/files`
@@ -169,7 +169,7 @@ const truncation = writing(
 
 const seeds = writing(
   'seeded files are there when the workspace is up',
-  'SES-78 SES-105 SES-106 SES-108 SES-109 GEN-01 TOO-35',
+  'ERR-25 FIL-41 SES-78 SES-105 SES-106 SES-108 SES-109 GEN-01 TOO-35',
   async (trial) => {
     const seeded = (path: string, text: string) => ({ type: 'inline', path, data: base64(text) })
     const files = [seeded('seed.txt', 'seeded'), seeded('seed.txt/below.txt', 'never')]

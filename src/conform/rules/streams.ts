@@ -14,7 +14,7 @@ const SILENCE = 300
 
 const opening = reading(
   'the event stream opens',
-  'EVT-01 EVT-25 EVT-29 EVT-31 EVT-32 GEN-08 VER-10',
+  'EVT-01 EVT-25 EVT-29 EVT-32 GEN-08 VER-10',
   async (trial) => {
     const feed = await Feed.open(trial.deployment, '/v1/events')
     try {
