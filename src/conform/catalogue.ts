@@ -40,3 +40,17 @@ function between(prefix: string, first: number, last: number): string[] {
   const count = Math.max(0, last - first + 1)
   return Array.from({ length: count }, (_, index) => `${prefix}-${String(first + index).padStart(2, '0')}`)
 }
+
+/**
+ * What `--only` asks for: ids, ranges and prefixes, separated by commas or blanks.
+ * @throws {Error} that names the word which is none of these.
+ */
+export function select(text: string): Set<string> {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '')
+  const chosen = words.flatMap((word) => {
+    const below = RULES.filter(({ id }) => id.startsWith(`${word}-`)).map(({ id }) => id)
+    return below.length > 0 ? below : idsOf(word)
+  })
+  if (chosen.length === 0) throw new Error('no rule is named')
+  return new Set(chosen)
+}
