@@ -40,7 +40,10 @@ export async function conform({ terminal }: Context, options: ConformOptions): P
   const webhook = options.write === true ? await receive(baseUrl, options) : null
   try {
     const report = await tryRules({
-      ...{ http, baseUrl, token, webhook },
+      http,
+      baseUrl,
+      token,
+      webhook,
       write: options.write === true,
       ...(only === undefined ? {} : { only }),
       parallel: options.parallel,

@@ -1,5 +1,5 @@
 import { isObject, type JsonObject } from '../core/json.ts'
-import { array, at } from './kind.ts'
+import { array, at, textAt } from './kind.ts'
 import type { Method } from './reply.ts'
 import { Schemas } from './schema.ts'
 
@@ -30,11 +30,11 @@ export class Description {
     this.operations = this.#read()
   }
 
-  find(method: Method, path: string): Operation | null {
-    // The names of parameters are the deployment's own.
-    const shape = path.replaceAll(/\{[^}]*\}/g, '{}')
+  /** The operation at `GET /v1/…`; what its parameters are called is the deployment's own affair. */
+  find(endpoint: string): Operation | null {
+    const shape = endpoint.replaceAll(/\{[^}]*\}/g, '{}')
     const found = this.operations.find(
-      (one) => one.method === method && one.path.replaceAll(/\{[^}]*\}/g, '{}') === shape,
+      ({ method, path }) => `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}')}` === shape,
     )
     return found ?? null
   }
@@ -65,7 +65,7 @@ export class Description {
     for (const response of this.#successes(operation)) {
       const headers = isObject(response['headers']) ? response['headers'] : {}
       for (const [name, header] of Object.entries(headers)) {
-        found[name.toLowerCase()] = String(at(this.schemas.resolve(header), 'description') ?? '')
+        found[name.toLowerCase()] = textAt(this.schemas.resolve(header), 'description')
       }
     }
     return found
@@ -106,7 +106,7 @@ export class Description {
     const parameters = [item['parameters'], raw['parameters']]
       .flatMap((list) => (Array.isArray(list) ? (list as unknown[]) : []))
       .map((parameter) => this.schemas.resolve(parameter))
-    const query = parameters.filter((one) => one['in'] === 'query').map((one) => String(one['name']))
+    const query = parameters.filter((one) => one['in'] === 'query').map((one) => textAt(one, 'name'))
     const headers = parameters.filter((one) => one['in'] === 'header')
     const params = [...path.matchAll(/\{([^}]*)\}/g)].map(([, name = '']) => name)
     const body = at(contentOf(this.schemas.resolve(raw['requestBody']))['application/json'], 'schema') ?? null

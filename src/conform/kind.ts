@@ -94,3 +94,8 @@ export function textAt(value: unknown, path: string): string {
   const found = at(value, path)
   return typeof found === 'string' ? found : ''
 }
+
+/** A value as it would stand in JSON. */
+export function written(value: unknown): string {
+  return JSON.stringify(value) ?? 'absent'
+}

@@ -1,4 +1,5 @@
 import type { Description, Operation } from './description.ts'
+import { textAt } from './kind.ts'
 
 /** Where this deployment keeps what the interface does not show; null for what its description does not give away. */
 export interface Places {
@@ -59,22 +60,21 @@ export function findPlaces(description: Description): Places {
     ),
     disconnect: find((one) => !get(one) && one.path.startsWith('/v1/model-credentials/{')),
     idempotency: idempotencyHeader(description),
-    snapshot:
-      description.find('GET', '/v1/sessions/{id}/files')?.query.find((name) => name !== 'path') ?? null,
+    snapshot: description.find('GET /v1/sessions/{id}/files')?.query.find((name) => name !== 'path') ?? null,
     budget: budgetHeaders(description),
   }
 }
 
 function idempotencyHeader(description: Description): string | null {
-  const create = description.find('POST', '/v1/sessions')
+  const create = description.find('POST /v1/sessions')
   const found = create?.headers.find((header) =>
-    /idempot|request.key/i.test(`${String(header['name'])} ${String(header['description'])}`),
+    /idempot|request.key/i.test(`${textAt(header, 'name')} ${textAt(header, 'description')}`),
   )
-  return found === undefined ? null : String(found['name'])
+  return textAt(found, 'name') || null
 }
 
 function budgetHeaders(description: Description): Places['budget'] {
-  const health = description.find('GET', '/v1/health')
+  const health = description.find('GET /v1/health')
   if (health === null) return null
   const headers = Object.entries(description.responseHeaders(health))
   const left = headers.find(([name, text]) => /remaining|left/.test(`${name} ${text.toLowerCase()}`))?.[0]

@@ -84,7 +84,14 @@ export async function conform(options: ConformOptions): Promise<Report> {
     belongings = new Belongings(deployment, places, randomBytes(6).toString('hex'))
     feed = options.write ? await Feed.open(deployment, '/v1/events').catch(nobody) : null
     const ground: Ground = {
-      ...{ deployment, description, described, health, places, belongings, verdicts, feed },
+      deployment,
+      description,
+      described,
+      health,
+      places,
+      belongings,
+      verdicts,
+      feed,
       patience: options.patience,
       webhook: options.webhook ?? null,
     }

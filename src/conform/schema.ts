@@ -35,7 +35,7 @@ export class Schemas {
   parts(schema: JsonObject): unknown[] {
     return ['allOf', 'oneOf', 'anyOf'].flatMap((key) => {
       const parts = schema[key]
-      return Array.isArray(parts) ? (parts as unknown[]) : []
+      return Array.isArray(parts) ? parts : []
     })
   }
 

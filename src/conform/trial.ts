@@ -1,11 +1,11 @@
-import type { JsonObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../core/json.ts'
 import type { Belongings } from './belongings.ts'
 import { idsOf } from './catalogue.ts'
 import type { Check } from './check.ts'
 import type { Deployment } from './deployment.ts'
 import type { Description } from './description.ts'
 import type { Feed } from './feed.ts'
-import { at, textAt, type Kind } from './kind.ts'
+import { at, textAt, written, type Kind } from './kind.ts'
 import type { Places } from './places.ts'
 import type { Receiver } from './receiver.ts'
 import { codeOf, describeReply, messageOf, type Reply } from './reply.ts'
@@ -73,13 +73,7 @@ export class Trial {
   /** A value that was taken from somewhere inside an answer. */
   value(ids: string, reply: Reply | null, name: string, value: unknown, kind: Kind): boolean {
     const expected = `${name} is ${kind.name}`
-    return this.expect(
-      ids,
-      reply,
-      expected,
-      kind.fits(value),
-      `${name}: ${JSON.stringify(value) ?? 'absent'}`,
-    )
+    return this.expect(ids, reply, expected, kind.fits(value), `${name}: ${written(value)}`)
   }
 
   /** Many fields of one thing: path, ids, kind. */
@@ -126,8 +120,8 @@ export class Trial {
   /** A body of a new session that carries the mark. */
   marked(body: JsonObject): JsonObject {
     const { belongings } = this.ground
-    const metadata = typeof body['metadata'] === 'object' ? body['metadata'] : {}
-    return { title: 'conform', ...body, metadata: { ...metadata, conform: belongings.mark } as JsonObject }
+    const metadata = isObject(body['metadata']) ? body['metadata'] : {}
+    return { title: 'conform', ...body, metadata: { ...metadata, conform: belongings.mark } }
   }
 
   async remove(sessionId: string): Promise<Reply> {
@@ -153,6 +147,6 @@ export class Trial {
 }
 
 function said(reply: Reply | null, seen: unknown): string {
-  if (seen !== undefined) return typeof seen === 'string' ? seen : (JSON.stringify(seen) ?? 'nothing')
+  if (seen !== undefined) return typeof seen === 'string' ? seen : written(seen)
   return reply === null ? 'nothing' : describeReply(reply)
 }

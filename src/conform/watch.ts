@@ -1,6 +1,6 @@
 import { isObject } from '../core/json.ts'
 import { idsOf } from './catalogue.ts'
-import { milliseconds, string, textAt } from './kind.ts'
+import { milliseconds, string, textAt, written } from './kind.ts'
 import type { Places } from './places.ts'
 import { codeOf, type Reply } from './reply.ts'
 import type { Verdicts } from './verdict.ts'
@@ -107,7 +107,7 @@ function times(reply: Reply, judge: Judge): void {
       if (['metadata', 'arguments', 'parameters', 'detail', 'args'].includes(key)) continue
       if (!/^(created|updated|started|completed|expires|captured)_at$/.test(key)) waiting.push(inner)
       else if (inner !== null)
-        judge('GEN-20', `${key} in milliseconds`, milliseconds.fits(inner), String(inner))
+        judge('GEN-20', `${key} in milliseconds`, milliseconds.fits(inner), written(inner))
     }
   }
 }

@@ -1,7 +1,8 @@
 import type { JsonObject } from '../../core/json.ts'
 import { writing, type Check } from '../check.ts'
-import { at, is, rowsOf, textAt } from '../kind.ts'
+import { at, is, present, rowsOf, textAt } from '../kind.ts'
 import { codeOf, describeReply, type Reply } from '../reply.ts'
+import { messageBody, speech } from '../speech.ts'
 import { Stuck } from '../stuck.ts'
 import type { Trial } from '../trial.ts'
 
@@ -189,7 +190,7 @@ const surroundings = writing(
       trial.note('SES-117', 'the ids of profiles')
     }
     const { description } = trial.ground
-    const create = description.schemas.properties(description.find('POST', '/v1/sessions')?.body)
+    const create = description.schemas.properties(description.find('POST /v1/sessions')?.body)
     const environment = description.schemas.properties(create['environment'])
     const [name] = Object.keys(description.schemas.properties(environment['repo']))
     if (name === undefined) throw new Stuck('the description does not say what a repository is named by')
@@ -261,4 +262,31 @@ function refusedWhole(trial: Trial, ids: string, { reply, why }: Outcome): void 
   trial.expect(ids, reply, '400 invalid_request', reply.status === 400 && codeOf(reply) === 'invalid_request')
 }
 
-export const creation: readonly Check[] = [refusals, inside, surroundings, sizes]
+const opening = writing(
+  'input opens a session with its first message, or not at all',
+  'SES-80 SES-100 SES-101 STA-21 SES-04',
+  async (trial) => {
+    const { description, belongings } = trial.ground
+    const create = description.find('POST /v1/sessions')
+    const input = description.schemas.properties(create?.body)['input']
+    const body = messageBody(description.schemas, input, speech.say('opened'))
+    if (body === null) throw new Stuck('the description does not say what input takes')
+    const reply = await trial.create({ input: body as never })
+    trial.status('SES-80 SES-100 STA-21', reply, 201)
+    const id = textAt(reply.json, 'id')
+    const turns = await trial.until(
+      `/v1/sessions/${id}/turns`,
+      ({ json }) => at(json, 'data.0') !== undefined,
+    )
+    trial.is('SES-100 SES-80', turns, 'data.0', present)
+    const word = `none-${belongings.mark}`
+    const bad = await trial.post('/v1/sessions', trial.marked({ metadata: { word }, input: { conform: 1 } }))
+    trial.expect('SES-101', bad, 'a refusal', bad.status === 400 && codeOf(bad) === 'invalid_request')
+    const left = await trial.get('/v1/sessions', { metadata: `word:${word}` })
+    trial.is('SES-101', left, 'data', is([]))
+    if (textAt(reply.json, 'status') === 'working') trial.is('SES-04', reply, 'status', is('working'))
+    await trial.remove(id)
+  },
+)
+
+export const creation: readonly Check[] = [refusals, inside, surroundings, sizes, opening]

@@ -1,9 +1,7 @@
 import { writing, type Check } from '../check.ts'
-import { at, is, kind, orNull, present, string, textAt } from '../kind.ts'
-import { codeOf, describeReply, messageOf, type Reply } from '../reply.ts'
-import { speech, messageBody } from '../speech.ts'
+import { at, is, kind, orNull, string, textAt } from '../kind.ts'
+import { describeReply, messageOf, type Reply } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
-import type { Trial } from '../trial.ts'
 import { isSession } from './lists.ts'
 
 const RULES = [
@@ -219,80 +217,6 @@ const removal = writing(
   },
 )
 
-const idempotency = writing(
-  'an idempotency value makes a request count once',
-  'GEN-28..31 LIM-20 LIM-21',
-  async (trial) => {
-    const header = trial.places.idempotency
-    if (header === null) throw new Stuck('the description does not name the header')
-    const value = `conform-${trial.ground.belongings.mark}`
-    const body = trial.marked({ title: 'conform: once' })
-    const [first, second] = [
-      await trial.post('/v1/sessions', body, { [header]: value }),
-      await trial.post('/v1/sessions', body, { [header]: value }),
-    ]
-    trial.status('GEN-28', first, 201)
-    const id = textAt(first.json, 'id')
-    trial.is('GEN-30 GEN-31', second, 'id', is(id))
-    trial.expect(
-      'GEN-30',
-      second,
-      'the first answer again',
-      second.text === first.text && second.status === first.status,
-    )
-    await said(trial, id, header)
-    const long = await trial.post('/v1/sessions', trial.marked({}), { [header]: 'x'.repeat(256) })
-    trial.note('LIM-21', describeReply(long).slice(0, 120))
-    const exact = await trial.post('/v1/sessions', trial.marked({}), { [header]: value.padEnd(255, 'x') })
-    trial.status('LIM-20', exact, 201)
-    for (const reply of [long, exact]) if (reply.status < 300) await trial.remove(textAt(reply.json, 'id'))
-    await trial.remove(id)
-  },
-)
-
-async function said(trial: Trial, id: string, header: string): Promise<void> {
-  const { message } = trial.places
-  const { schemas } = trial.ground.description
-  const body = message === null ? null : messageBody(schemas, message.body, speech.say('once'))
-  if (message === null || body === null) return
-  const path = message.path.replace(/\{[^}]*\}/, id)
-  const headers = { [header]: `message-${trial.ground.belongings.mark}` }
-  const [one, two] = [await trial.post(path, body, headers), await trial.post(path, body, headers)]
-  trial.status('GEN-29', one, 202)
-  trial.expect('GEN-30', two, 'the first answer again', two.text === one.text)
-  await trial.until(`/v1/sessions/${id}`, ({ json }) => at(json, 'status') === 'idle')
-  const turns = await trial.get(`/v1/sessions/${id}/turns`)
-  const count = (at(turns.json, 'data') as unknown[] | undefined)?.length
-  trial.value('GEN-31', turns, 'the number of turns', count, is(1))
-}
-
-const opening = writing(
-  'input opens a session with its first message, or not at all',
-  'SES-80 SES-100 SES-101 STA-21 SES-04',
-  async (trial) => {
-    const { description, belongings } = trial.ground
-    const create = description.find('POST', '/v1/sessions')
-    const input = description.schemas.properties(create?.body)['input']
-    const body = messageBody(description.schemas, input, speech.say('opened'))
-    if (body === null) throw new Stuck('the description does not say what input takes')
-    const reply = await trial.create({ input: body as never })
-    trial.status('SES-80 SES-100 STA-21', reply, 201)
-    const id = textAt(reply.json, 'id')
-    const turns = await trial.until(
-      `/v1/sessions/${id}/turns`,
-      ({ json }) => at(json, 'data.0') !== undefined,
-    )
-    trial.is('SES-100 SES-80', turns, 'data.0', present)
-    const word = `none-${belongings.mark}`
-    const bad = await trial.post('/v1/sessions', trial.marked({ metadata: { word }, input: { conform: 1 } }))
-    trial.expect('SES-101', bad, 'a refusal', bad.status === 400 && codeOf(bad) === 'invalid_request')
-    const left = await trial.get('/v1/sessions', { metadata: `word:${word}` })
-    trial.is('SES-101', left, 'data', is([]))
-    if (textAt(reply.json, 'status') === 'working') trial.is('SES-04', reply, 'status', is('working'))
-    await trial.remove(id)
-  },
-)
-
 const metadata = writing(
   'metadata holds strings and nothing else',
   'SES-14 ERR-11 LIM-22 LIM-23',
@@ -326,12 +250,4 @@ const metadata = writing(
   },
 )
 
-export const sessions: readonly Check[] = [
-  creation,
-  defaults,
-  changes,
-  removal,
-  idempotency,
-  opening,
-  metadata,
-]
+export const sessions: readonly Check[] = [creation, defaults, changes, removal, metadata]

@@ -1,7 +1,7 @@
 import { isObject } from '../../core/json.ts'
 import { writing, type Check } from '../check.ts'
 import { typeOf } from '../feed.ts'
-import { array, at, is, kind, object, rowsOf, string, strings, textAt } from '../kind.ts'
+import { array, at, is, kind, object, rowsOf, string, strings, textAt, written } from '../kind.ts'
 import { codeOf, describeReply } from '../reply.ts'
 import { speech } from '../speech.ts'
 import { Stuck } from '../stuck.ts'
@@ -109,7 +109,7 @@ async function rest(trial: Trial, id: string): Promise<void> {
 async function format(trial: Trial, id: string): Promise<void> {
   const { description } = trial.ground
   const { schemas } = description
-  const body = schemas.properties(description.find('PUT', '/v1/sessions/{id}/tools')?.body)
+  const body = schemas.properties(description.find('PUT /v1/sessions/{id}/tools')?.body)
   const schema = schemas.properties(body['text'])['format']
   const [word] = schemas.words(schema)
   const [name, inner] = Object.entries(schemas.properties(schema))[0] ?? []
@@ -128,7 +128,7 @@ const secrets = writing(
     const id = await trial.session()
     const { description } = trial.ground
     const { schemas } = description
-    const body = schemas.properties(description.find('PUT', '/v1/sessions/{id}/tools')?.body)
+    const body = schemas.properties(description.find('PUT /v1/sessions/{id}/tools')?.body)
     const entry = schemas.properties(schemas.resolve(body['tools'])['items'])
     const holder = ['headers', 'env'].find((name) => Object.hasOwn(entry, name))
     if (holder === undefined) throw new Stuck('the description does not say where a tool entry holds secrets')
@@ -152,7 +152,7 @@ const secrets = writing(
       read,
       'redacted',
       at(back, 'redacted'),
-      kind('naming the secret', (names) => JSON.stringify(names)?.includes('token') === true),
+      kind('naming the secret', (names) => written(names).includes('token')),
     )
     const again = await put(trial, id, { tools: at(read.json, 'tools') })
     trial.refused('TOO-29 ERR-14', again, 400, 'invalid_request', 'redacted')
@@ -183,7 +183,7 @@ const requiredServer = writing(
       'STA-17',
       list,
       'an error item with the reason',
-      JSON.stringify(error)?.includes('conform_away') === true,
+      written(error).includes('conform_away'),
       error,
     )
     await trial.remove(id)

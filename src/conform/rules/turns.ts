@@ -1,6 +1,6 @@
 import { writing, type Check } from '../check.ts'
 import { seqOf, typeOf, type Frame } from '../feed.ts'
-import { STREAM_EVENTS, TRANSIENT } from '../interface.ts'
+import { TRANSIENT } from '../interface.ts'
 import {
   array,
   at,
@@ -189,52 +189,6 @@ const transient = writing(
   },
 )
 
-const shells = writing(
-  'a command of the agent leaves a call and a result',
-  'GEN-03 ITM-13..16 EVT-19 EVT-41 EVT-42 EVT-70 EVT-71 TOO-34 TOO-39',
-  async (trial) => {
-    const id = await trial.session({ agent: { tools: [] } })
-    await turnOf(trial, id, speech.shell('echo conform'))
-    const seen = await framesOf(trial, id, ended)
-    const { reply } = trial.ground.feed as NonNullable<typeof trial.ground.feed>
-    const call = seen.find((frame) => typeOf(frame) === 'agent.tool_call')
-    if (call === undefined) return trial.leave('ITM-14', 'the agent ran no command')
-    trial.value(
-      'EVT-41 EVT-70 GEN-03 TOO-34 TOO-39',
-      reply,
-      'payload.toolName',
-      at(call.data, 'payload.toolName'),
-      string,
-    )
-    trial.value(
-      'EVT-71',
-      reply,
-      'payload.args',
-      at(call.data, 'payload.args'),
-      kind('there', (value) => value !== undefined),
-    )
-    const result = seen.some((frame) => typeOf(frame) === 'agent.tool_result')
-    trial.expect('EVT-42', reply, 'a frame agent.tool_result', result, seen.map(typeOf).join(', '))
-    const progress = seen.filter((frame) => typeOf(frame).includes('progress'))
-    for (const frame of progress) trial.value('EVT-19', reply, 'seq of progress', seqOf(frame), is(null))
-    const { items: all, reply: list } = await itemsOf(trial, id)
-    const calls = all.filter((item) => textAt(item, 'type') === 'tool_call')
-    const events = calls.map((item) => textAt(item, 'detail.event'))
-    trial.expect('ITM-14', list, 'a call of item type tool_call', events.includes('agent.tool_call'), events)
-    trial.expect(
-      'ITM-15 ITM-16',
-      list,
-      'a result of item type tool_call',
-      events.includes('agent.tool_result'),
-      events,
-    )
-    const names = new Set(seen.map(typeOf))
-    const strays = all.map((item) => textAt(item, 'detail.event')).filter((name) => !names.has(name))
-    trial.expect('ITM-13', list, 'events of the stream', strays.length === 0, strays)
-    await trial.remove(id)
-  },
-)
-
 const failures = writing(
   'a failed turn says so, and the session lives on',
   'TRN-06 TRN-20 SES-06 SES-07 ITM-06 EVT-44 TRN-21',
@@ -263,102 +217,4 @@ const failures = writing(
   },
 )
 
-const queue = writing(
-  'messages queue behind a running turn, five and no more',
-  'STA-01..04 STA-09 LIM-09 ERR-26 ERR-27 INP-03 INP-09 ERR-24 SES-04 TRN-04 TRN-11 EVT-47 EVT-48 STA-22 TRN-28 STA-19',
-  async (trial) => {
-    const id = await trial.session()
-    const idle = await say(trial, id, speech.say('nothing to steer'), true)
-    trial.refused('ERR-24 INP-09', idle, 409, 'conflict')
-    const none = await trial.get(`/v1/sessions/${id}/turns`)
-    trial.is('INP-09', none, 'data', is([]))
-    await say(trial, id, speech.hang())
-    const turn = await working(trial, id)
-    const status = async () => at((await trial.get(`/v1/sessions/${id}`)).json, 'status')
-    for (let place = 1; place <= 5; place++) {
-      const reply = await say(trial, id, speech.say(`number ${place}`))
-      trial.status('STA-01 LIM-09 STA-19', reply, 202)
-      trial.is('STA-02', reply, 'queued', is(true))
-      const positions = Object.entries(Object(reply.json) as object).filter(([key]) =>
-        key.includes('position'),
-      )
-      trial.value(
-        'STA-03',
-        reply,
-        'position',
-        positions[0]?.[1],
-        kind('a number', (value) => typeof value === 'number'),
-      )
-    }
-    trial.value('STA-01', none, 'status of the session', await status(), is('working'))
-    const sixth = await say(trial, id, speech.say('one too many'))
-    trial.refused('LIM-09 ERR-26', sixth, null, 'queue_full')
-    trial.note('ERR-27', `${sixth.status}`)
-    trial.value('STA-04', sixth, 'status of the session', await status(), is('working'))
-    const steered = await say(trial, id, speech.say('steered'), true)
-    trial.status('INP-03', steered, 202)
-    const { cancel } = trial.places
-    if (cancel === null)
-      trial.leave('TRN-28 EVT-48', 'the description does not give the path of cancelling away')
-    else await cancelled(trial, id, turn)
-    const wanted = ['message.queued', ...(cancel === null ? [] : ['message.dequeued'])]
-    const seen = await framesOf(trial, id, (all) =>
-      wanted.every((name) => all.some((frame) => typeOf(frame) === name)),
-    )
-    for (const name of wanted) {
-      const rule = STREAM_EVENTS.find(([known]) => known === name)?.[1] ?? ''
-      trial.expect(
-        rule,
-        trial.ground.feed?.reply ?? null,
-        `a frame ${name}`,
-        seen.some((frame) => typeOf(frame) === name),
-      )
-    }
-    await trial.remove(id)
-  },
-)
-
-async function working(trial: Trial, id: string): Promise<unknown> {
-  const reply = await trial.until(
-    `/v1/sessions/${id}/turns`,
-    ({ json }) => at(json, 'data.0.status') === 'working',
-  )
-  trial.is('TRN-04', reply, 'data.0.status', is('working'))
-  trial.is('TRN-11', reply, 'data.0.artifacts', is(null))
-  const session = await trial.get(`/v1/sessions/${id}`)
-  trial.is('SES-04', session, 'status', is('working'))
-  return at(reply.json, 'data.0')
-}
-
-async function cancelled(trial: Trial, id: string, turn: unknown): Promise<void> {
-  const { cancel } = trial.places
-  if (cancel === null) return
-  const turnId = textAt(turn, 'id')
-  const reply = await trial.post(fill(cancel, { session: id, turn: turnId }))
-  trial.note('TRN-28', `${cancel.method} ${cancel.path}: ${reply.status}`)
-  const find = (json: unknown): unknown => rowsOf(json).find((one) => textAt(one, 'id') === turnId)
-  const list = await trial.until(
-    `/v1/sessions/${id}/turns`,
-    ({ json }) => at(find(json), 'status') !== 'working',
-  )
-  trial.note('STA-22', `a cancelled turn is ${textAt(find(list.json), 'status')}`)
-}
-
-const pages = writing(
-  'a list gives twenty rows unless told otherwise',
-  'LIM-04 LIM-03 LIM-65',
-  async (trial) => {
-    const id = await trial.session()
-    const lines = Array.from({ length: 24 }, (_, index) => `say ${index}`).join('\n')
-    await turnOf(trial, id, `Reply to each of the following lines with a message of its own.\n${lines}`)
-    const path = `/v1/sessions/${id}/items`
-    const all = await trial.get(path, { limit: '100' })
-    if (rowsOf(all.json).length <= 20) return trial.leave('LIM-04', 'the agent did not write twenty items')
-    const page = await trial.get(path)
-    trial.value('LIM-04', page, 'rows of a page', rowsOf(page.json).length, is(20))
-    trial.is('LIM-65', page, 'has_more', is(true))
-    await trial.remove(id)
-  },
-)
-
-export const turnChecks: readonly Check[] = [turns, transient, shells, failures, queue, pages]
+export const turnChecks: readonly Check[] = [turns, transient, failures]
