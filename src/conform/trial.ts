@@ -85,15 +85,25 @@ export class Trial {
     return this.expect(ids, reply, `status ${statuses.join(' or ')}`, statuses.includes(reply.status))
   }
 
-  /** The request is refused so, and the message speaks of every one of `words`. */
-  refused(ids: string, reply: Reply, status: number | null, code: string, ...words: string[]): boolean {
-    const missing = words.find((word) => !messageOf(reply).toLowerCase().includes(word.toLowerCase()))
-    const expected = [`${status ?? 'a refusal'} ${code}`, ...words.map((word) => `speaking of ${word}`)].join(
-      ', ',
-    )
-    const refused =
-      reply.status >= 400 && (status === null || reply.status === status) && codeOf(reply) === code
-    return this.expect(ids, reply, expected, refused && missing === undefined)
+  /** The request is refused so; a null status is an open one. */
+  refused(ids: string, reply: Reply, status: number | null, code: string): boolean {
+    const right = status === null ? reply.status >= 400 : reply.status === status
+    return this.expect(ids, reply, `${status ?? 'a refusal'} ${code}`, right && codeOf(reply) === code)
+  }
+
+  /** The refusal speaks of every one of `words`. */
+  tells(ids: string, reply: Reply, ...words: string[]): boolean {
+    const message = messageOf(reply).toLowerCase()
+    const untold = words.filter((word) => !message.includes(word.toLowerCase()))
+    return this.expect(ids, reply, `a message that speaks of ${words.join(', ')}`, untold.length === 0)
+  }
+
+  /** The refusal names the nearest of the names apart from listing them all. */
+  suggests(ids: string, reply: Reply, word: string): boolean {
+    const times = messageOf(reply)
+      .split(/[^\w-]+/)
+      .filter((one) => one === word).length
+    return this.expect(ids, reply, `a message that names ${word}, and lists the accepted names`, times >= 2)
   }
 
   /** What the deployment does where the interface says nothing. */

@@ -69,8 +69,8 @@ const calls = writing(
     )
     const call_id = textAt(action, 'call_id')
     const bad = await answer(trial, id, { call_id, output: { no: 'string' } })
-    trial.refused('ACT-13 ACT-14', bad, 400, 'invalid_request', 'output')
-    trial.refused('ACT-12', await answer(trial, id, { output: 'x' }), 400, 'invalid_request', 'call_id')
+    trial.refused('ACT-13 ACT-14', bad, 400, 'invalid_request')
+    trial.refused('ACT-12', await answer(trial, id, { output: 'x' }), 400, 'invalid_request')
     const good = await answer(trial, id, { call_id, output: JSON.stringify({ pong: true }) })
     trial.expect('ACT-12 ACT-13 AUT-15 AUT-36', good, 'an accepted answer', good.status < 300)
     trial.is('ACT-18', good, 'outcome', string)
@@ -114,13 +114,7 @@ const errors = writing(
     await say(trial, id, speech.call(FUNCTION.name, { text: 'ping' }))
     const { action } = await required(trial, id, 'function_call')
     const call_id = textAt(action, 'call_id')
-    trial.refused(
-      'ACT-15 ERR-06',
-      await answer(trial, id, { call_id, error: 7 }),
-      400,
-      'invalid_request',
-      'error',
-    )
+    trial.refused('ACT-15 ERR-06', await answer(trial, id, { call_id, error: 7 }), 400, 'invalid_request')
     const reply = await answer(trial, id, { call_id, error: 'The tool failed.' })
     trial.expect('ACT-15', reply, 'an accepted answer', reply.status < 300)
     await trial.remove(id)

@@ -63,9 +63,9 @@ const saving = writing(
       !JSON.stringify(at(replaced.json, 'tools')).includes('"conform"')
     trial.expect('AGT-37', replaced, 'none of the fields left out', dropped)
     const long = await save(trial, { name: `${name}-long`, instructions: 'x'.repeat(32_001) })
-    trial.refused('LIM-19', long, 400, 'invalid_request', 'instructions')
+    trial.refused('LIM-19', long, 400, 'invalid_request')
     const odd = await save(trial, { name: 7 })
-    trial.refused('ERR-06', odd, 400, 'invalid_request', 'name')
+    trial.refused('ERR-06', odd, 400, 'invalid_request')
     await forget(trial, id)
   },
 )
@@ -175,7 +175,7 @@ const secrets = writing(
       at(read.json, 'tools.0.redacted') !== undefined || at(read.json, 'redacted') !== undefined,
     )
     const again = await save(trial, { name, tools: at(read.json, 'tools') as never })
-    trial.refused('AGT-39 ERR-14', again, 400, 'invalid_request', 'redacted')
+    trial.refused('AGT-39 ERR-14', again, 400, 'invalid_request')
     await forget(trial, textAt(saved.json, 'id'))
   },
 )

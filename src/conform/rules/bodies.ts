@@ -3,7 +3,6 @@ import { writing, type Check } from '../check.ts'
 import type { Operation } from '../description.ts'
 import { at } from '../kind.ts'
 import { fill } from '../places.ts'
-import { messageOf } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
 import { NOBODYS } from './refusals.ts'
 
@@ -25,16 +24,8 @@ const strays = writing('an unknown field is refused wherever a body goes', 'ERR-
     }
     const path = fill(operation, { ...NOBODYS, session: id })
     const reply = await trial.deployment.call(operation.method, path, { body })
-    trial.refused('ERR-04', reply, 400, 'invalid_request', STRAY)
-    const fields = Object.keys(description.schemas.properties(operation.body))
-    const untold = fields.filter((field) => !messageOf(reply).includes(field))
-    trial.expect(
-      'GEN-25',
-      reply,
-      `a message that lists ${fields.join(', ')}`,
-      untold.length === 0,
-      messageOf(reply),
-    )
+    if (!trial.refused('ERR-04', reply, 400, 'invalid_request')) continue
+    trial.tells('GEN-25', reply, STRAY, ...Object.keys(description.schemas.properties(operation.body)))
   }
   await trial.remove(id)
 })

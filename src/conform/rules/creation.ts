@@ -9,7 +9,8 @@ import type { Trial } from '../trial.ts'
 interface Refusal {
   ids: string
   body: JsonObject
-  words: string[]
+  /** Rules about what the message owes beyond the refusal, and the words that show it. */
+  telling?: readonly [ids: string, ...words: string[]]
 }
 
 const tool = (entry: JsonObject): JsonObject => ({ agent: { tools: [entry] } })
@@ -19,96 +20,88 @@ const functions = (count: number): JsonObject[] =>
 
 /** Bodies that no session may be made of, with the rules that say so and the words that the refusal owes. */
 const REFUSALS: readonly Refusal[] = [
-  { ids: 'ERR-04 GEN-24 GEN-25', body: { titel: 'x' }, words: ['title', 'metadata', 'agent', 'environment'] },
+  { ids: 'ERR-04', body: { titel: 'x' }, telling: ['GEN-25', 'title', 'metadata', 'agent', 'environment'] },
   {
-    ids: 'ERR-04 GEN-24 GEN-25',
+    ids: 'ERR-04',
     body: { agent: { instruction: 'x' } },
-    words: ['instructions', 'approval_mode'],
+    telling: ['GEN-25', 'instructions', 'approval_mode'],
   },
-  { ids: 'SES-50 ERR-06', body: { agent: { approval_mode: 'per_step' } }, words: ['approval_mode'] },
-  { ids: 'SES-60', body: rule({ decision: 'perhaps' }), words: ['decision'] },
-  { ids: 'SES-60 SES-52', body: rule({ tool: 'shell' }), words: [] },
-  { ids: 'SES-60', body: rule({ decision: 'deny', tools: 'shell' }), words: [] },
-  { ids: 'SES-60 SES-56', body: rule({ decision: 'deny', tool: 7 }), words: [] },
-  { ids: 'LIM-14', body: rule({ decision: 'deny', tool: 'x'.repeat(501) }), words: [] },
-  { ids: 'LIM-14', body: rule({ decision: 'deny', command: 'x'.repeat(501) }), words: [] },
+  { ids: 'SES-50 ERR-06', body: { agent: { approval_mode: 'per_step' } } },
+  { ids: 'SES-60', body: rule({ decision: 'perhaps' }) },
+  { ids: 'SES-60 SES-52', body: rule({ tool: 'shell' }) },
+  { ids: 'SES-60', body: rule({ decision: 'deny', tools: 'shell' }) },
+  { ids: 'SES-60 SES-56', body: rule({ decision: 'deny', tool: 7 }) },
+  { ids: 'LIM-14', body: rule({ decision: 'deny', tool: 'x'.repeat(501) }) },
+  { ids: 'LIM-14', body: rule({ decision: 'deny', command: 'x'.repeat(501) }) },
   {
     ids: 'LIM-13',
     body: { agent: { permission_rules: Array.from({ length: 51 }, () => ({ decision: 'deny' })) } },
-    words: [],
   },
-  { ids: 'LIM-10', body: { agent: { tools: functions(33) } }, words: [] },
-  { ids: 'LIM-11 TOO-09', body: tool({ type: 'function', name: '' }), words: [] },
-  { ids: 'LIM-11', body: tool({ type: 'function', name: 'x'.repeat(65) }), words: [] },
-  { ids: 'TOO-09', body: tool({ type: 'function', name: 7 }), words: [] },
+  { ids: 'LIM-10', body: { agent: { tools: functions(33) } } },
+  { ids: 'LIM-11 TOO-09', body: tool({ type: 'function', name: '' }) },
+  { ids: 'LIM-11', body: tool({ type: 'function', name: 'x'.repeat(65) }) },
+  { ids: 'TOO-09', body: tool({ type: 'function', name: 7 }) },
   {
     ids: 'LIM-12',
     body: tool({ type: 'function', name: 'f', timeout_seconds: 0 }),
-    words: ['timeout_seconds'],
   },
   {
     ids: 'LIM-12',
     body: tool({ type: 'function', name: 'f', timeout_seconds: 7201 }),
-    words: ['timeout_seconds'],
   },
   {
     ids: 'TOO-22',
     body: tool({ type: 'function', name: 'f', timeout_seconds: 1.5 }),
-    words: ['timeout_seconds'],
   },
-  { ids: 'TOO-20', body: tool({ type: 'function', name: 'f', description: 7 }), words: [] },
-  { ids: 'TOO-21', body: tool({ type: 'function', name: 'f', parameters: 'none' }), words: [] },
-  { ids: 'TOO-10', body: tool({ type: 'function', name: 'f', url: 'https://mcp.invalid' }), words: ['url'] },
-  { ids: 'TOO-12', body: tool({ type: 'function', name: 'f', command: 'mcp' }), words: ['command'] },
+  { ids: 'TOO-20', body: tool({ type: 'function', name: 'f', description: 7 }) },
+  { ids: 'TOO-21', body: tool({ type: 'function', name: 'f', parameters: 'none' }) },
+  { ids: 'TOO-10', body: tool({ type: 'function', name: 'f', url: 'https://mcp.invalid' }) },
+  { ids: 'TOO-12', body: tool({ type: 'function', name: 'f', command: 'mcp' }) },
   {
     ids: 'TOO-16',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', required: 'no' }),
-    words: [],
   },
   {
     ids: 'TOO-15',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', allowed_tools: 'all' }),
-    words: [],
   },
-  { ids: 'TOO-14', body: tool({ type: 'mcp', name: 'm', command: 'mcp', args: 'one two' }), words: [] },
+  { ids: 'TOO-14', body: tool({ type: 'mcp', name: 'm', command: 'mcp', args: 'one two' }) },
   {
     ids: 'TOO-24',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', command: 'mcp' }),
-    words: [],
   },
-  { ids: 'TOO-25', body: tool({ type: 'mcp', name: 'm' }), words: [] },
+  { ids: 'TOO-25', body: tool({ type: 'mcp', name: 'm' }) },
   {
-    ids: 'TOO-26 TOO-27',
+    ids: 'TOO-26',
     body: tool({ type: 'function', name: 'f', parametres: {} }),
-    words: ['parameters', 'description', 'timeout_seconds'],
+    telling: ['TOO-27', 'parameters', 'description', 'timeout_seconds'],
   },
   {
-    ids: 'TOO-26 TOO-27',
+    ids: 'TOO-26',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', comand: 'x' }),
-    words: ['command', 'allowed_tools', 'required'],
+    telling: ['TOO-27', 'command', 'allowed_tools', 'required'],
   },
   {
-    ids: 'TOO-29 ERR-14',
+    ids: 'ERR-14',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', redacted: [] }),
-    words: ['redacted'],
+    telling: ['TOO-29', 'redacted'],
   },
-  { ids: 'TOO-01 TOO-02', body: tool({ type: 'conform', name: 'm' }), words: [] },
-  { ids: 'LIM-19', body: { agent: { instructions: 'x'.repeat(32_001) } }, words: ['instructions'] },
-  { ids: 'SES-98 ERR-12', body: { agent: { model: 'conform-no-model' } }, words: ['conform-no-model'] },
+  { ids: 'TOO-01 TOO-02', body: tool({ type: 'conform', name: 'm' }) },
+  { ids: 'LIM-19', body: { agent: { instructions: 'x'.repeat(32_001) } } },
+  { ids: 'ERR-12', body: { agent: { model: 'conform-no-model' } }, telling: ['SES-98', 'conform-no-model'] },
   {
-    ids: 'SES-99 ERR-13',
+    ids: 'ERR-13',
     body: { agent: { model_credential_id: 'conform-no-credential' } },
-    words: ['conform-no-credential'],
+    telling: ['SES-99', 'conform-no-credential'],
   },
-  { ids: 'SES-42 SES-41 ERR-04', body: { environment: { branch: 'main' } }, words: [] },
-  { ids: 'SES-41', body: { environment: { repo: { full_name: 'a/b', branch: 'main' } } }, words: [] },
-  { ids: 'ERR-06', body: { title: 7 }, words: ['title'] },
+  { ids: 'SES-42 SES-41 ERR-04', body: { environment: { branch: 'main' } } },
+  { ids: 'SES-41', body: { environment: { repo: { full_name: 'a/b', branch: 'main' } } } },
+  { ids: 'ERR-06', body: { title: 7 } },
   {
     ids: 'SES-105 FIL-26 ERR-06',
     body: { environment: { files: [{ type: 'inline', path: 'a', data: 7 }] } },
-    words: [],
   },
-  { ids: 'SES-68 ERR-06', body: { agent: { id: 'conform-no-agent' } }, words: ['conform-no-agent'] },
+  { ids: 'SES-68 ERR-06', body: { agent: { id: 'conform-no-agent' } } },
 ]
 
 const refusals = writing(
@@ -117,9 +110,11 @@ const refusals = writing(
   async (trial) => {
     const word = `refused-${trial.ground.belongings.mark}`
     const id = await trial.session()
-    for (const { ids, body, words } of REFUSALS) {
+    for (const { ids, body, telling } of REFUSALS) {
       const reply = await submit(trial, id, { ...body, metadata: { word } })
-      trial.refused(ids, reply, 400, 'invalid_request', ...words)
+      const refused = trial.refused(ids, reply, 400, 'invalid_request')
+      if (refused && telling !== undefined) trial.tells(telling[0], reply, ...telling.slice(1))
+      if (refused && 'titel' in body) trial.suggests('GEN-24', reply, 'title')
       if (reply.status >= 300) trial.status('ERR-03', reply, 400)
       else if (reply.sent.method === 'POST') await trial.remove(textAt(reply.json, 'id'))
     }
@@ -167,7 +162,7 @@ const inside = writing(
     }
     const reply = await trial.post('/v1/sessions', trial.marked({ agent }))
     const ids = 'LIM-10..14 LIM-19 TOO-01..10 TOO-12 TOO-14..16 TOO-20..22 SES-74'
-    if (!trial.status(ids, reply, 201)) return
+    if (!trial.expect(ids, reply, 'a session', reply.status < 300)) return
     const read = await trial.get(`/v1/sessions/${textAt(reply.json, 'id')}/tools`)
     const shown = rowsOf(at(read.json, 'tools'))
     trial.value('LIM-10', read, 'the number of tools', shown.length, is(32))
@@ -186,7 +181,8 @@ const surroundings = writing(
     if (profile === '') trial.leave('SES-79 SES-117', 'there is no environment profile')
     else {
       const made = await trial.post('/v1/sessions', trial.marked({ environment: { profiles: [profile] } }))
-      if (trial.status('SES-79', made, 201)) await trial.remove(textAt(made.json, 'id'))
+      if (trial.expect('SES-79', made, 'a session', made.status < 300))
+        await trial.remove(textAt(made.json, 'id'))
       trial.note('SES-117', 'the ids of profiles')
     }
     const { description } = trial.ground
@@ -272,7 +268,7 @@ const opening = writing(
     const body = messageBody(description.schemas, input, speech.say('opened'))
     if (body === null) throw new Stuck('the description does not say what input takes')
     const reply = await trial.create({ input: body as never })
-    trial.status('SES-80 SES-100 STA-21', reply, 201)
+    trial.expect('SES-80 SES-100 STA-21', reply, 'a session', reply.status < 300)
     const id = textAt(reply.json, 'id')
     const turns = await trial.until(
       `/v1/sessions/${id}/turns`,

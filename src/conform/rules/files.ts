@@ -136,7 +136,7 @@ const refusals = writing(
       const reply = await trial.post(path, body)
       trial.refused(`${ids} ERR-06`, reply, 400, 'invalid_request')
     }
-    trial.refused('FIL-36', await trial.get(`${path}/content`), 400, 'invalid_request', 'path')
+    trial.refused('FIL-36', await trial.get(`${path}/content`), 400, 'invalid_request')
     trial.refused('ERR-21', await trial.get(`${path}/content`, { path: 'conform-nothing' }), 404, 'not_found')
     await trial.remove(id)
   },

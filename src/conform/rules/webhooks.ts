@@ -27,7 +27,7 @@ const subscriptions = writing(
     trial.is('WHS-07', made, 'active', is(true))
     const id = textAt(made.json, 'id')
     const twice = await trial.post('/v1/webhooks', { url, events: events.toReversed() })
-    trial.refused('WHS-14 WHS-15 ERR-23', twice, 409, 'conflict', id)
+    if (trial.refused('WHS-14 ERR-23', twice, 409, 'conflict')) trial.tells('WHS-15', twice, id)
     const all = await trial.post('/v1/webhooks', { url, events: [] })
     trial.expect('WHS-14 WHS-05', all, 'a subscription of its own', all.status < 300)
     const kept = at(all.json, 'events')
@@ -51,7 +51,7 @@ const subscriptions = writing(
       url: `http://conform.invalid/${trial.ground.belongings.mark}`,
       events,
     })
-    trial.refused('WHS-03', plain, 400, 'invalid_request', 'https')
+    trial.refused('WHS-03', plain, 400, 'invalid_request')
     const odd = await trial.post('/v1/webhooks', { url, events: ['conform.never'] })
     trial.refused('ERR-06', odd, 400, 'invalid_request')
     for (const one of [id, textAt(all.json, 'id')]) {
