@@ -93,6 +93,8 @@ const queries = reading(
   'GEN-26 ERR-05',
   async (trial) => {
     const held = at(trial.ground.health.json, 'scopes')
+    if (at(trial.ground.health.json, 'usable') === false)
+      throw new Stuck('the token may read nothing but health')
     for (const operation of described(trial)) {
       if (operation.method !== 'GET' || operation.params.length > 0) continue
       const wanted = trial.ground.description.scopes(operation)

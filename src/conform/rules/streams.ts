@@ -16,7 +16,7 @@ const opening = reading('the event stream opens', 'EVT-29 EVT-32 GEN-08', async 
   const feed = await Feed.open(trial.deployment, '/v1/events')
   try {
     const type = feed.reply.headers['content-type'] ?? ''
-    trial.expect('GEN-08 EVT-01', feed.reply, 'text/event-stream', type.startsWith('text/event-stream'), type)
+    trial.expect('GEN-08', feed.reply, 'text/event-stream', type.startsWith('text/event-stream'), type)
     await feed.until(() => feed.retry ?? undefined, 5000)
     trial.value('EVT-29', feed.reply, 'retry:', feed.retry, number)
     if (feed.retry !== null) trial.note('EVT-32', `${feed.retry} ms`)
