@@ -52,6 +52,12 @@ it('pings its streams in time, whatever its open details', { timeout: 30_000 }, 
   for (const report of reports) expect(idsIn(report, 'holds')).toEqual([...PINGS])
 })
 
+it('tells of a stream that is not pinged', { timeout: 30_000 }, async () => {
+  const service = await emulator({ limits: { pingMs: 3_600_000 } })
+  const report = await run({ baseUrl: service.baseUrl, token: service.token, only: new Set(PINGS) })
+  expect(idsIn(report, 'differs')).toEqual([...PINGS])
+})
+
 describe('a token with fewer scopes', () => {
   it('leaves what it may not do, and shows that it may not', async () => {
     const service = await emulator()

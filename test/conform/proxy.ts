@@ -104,6 +104,7 @@ async function pass(
     outgoing.end(body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body))
     return
   }
+  outgoing.flushHeaders()
   let rest = ''
   for await (const chunk of response.body) {
     const blocks = (rest + String(chunk)).split('\n\n')

@@ -3,6 +3,7 @@ import { writing, type Check } from '../check.ts'
 import type { Operation } from '../description.ts'
 import { at } from '../kind.ts'
 import { fill } from '../places.ts'
+import { messageOf } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
 import { NOBODYS } from './refusals.ts'
 
@@ -24,6 +25,8 @@ const strays = writing('an unknown field is refused wherever a body goes', 'ERR-
     }
     const path = fill(operation, { ...NOBODYS, session: id })
     const reply = await trial.deployment.call(operation.method, path, { body })
+    // Refused for something else first: that tells nothing of the stray field.
+    if (reply.status >= 400 && !messageOf(reply).includes(STRAY)) continue
     if (!trial.refused('ERR-04', reply, 400, 'invalid_request')) continue
     trial.tells('GEN-25', reply, STRAY, ...Object.keys(description.schemas.properties(operation.body)))
   }

@@ -9,6 +9,8 @@ import { framesOf, turnOf } from '../talk.ts'
 /** Milliseconds: a ping comes every fifteen seconds; one that is later than this is late. */
 const PING = 15_000
 const LATE = 2500
+/** How long what is owed at once may take, milliseconds. */
+const SOON = 2000
 /** How long a stream that owes nothing is listened to, milliseconds. */
 const SILENCE = 300
 
@@ -17,7 +19,7 @@ const opening = reading('the event stream opens', 'EVT-29 EVT-32 GEN-08', async 
   try {
     const type = feed.reply.headers['content-type'] ?? ''
     trial.expect('GEN-08', feed.reply, 'text/event-stream', type.startsWith('text/event-stream'), type)
-    await feed.until(() => feed.retry ?? undefined, 5000)
+    await feed.until(() => feed.retry ?? undefined, SOON)
     trial.value('EVT-29', feed.reply, 'retry:', feed.retry, number)
     if (feed.retry !== null) trial.note('EVT-32', `${feed.retry} ms`)
   } finally {
@@ -55,7 +57,7 @@ const resuming = writing(
     const wanted = seqs(live)
     const all = await Feed.open(trial.deployment, path, { query: { last_event_id: '0' } })
     try {
-      await all.until(() => (all.frames.length >= wanted.length ? true : undefined), 5000)
+      await all.until(() => (all.frames.length >= wanted.length ? true : undefined), SOON)
       await trial.deployment.pause(SILENCE)
       trial.note('EVT-05', `GET ${sessionStream.path}`)
       const seen = seqs(all.frames)
@@ -96,7 +98,7 @@ const resuming = writing(
     const some = await Feed.open(trial.deployment, path, { headers: { 'last-event-id': middle } })
     try {
       const rest = wanted.slice(wanted.indexOf(middle) + 1)
-      await some.until(() => (some.frames.length >= rest.length ? true : undefined), 5000)
+      await some.until(() => (some.frames.length >= rest.length ? true : undefined), SOON)
       await trial.deployment.pause(SILENCE)
       const seen = seqs(some.frames)
       trial.expect(
@@ -113,7 +115,7 @@ const resuming = writing(
           some.frames.length > rest.length
             ? true
             : undefined,
-        5000,
+        SOON,
       )
       trial.expect('EVT-24', some.reply, 'live frames after the replay', further === true)
     } finally {
