@@ -15,6 +15,8 @@ export interface Check {
   readonly ids: readonly string[]
   readonly needs: Needs
   run(trial: Trial): Promise<void>
+  /** It mostly waits, and so runs beside all others from the start. */
+  readonly aside?: boolean
 }
 
 type Run = (trial: Trial) => Promise<void>

@@ -61,7 +61,7 @@ export class Deployment {
    */
   async call(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
     if (this.signal.aborted) throw new Stuck(reasonOf(this.signal))
-    const reply = await this.once(method, path, asking)
+    const reply = await this.#send(method, path, asking, this.signal)
     if (waitOf(reply) === 0) return reply
     // Those who wait do so in a row: side by side they would take the little that flows back from one another.
     const turn = this.#waiting.then(() => this.#again(reply, method, path, asking))
@@ -69,17 +69,22 @@ export class Deployment {
     return turn
   }
 
+  /** As `call`, without waiting, and also when the run is over: for the tidying up. */
+  once(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
+    return this.#send(method, path, asking, undefined)
+  }
+
   async #again(first: Reply, method: Method, path: string, asking: Asking): Promise<Reply> {
     let reply = first
     for (let attempt = 0; attempt < PATIENCE && waitOf(reply) > 0; attempt++) {
       await this.pause(Math.min(waitOf(reply), LONGEST_WAIT))
-      reply = await this.once(method, path, asking)
+      reply = await this.#send(method, path, asking, this.signal)
     }
     return reply
   }
 
-  /** As `call`, without waiting, and also when the run is over: for the tidying up. */
-  async once(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
+  /** The end of the run cuts off what only reads; what may have made something is heard out. */
+  async #send(method: Method, path: string, asking: Asking, signal: AbortSignal | undefined): Promise<Reply> {
     const sent = this.#request(method, path, asking)
     const authorization = asking.token === undefined ? this.token : asking.token
     this.requests++
@@ -94,6 +99,7 @@ export class Deployment {
         ...(sent.body === null ? {} : { body: sent.body }),
         timeout: EXCHANGE_TIMEOUT,
         maxBody: LONGEST_ANSWER,
+        ...(signal === undefined || method !== 'GET' ? {} : { signal }),
       })
       this.#faults = 0
       const reply: Reply = {
@@ -107,14 +113,17 @@ export class Deployment {
       return reply
     } catch (error) {
       if (!(error instanceof NetworkFault)) throw error
-      this.#faults++
-      if (this.#faults >= FAULTS_MAX) {
-        throw new OperatorError(
-          `${this.baseUrl} stopped answering (${error.message}); ${FAULTS_MAX} requests failed in a row`,
-        )
-      }
-      throw new Stuck(`${method} ${path} got no answer: ${error.message}`)
+      if (signal?.aborted === true) throw new Stuck(reasonOf(signal))
+      return this.#lost(`${method} ${path}`, error)
     }
+  }
+
+  #lost(what: string, fault: NetworkFault): never {
+    this.#faults++
+    if (this.#faults < FAULTS_MAX) throw new Stuck(`${what} got no answer: ${fault.message}`)
+    throw new OperatorError(
+      `${this.baseUrl} stopped answering (${fault.message}); ${FAULTS_MAX} requests failed in a row`,
+    )
   }
 
   /** Waits, and ends early with the run. @throws {Stuck} */

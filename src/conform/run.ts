@@ -96,6 +96,9 @@ export async function conform(options: ConformOptions): Promise<Report> {
       webhook: options.webhook ?? null,
     }
     await runAll(ground, options)
+  } catch (error) {
+    end('the run failed')
+    throw error
   } finally {
     clearTimeout(timer)
     options.signal?.removeEventListener('abort', interrupt)
@@ -146,16 +149,28 @@ async function runAll(ground: Ground, options: ConformOptions): Promise<void> {
     if (obstacle === null) ready.push(check)
     else for (const id of check.ids) verdicts.leave(id, check.title, obstacle)
   }
-  // Those that change nothing come first: what they see does not depend on what the others make.
-  for (const write of [false, true]) {
-    await sideBySide(
-      ready.filter(({ needs }) => needs.write === write),
-      ground,
-      options.parallel,
-    )
-  }
+  const aside = ready.filter((check) => check.aside === true)
+  const inTurn = ready.filter((check) => check.aside !== true)
+  await Promise.all([
+    sideBySide(aside, ground, aside.length),
+    oneAfterAnother(inTurn, ground, options.parallel),
+  ])
   for (const [why, ids] of UNSEEN) for (const id of ids) verdicts.leave(id, null, why)
   for (const id of WATCHED) verdicts.leave(id, null, 'no answer of the run showed it')
+}
+
+/** Those that change nothing come first: what they see does not depend on what the others make. */
+async function oneAfterAnother(checks: readonly Check[], ground: Ground, parallel: number): Promise<void> {
+  await sideBySide(
+    checks.filter(({ needs }) => !needs.write),
+    ground,
+    parallel,
+  )
+  await sideBySide(
+    checks.filter(({ needs }) => needs.write),
+    ground,
+    parallel,
+  )
 }
 
 /** @throws what a check threw, once the others have ended. */

@@ -1,5 +1,5 @@
 import { writing, type Check } from '../check.ts'
-import { at, is, textAt } from '../kind.ts'
+import { at, is, rowsOf, textAt } from '../kind.ts'
 import { describeReply } from '../reply.ts'
 import { messageBody, speech } from '../speech.ts'
 import { Stuck } from '../stuck.ts'
@@ -48,7 +48,7 @@ async function said(trial: Trial, id: string, header: string): Promise<void> {
   trial.expect('GEN-30', two, 'the first answer again', two.text === one.text)
   await trial.until(`/v1/sessions/${id}`, ({ json }) => at(json, 'status') === 'idle')
   const turns = await trial.get(`/v1/sessions/${id}/turns`)
-  const count = (at(turns.json, 'data') as unknown[] | undefined)?.length
+  const count = rowsOf(turns.json).length
   trial.value('GEN-31', turns, 'the number of turns', count, is(1))
 }
 

@@ -1,5 +1,5 @@
 import { writing, type Check } from '../check.ts'
-import { at, is, kind, orNull, string, textAt } from '../kind.ts'
+import { at, is, kind, orNull, string, rowsOf, textAt } from '../kind.ts'
 import { describeReply, messageOf, type Reply } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
 import { isSession } from './lists.ts'
@@ -167,12 +167,11 @@ const removal = writing(
     }
     const filter = { metadata: `word:${word}` }
     const list = async (query: Record<string, string>) => trial.get('/v1/sessions', { ...filter, ...query })
-    const idsIn = (json: unknown): string[] =>
-      (Array.isArray(at(json, 'data')) ? (at(json, 'data') as unknown[]) : []).map((row) => textAt(row, 'id'))
+    const idsIn = (json: unknown): string[] => rowsOf(json).map((row) => textAt(row, 'id'))
     const all = await list({})
     const same = idsIn(all.json).toSorted().join() === ids.toSorted().join()
     trial.expect('SES-123 SES-124 SES-82', all, 'the four sessions with the pair', same, idsIn(all.json))
-    for (const row of at(all.json, 'data') as unknown[])
+    for (const row of rowsOf(all.json))
       trial.value('SES-83', all, 'required_actions', at(row, 'required_actions'), is([]))
     const up = await list({ order: 'asc' })
     trial.expect('LIM-66', up, 'the oldest first', idsIn(up.json).join() === ids.join(), idsIn(up.json))
