@@ -1,11 +1,10 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { RULES } from '../../src/conform/catalogue.ts'
+import { RULES, select } from '../../src/conform/catalogue.ts'
 import { freePort } from '../support/listen.ts'
-import { until } from '../emulator/support.ts'
 import { proxyOf } from './proxy.ts'
-import { belongings, emulator, idsIn, QUICK, run } from './support.ts'
+import { belongings, emulator, hanging, idsIn, QUICK, reached, run } from './support.ts'
 
 /** A server that is not the service. */
 async function serve(answer: RequestListener): Promise<string> {
@@ -22,32 +21,35 @@ const HEALTH = { object: 'health', status: 'ok', version: 'v1', usable: true, mi
 const SCOPES = ['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read', 'credentials:write']
 
 describe('a run that ends early', () => {
-  it('by an interrupt leaves nothing behind and says which rules it did not come to', async () => {
-    const service = await emulator()
-    const before = await belongings(service)
-    const interrupted = new AbortController()
-    const running = run({
-      baseUrl: service.baseUrl,
-      token: service.token,
-      write: true,
-      signal: interrupted.signal,
-    })
-    await until(async () => ((await belongings(service)).sessions > 2 ? true : undefined))
-    interrupted.abort()
-    const report = await running
-    expect(report.ended).toBe('the run was interrupted')
-    expect(report.left).toEqual([])
-    expect(report.verdicts.length).toBe(RULES.length)
-    expect(report.verdicts.some(({ note }) => note === 'the run was interrupted')).toBe(true)
-    expect(await belongings(service)).toEqual(before)
-  })
+  it(
+    'by an interrupt leaves nothing behind and says which rules it did not come to',
+    { timeout: 60_000 },
+    async () => {
+      const service = await emulator()
+      const before = await belongings(service)
+      const proxy = await proxyOf(service.baseUrl, hanging)
+      const interrupted = new AbortController()
+      const settings = { token: service.token, write: true, patience: 40_000, signal: interrupted.signal }
+      const running = run({ baseUrl: proxy.baseUrl, ...settings })
+      await reached(service, 3, 1)
+      interrupted.abort()
+      const report = await running
+      expect(report.ended).toBe('the run was interrupted')
+      expect(report.left).toEqual([])
+      expect(report.verdicts.length).toBe(RULES.length)
+      expect(report.verdicts.some(({ note }) => note === 'the run was interrupted')).toBe(true)
+      expect(await belongings(service)).toEqual(before)
+    },
+  )
 
   it('by its time leaves nothing behind', async () => {
     const service = await emulator()
     const before = await belongings(service)
-    const report = await run({ baseUrl: service.baseUrl, token: service.token, write: true, timeout: 700 })
-    expect(report).toMatchObject({ ended: 'the 0.7 s of the run were over', left: [] })
-    expect(report.sessions.made).toBeGreaterThan(0)
+    const proxy = await proxyOf(service.baseUrl, hanging)
+    const settings = { token: service.token, write: true, only: new Set(['TRN-02']) }
+    const report = await run({ baseUrl: proxy.baseUrl, ...settings, timeout: 1500, patience: 20_000 })
+    expect(report).toMatchObject({ ended: 'the 1.5 s of the run were over', left: [] })
+    expect(report.sessions.made).toBe(1)
     expect(await belongings(service)).toEqual(before)
   })
 
@@ -66,7 +68,7 @@ describe('a run that ends early', () => {
       baseUrl: proxy.baseUrl,
       token: service.token,
       write: true,
-      only: QUICK,
+      only: select('SES TRN'),
       patience: 500,
     })
     expect(lost).toBe(4)

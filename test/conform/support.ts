@@ -1,9 +1,10 @@
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished, vi } from 'vitest'
 import { idsOf, RULES } from '../../src/conform/catalogue.ts'
 import { Receiver } from '../../src/conform/receiver.ts'
 import { conform, type Report } from '../../src/conform/run.ts'
 import { startEmulator, type Emulator, type EmulatorOptions } from '../../src/emulator/index.ts'
 import { undiciHttp } from '../../src/system/http.ts'
+import { fields, type Change } from './proxy.ts'
 
 /** What waits for the first ping takes as long as a ping does. */
 export const PINGS = idsOf('EVT-28 LIM-30')
@@ -61,6 +62,23 @@ export function differences(report: Report): string[] {
   return report.verdicts
     .filter(({ state }) => state === 'differs')
     .map(({ id, difference }) => `${id}: ${difference?.expected}; seen: ${difference?.seen}`)
+}
+
+/** The agent hangs on every message: whatever a check made stays for as long as its patience. */
+export const hanging: Change = {
+  ask: ({ path, body }) => {
+    if (path.endsWith('/input')) fields(body)['text'] = 'hang'
+  },
+}
+
+/** Waits until the emulator has so many sessions and webhooks, however slow the machine. */
+export async function reached(of: Emulator, sessions: number, webhooks = 0): Promise<void> {
+  const enough = async (): Promise<void> => {
+    const there = await belongings(of)
+    expect(there.sessions).toBeGreaterThanOrEqual(sessions)
+    expect(there.webhooks).toBeGreaterThanOrEqual(webhooks)
+  }
+  await vi.waitFor(enough, { timeout: 40_000, interval: 20 })
 }
 
 /** What is left on an emulator that somebody might have forgotten. */
