@@ -1,4 +1,6 @@
 import { createParser } from 'eventsource-parser'
+import { messageOf } from '../core/errors.ts'
+import { retryAfter } from '../core/retry-after.ts'
 import type { Deployment } from './deployment.ts'
 import { at } from './kind.ts'
 import type { Reply } from './reply.ts'
@@ -18,8 +20,15 @@ export interface Frame {
 const FRAMES_KEPT = 20_000
 const LONGEST_FRAME = 4 * 1024 * 1024
 const OPEN_TIMEOUT = 30_000
+/** How often a place among the streams is waited for. */
+const ATTEMPTS = 6
 /** Milliseconds between two looks at what came. */
 const GLANCE = 10
+
+interface Opening {
+  query?: Record<string, string>
+  headers?: Record<string, string>
+}
 
 /** An open event stream and what came over it. */
 export class Feed {
@@ -39,40 +48,42 @@ export class Feed {
     this.#controller = controller
   }
 
-  /** Opens the stream at `path`. @throws {Stuck} when it is not opened with 200. */
-  static async open(
-    deployment: Deployment,
-    path: string,
-    asking: { query?: Record<string, string>; headers?: Record<string, string> } = {},
-  ): Promise<Feed> {
+  /**
+   * Opens the stream at `path`; waits for a place among the streams where there is none.
+   * @throws {Stuck} when it is not opened with 200.
+   */
+  static async open(deployment: Deployment, path: string, asking: Opening = {}): Promise<Feed> {
+    for (let attempt = 1; ; attempt++) {
+      if (deployment.signal.aborted) throw new Stuck('the run was ended')
+      const feed = await Feed.#try(deployment, path, asking)
+      const { status, headers } = feed.reply
+      if (status === 200) return feed
+      if (status !== 429 || attempt === ATTEMPTS) throw new Stuck(`GET ${path} answered ${status}`)
+      // A stream that was just closed holds its place for some seconds yet.
+      await deployment.pause(Math.min(retryAfter(headers['retry-after'], Date.now()) || 5000, 30_000))
+    }
+  }
+
+  static async #try(deployment: Deployment, path: string, asking: Opening): Promise<Feed> {
     const controller = new AbortController()
     const url = deployment.url(path, asking.query)
     const headers = { accept: 'text/event-stream', ...asking.headers }
-    const sent = { method: 'GET', url, headers, body: null, authenticated: true } as const
-    for (let attempt = 0; ; attempt++) {
-      if (deployment.signal.aborted) throw new Stuck('the run was ended')
-      const stream = await deployment.http
-        .open({
-          url,
-          headers: { ...headers, authorization: `Bearer ${deployment.token}` },
-          timeout: OPEN_TIMEOUT,
-          signal: controller.signal,
-        })
-        .catch((error: unknown) => {
-          throw new Stuck(`GET ${path} got no answer: ${error instanceof Error ? error.message : 'unknown'}`)
-        })
-      const reply: Reply = { sent, status: stream.status, headers: stream.headers, text: '', json: undefined }
+    const authorization = `Bearer ${deployment.token}`
+    try {
+      const { status, ...stream } = await deployment.http.open({
+        url,
+        headers: { ...headers, authorization },
+        timeout: OPEN_TIMEOUT,
+        signal: controller.signal,
+      })
+      const sent = { method: 'GET', url, headers, body: null, authenticated: true } as const
+      const reply = { sent, status, headers: stream.headers, text: '', json: undefined }
       const feed = new Feed(deployment, reply, controller)
-      if (stream.status === 200) {
-        void feed.#read(stream.chunks)
-        return feed
-      }
-      controller.abort()
-      // Every stream that was just closed holds its slot for some seconds yet.
-      const seconds = Number(stream.headers['retry-after'] ?? NaN)
-      if (stream.status !== 429 || attempt === 5) throw new Stuck(`GET ${path} answered ${stream.status}`)
-      await deployment.pause(Math.min(Number.isNaN(seconds) ? 5 : seconds, 30) * 1000)
-      return Feed.open(deployment, path, asking)
+      if (status === 200) void feed.#read(stream.chunks)
+      else controller.abort()
+      return feed
+    } catch (error) {
+      throw new Stuck(`GET ${path} got no answer: ${messageOf(error)}`)
     }
   }
 

@@ -63,7 +63,7 @@ export async function conform(options: ConformOptions): Promise<Report> {
   const interrupt = (): void => end('the run was interrupted')
   options.signal?.addEventListener('abort', interrupt, { once: true })
   if (options.signal?.aborted === true) interrupt()
-  const verdicts = new Verdicts()
+  const verdicts = new Verdicts(options.token)
   let places: Places | null = null
   let belongings: Belongings | null = null
   const deployment = new Deployment({

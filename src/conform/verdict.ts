@@ -36,6 +36,12 @@ const WEIGHT: Readonly<Record<State, number>> = { differs: 3, holds: 2, open: 1,
 /** Collects what the checks see; the first difference of a rule stands, and nothing outweighs it. */
 export class Verdicts {
   readonly #entries = new Map<string, Entry>()
+  readonly #token: string
+
+  /** `token` never appears in a verdict, whatever the deployment answered with. */
+  constructor(token: string) {
+    this.#token = token
+  }
 
   hold(id: string, check: string): void {
     this.#put(id, { state: 'holds', note: null, check, difference: null })
@@ -44,9 +50,9 @@ export class Verdicts {
   differ(id: string, check: string, expected: string, seen: string, reply: Reply | null): void {
     const difference = {
       expected,
-      seen: cutTo(seen, 300),
+      seen: cutTo(this.#redact(seen), 300),
       request_id: reply === null ? null : requestId(reply),
-      curl: reply === null ? null : asCurl(reply.sent),
+      curl: reply === null ? null : this.#redact(asCurl(reply.sent)),
     }
     this.#put(id, { state: 'differs', note: null, check, difference })
   }
@@ -69,6 +75,10 @@ export class Verdicts {
     const { id, text } = rule
     if (entry !== undefined) return { id, text, ...entry }
     return { id, text, state: 'not tried', note: 'no check of it was made', check: null, difference: null }
+  }
+
+  #redact(text: string): string {
+    return text.replaceAll(this.#token, () => '$TOKEN')
   }
 
   #put(id: string, entry: Entry): void {

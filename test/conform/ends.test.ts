@@ -99,7 +99,7 @@ describe('a run that ends early', () => {
 describe('what is no service', () => {
   it('is named when nobody listens', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`
-    await expect(run({ baseUrl, token: 'x' })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(
         /^http:.* cannot be tested: GET \/v1\/health got no answer: .*REFUSED.*--base-url$/,
@@ -109,7 +109,7 @@ describe('what is no service', () => {
 
   it('is named when it answers something else', async () => {
     const baseUrl = await serve((_request, response) => void response.end('<html></html>'))
-    await expect(run({ baseUrl, token: 'x' })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringContaining('does not answer as the service: GET /v1/health gave 200'),
     })
@@ -125,7 +125,7 @@ describe('what is no service', () => {
   it('does not hold the run up when it never answers', async () => {
     const baseUrl = await serve(() => undefined)
     const began = performance.now()
-    await expect(run({ baseUrl, token: 'x', timeout: 300 })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_nobody', timeout: 300 })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringContaining('the 0.3 s of the run were over'),
     })
@@ -141,7 +141,7 @@ describe('what is no service', () => {
       response.on('drain', more)
       more()
     })
-    await expect(run({ baseUrl, token: 'x' })).rejects.toThrow('does not answer as the service')
+    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toThrow('does not answer as the service')
   })
 
   it('is told apart when it dies on the way', async () => {
@@ -153,7 +153,7 @@ describe('what is no service', () => {
         .setHeader('content-type', 'application/json')
         .end(JSON.stringify({ ...HEALTH, scopes: SCOPES }))
     })
-    await expect(run({ baseUrl, token: 'x' })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(/stopped answering \(.*\); 5 requests failed in a row$/),
     })
@@ -181,7 +181,7 @@ describe('what is no service', () => {
     })
     const report = await run({
       baseUrl,
-      token: 'x',
+      token: 'svc_pat_nobody',
       write: true,
       only: QUICK,
       patience: 100,

@@ -61,7 +61,7 @@ export const READING: readonly Deviation[] = [
     name: 'unknown query parameters are ignored',
     breaks: 'ERR-05',
     ask: ({ query }) => {
-      for (const name of [...query.keys()]) if (/x$|^conform$/.test(name)) query.delete(name)
+      for (const name of Array.from(query.keys())) if (/x$|^conform$/.test(name)) query.delete(name)
     },
   },
   {

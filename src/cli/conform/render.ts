@@ -90,13 +90,13 @@ function summary(report: Report, { terminal }: Face): string[] {
     `${left} not tried`,
   ].join(', ')
   const { made, most } = report.sessions
-  const sessions =
-    made === 0 ? '' : `; ${count(made, 'session')} made, ${most} at one time at the most, removed again`
+  const sessions = made === 0 ? '' : `; ${count(made, 'session')} made, at most ${most} at one time`
   const lines = [
     `${sum}: ${report.deployment}, ${count(report.requests, 'request')} in ${report.seconds} s${sessions}`,
   ]
   if (report.ended !== null)
     lines.push(paint('yellow', `${report.ended}: what was not tried by then was left out`))
+  if (made > 0 && report.left.length === 0) lines.push('all that was made was removed again')
   for (const thing of report.left)
     lines.push(paint(STYLES.differs, `could not be removed: ${visible(thing)}`))
   return lines

@@ -236,20 +236,26 @@ type Outcome = { reply: Reply; why: '' } | { reply: null; why: string }
 
 async function patched(trial: Trial, id: string, characters: number): Promise<Outcome> {
   const asking = { body: { title: 'x'.repeat(characters) } }
-  return outcome(trial.deployment.call('PATCH', `/v1/sessions/${id}`, asking))
+  return outcome(() => trial.deployment.call('PATCH', `/v1/sessions/${id}`, asking))
 }
 
 function sent(trial: Trial, body: JsonObject): Promise<Outcome> {
-  return outcome(trial.post('/v1/sessions', trial.marked(body)))
+  return outcome(() => trial.post('/v1/sessions', trial.marked(body)))
 }
 
+/** How often a body is sent whose answer does not arrive. */
+const UPLOADS = 3
+
 /** A service may answer while we still send, and close the connection on us (ERR-49, ERR-50). */
-async function outcome(call: Promise<Reply>): Promise<Outcome> {
-  try {
-    return { reply: await call, why: '' }
-  } catch (error) {
-    if (!(error instanceof Stuck)) throw error
-    return { reply: null, why: `the answer was lost while the body was sent: ${error.message}` }
+async function outcome(send: () => Promise<Reply>): Promise<Outcome> {
+  for (let upload = 1; ; upload++) {
+    try {
+      return { reply: await send(), why: '' }
+    } catch (error) {
+      if (!(error instanceof Stuck)) throw error
+      const why = `the answer was lost while the body was sent: ${error.message}`
+      if (upload === UPLOADS) return { reply: null, why }
+    }
   }
 }
 
