@@ -2,7 +2,7 @@ import { idsOf } from './catalogue.ts'
 import type { Trial } from './trial.ts'
 
 /** What a check asks for before it may run. */
-export interface Needs {
+interface Needs {
   /** It makes things on the deployment, and takes them away again. */
   readonly write: boolean
   /** Scopes that the token must hold. */

@@ -5,7 +5,7 @@ import { retryAfter } from '../core/retry-after.ts'
 import { codeOf, type Method, type Reply, type Sent } from './reply.ts'
 import { Stuck } from './stuck.ts'
 
-export interface Asking {
+interface Asking {
   query?: Readonly<Record<string, string>>
   /** Sent as JSON; text goes as it is. */
   body?: unknown
@@ -14,7 +14,7 @@ export interface Asking {
   token?: string | null
 }
 
-export interface DeploymentOptions {
+interface DeploymentOptions {
   http: Http
   baseUrl: string
   token: string

@@ -6,7 +6,7 @@ import { Stuck } from './stuck.ts'
 import type { Trial } from './trial.ts'
 
 /** Where a session's messages go. @throws {Stuck} when the description does not say. */
-export function messagePath(trial: Trial, sessionId: string): string {
+function messagePath(trial: Trial, sessionId: string): string {
   const { message } = trial.places
   if (message === null) throw new Stuck('the description does not give the path of messages away')
   return message.path.replace(/\{[^}]*\}/, sessionId)
@@ -52,14 +52,6 @@ export async function required(
   const action = find(reply.json)
   if (action === undefined) throw new Stuck(`the agent did not ask for a ${type.replace('_', ' ')} in time`)
   return { action, reply }
-}
-
-/** Waits until a turn of the session is at work. @throws {Stuck} */
-export async function workingTurn(trial: Trial, sessionId: string): Promise<{ turn: unknown; reply: Reply }> {
-  const working = (json: unknown): boolean => textAt(json, 'data.0.status') === 'working'
-  const reply = await trial.until(`/v1/sessions/${sessionId}/turns?order=desc`, ({ json }) => working(json))
-  if (!working(reply.json)) throw new Stuck('the agent did not go to work in time')
-  return { turn: at(reply.json, 'data.0'), reply }
 }
 
 /** The frames of a session on the stream of the organization. @throws {Stuck} when that stream is not open. */

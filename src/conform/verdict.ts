@@ -4,7 +4,7 @@ import type { Rule } from './catalogue.ts'
 /** What a run can say of a rule. `open` describes what the deployment does where the interface says nothing. */
 export type State = 'holds' | 'differs' | 'open' | 'not tried'
 
-export interface Difference {
+interface Difference {
   readonly expected: string
   readonly seen: string
   readonly request_id: string | null
