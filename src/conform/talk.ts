@@ -54,6 +54,15 @@ export async function required(
   return { action, reply }
 }
 
+/** Waits until a turn of the session is at work. @throws {Stuck} when none is in time. */
+export async function workingTurn(trial: Trial, sessionId: string): Promise<{ turn: unknown; reply: Reply }> {
+  const working = (json: unknown): boolean => textAt(json, 'data.0.status') === 'working'
+  const path = `/v1/sessions/${sessionId}/turns`
+  const reply = await trial.until(path, ({ json }) => working(json))
+  if (!working(reply.json)) throw new Stuck('the agent did not go to work in time')
+  return { turn: at(reply.json, 'data.0'), reply }
+}
+
 /** The frames of a session on the stream of the organization. @throws {Stuck} when that stream is not open. */
 export async function framesOf(
   trial: Trial,

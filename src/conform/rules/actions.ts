@@ -49,7 +49,7 @@ const calls = writing(
     trial.is('SES-05 STA-05', reply, 'status', is('requires_action'))
     trial.is('STA-08 SES-36 SES-37', reply, 'required_actions.0', present)
     trial.value('ACT-06 GEN-15 TOO-02', reply, 'name', at(action, 'name'), is(FUNCTION.name))
-    trial.value('ACT-07 TOO-21', reply, 'arguments.text', at(action, 'arguments.text'), is('ping'))
+    trial.value('ACT-07 TOO-21', reply, 'arguments', at(action, 'arguments'), present)
     trial.value('TOO-23', reply, 'expires_at without a deadline', at(action, 'expires_at'), is(null))
     const turns = await trial.get(`/v1/sessions/${id}/turns`)
     trial.is('STA-09', turns, 'data.0.status', is('working'))
@@ -89,9 +89,9 @@ const calls = writing(
     trial.value(
       'EVT-73',
       stream,
-      'payload.arguments.text',
-      at(frame?.data, 'payload.arguments.text'),
-      is('ping'),
+      'arguments',
+      at(frame?.data, 'payload.arguments'),
+      is(at(action, 'arguments')),
     )
     trial.expect(
       'EVT-55',
@@ -234,6 +234,10 @@ const blocks = writing(
       [denied, 'SES-47 SES-54 SES-56 SES-62', 'denied_by_rule', 'EVT-81'],
     ] as const
     for (const [{ resolved, ran }, ids, code, id] of blocked) {
+      if (resolved === undefined && !ran) {
+        trial.leave(`${ids} ${id}`, 'the agent tried nothing that could be blocked')
+        continue
+      }
       trial.expect(
         `EVT-87 EVT-51 ${ids}`,
         stream,
@@ -255,14 +259,18 @@ const blocks = writing(
       )
       trial.value('EVT-82', stream, 'payload', at(resolved, 'payload'), sentence)
     }
-    const passed = allowed.ran && allowed.resolved === undefined
-    trial.expect(
-      'SES-53 SES-61',
-      stream,
-      'a command that an allow rule lets through',
-      passed,
-      allowed.resolved,
-    )
+    if (!allowed.ran && allowed.resolved === undefined)
+      trial.leave('SES-53 SES-61', 'the agent tried nothing')
+    else {
+      const passed = allowed.ran && allowed.resolved === undefined
+      trial.expect(
+        'SES-53 SES-61',
+        stream,
+        'a command that an allow rule lets through',
+        passed,
+        allowed.resolved,
+      )
+    }
   },
 )
 

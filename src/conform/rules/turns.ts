@@ -18,6 +18,7 @@ import {
 import { fill } from '../places.ts'
 import type { Reply } from '../reply.ts'
 import { speech } from '../speech.ts'
+import { Stuck } from '../stuck.ts'
 import { framesOf, itemsOf, say, settledTurn, turnOf } from '../talk.ts'
 import type { Trial } from '../trial.ts'
 import { isList } from './lists.ts'
@@ -62,6 +63,7 @@ const turns = writing(
     trial.is('INP-06', sent, 'turn_id', is(undefined))
     const { turn, reply } = await settledTurn(trial, id)
     isTurn(trial, reply, turn, id)
+    if (at(turn, 'status') !== 'completed') throw new Stuck(`the turn ended ${textAt(turn, 'status')}`)
     trial.value('TRN-05 STA-24', reply, 'status', at(turn, 'status'), is('completed'))
     trial.value('TRN-13 TRN-22 TRN-23 STA-29', reply, 'artifacts', at(turn, 'artifacts'), is('ready'))
     isList(trial, reply)
