@@ -56,9 +56,8 @@ export class Belongings {
     this.most = Math.max(this.most, [...this.#held.values()].filter((one) => one === 'session').length)
   }
 
-  /** A connection that was there before the run is not the run's to remove. */
-  disown(id: string): void {
-    this.#held.delete(id)
+  holds(id: string): boolean {
+    return this.#held.has(id)
   }
 
   /**

@@ -194,12 +194,15 @@ function obstacleOf({ needs }: Check, write: boolean, scopes: readonly unknown[]
 /** Every rule of the check ends up with a verdict, whatever happens in it. */
 async function runOne(ground: Ground, check: Check): Promise<void> {
   let why = 'the check did not come to it'
+  const trial = new Trial(ground, check)
   try {
-    await check.run(new Trial(ground, check))
+    await check.run(trial)
   } catch (error) {
     if (error instanceof OperatorError) throw error
     why =
       error instanceof Stuck ? error.message : `the check itself failed, worth a report: ${messageOf(error)}`
+  } finally {
+    await trial.tidy()
   }
   for (const id of check.ids) ground.verdicts.leave(id, check.title, why)
 }

