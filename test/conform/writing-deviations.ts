@@ -222,8 +222,8 @@ export const WRITING: readonly Deviation[] = [
     name: 'the sixth message is accepted',
     breaks: 'ERR-26 LIM-09',
     only: 'LIM-09 ERR-26 STA-01..04',
-    answer: (_asked, answer) => {
-      if (JSON.stringify(answer.body ?? '').includes('queue_full'))
+    answer: ({ path }, answer) => {
+      if (path.endsWith('/input') && JSON.stringify(answer.body ?? '').includes('queue_full'))
         Object.assign(answer, { status: 202, body: { queued: true } })
     },
   },
