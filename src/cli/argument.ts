@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { parseListen, type ListenAddress } from '../config/listen.ts'
-import { parseDuration } from '../core/duration.ts'
+import { formatDuration, parseDuration } from '../core/duration.ts'
 
 /** Checks of what stands behind an option. Each throws what commander reports with the option's name. */
 
@@ -36,4 +36,15 @@ export function seqOrTime(text: string): string {
 function parseIso(text: string): number | null {
   const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN
   return Number.isNaN(time) ? null : time
+}
+
+/** A duration such as `90s`, in milliseconds. */
+export function duration(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const ms = parseDuration(text)
+    if (ms !== null && ms >= least && ms <= most) return ms
+    throw new InvalidArgumentError(
+      `A duration such as 90s or 5m, from ${formatDuration(least)} to ${formatDuration(most)}, is expected.`,
+    )
+  }
 }

@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from 'commander'
 import { nearest } from '../core/nearest.ts'
 import { isObject, stringOf } from '../core/json.ts'
 import { pointInTime, seqOrTime, wholeNumber } from './argument.ts'
+import { declareConform } from './conform/declare.ts'
 import type { Context } from './context.ts'
 import { declareEmulate } from './emulate/declare.ts'
 import { CONFIG, examples } from './help.ts'
@@ -87,7 +88,9 @@ function commands(context: Context, done: (code: number) => void): Command {
       if (stray !== undefined) refuse(command, stray)
       const options = command.optsWithGlobals<O>()
       for (const name of required) {
-        if (!Object.hasOwn(options, name)) command.error(`error: option '--${name}' is required`)
+        if (Object.hasOwn(options, name)) continue
+        const option = command.options.find((one) => one.attributeName() === name)
+        command.error(`error: option '${option?.long ?? name}' is required`)
       }
       const run = await load()
       done(await run(context, options, command.args))
@@ -125,6 +128,8 @@ function commands(context: Context, done: (code: number) => void): Command {
     .option('--json', 'for programs')
     .addHelpText('after', examples(['session-sidecar check -c sidecar.yaml']))
   does(check, async () => (await import('./check.ts')).check, ['config'])
+
+  does(declareConform(program), async () => (await import('./conform.ts')).conform, ['baseUrl', 'tokenFile'])
 
   const config = program.command('config').summary('the schema of the configuration; the one in force')
   config.description('What a configuration may say, and what one says.')

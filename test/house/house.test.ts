@@ -27,6 +27,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   tools: ['core'],
   admin: ['core'],
   emulator: ['core/signature.ts'],
+  // A reading of the interface of its own: it shares no mistake with the client or the emulator.
+  conform: ['core/errors.ts', 'core/json.ts', 'core/ports.ts', 'core/retry-after.ts', 'core/signature.ts'],
   sidecar: [
     'core',
     'config',
@@ -41,7 +43,19 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     'admin',
   ],
   index: ['core', 'config', 'library', 'sidecar'],
-  cli: ['core', 'config', 'service', 'system', 'store', 'library', 'sidecar', 'index', 'emulator', 'admin'],
+  cli: [
+    'core',
+    'config',
+    'service',
+    'system',
+    'store',
+    'library',
+    'sidecar',
+    'index',
+    'emulator',
+    'admin',
+    'conform',
+  ],
   main: ['cli', 'core'],
 }
 

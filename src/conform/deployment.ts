@@ -1,0 +1,175 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { NetworkFault, OperatorError } from '../core/errors.ts'
+import type { Http } from '../core/ports.ts'
+import { retryAfter } from '../core/retry-after.ts'
+import { codeOf, type Method, type Reply, type Sent } from './reply.ts'
+import { Stuck } from './stuck.ts'
+
+interface Asking {
+  query?: Readonly<Record<string, string>>
+  /** Sent as JSON; text goes as it is. */
+  body?: unknown
+  headers?: Readonly<Record<string, string>>
+  /** Instead of the run's token; null sends none. */
+  token?: string | null
+}
+
+interface DeploymentOptions {
+  http: Http
+  baseUrl: string
+  token: string
+  /** Ends the run: nothing new is sent from then on. */
+  signal: AbortSignal
+  /** Sees every answer. */
+  onReply(reply: Reply): void
+}
+
+/** Milliseconds for one exchange. */
+const EXCHANGE_TIMEOUT = 30_000
+/** Bytes of an answer that are read. */
+const LONGEST_ANSWER = 8 * 1024 * 1024
+/** How often a rate limit or an unreachable directory is waited for, and how long at the most each time, milliseconds. */
+const PATIENCE = 20
+const LONGEST_WAIT = 30_000
+/** Exchanges in a row without any answer after which the deployment counts as gone. */
+const FAULTS_MAX = 5
+
+/** The service under test: one request at a time is asked of it, bounded in time and size. */
+export class Deployment {
+  readonly baseUrl: string
+  readonly token: string
+  readonly http: Http
+  readonly signal: AbortSignal
+  readonly #onReply: (reply: Reply) => void
+  #faults = 0
+  #waiting: Promise<void> = Promise.resolve()
+  requests = 0
+
+  constructor({ http, baseUrl, token, signal, onReply }: DeploymentOptions) {
+    this.http = http
+    this.baseUrl = baseUrl.replace(/\/+$/, '')
+    this.token = token
+    this.signal = signal
+    this.#onReply = onReply
+  }
+
+  /**
+   * Sends a request and gives its answer, whatever its status. `Retry-After` of a rate limit or of an unreachable
+   * directory is honoured.
+   * @throws {Stuck} when nothing came back, or the run is over.
+   * @throws {OperatorError} when the deployment stopped answering altogether.
+   */
+  async call(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
+    if (this.signal.aborted) throw new Stuck(reasonOf(this.signal))
+    const reply = await this.#send(method, path, asking, this.signal)
+    if (waitOf(reply) === 0) return reply
+    // Those who wait do so in a row: side by side they would take the little that flows back from one another.
+    const turn = this.#waiting.then(() => this.#again(reply, method, path, asking))
+    this.#waiting = turn.then(nothing, nothing)
+    return turn
+  }
+
+  /** As `call`, without waiting, and also when the run is over: for the tidying up. */
+  once(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
+    return this.#send(method, path, asking, undefined)
+  }
+
+  async #again(first: Reply, method: Method, path: string, asking: Asking): Promise<Reply> {
+    let reply = first
+    for (let attempt = 0; attempt < PATIENCE && waitOf(reply) > 0; attempt++) {
+      await this.pause(Math.min(waitOf(reply), LONGEST_WAIT))
+      reply = await this.#send(method, path, asking, this.signal)
+    }
+    return reply
+  }
+
+  /** The end of the run cuts off what only reads; what may have made something is heard out. */
+  async #send(method: Method, path: string, asking: Asking, signal: AbortSignal | undefined): Promise<Reply> {
+    const sent = this.#request(method, path, asking)
+    const authorization = asking.token === undefined ? this.token : asking.token
+    this.requests++
+    try {
+      const answer = await this.http.exchange({
+        method: method as 'GET',
+        url: sent.url,
+        headers: {
+          ...sent.headers,
+          ...(authorization === null ? {} : { authorization: `Bearer ${authorization}` }),
+        },
+        ...(sent.body === null ? {} : { body: sent.body }),
+        timeout: EXCHANGE_TIMEOUT,
+        maxBody: LONGEST_ANSWER,
+        ...(signal === undefined || method !== 'GET' ? {} : { signal }),
+      })
+      this.#faults = 0
+      const reply: Reply = {
+        sent,
+        status: answer.status,
+        headers: answer.headers,
+        text: answer.body,
+        json: answer.truncated ? undefined : parse(answer.body),
+      }
+      this.#onReply(reply)
+      return reply
+    } catch (error) {
+      if (!(error instanceof NetworkFault)) throw error
+      if (signal?.aborted === true) throw new Stuck(reasonOf(signal))
+      return this.#lost(`${method} ${path}`, error)
+    }
+  }
+
+  #lost(what: string, fault: NetworkFault): never {
+    this.#faults++
+    if (this.#faults < FAULTS_MAX) throw new Stuck(`${what} got no answer: ${fault.message}`)
+    throw new OperatorError(
+      `${this.baseUrl} stopped answering (${fault.message}); ${FAULTS_MAX} requests failed in a row`,
+    )
+  }
+
+  /** Waits, and ends early with the run. @throws {Stuck} */
+  async pause(ms: number): Promise<void> {
+    try {
+      await sleep(ms, undefined, { signal: this.signal })
+    } catch {
+      throw new Stuck(reasonOf(this.signal))
+    }
+  }
+
+  url(path: string, query: Readonly<Record<string, string>> = {}): string {
+    const search = new URLSearchParams(query).toString()
+    return `${this.baseUrl}${path}${search === '' ? '' : `?${search}`}`
+  }
+
+  #request(method: Method, path: string, asking: Asking): Sent {
+    const { query, body, headers = {}, token } = asking
+    const text = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body)
+    return {
+      method,
+      url: this.url(path, query),
+      headers: { ...(text === null ? {} : { 'content-type': 'application/json' }), ...headers },
+      body: text,
+      authenticated: token === undefined,
+    }
+  }
+}
+
+/** Milliseconds to wait before asking again; 0 for an answer that is final. */
+function waitOf(reply: Reply): number {
+  const code = codeOf(reply)
+  if (code !== 'rate_limit_exceeded' && code !== 'directory_unavailable') return 0
+  return Math.max(250, retryAfter(reply.headers['retry-after'], Date.now()))
+}
+
+function nothing(): void {}
+
+function reasonOf(signal: AbortSignal): string {
+  return typeof signal.reason === 'string' ? signal.reason : 'the run was ended'
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    return undefined
+  }
+}

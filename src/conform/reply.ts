@@ -1,0 +1,69 @@
+import { textAt } from './kind.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
+
+/** A request as it went out. */
+export interface Sent {
+  readonly method: Method
+  readonly url: string
+  /** Without the token. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+  /** False: it went without a token, or with one that is none. */
+  readonly authenticated: boolean
+}
+
+/** An answer, with the request that it belongs to. */
+export interface Reply {
+  readonly sent: Sent
+  readonly status: number
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  /** The body as JSON; undefined when it is none. */
+  readonly json: unknown
+}
+
+export function codeOf(reply: Reply): string {
+  return textAt(reply.json, 'error.code')
+}
+
+export function messageOf(reply: Reply): string {
+  return textAt(reply.json, 'error.message')
+}
+
+/** The service's own name of a request, for a report to its people. */
+export function requestId(reply: Reply): string | null {
+  return textAt(reply.json, 'error.request_id') || (reply.headers['x-request-id'] ?? null)
+}
+
+/** Bodies that a person can paste, characters. */
+const LONGEST_BODY = 2000
+
+/** The request as a command for a shell; the token stays a variable. */
+export function asCurl({ method, url, headers, body, authenticated }: Sent): string {
+  const parts = ['curl', '-i', ...(method === 'GET' ? [] : ['-X', method]), quote(url)]
+  if (authenticated) parts.push('-H', '"authorization: Bearer $TOKEN"')
+  for (const [name, value] of Object.entries(headers)) parts.push('-H', quote(`${name}: ${value}`))
+  if (body !== null) {
+    const short = body.length <= LONGEST_BODY
+    parts.push('-d', short ? quote(body) : `@body.json # ${body.length} characters`)
+  }
+  return parts.join(' ')
+}
+
+function quote(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** A few words for what came back. */
+export function describeReply(reply: Reply): string {
+  const code = codeOf(reply)
+  return code === ''
+    ? `${reply.status} ${cutTo(reply.text, 160)}`.trim()
+    : `${reply.status} ${code}: ${messageOf(reply)}`
+}
+
+export function cutTo(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+}
