@@ -30,7 +30,7 @@ describe('the README', () => {
   test('leaves no command untried but those that install', () => {
     const commands = blocks().filter(({ language }) => language === 'sh')
     const untried = commands.filter(
-      ({ words }) => !words.includes('run') && !words.some((word) => word.startsWith('start=')),
+      ({ words }) => !words.includes('run') && !words.some((word) => /^(start|file)=/.test(word)),
     )
     expect(untried.map(({ words }) => words[0])).toEqual(['try', 'once', 'try', 'docker'])
     expect(untried.map(({ text }) => text.split('\n')[0])).toEqual([
@@ -107,6 +107,20 @@ describe('the README', () => {
     )
     await story.says('call_1 42 runs for the first time\ncompleted From the library attempt 1')
     expect(await story.end()).toEqual([0, 0])
+  })
+
+  test('drives the emulator with curl, and starts it in a test', { timeout: LONG }, async () => {
+    const story = await begin()
+    const told: Told[] = []
+    for (const block of group('curl')) {
+      if (block.words.includes('run')) told.push(await story.run(block.text))
+      else if (!block.words.includes('shows')) await story.play(block)
+    }
+    const shown = group('curl').find(({ words }) => words.includes('shows'))
+    expect(told.map(({ code }) => code)).toEqual([0, 0])
+    expect(told[0]?.out.replaceAll(/call_[0-9a-f]+/g, 'call_…')).toBe(shown?.text)
+    expect(told[1]?.out).toContain('pass 1')
+    expect(await story.end()).toEqual([0])
   })
 
   test('drives sessions with the client', { timeout: LONG }, async () => {

@@ -165,11 +165,12 @@ function patternOf(line: string): RegExp {
 async function install(folder: string): Promise<void> {
   const ours = path.join(folder, 'node_modules/agent-session-sidecar')
   await mkdir(ours, { recursive: true })
-  const exports = { '.': './index.js', './client': './client.js' }
+  const exports = { '.': './index.js', './client': './client.js', './emulator': './emulator.js' }
   await writeFile(path.join(ours, 'package.json'), JSON.stringify({ type: 'module', exports }))
   for (const [name, source] of [
     ['index.js', 'src/index.ts'],
     ['client.js', 'src/client/index.ts'],
+    ['emulator.js', 'src/emulator/index.ts'],
   ] as const) {
     const address = pathToFileURL(path.join(ROOT, source)).href
     await writeFile(path.join(ours, name), `export * from '${address}'\n`)
