@@ -1,34 +1,37 @@
 import { copyFileSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { cli } from '../cli/process.ts'
 import { assertWhole } from '../support/oracle.ts'
+import { PROFILES } from '../support/client.ts'
 import { Rig } from '../support/rig.ts'
 
-test('an old backup put back: the cursor rewinds, and what comes again has the ids that it had', async () => {
-  await using rig = await Rig.open({ process: true, tools: { lookup_order: {} } })
-  const config = path.join(rig.folder, 'backup.json')
-  await writeFile(config, JSON.stringify(rig.config))
-  const before = await rig.client.start('call lookup_order {"order_id":"1"}', 'say {{last}}')
-  await rig.client.reached(before, 'idle')
-  const kept = path.join(rig.folder, 'kept.db')
-  expect(await cli(['store', 'backup', kept, '-c', config])).toMatchObject({ code: 0 })
+describe.for(PROFILES)('an old backup (%s)', (details) => {
+  test('an old backup put back: the cursor rewinds, and what comes again has the ids that it had', async () => {
+    await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
+    const config = path.join(rig.folder, 'backup.json')
+    await writeFile(config, JSON.stringify(rig.config))
+    const before = await rig.client.start('call lookup_order {"order_id":"1"}', 'say {{last}}')
+    await rig.client.reached(before, 'idle')
+    const kept = path.join(rig.folder, 'kept.db')
+    expect(await cli(['store', 'backup', kept, '-c', config])).toMatchObject({ code: 0 })
 
-  const after = await rig.client.start('call lookup_order {"order_id":"2"}', 'say {{last}}')
-  await rig.client.reached(after, 'idle')
-  await assertWhole(rig, { tools: ['lookup_order'] })
-  await rig.kill()
+    const after = await rig.client.start('call lookup_order {"order_id":"2"}', 'say {{last}}')
+    await rig.client.reached(after, 'idle')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    await rig.kill()
 
-  const url = String(rig.config.store?.url)
-  const store = url.slice('sqlite:'.length)
-  for (const side of ['', '-wal', '-shm']) rmSync(store + side, { force: true })
-  copyFileSync(kept, store)
-  expect(await cli(['store', 'check', '-c', config])).toMatchObject({ code: 0 })
-  await rig.start()
-  const third = await rig.client.start('say once more')
-  await rig.client.reached(third, 'idle')
-  // The oracle knows the service's truth: everything is there, and nothing under a second id.
-  await assertWhole(rig, { tools: ['lookup_order'], restored: true })
-  expect(rig.app.runs).toHaveLength(2)
+    const url = String(rig.config.store?.url)
+    const store = url.slice('sqlite:'.length)
+    for (const side of ['', '-wal', '-shm']) rmSync(store + side, { force: true })
+    copyFileSync(kept, store)
+    expect(await cli(['store', 'check', '-c', config])).toMatchObject({ code: 0 })
+    await rig.start()
+    const third = await rig.client.start('say once more')
+    await rig.client.reached(third, 'idle')
+    // The oracle knows the service's truth: everything is there, and nothing under a second id.
+    await assertWhole(rig, { tools: ['lookup_order'], restored: true })
+    expect(rig.app.runs).toHaveLength(2)
+  })
 })

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { PROFILES } from '../support/client.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
@@ -9,21 +10,23 @@ async function startup(rig: Rig): Promise<number> {
   return await answer()
 }
 
-test('/startupz answers 200 on a restart, whose first look was made by an earlier run', async () => {
-  await using rig = await Rig.open({})
-  await rig.stop()
-  await rig.start()
-  expect(await startup(rig)).toBe(200)
-})
+describe.for(PROFILES)('a start (%s)', (details) => {
+  test('/startupz answers 200 on a restart, whose first look was made by an earlier run', async () => {
+    await using rig = await Rig.open({ details })
+    await rig.stop()
+    await rig.start()
+    expect(await startup(rig)).toBe(200)
+  })
 
-test('/startupz answers 200 with start_from beginning', async () => {
-  await using rig = await Rig.open({ config: { stream: { start_from: 'beginning' } } })
-  expect(await startup(rig)).toBe(200)
-})
+  test('/startupz answers 200 with start_from beginning', async () => {
+    await using rig = await Rig.open({ details, config: { stream: { start_from: 'beginning' } } })
+    expect(await startup(rig)).toBe(200)
+  })
 
-test('/startupz answers 200 when the service is known to be away', async () => {
-  await using rig = await Rig.open({ start: false })
-  rig.gateway.intercept = () => 'reset'
-  await rig.start()
-  expect(await startup(rig)).toBe(200)
+  test('/startupz answers 200 when the service is known to be away', async () => {
+    await using rig = await Rig.open({ details, start: false })
+    rig.gateway.intercept = () => 'reset'
+    await rig.start()
+    expect(await startup(rig)).toBe(200)
+  })
 })

@@ -80,36 +80,39 @@ describe.for(PROFILES)('the token (%s)', (details) => {
   })
 })
 
-test('a token that is rejected at start ends the program with 3', async () => {
-  await using rig = await Rig.open({ start: false })
-  rig.emulator.revokeToken(rig.token.id)
-  const file = path.join(rig.folder, 'sidecar.json')
-  await writeFile(file, JSON.stringify(rig.config))
-  const ended = await start(['run', '-c', file], { cwd: rig.folder }).ended
-  expect(ended).toMatchObject({ code: 3, err: expect.stringContaining('401') })
-  expect(ended.err).not.toContain(rig.token.token)
-})
-
-test('without sessions:write and tools:respond only what needs them stops', async () => {
-  await using rig = await Rig.open({
-    start: false,
-    channels: ['stream', 'poll'],
-    tools: { lookup_order: {} },
+describe.for(PROFILES)('a token that is not enough (%s)', (details) => {
+  test('a token that is rejected at start ends the program with 3', async () => {
+    await using rig = await Rig.open({ details, start: false })
+    rig.emulator.revokeToken(rig.token.id)
+    const file = path.join(rig.folder, 'sidecar.json')
+    await writeFile(file, JSON.stringify(rig.config))
+    const ended = await start(['run', '-c', file], { cwd: rig.folder }).ended
+    expect(ended).toMatchObject({ code: 3, err: expect.stringContaining('401') })
+    expect(ended.err).not.toContain(rig.token.token)
   })
-  const { token } = rig.emulator.mintToken(['sessions:read'])
-  rig.config = { ...rig.config, service: { base_url: rig.gateway.url, token } }
-  await rig.start()
-  const session = await rig.client.start('say Hello', 'write outputs/r.txt x')
-  await rig.event('turn.settled')
-  await rig.client.send(session, 'call lookup_order {"order_id":"42"}')
-  await until('run', () => rig.app.runs.length === 1)
-  await until('refused answer', () => rig.gateway.passed.some(({ status }) => status === 403))
-  await rig.client.start('say goes on')
-  await until(
-    'third turn',
-    () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2,
-  )
-  expect(rig.emulator.ledger().answers).toEqual([])
+
+  test('without sessions:write and tools:respond only what needs them stops', async () => {
+    await using rig = await Rig.open({
+      details,
+      start: false,
+      channels: ['stream', 'poll'],
+      tools: { lookup_order: {} },
+    })
+    const { token } = rig.emulator.mintToken(['sessions:read'])
+    rig.config = { ...rig.config, service: { base_url: rig.gateway.url, token } }
+    await rig.start()
+    const session = await rig.client.start('say Hello', 'write outputs/r.txt x')
+    await rig.event('turn.settled')
+    await rig.client.send(session, 'call lookup_order {"order_id":"42"}')
+    await until('run', () => rig.app.runs.length === 1)
+    await until('refused answer', () => rig.gateway.passed.some(({ status }) => status === 403))
+    await rig.client.start('say goes on')
+    await until(
+      'third turn',
+      () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2,
+    )
+    expect(rig.emulator.ledger().answers).toEqual([])
+  })
 })
 
 function tokenState(status: Record<string, unknown>): unknown {

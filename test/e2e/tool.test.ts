@@ -230,73 +230,76 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
   })
 })
 
-test('an output over 1 MiB is not posted: the model gets the fixed error, and other calls are not held up', async () => {
-  await using rig = await Rig.open({ tools: { lookup_order: {}, second: {} } })
-  rig.app.run = ({ call }) => ({ body: call.name === 'second' ? 'small' : 'x'.repeat(1024 * 1024 + 1) })
-  await rig.client.start(`${CALL} & call second {}`)
-  await assertWhole(rig, { tools: ['lookup_order', 'second'] })
-  const { answers } = rig.emulator.ledger()
-  expect(new Set(answers.map(({ output, error }) => output ?? error))).toEqual(new Set([FIXED, 'small']))
-})
+describe.for(PROFILES)('outputs and refusals (%s)', (details) => {
+  test('an output over 1 MiB is not posted: the model gets the fixed error, and other calls are not held up', async () => {
+    await using rig = await Rig.open({ details, tools: { lookup_order: {}, second: {} } })
+    rig.app.run = ({ call }) => ({ body: call.name === 'second' ? 'small' : 'x'.repeat(1024 * 1024 + 1) })
+    await rig.client.start(`${CALL} & call second {}`)
+    await assertWhole(rig, { tools: ['lookup_order', 'second'] })
+    const { answers } = rig.emulator.ledger()
+    expect(new Set(answers.map(({ output, error }) => output ?? error))).toEqual(new Set([FIXED, 'small']))
+  })
 
-test('an answer that the service refuses is followed once by the fixed error, and is call.failed', async () => {
-  await using rig = await Rig.open({ tools: { lookup_order: {} } })
-  const error = { code: 'invalid_request', message: 'no such output', request_id: 'req_1' }
-  let refusals = 0
-  rig.gateway.intercept = ({ method, url }) =>
-    method === 'POST' && url?.endsWith('/answers') === true && refusals++ === 0
-      ? { status: 400, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ error }) }
-      : undefined
-  await rig.client.start(CALL, 'say {{last}}')
-  const failed = await rig.event('call.failed')
-  expect(failed.data.call).toMatchObject({ outcome: 'refused' })
-  await rig.event('turn.settled')
-  expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
-  expect(rig.app.runs).toHaveLength(1)
-})
+  test('an answer that the service refuses is followed once by the fixed error, and is call.failed', async () => {
+    await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
+    const error = { code: 'invalid_request', message: 'no such output', request_id: 'req_1' }
+    let refusals = 0
+    rig.gateway.intercept = ({ method, url }) =>
+      method === 'POST' && rig.client.answers(url) && refusals++ === 0
+        ? { status: 400, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ error }) }
+        : undefined
+    await rig.client.start(CALL, 'say {{last}}')
+    const failed = await rig.event('call.failed')
+    expect(failed.data.call).toMatchObject({ outcome: 'refused' })
+    await rig.event('turn.settled')
+    expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
+    expect(rig.app.runs).toHaveLength(1)
+  })
 
-test('an output that as JSON is over the service’s body limit leaves no session parked', async () => {
-  await using rig = await Rig.open({ tools: { lookup_order: {} } })
-  // Each of these characters takes six bytes. The service may cut the connection of a body that is too large instead
-  // of letting the client read its 400 (interface.md, Errors, rule 4); the gateway makes it so.
-  rig.app.run = () => ({ body: '\u0001'.repeat(300_000) })
-  await rig.client.start(CALL, 'say {{last}}')
-  await rig.event('turn.settled')
-  expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
-})
+  test('an output that as JSON is over the service’s body limit leaves no session parked', async () => {
+    await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
+    // Each of these characters takes six bytes. The service may cut the connection of a body that is too large instead
+    // of letting the client read its 400 (interface.md, Errors, rule 4); the gateway makes it so.
+    rig.app.run = () => ({ body: '\u0001'.repeat(300_000) })
+    await rig.client.start(CALL, 'say {{last}}')
+    await rig.event('turn.settled')
+    expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
+  })
 
-test('module tools: output as JSON, explained arguments, thrown text nowhere (I13)', async () => {
-  const define = (name: string, explain: boolean) =>
-    tool({
-      name,
-      description: name,
-      input: z.object({ n: z.number().max(10) }),
-      explain,
-      retry: { attempts: 1 },
-      run: ({ n }) => {
-        if (n === 0) throw new Error('password is hunter2')
-        return n === 1 ? undefined : { doubled: n * 2 }
-      },
+  test('module tools: output as JSON, explained arguments, thrown text nowhere (I13)', async () => {
+    const define = (name: string, explain: boolean) =>
+      tool({
+        name,
+        description: name,
+        input: z.object({ n: z.number().max(10) }),
+        explain,
+        retry: { attempts: 1 },
+        run: ({ n }) => {
+          if (n === 0) throw new Error('password is hunter2')
+          return n === 1 ? undefined : { doubled: n * 2 }
+        },
+      })
+    await using rig = await Rig.open({
+      details,
+      prepare: (sidecar) => sidecar.tool(define('plain', false)).tool(define('explained', true)),
     })
-  await using rig = await Rig.open({
-    prepare: (sidecar) => sidecar.tool(define('plain', false)).tool(define('explained', true)),
+    const session = await rig.client.create()
+    const outcome = async (line: string) => {
+      const before = rig.emulator.ledger().answers.length
+      await rig.client.send(session, line)
+      const answer = await until('answer', () => rig.emulator.ledger().answers[before])
+      await rig.client.reached(session, 'idle')
+      return answer.output ?? { error: answer.error }
+    }
+    expect(await outcome('call plain {"n":2}')).toBe('{"doubled":4}')
+    expect(await outcome('call plain {"n":1}')).toBe('(no output)')
+    expect(await outcome('call plain {"n":0}')).toEqual({ error: FIXED })
+    expect(await outcome('call plain {"n":"two"}')).toEqual({ error: FIXED })
+    expect(await outcome('call explained {"n":11}')).toMatch(/^The arguments do not fit:\nn: /)
+    expect(await rig.admin('GET', '/api/tools')).toMatchObject({
+      data: [{ name: 'plain', type: 'function' }, { name: 'explained' }],
+    })
+    const shown = [rig.app.delivered(), await rig.list('/api/calls'), rig.program?.lines]
+    expect(JSON.stringify(shown)).not.toContain('hunter2')
   })
-  const session = await rig.client.create()
-  const outcome = async (line: string) => {
-    const before = rig.emulator.ledger().answers.length
-    await rig.client.send(session, line)
-    const answer = await until('answer', () => rig.emulator.ledger().answers[before])
-    await rig.client.reached(session, 'idle')
-    return answer.output ?? { error: answer.error }
-  }
-  expect(await outcome('call plain {"n":2}')).toBe('{"doubled":4}')
-  expect(await outcome('call plain {"n":1}')).toBe('(no output)')
-  expect(await outcome('call plain {"n":0}')).toEqual({ error: FIXED })
-  expect(await outcome('call plain {"n":"two"}')).toEqual({ error: FIXED })
-  expect(await outcome('call explained {"n":11}')).toMatch(/^The arguments do not fit:\nn: /)
-  expect(await rig.admin('GET', '/api/tools')).toMatchObject({
-    data: [{ name: 'plain', type: 'function' }, { name: 'explained' }],
-  })
-  const shown = [rig.app.delivered(), await rig.list('/api/calls'), rig.program?.lines]
-  expect(JSON.stringify(shown)).not.toContain('hunter2')
 })

@@ -84,75 +84,77 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
   })
 })
 
-test('forged, stale, truncated and wrongly timed deliveries are refused; several secrets are taken', async () => {
-  await using rig = await Rig.open({ channels: ['webhook'], start: false })
-  const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}
-  expect(public_url).toBeDefined()
-  rig.config = { ...rig.config, webhooks: { ...webhooks, listen, secrets: ['next-one', SECRET] } }
-  await rig.start()
-  const session = await rig.client.start('say Hello')
-  await rig.client.reached(session, 'idle')
-  const body = JSON.stringify({ type: 'session.idle', data: { session_id: session } })
-  const post = async (given: {
-    signature?: string
-    timestamp?: string
-    body?: string
-    method?: string
-    path?: string
-  }) => {
-    const timestamp = given.timestamp ?? String(Date.now())
-    const response = await request(`http://${listen}${given.path ?? '/webhooks'}`, {
-      method: (given.method ?? 'POST') as 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'x-service-timestamp': timestamp,
-        'x-service-signature': given.signature ?? sign(SECRET, timestamp, body),
-      },
-      body: given.body ?? body,
+describe.for(PROFILES)('deliveries (%s)', (details) => {
+  test('forged, stale, truncated and wrongly timed deliveries are refused; several secrets are taken', async () => {
+    await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
+    const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}
+    expect(public_url).toBeDefined()
+    rig.config = { ...rig.config, webhooks: { ...webhooks, listen, secrets: ['next-one', SECRET] } }
+    await rig.start()
+    const session = await rig.client.start('say Hello')
+    await rig.client.reached(session, 'idle')
+    const body = JSON.stringify({ type: 'session.idle', data: { session_id: session } })
+    const post = async (given: {
+      signature?: string
+      timestamp?: string
+      body?: string
+      method?: string
+      path?: string
+    }) => {
+      const timestamp = given.timestamp ?? String(Date.now())
+      const response = await request(`http://${listen}${given.path ?? '/webhooks'}`, {
+        method: (given.method ?? 'POST') as 'POST',
+        headers: {
+          'content-type': 'application/json',
+          'x-service-timestamp': timestamp,
+          'x-service-signature': given.signature ?? sign(SECRET, timestamp, body),
+        },
+        body: given.body ?? body,
+      })
+      await response.body.dump()
+      return response.statusCode
+    }
+    const now = String(Date.now())
+    const good = sign(SECRET, now, body)
+    expect(await post({ signature: sign('wrong', now, body), timestamp: now })).toBe(401)
+    expect(await post({ signature: good.slice(0, 63), timestamp: now })).toBe(401)
+    expect(await post({ signature: good.toUpperCase(), timestamp: now })).toBe(401)
+    expect(await post({ signature: good + good, timestamp: now })).toBe(401)
+    expect(await post({ signature: `${good.slice(0, 63)}z`, timestamp: now })).toBe(401)
+    expect(await post({ body: `${body} `, signature: good, timestamp: now })).toBe(401)
+    expect(await post({ timestamp: String(Date.now() - 360_000) })).toBe(401)
+    expect(await post({ timestamp: String(Date.now() + 360_000) })).toBe(401)
+    expect(await post({ timestamp: String(Math.floor(Date.now() / 1000)) })).toBe(401)
+    expect(await post({ path: '/elsewhere' })).toBe(404)
+    expect(await post({ method: 'PUT' })).toBe(405)
+    expect(await post({ body: 'x'.repeat(1024 * 1024 + 1) })).toBe(413)
+    expect(rig.app.callbacks).toEqual([])
+    expect(await post({})).toBe(200)
+    await rig.event('turn.settled')
+    const other = String(Date.now())
+    expect(await post({ timestamp: other, signature: sign('next-one', other, body) })).toBe(200)
+  })
+
+  test('a genuine delivery that cannot be read makes the sidecar look at everything', async () => {
+    await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
+    const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}
+    expect(public_url).toBeDefined()
+    rig.config = { ...rig.config, webhooks: { ...webhooks, listen, secrets: [SECRET] } }
+    await rig.start()
+    const session = await rig.client.start('say Hello')
+    await rig.client.reached(session, 'idle')
+    expect(rig.app.callbacks).toEqual([])
+    const timestamp = String(Date.now())
+    const body = 'this is not JSON'
+    const response = await request(`http://${listen}/webhooks`, {
+      method: 'POST',
+      headers: { 'x-service-timestamp': timestamp, 'x-service-signature': sign(SECRET, timestamp, body) },
+      body,
     })
     await response.body.dump()
-    return response.statusCode
-  }
-  const now = String(Date.now())
-  const good = sign(SECRET, now, body)
-  expect(await post({ signature: sign('wrong', now, body), timestamp: now })).toBe(401)
-  expect(await post({ signature: good.slice(0, 63), timestamp: now })).toBe(401)
-  expect(await post({ signature: good.toUpperCase(), timestamp: now })).toBe(401)
-  expect(await post({ signature: good + good, timestamp: now })).toBe(401)
-  expect(await post({ signature: `${good.slice(0, 63)}z`, timestamp: now })).toBe(401)
-  expect(await post({ body: `${body} `, signature: good, timestamp: now })).toBe(401)
-  expect(await post({ timestamp: String(Date.now() - 360_000) })).toBe(401)
-  expect(await post({ timestamp: String(Date.now() + 360_000) })).toBe(401)
-  expect(await post({ timestamp: String(Math.floor(Date.now() / 1000)) })).toBe(401)
-  expect(await post({ path: '/elsewhere' })).toBe(404)
-  expect(await post({ method: 'PUT' })).toBe(405)
-  expect(await post({ body: 'x'.repeat(1024 * 1024 + 1) })).toBe(413)
-  expect(rig.app.callbacks).toEqual([])
-  expect(await post({})).toBe(200)
-  await rig.event('turn.settled')
-  const other = String(Date.now())
-  expect(await post({ timestamp: other, signature: sign('next-one', other, body) })).toBe(200)
-})
-
-test('a genuine delivery that cannot be read makes the sidecar look at everything', async () => {
-  await using rig = await Rig.open({ channels: ['webhook'], start: false })
-  const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}
-  expect(public_url).toBeDefined()
-  rig.config = { ...rig.config, webhooks: { ...webhooks, listen, secrets: [SECRET] } }
-  await rig.start()
-  const session = await rig.client.start('say Hello')
-  await rig.client.reached(session, 'idle')
-  expect(rig.app.callbacks).toEqual([])
-  const timestamp = String(Date.now())
-  const body = 'this is not JSON'
-  const response = await request(`http://${listen}/webhooks`, {
-    method: 'POST',
-    headers: { 'x-service-timestamp': timestamp, 'x-service-signature': sign(SECRET, timestamp, body) },
-    body,
+    expect(response.statusCode).toBe(200)
+    await rig.event('turn.settled')
   })
-  await response.body.dump()
-  expect(response.statusCode).toBe(200)
-  await rig.event('turn.settled')
 })
 
 function sign(secret: string, timestamp: string, body: string): string {

@@ -22,6 +22,11 @@ export class Client {
     this.token = emulator.mintToken(['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read'])
   }
 
+  /** Whether an address is that of answers. */
+  answers(url: string | undefined): boolean {
+    return url?.endsWith(this.details.paths.answer.replace(/^.*\}/, '')) === true
+  }
+
   async create(body: Fields = {}): Promise<string> {
     const { id } = await this.call('POST', '/v1/sessions', body)
     return String(id)
