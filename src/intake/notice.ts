@@ -13,7 +13,7 @@ const NAMES: Readonly<Record<string, { scope: HintScope; subject: string; of: 's
 }
 
 /** Hints of one delivery share a reading with the others that come with it. */
-const DELAY = 50
+const DELAY = 100
 /** Levels of the envelope that are searched; ids lie near the top. */
 const DEPTH = 4
 

@@ -21,7 +21,7 @@ describe('the body of a webhook', () => {
         channel: 'webhook',
         at: AT,
         scope: 'turns',
-        delay: 50,
+        delay: 100,
         subject: 'turn.final/t',
       },
     })
