@@ -79,8 +79,12 @@ function digest(text: string, length: number): string {
  * person can tell the order; the rest keeps two services with the same seq apart.
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
-  return `${PREFIX}${seq}_${sessionTag(sessionId ?? '')}`
+  // The id stands in headers and paths; a seq that is no number, which the interface does not know, may be anything.
+  const lead = DIGITS.test(seq) ? seq : `q${digest(seq, 22)}`
+  return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
+
+const DIGITS = /^\d{1,40}$/
 
 /** A session's tag is asked for at every frame and hashing is not free; a few thousand are remembered. */
 const TAGS_KEPT = 4096

@@ -42,9 +42,15 @@ const UNKNOWN_NEWS = { scope: 'turns', delay: 1000 } as const
 /** A frame that names no session may concern any: the wish for a sweep, shared by all such frames. */
 const SWEEP_DELAY = 2000
 
+/** What can stand in a header: a cursor that cannot be sent would never open a stream again. */
+const CURSOR = /^[\u0021-\u007e]{1,256}$/
+
 /** Turns a frame into a fact, a transient event, or a reason why it is neither. `at`: our wall clock. */
 export function readFrame(frame: Frame, at: number): Meaning {
   const line = frame.id === undefined || frame.id === '' ? null : frame.id
+  if (line !== null && !CURSOR.test(line)) {
+    return { kind: 'unreadable', reason: 'its id cannot be sent back as a cursor', seq: null }
+  }
   let data: unknown
   try {
     data = readJson(frame.data)

@@ -27,6 +27,24 @@ describe('a frame of the stream', () => {
     expect([read.sessionId, read.turnId]).toEqual(['s1', 't1'])
   })
 
+  it('whose seq is no number still has an id that fits into a header and a path', () => {
+    const { id, seq } = fact(readFrame(frame({ type: 'x', session_id: 's1', payload: {} }, '7:a/b%20'), AT))
+    expect(seq).toBe('7:a/b%20')
+    expect(id).toMatch(/^evt_[A-Za-z0-9_-]+$/)
+    expect(id).not.toContain('7:a')
+  })
+
+  it.each(['7 ', 'nö', '7\u2028', 'x'.repeat(257)])(
+    'with the id %j is kept aside: it could not be sent back as a cursor',
+    (id) => {
+      expect(readFrame(frame({ type: 'x', seq: 7, payload: {} }, id), AT)).toEqual({
+        kind: 'unreadable',
+        reason: 'its id cannot be sent back as a cursor',
+        seq: null,
+      })
+    },
+  )
+
   it('has one id however often it is replayed, and another in another session', () => {
     const one = fact(readFrame(frame({ type: 'x', seq: 7, session_id: 's1', payload: {} }, '7'), AT))
     const again = fact(readFrame(frame({ type: 'x', seq: 7, session_id: 's1', payload: {} }, '7'), AT + 5))

@@ -1,0 +1,85 @@
+import type { Random } from '../../src/core/ports.ts'
+import { signServiceWebhook } from '../../src/core/signature.ts'
+import { readNotice } from '../../src/intake/notice.ts'
+import { createWebhookReceiver, type WebhookDelivery } from '../../src/source/webhook.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { deafObserver, keepingLog } from '../support/ports.ts'
+import { mutateText, pick, whole } from './mutate.ts'
+
+const SECRETS = ['secret-of-now', 'secret-of-before']
+const TOLERANCE = 300_000
+
+/** Forged, mutated and late deliveries at the receiver: none is accepted. @throws on the first that is. */
+export async function attackWebhooks(count: number, random: Random): Promise<string> {
+  const clock = new VirtualClock()
+  let stored = 0
+  const receive = createWebhookReceiver({
+    tolerance: TOLERANCE,
+    secrets: () => SECRETS,
+    readNotice,
+    storeHint: async () => void stored++,
+    observer: deafObserver,
+    clock,
+    log: keepingLog(),
+  })
+  const genuine = (): WebhookDelivery & { body: Buffer; timestamp: string; signature: string } => {
+    const timestamp = String(clock.now() - whole(random, TOLERANCE))
+    const body = Buffer.from(
+      `{"event":"turn.completed","data":{"session_id":"s${whole(random, 9)}","turn_id":"t${whole(random, 999)}"}}`,
+    )
+    return { timestamp, body, signature: signServiceWebhook(pick(random, SECRETS), timestamp, body) }
+  }
+  const first = await receive(genuine())
+  if (first.status !== 200 || stored !== 1)
+    throw new Error('a genuine delivery was refused: nothing is tried')
+  const outcomes = new Map<string, number>()
+  for (let index = 0; index < count; index++) {
+    const real = genuine()
+    const forged = pick(random, FORGERIES)(real, random)
+    const { timestamp, signature, body } = forged
+    if (timestamp === real.timestamp && signature === real.signature && body.equals(real.body)) continue
+    const { status, outcome } = await receive(forged)
+    if (status !== 401) throw new Error(`accepted: ${JSON.stringify({ ...forged, body: body.toString() })}`)
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+  }
+  if (stored !== 1) throw new Error(`${stored - 1} hints were stored`)
+  return [...outcomes].map(([outcome, times]) => `${times} ${outcome}`).join(', ')
+}
+
+type Genuine = { timestamp: string; signature: string; body: Buffer }
+type Forgery = (real: Genuine, random: Random) => WebhookDelivery
+
+const FORGERIES: readonly Forgery[] = [
+  (real, random) => ({ ...real, body: Buffer.from(mutateText(real.body.toString(), random)) }),
+  (real, random) => ({ ...real, body: flip(real.body, random) }),
+  (real, random) => ({ ...real, signature: mutateText(real.signature, random) }),
+  (real, random) => ({ ...real, signature: flip(Buffer.from(real.signature), random).toString('latin1') }),
+  (real, random) => ({ ...real, timestamp: mutateText(real.timestamp, random) }),
+  (real, random) => ({ ...real, timestamp: String(Number(real.timestamp) + 1 + whole(random, 100_000)) }),
+  (real) => ({ ...real, timestamp: `0${real.timestamp}` }),
+  (real) => ({ ...real, timestamp: String(Math.floor(Number(real.timestamp) / 1000)) }),
+  (real) => ({ ...real, signature: real.signature.toUpperCase().replace(/^\d+$/, '') }),
+  (real) => ({ ...real, signature: `${real.signature}${real.signature}` }),
+  (real) => ({ ...real, signature: `${real.signature}\n` }),
+  (real) => ({ ...real, signature: `sha256=${real.signature}` }),
+  (real) => ({ ...real, signature: real.signature.slice(0, -2) }),
+  (real) => ({ ...real, signature: signServiceWebhook('another-secret', real.timestamp, real.body) }),
+  (real) => ({ ...real, signature: signServiceWebhook('', real.timestamp, real.body) }),
+  (real) => ({ ...real, signature: signServiceWebhook(SECRETS[0] ?? '', '', real.body) }),
+  (real) => ({ ...real, signature: undefined }),
+  (real) => ({ ...real, timestamp: undefined }),
+  (real) => ({ ...real, body: Buffer.concat([real.body, Buffer.from([0])]) }),
+  (real) => ({ ...real, body: Buffer.alloc(0) }),
+  // Genuine, but of another time.
+  ({ timestamp, body }, random) => {
+    const late = String(Number(timestamp) + pick(random, [-1, 1]) * (2 * TOLERANCE + 1))
+    return { timestamp: late, body, signature: signServiceWebhook(SECRETS[0] ?? '', late, body) }
+  },
+]
+
+function flip(bytes: Buffer, random: Random): Buffer {
+  const copy = Buffer.from(bytes)
+  const at = whole(random, copy.length)
+  copy[at] = (copy[at] ?? 0) ^ (1 << whole(random, 8))
+  return copy
+}
