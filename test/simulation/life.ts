@@ -19,6 +19,7 @@ export class Life implements Owner {
   limitedUntil = 0
   /** True time: no further stream until then. */
   streamsLimitedUntil = 0
+  started = false
   stopping = false
 
   constructor(number: number, now: number, wall: number) {

@@ -172,7 +172,8 @@ export class Network {
     }
     let arrives = agenda.now
     const arriving = (run: () => void): void => {
-      arrives = Math.max(arrives, agenda.now + this.#latency())
+      // Bytes keep their order.
+      arrives = Math.max(arrives + 0.001, agenda.now + this.#latency())
       agenda.in(arrives - agenda.now, run, life)
     }
     const cursor = request.headers['last-event-id'] ?? asked.query.get('last_event_id')

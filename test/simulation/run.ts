@@ -1,6 +1,6 @@
 import { Chance } from './chance.ts'
-import { drawn, only, type Fault, type Fired } from './faults.ts'
-import { unsettled } from './oracle/rest.ts'
+import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
+import { unsettled, unsound } from './oracle/rest.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
@@ -13,6 +13,8 @@ export interface RunOptions {
   mode: Mode
   /** In place of the faults that the seed draws: which, by the number of the passage. */
   faults?: ReadonlyMap<number, Fault>
+  /** In place of the faults, too. */
+  plan?: Plan
   /** In place of the scenario that the seed draws. */
   scenario?: Scenario
 }
@@ -41,7 +43,7 @@ const WEATHER = 500
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
   const scenario = options.scenario ?? drawScenario(seed)
-  const plan = options.faults === undefined ? drawn(seed, KNOWN_SITES) : only(options.faults)
+  const plan = options.plan ?? (options.faults === undefined ? drawn(seed, KNOWN_SITES) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)
   const failures: unknown[] = []
   const onRejection = (reason: unknown): void => void failures.push(reason)
@@ -83,7 +85,10 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   }
   agenda.in(simulation.begin - agenda.now + WEATHER, tick)
   await agenda.runUntil(end, over)
-  if (mode === 'safety' || over()) return
+  if (over()) return
+  const unsoundness = unsound(simulation)
+  if (unsoundness !== null) return trace.broken(unsoundness.invariant, unsoundness.message)
+  if (mode === 'safety') return
   simulation.calm()
   const limit = agenda.now + PATIENCE
   let fault: { invariant: string; message: string } | null = null

@@ -44,6 +44,7 @@ export interface SidecarParts {
   token: string
   counts: Counts
   log: Log
+  onFirstLook: (done: boolean) => void
   seed: number
 }
 
@@ -78,7 +79,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
       secrets: () => [],
       tolerance: 300_000,
     },
-    onFirstLook: () => undefined,
+    onFirstLook: parts.onFirstLook,
   })
   const start = async (): Promise<void> => {
     // As the program does: a token that is rejected at once is fatal, a service that is away is not.

@@ -50,6 +50,8 @@ export class Simulation {
   running: Running | null = null
   lives = 0
   crashes = 0
+  /** True time of the start whose first look was through: what rested before is taken as known. */
+  lookedFrom: number | null = null
   readonly #chance: Chance
 
   constructor(seed: number, scenario: Scenario, plan: Plan) {
@@ -107,13 +109,19 @@ export class Simulation {
     this.life = life
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now, this.secrets)
-    const running = startSidecar(life, { ...this, token: this.host.token, counts, log })
+    const onFirstLook = (done: boolean): void => {
+      if (done) this.lookedFrom ??= life.startedAt
+    }
+    const running = startSidecar(life, { ...this, token: this.host.token, counts, log, onFirstLook })
     this.running = running
-    running.started.catch((error: unknown) => {
-      trace.note(agenda.now, '== start failed', String(error))
-      // Its supervisor tries again.
-      if (life.alive) this.#end(life, 2000)
-    })
+    running.started.then(
+      () => (life.started = true),
+      (error: unknown) => {
+        trace.note(agenda.now, '== start failed', String(error))
+        // Its supervisor tries again.
+        if (life.alive) this.#end(life, 2000)
+      },
+    )
   }
 
   crash(): void {
@@ -135,23 +143,25 @@ export class Simulation {
   /** SIGTERM, and a new start. What it held must be given back. */
   restart(): void {
     const { life, running } = this
-    if (life === null || running === null || life.stopping) return
+    if (life === null || running === null || !life.started || life.stopping) return
     life.stopping = true
     this.trace.note(this.agenda.now, '== stop', String(life.number))
     void this.stopped(life, running).then(() => {
       if (life.alive) this.#end(life, 50)
     })
-    this.agenda.in(
-      GRACE * 3,
-      () => {
-        if (this.life === life) this.trace.broken('I11', 'the stop did not end')
-      },
-      life,
-    )
+    this.#expectEnd(life, GRACE * 3)
   }
 
-  async stopped(life: Life, { engine, service, started }: Running): Promise<void> {
-    await started
+  #expectEnd(life: Life, ms: number): void {
+    this.agenda.in(ms, () => {
+      if (!life.alive) return
+      // Whoever slept gets his time anew.
+      if (life.asleepUntil + ms > this.agenda.now) this.#expectEnd(life, life.asleepUntil + ms - this.agenda.now)
+      else this.trace.broken('I11', 'the stop did not end')
+    })
+  }
+
+  async stopped(life: Life, { engine, service }: Running): Promise<void> {
     await engine.stop(GRACE)
     service.stop()
     // What was told to stop gets a moment to hear of it.

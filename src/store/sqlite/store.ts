@@ -19,6 +19,7 @@ import { openDatabase, type Sqlite } from './open.ts'
 import { createReader } from './reader.ts'
 import { prune, QUARANTINE_KEPT, replay, retry } from './retention.ts'
 import { Sessions } from './sessions.ts'
+import { keepTime } from './time.ts'
 
 export interface StoreOptions {
   clock: Clock
@@ -58,10 +59,10 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
 
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
 export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOptions): Store {
-  const committer = new Committer(db, clock, onCommit ?? (() => undefined))
+  const checkpoints = new Checkpoints(db)
+  const committer = new Committer(db, clock, onCommit ?? (() => undefined), keepTime(db, checkpoints, clock))
   const lanes = new Lanes(db, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
-  const checkpoints = new Checkpoints(db)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db)

@@ -15,6 +15,15 @@ const [PENDING, DELIVERED, DEAD] = [0, 1, 2]
 
 /** I1 and I10: every fact ends delivered, as its handler says too, or dead for a reason. */
 export function deliveryFaults(simulation: Simulation): Fault | null {
+  return faultsOf(simulation, true)
+}
+
+/** The same while deliveries may still be pending. */
+export function deliveredFaults(simulation: Simulation): Fault | null {
+  return faultsOf(simulation, false)
+}
+
+function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
   const { db, scenario, watch } = simulation
   const wanted = new Map(scenario.handlers.map(({ name, events }) => [name, compilePatterns(events)]))
   const rows = db
@@ -28,6 +37,7 @@ export function deliveryFaults(simulation: Simulation): Fault | null {
     const what = `${type} ${id} for ${handler}`
     const receipt = watch.receipt(handler, id)
     if (status === null) return { invariant: 'I1', message: `${what} is owed by nobody` }
+    if (status === PENDING && !atRest) continue
     if (status === PENDING) return { invariant: 'I1', message: `${what} is still pending` }
     if (status === DELIVERED && (receipt?.taken ?? 0) === 0)
       return { invariant: 'I1', message: `${what} counts as delivered and was never taken` }

@@ -17,15 +17,27 @@ interface FactRow {
 
 /** I1 and I12: everything that happened is a fact, once, in its order. */
 export function factFaults(simulation: Simulation): Fault | null {
-  const facts = simulation.db
+  const facts = factsOf(simulation)
+  return (
+    misplaced(facts) ??
+    (simulation.scenario.channels.stream ? transcript(simulation, facts) : items(simulation, facts)) ??
+    turns(simulation, facts)
+  )
+}
+
+/** What holds of the log at any time. */
+export function logFaults(simulation: Simulation): Fault | null {
+  return misplaced(factsOf(simulation))
+}
+
+function factsOf({ db }: Simulation): FactRow[] {
+  return db
     .prepare<[], FactRow>('SELECT pos, id, type, session_id, turn_id, family, seq, subject, body FROM facts ORDER BY pos')
     .all()
-  return (
-    twice(facts) ??
-    (simulation.scenario.channels.stream ? transcript(simulation, facts) : items(simulation, facts)) ??
-    turns(simulation, facts) ??
-    order(facts)
-  )
+}
+
+function misplaced(facts: readonly FactRow[]): Fault | null {
+  return twice(facts) ?? order(facts)
 }
 
 /** The same thing under two ids. */
@@ -76,12 +88,12 @@ function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Faul
   return null
 }
 
-function turns({ state, scenario, begin }: Simulation, facts: readonly FactRow[]): Fault | null {
+function turns({ state, scenario, lookedFrom }: Simulation, facts: readonly FactRow[]): Fault | null {
   const told = new Set(facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`))
   for (const session of state.alive()) {
     for (const turn of session.turns) {
       // What was there before us makes no facts unless we were told to begin with the beginning.
-      if (scenario.startFrom === 'now' && turn.createdAt <= begin + scenario.skew + 1000) continue
+      if (scenario.startFrom === 'now' && turn.createdAt <= (lookedFrom ?? Infinity) + scenario.skew + 1000) continue
       for (const type of typesOf(turn))
         if (!told.has(`${type} ${turn.id}`)) return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }
     }

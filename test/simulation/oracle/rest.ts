@@ -1,7 +1,7 @@
 import type { Simulation } from '../simulation.ts'
-import { callFaults } from './calls.ts'
-import { deliveryFaults } from './deliveries.ts'
-import { factFaults } from './facts.ts'
+import { callFaults, keyFaults } from './calls.ts'
+import { deliveredFaults, deliveryFaults } from './deliveries.ts'
+import { factFaults, logFaults } from './facts.ts'
 import { knowledgeFaults } from './knowledge.ts'
 import { metricFaults } from './metrics.ts'
 
@@ -12,11 +12,17 @@ export interface Fault {
 
 /** The first thing that is not as it must be at rest; null when all is whole. */
 export function unsettled(simulation: Simulation): Fault | null {
-  if (simulation.agent.underWay > 0) return { invariant: 'model', message: 'the agent still works' }
   if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
-  for (const find of [knowledgeFaults, callFaults, factFaults, deliveryFaults, metricFaults]) {
+  for (const find of [knowledgeFaults, callFaults, factFaults, deliveryFaults, keyFaults, metricFaults]) {
     const fault = find(simulation)
     if (fault !== null) return fault
   }
+  // Nothing is wrong, and yet the agent waits for somebody.
+  if (simulation.agent.underWay) return { invariant: 'liveness', message: 'the agent still works' }
   return null
+}
+
+/** What must hold at any time, and is too dear to look at after each step. */
+export function unsound(simulation: Simulation): Fault | null {
+  return logFaults(simulation) ?? deliveredFaults(simulation) ?? keyFaults(simulation)
 }

@@ -13,8 +13,6 @@ export class Agent {
   readonly #agenda: Agenda
   readonly #chance: Chance
   readonly #state: ServiceState
-  /** Turns under way and artifacts being collected. */
-  underWay = 0
 
   constructor(agenda: Agenda, chance: Chance, state: ServiceState) {
     this.#agenda = agenda
@@ -44,6 +42,13 @@ export class Agent {
     if (plan.deleted !== null) this.#agenda.in(plan.deleted, () => this.delete(session))
   }
 
+  /** Turns under way and artifacts being collected. */
+  get underWay(): boolean {
+    return this.#state
+      .alive()
+      .some(({ busy, turns }) => busy || turns.some(({ artifacts }) => artifacts === 'pending'))
+  }
+
   delete(session: ModelSession): void {
     session.deleted = true
     for (const { call } of session.actions) if (call !== null) call.open = false
@@ -66,7 +71,6 @@ export class Agent {
 
   #begin(session: ModelSession, plan: TurnPlan): void {
     session.busy = true
-    this.underWay++
     this.#state.emit('user.message', session, null, {}, 'message')
     this.#state.become(session, 'working')
     this.#later(session, this.#chance.int(1, 150), () => {
@@ -227,7 +231,6 @@ export class Agent {
     turn.status = end === 'other' ? this.#state.details.otherStatus : end
     turn.completedAt = this.#state.now()
     turn.artifacts = 'pending'
-    this.underWay++
     this.#state.emit('turn.ended', session, turn.id, {})
     let told = false
     const tell = (): void => {
@@ -243,7 +246,6 @@ export class Agent {
       turn.artifacts = artifacts.state
       this.#state.touch(session)
       tell()
-      this.underWay--
     }
     if (artifacts.ms === 0) collected()
     else {
@@ -256,7 +258,6 @@ export class Agent {
   #end(session: ModelSession, status: 'idle' | 'failed'): void {
     this.#state.become(session, status)
     session.busy = false
-    this.underWay--
     const next = session.queue.shift()
     if (next === undefined) return
     this.#state.emit('message.dequeued', session, null, {})

@@ -69,6 +69,8 @@ export class Api {
     switch (operation) {
       case 'discover':
         return { status: 200, body: this.#document }
+      case 'stream':
+        return { status: 200, body: '' }
       case 'health':
         return { status: 200, body: { object: 'health', status: 'ok', version: 'v1', scopes: [], usable: true, missing_scopes: [] } }
       case 'list sessions': {

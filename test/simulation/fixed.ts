@@ -1,0 +1,36 @@
+import { APP, PLAIN, type CallPlan, type Scenario, type Step, type TurnPlan } from './scenario.ts'
+
+const CALL: CallPlan = { tool: 'lookup', timeout: 60, held: true, refusesOutput: false }
+const ALL = { stream: true, webhook: true, poll: true }
+
+function scenario(steps: Step[], more: Partial<Scenario> = {}, turn: Partial<TurnPlan> = {}): Scenario {
+  return {
+    channels: ALL,
+    startFrom: 'beginning',
+    handlers: [APP],
+    sessions: [{ at: 100, messages: [{ at: 10, turn: { ...PLAIN, ...turn, steps } }], deleted: null }],
+    skew: 0,
+    faultsUntil: 4000,
+    ...more,
+  }
+}
+
+const call = (...calls: Partial<CallPlan>[]): Step => ({
+  do: 'call',
+  calls: calls.map((one) => ({ ...CALL, ...one })),
+})
+
+/** Small stories that are short enough to crash at every one of their places. */
+export const FIXED: Readonly<Record<string, Scenario>> = {
+  'plain turn': scenario([{ do: 'say' }]),
+  'two calls at once': scenario([call({}, { tool: 'charge' })]),
+  'a call that its app puts off': scenario([call({ tool: 'later' })]),
+  'an answer that is refused': scenario([call({ refusesOutput: true })]),
+  'an approval': scenario([{ do: 'person', kind: 'approval', after: 400 }]),
+  'an answer that is not delivered': scenario([call({ held: false })]),
+  'artifacts that are partial': scenario([{ do: 'say' }], {}, { artifacts: { ms: 900, state: 'partial', count: 1 } }),
+  'a run that cannot start': scenario([], {}, { startFails: true }),
+  'webhooks only': scenario([call({})], { channels: { stream: false, webhook: true, poll: false } }),
+  'polling only': scenario([call({})], { channels: { stream: false, webhook: false, poll: true } }),
+  'stream only': scenario([call({})], { channels: { stream: true, webhook: false, poll: false } }),
+}

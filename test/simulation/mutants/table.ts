@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { MUTANTS, type Mutant } from './mutants.ts'
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+/** A mutant that hangs is caught, too, milliseconds. */
+const LIMIT = 600_000
+
+/**
+ * Plants each bug in a copy of the source, plays at most `seeds` seeds there, and prints bug, seed and invariant.
+ * @returns false when a bug was not seen.
+ * @throws {Error} when a bug cannot be planted any more.
+ */
+export async function tryMutants(seeds: number, part: string | undefined): Promise<boolean> {
+  const mutants = MUTANTS.filter(({ name }) => part === undefined || name.includes(part))
+  const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
+  try {
+    for (const name of ['src', 'test/simulation', 'package.json'])
+      await cp(join(ROOT, name), join(folder, name), { recursive: true })
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    let missed = 0
+    for (const mutant of mutants) {
+      const seen = await tryOne(folder, mutant, seeds)
+      if (seen === null) missed++
+      console.log(`${mutant.name.padEnd(64)} ${seen ?? 'NOT SEEN'}`)
+    }
+    console.log(`${mutants.length - missed} of ${mutants.length} planted bugs were seen within ${seeds} seeds`)
+    return missed === 0
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** @returns the seed and the invariant; null when nothing was seen. */
+async function tryOne(folder: string, { file, find, put, name }: Mutant, seeds: number): Promise<string | null> {
+  const path = join(folder, 'src', file)
+  const text = await readFile(path, 'utf8')
+  if (text.split(find).length !== 2) throw new Error(`"${name}" cannot be planted: ${file} has changed`)
+  await writeFile(path, text.replace(find, () => put))
+  try {
+    const script = join(folder, 'test/simulation/simulate.ts')
+    await promisify(execFile)(process.execPath, [script, '--brief', '--seeds', String(seeds)], { timeout: LIMIT })
+    return null
+  } catch (error) {
+    return readOutcome(error)
+  } finally {
+    await writeFile(path, text)
+  }
+}
+
+function readOutcome(error: unknown): string {
+  const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+  const line = stdout.trim().split('\n').at(-1) ?? ''
+  if (!line.startsWith('{')) return `no outcome: ${(line || stderr).slice(0, 200)}`
+  const { seed, invariant, message } = JSON.parse(line) as { seed: number; invariant: string; message: string }
+  return `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${message.replace(/^after ten minutes of calm: /, '').slice(0, 90)}`
+}
