@@ -27,6 +27,16 @@ const TOOL: readonly Fault[] = ['error', 'hang', 'slow', 'busy', 'garbage', 'res
 /** Seconds of the application's own `Retry-After`. */
 export const BUSY = 2
 
+const REPLIES: Partial<Record<Fault, HttpReply>> = {
+  error: reply(500),
+  busy: reply(429, '', { 'retry-after': String(BUSY) }),
+  redirect: reply(302, '', { location: 'http://elsewhere.test/' }),
+  verdict_retry: reply(200, '{"verdict":"retry"}'),
+  verdict_dead: reply(200, '{"verdict":"dead"}'),
+  garbage: reply(200, '{"verdict":'),
+  gone: reply(410),
+}
+
 /** The application: its handlers take events, its tools run. Both do as they are told to do wrong. */
 export class Application {
   readonly #agenda: Agenda
@@ -63,28 +73,9 @@ export class Application {
   }
 
   #replyTo(handler: string, fault: Fault | null): HttpReply | null {
-    switch (fault) {
-      case 'error':
-        return reply(500)
-      case 'busy':
-        return reply(429, '', { 'retry-after': String(BUSY) })
-      case 'redirect':
-        return reply(302, '', { location: 'http://elsewhere.test/' })
-      case 'verdict_retry':
-        return reply(200, '{"verdict":"retry"}')
-      case 'verdict_dead':
-        return reply(200, '{"verdict":"dead"}')
-      case 'garbage':
-        return reply(200, '{"verdict":')
-      case 'gone':
-        this.#agenda.in(this.#chance.int(500, 5000), () => this.onGone(handler))
-        return reply(410)
-      case 'hang':
-      case 'reset':
-        return null
-      default:
-        return reply(204)
-    }
+    if (fault === 'hang' || fault === 'reset') return null
+    if (fault === 'gone') this.#agenda.in(this.#chance.int(500, 5000), () => this.onGone(handler))
+    return (fault === null ? undefined : REPLIES[fault]) ?? reply(204)
   }
 
   #runTool(request: HttpRequest, answer: Answer): void {
@@ -107,8 +98,19 @@ export class Application {
 
   /** A handler that is a function. `done` settles it. */
   call(handler: string, event: CallbackEvent, life: Life, done: (fault: Fault | null) => void): void {
-    const fault = this.#sites.pass('app function', 'before', ['error', 'hang', 'slow', 'verdict_dead'], handler)
-    this.#watch.received(handler, [event], life, fault === 'error' ? 500 : fault === 'hang' ? null : 200, fault)
+    const fault = this.#sites.pass(
+      'app function',
+      'before',
+      ['error', 'hang', 'slow', 'verdict_dead'],
+      handler,
+    )
+    this.#watch.received(
+      handler,
+      [event],
+      life,
+      fault === 'error' ? 500 : fault === 'hang' ? null : 200,
+      fault,
+    )
     if (fault === 'hang') return
     this.#agenda.in(fault === 'slow' ? 1500 : this.#chance.int(0, 10), () => done(fault), life)
   }
@@ -137,7 +139,12 @@ export function eventsOf(body: string): CallbackEvent[] {
   const value: unknown = JSON.parse(body)
   return (Array.isArray(value) ? value : [value]).map((event: Record<string, unknown>) =>
     'specversion' in event
-      ? ({ ...(event['data'] as object), id: event['id'], type: event['type'], timestamp: event['time'] } as CallbackEvent)
+      ? ({
+          ...(event['data'] as object),
+          id: event['id'],
+          type: event['type'],
+          timestamp: event['time'],
+        } as CallbackEvent)
       : (event as unknown as CallbackEvent),
   )
 }

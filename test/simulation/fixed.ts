@@ -28,7 +28,11 @@ export const FIXED: Readonly<Record<string, Scenario>> = {
   'an answer that is refused': scenario([call({ refusesOutput: true })]),
   'an approval': scenario([{ do: 'person', kind: 'approval', after: 400 }]),
   'an answer that is not delivered': scenario([call({ held: false })]),
-  'artifacts that are partial': scenario([{ do: 'say' }], {}, { artifacts: { ms: 900, state: 'partial', count: 1 } }),
+  'artifacts that are partial': scenario(
+    [{ do: 'say' }],
+    {},
+    { artifacts: { ms: 900, state: 'partial', count: 1 } },
+  ),
   'a run that cannot start': scenario([], {}, { startFails: true }),
   'webhooks only': scenario([call({})], { channels: { stream: false, webhook: true, poll: false } }),
   'polling only': scenario([call({})], { channels: { stream: false, webhook: false, poll: true } }),

@@ -134,7 +134,11 @@ export class Network {
     request.signal.addEventListener('abort', onAbort, { once: true })
     const timeout = agenda.in(request.timeout, () => close(new NetworkFault('timeout', 'no answer')), life)
     if (this.serviceAway || fault === 'refused' || fault === 'reset') {
-      agenda.in(this.#latency(), () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'refused', 'x')), life)
+      agenda.in(
+        this.#latency(),
+        () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'refused', 'x')),
+        life,
+      )
     } else if (fault === null) {
       agenda.in(this.#latency(), () => {
         const reply = host.serve(asked, request)

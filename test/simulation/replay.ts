@@ -11,7 +11,8 @@ export function parseFaults(text: string): Map<number, Fault> {
   for (const part of text === '' ? [] : text.split(',')) {
     const [passage, name] = part.split(':')
     const fault = ALL.find((known) => known === name)
-    if (fault === undefined || !/^\d+$/.test(passage ?? '')) throw new Error(`"${part}" is no fault, such as 12:crash`)
+    if (fault === undefined || !/^\d+$/.test(passage ?? ''))
+      throw new Error(`"${part}" is no fault, such as 12:crash`)
     faults.set(Number(passage), fault)
   }
   return faults

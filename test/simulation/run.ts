@@ -1,10 +1,9 @@
-import { Chance } from './chance.ts'
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { unsettled, unsound } from './oracle/rest.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
-import { weather } from './weather.ts'
+import { Weather } from './weather.ts'
 
 export type Mode = 'safety' | 'liveness'
 
@@ -43,7 +42,8 @@ const WEATHER = 500
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
   const scenario = options.scenario ?? drawScenario(seed)
-  const plan = options.plan ?? (options.faults === undefined ? drawn(seed, KNOWN_SITES) : only(options.faults))
+  const plan =
+    options.plan ?? (options.faults === undefined ? drawn(seed, KNOWN_SITES) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)
   const failures: unknown[] = []
   const onRejection = (reason: unknown): void => void failures.push(reason)
@@ -77,10 +77,10 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   const { agenda, trace, scenario, sites } = simulation
   const over = (): boolean => trace.violation !== null
   const end = simulation.begin + scenario.faultsUntil
-  const chance = new Chance(simulation.seed, 'weather')
+  const weather = new Weather(simulation)
   const tick = (): void => {
     if (sites.quiet) return
-    weather(simulation, chance)
+    weather.change()
     agenda.in(WEATHER, tick)
   }
   agenda.in(simulation.begin - agenda.now + WEATHER, tick)

@@ -138,7 +138,17 @@ function drawTurn(chance: Chance): TurnPlan {
 }
 
 function drawStep(chance: Chance): Step {
-  const kind = chance.pick(['say', 'say', 'think', 'call', 'call', 'call', 'person', 'wait', 'notice'] as const)
+  const kind = chance.pick([
+    'say',
+    'say',
+    'think',
+    'call',
+    'call',
+    'call',
+    'person',
+    'wait',
+    'notice',
+  ] as const)
   switch (kind) {
     case 'call':
       return { do: 'call', calls: Array.from({ length: chance.pick([1, 1, 2, 3]) }, () => drawCall(chance)) }

@@ -13,10 +13,13 @@ export async function shrink(failing: Outcome, options: RunOptions): Promise<Out
   let runs = 0
   const fails = async (fired: readonly Fired[]): Promise<Outcome | null> => {
     if (runs++ >= RUNS) return null
-    const outcome = await run({ ...options, faults: new Map(fired.map(({ passage, fault }) => [passage, fault])) })
+    const outcome = await run({
+      ...options,
+      faults: new Map(fired.map(({ passage, fault }) => [passage, fault])),
+    })
     return outcome.violation?.invariant === failing.violation?.invariant ? outcome : null
   }
-  for (let size = Math.ceil(best.fired.length / 2); size >= 1 && runs < RUNS; ) {
+  for (let size = Math.ceil(best.fired.length / 2); size >= 1 && runs < RUNS;) {
     let shorter: Outcome | null = null
     for (let from = 0; from < best.fired.length && shorter === null; from += size) {
       shorter = await fails([...best.fired.slice(0, from), ...best.fired.slice(from + size)])

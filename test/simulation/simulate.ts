@@ -70,7 +70,9 @@ async function simulate(): Promise<boolean> {
     }
   }
   if (values.brief) return true
-  console.log(`${count} seeds held, ${rate(count, begun)} a minute; ${happened} things happened; ${coverage.summary()}`)
+  console.log(
+    `${count} seeds held, ${rate(count, begun)} a minute; ${happened} things happened; ${coverage.summary()}`,
+  )
   const gaps = count >= GATE ? coverage.gaps() : []
   for (const gap of gaps) console.log(`not tried: ${gap}`)
   return gaps.length === 0

@@ -112,7 +112,9 @@ export class Simulation {
     const onFirstLook = (done: boolean): void => {
       if (done) this.lookedFrom ??= life.startedAt
     }
-    const running = startSidecar(life, { ...this, token: this.host.token, counts, log, onFirstLook })
+    const { seed, scenario, sites, wall, network, app, watch, db } = this
+    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, counts, log, onFirstLook }
+    const running = startSidecar(life, { ...parts, token: this.host.token })
     this.running = running
     running.started.then(
       () => (life.started = true),
@@ -156,7 +158,8 @@ export class Simulation {
     this.agenda.in(ms, () => {
       if (!life.alive) return
       // Whoever slept gets his time anew.
-      if (life.asleepUntil + ms > this.agenda.now) this.#expectEnd(life, life.asleepUntil + ms - this.agenda.now)
+      if (life.asleepUntil + ms > this.agenda.now)
+        this.#expectEnd(life, life.asleepUntil + ms - this.agenda.now)
       else this.trace.broken('I11', 'the stop did not end')
     })
   }
@@ -184,7 +187,12 @@ export class Simulation {
   }
 
   #carry(
-    { sessionId, signature, timestamp, body }: { sessionId: string; signature: string; timestamp: string; body: Buffer },
+    {
+      sessionId,
+      signature,
+      timestamp,
+      body,
+    }: { sessionId: string; signature: string; timestamp: string; body: Buffer },
     answer: (status: number) => void,
   ): void {
     const { life, running } = this
@@ -207,7 +215,11 @@ export class Simulation {
   #answerLater(callId: string, ms: number): void {
     this.agenda.in(ms, () => {
       const { life, running } = this
-      const row = this.db.prepare<[string], { ended_at: number | null; state: string }>('SELECT ended_at, state FROM calls WHERE call_id = ?').get(callId)
+      const row = this.db
+        .prepare<[string], { ended_at: number | null; state: string }>(
+          'SELECT ended_at, state FROM calls WHERE call_id = ?',
+        )
+        .get(callId)
       if (row === undefined || row.ended_at !== null || row.state === 'finished') return
       if (life !== null && running !== null) {
         running.engine.tools.answer(callId, { output: `late ${callId}` }).catch(() => undefined)

@@ -27,7 +27,9 @@ export async function tryMutants(seeds: number, part: string | undefined): Promi
       if (seen === null) missed++
       console.log(`${mutant.name.padEnd(64)} ${seen ?? 'NOT SEEN'}`)
     }
-    console.log(`${mutants.length - missed} of ${mutants.length} planted bugs were seen within ${seeds} seeds`)
+    console.log(
+      `${mutants.length - missed} of ${mutants.length} planted bugs were seen within ${seeds} seeds`,
+    )
     return missed === 0
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -35,14 +37,23 @@ export async function tryMutants(seeds: number, part: string | undefined): Promi
 }
 
 /** @returns the seed and the invariant; null when nothing was seen. */
-async function tryOne(folder: string, { file, find, put, name }: Mutant, seeds: number): Promise<string | null> {
+async function tryOne(
+  folder: string,
+  { file, find, put, name }: Mutant,
+  seeds: number,
+): Promise<string | null> {
   const path = join(folder, 'src', file)
   const text = await readFile(path, 'utf8')
   if (text.split(find).length !== 2) throw new Error(`"${name}" cannot be planted: ${file} has changed`)
-  await writeFile(path, text.replace(find, () => put))
+  await writeFile(
+    path,
+    text.replace(find, () => put),
+  )
   try {
     const script = join(folder, 'test/simulation/simulate.ts')
-    await promisify(execFile)(process.execPath, [script, '--brief', '--seeds', String(seeds)], { timeout: LIMIT })
+    await promisify(execFile)(process.execPath, [script, '--brief', '--seeds', String(seeds)], {
+      timeout: LIMIT,
+    })
     return null
   } catch (error) {
     return readOutcome(error)
@@ -55,6 +66,10 @@ function readOutcome(error: unknown): string {
   const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
   const line = stdout.trim().split('\n').at(-1) ?? ''
   if (!line.startsWith('{')) return `no outcome: ${(line || stderr).slice(0, 200)}`
-  const { seed, invariant, message } = JSON.parse(line) as { seed: number; invariant: string; message: string }
+  const { seed, invariant, message } = JSON.parse(line) as {
+    seed: number
+    invariant: string
+    message: string
+  }
   return `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${message.replace(/^after ten minutes of calm: /, '').slice(0, 90)}`
 }

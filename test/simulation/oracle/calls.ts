@@ -15,7 +15,8 @@ export function callFaults({ state, db }: Simulation): Fault | null {
   const rows = db.prepare<[], CallRow>('SELECT call_id, name, state, outcome, ended_at FROM calls').all()
   for (const row of rows) {
     const call = state.calls.get(row.call_id)
-    if (call === undefined) return { invariant: 'I15', message: `${row.call_id} is in the ledger and never was` }
+    if (call === undefined)
+      return { invariant: 'I15', message: `${row.call_id} is in the ledger and never was` }
     const { taken, notDelivered, refused, open } = call
     if (row.ended_at === null) return { invariant: 'I15', message: `${row.call_id} is still ${row.state}` }
     const wrong = (why: string): Fault => ({
@@ -23,8 +24,10 @@ export function callFaults({ state, db }: Simulation): Fault | null {
       message: `${row.call_id} is ${row.state} (${row.outcome}), and the service ${why}`,
     })
     if (open) return wrong('still waits for it')
-    if (row.state === 'answered' && taken === null && row.outcome !== 'unknown' && !notDelivered) return wrong('took no answer')
-    if (row.state === 'failed' && taken !== null && !refused && row.outcome === 'expired') return wrong('took the answer')
+    if (row.state === 'answered' && taken === null && row.outcome !== 'unknown' && !notDelivered)
+      return wrong('took no answer')
+    if (row.state === 'failed' && taken !== null && !refused && row.outcome === 'expired')
+      return wrong('took the answer')
     if (row.state === 'not_delivered' && !notDelivered) return wrong('held the call')
   }
   const known = new Set(rows.map(({ call_id }) => call_id))

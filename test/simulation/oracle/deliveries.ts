@@ -43,7 +43,10 @@ function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
       return { invariant: 'I1', message: `${what} counts as delivered and was never taken` }
     const spent = (attempts ?? 0) >= ATTEMPTS && (receipt?.sent ?? 0) >= ATTEMPTS
     if (status === DEAD && !spent && receipt?.verdictDead !== true)
-      return { invariant: 'I10', message: `${what} is dead after ${receipt?.sent ?? 0} tries, without a verdict` }
+      return {
+        invariant: 'I10',
+        message: `${what} is dead after ${receipt?.sent ?? 0} tries, without a verdict`,
+      }
   }
   return null
 }

@@ -32,7 +32,9 @@ export function logFaults(simulation: Simulation): Fault | null {
 
 function factsOf({ db }: Simulation): FactRow[] {
   return db
-    .prepare<[], FactRow>('SELECT pos, id, type, session_id, turn_id, family, seq, subject, body FROM facts ORDER BY pos')
+    .prepare<[], FactRow>(
+      'SELECT pos, id, type, session_id, turn_id, family, seq, subject, body FROM facts ORDER BY pos',
+    )
     .all()
 }
 
@@ -46,7 +48,8 @@ function twice(facts: readonly FactRow[]): Fault | null {
   for (const fact of facts) {
     const key = naturalKey(fact)
     const other = ids.get(key)
-    if (other !== undefined) return { invariant: 'I1', message: `${key} is stored as ${other} and as ${fact.id}` }
+    if (other !== undefined)
+      return { invariant: 'I1', message: `${key} is stored as ${other} and as ${fact.id}` }
     ids.set(key, fact.id)
   }
   return null
@@ -66,7 +69,9 @@ function naturalKey({ type, subject, seq, body, session_id: session }: FactRow):
 
 /** Every persisted event from the first that we took. With `now`, those before it were there before us. */
 function transcript({ state, scenario }: Simulation, facts: readonly FactRow[]): Fault | null {
-  const stored = new Map(facts.flatMap((fact) => (fact.seq === null ? [] : [[Number(fact.seq), fact] as const])))
+  const stored = new Map(
+    facts.flatMap((fact) => (fact.seq === null ? [] : [[Number(fact.seq), fact] as const])),
+  )
   const first = scenario.startFrom === 'beginning' ? 0 : Math.min(Infinity, ...stored.keys())
   for (const { seq, type, sessionId } of state.events) {
     if (seq < first) continue
@@ -83,19 +88,24 @@ function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Faul
   const stored = new Set(facts.map((fact) => naturalKey(fact)))
   for (const session of state.alive()) {
     for (const { id, event } of session.items)
-      if (!stored.has(`item ${id}`)) return { invariant: 'I1', message: `item ${id} (${event}) is not stored` }
+      if (!stored.has(`item ${id}`))
+        return { invariant: 'I1', message: `item ${id} (${event}) is not stored` }
   }
   return null
 }
 
 function turns({ state, scenario, lookedFrom }: Simulation, facts: readonly FactRow[]): Fault | null {
-  const told = new Set(facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`))
+  const told = new Set(
+    facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`),
+  )
   for (const session of state.alive()) {
     for (const turn of session.turns) {
       // What was there before us makes no facts unless we were told to begin with the beginning.
-      if (scenario.startFrom === 'now' && turn.createdAt <= (lookedFrom ?? Infinity) + scenario.skew + 1000) continue
+      if (scenario.startFrom === 'now' && turn.createdAt <= (lookedFrom ?? Infinity) + scenario.skew + 1000)
+        continue
       for (const type of typesOf(turn))
-        if (!told.has(`${type} ${turn.id}`)) return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }
+        if (!told.has(`${type} ${turn.id}`))
+          return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }
     }
   }
   return null
@@ -113,14 +123,16 @@ function order(facts: readonly FactRow[]): Fault | null {
   for (const { type, turn_id: turn, session_id: session, seq, subject } of facts) {
     if (seq !== null) {
       const last = seqs.get(session ?? '') ?? 0
-      if (Number(seq) < last) return { invariant: 'I12', message: `seq ${seq} of ${session} is stored after ${last}` }
+      if (Number(seq) < last)
+        return { invariant: 'I12', message: `seq ${seq} of ${session} is stored after ${last}` }
       seqs.set(session ?? '', Number(seq))
       continue
     }
     const rank = RANKS.findIndex((pattern) => pattern.test(type))
     if (rank === -1 || subject === null) continue
     const about = type.startsWith('action.') ? subject.slice(subject.indexOf('/')) : (turn ?? '')
-    if (rank < (stage.get(about) ?? -1)) return { invariant: 'I12', message: `${type} of ${about} is out of order` }
+    if (rank < (stage.get(about) ?? -1))
+      return { invariant: 'I12', message: `${type} of ${about} is out of order` }
     stage.set(about, rank)
     if (type === 'action.required' && turn !== null && (stage.get(turn) ?? 0) > 0)
       return { invariant: 'I12', message: `action.required after the end of ${turn}` }
@@ -128,4 +140,8 @@ function order(facts: readonly FactRow[]): Fault | null {
   return null
 }
 
-const RANKS = [/^turn\.started$|^action\.required$/, /^turn\.(completed|failed|ended)$|^action\.resolved$/, /^turn\.settled$/]
+const RANKS = [
+  /^turn\.started$|^action\.required$/,
+  /^turn\.(completed|failed|ended)$|^action\.resolved$/,
+  /^turn\.settled$/,
+]

@@ -16,7 +16,11 @@ export function metricFaults({ counts, db, crashes }: Simulation): Fault | null 
       sum(counts.map(({ callbacks }) => callbacks['dead'] ?? 0)),
       one('SELECT count(*) FROM deliveries WHERE status = 2'),
     ],
-    ['closed calls', sum(counts.map(({ calls }) => calls.size)), one('SELECT count(*) FROM calls WHERE ended_at IS NOT NULL')],
+    [
+      'closed calls',
+      sum(counts.map(({ calls }) => calls.size)),
+      one('SELECT count(*) FROM calls WHERE ended_at IS NOT NULL'),
+    ],
   ]
   for (const [what, counted, happened] of pairs) {
     if (crashes === 0 && counted !== happened)

@@ -55,7 +55,9 @@ export class Watch {
     this.#parts = parts
     this.#ordered = ordered
     const { db } = parts
-    this.#call = db.prepare<[string], CallRow>('SELECT state, result_kind, result_text FROM calls WHERE call_id = ?')
+    this.#call = db.prepare<[string], CallRow>(
+      'SELECT state, result_kind, result_text FROM calls WHERE call_id = ?',
+    )
     this.#pos = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
     this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
     this.#bySeq = db.prepare<[string], number>('SELECT pos FROM facts WHERE seq = ?').pluck()
@@ -70,7 +72,8 @@ export class Watch {
     const value = this.#cursor.get()
     if (value === undefined || value === null) return
     const cursor = BigInt(value)
-    if (cursor < this.#lastCursor) this.#broken('I2', `the cursor went back from ${this.#lastCursor} to ${cursor}`)
+    if (cursor < this.#lastCursor)
+      this.#broken('I2', `the cursor went back from ${this.#lastCursor} to ${cursor}`)
     if (cursor === this.#lastCursor) return
     const first = this.#lastCursor
     this.#lastCursor = cursor
@@ -90,7 +93,8 @@ export class Watch {
 
   /** A webhook was answered 2xx. */
   acknowledged(sessionId: string): void {
-    if (!this.#hinted.has(sessionId)) this.#broken('I6', `a webhook about ${sessionId} was answered, its hint is not stored`)
+    if (!this.#hinted.has(sessionId))
+      this.#broken('I6', `a webhook about ${sessionId} was answered, its hint is not stored`)
   }
 
   /** A request leaves the sidecar. */
@@ -111,7 +115,8 @@ export class Watch {
 
   replied(life: Life, name: string, request: HttpRequest): void {
     if (name !== 'callback') return
-    for (const lane of this.#lanesOf(life, request)) this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
+    for (const lane of this.#lanesOf(life, request))
+      this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
   }
 
   served(life: Life, { operation }: Asked, request: HttpRequest | HttpStreamRequest, reply: HttpReply): void {
@@ -134,11 +139,18 @@ export class Watch {
   }
 
   #posting(request: HttpRequest): void {
-    const body = JSON.parse(request.body?.toString() ?? '') as { call_id: string; output?: string; error?: string }
+    const body = JSON.parse(request.body?.toString() ?? '') as {
+      call_id: string
+      output?: string
+      error?: string
+    }
     const text = body.output === undefined ? `error ${body.error}` : `output ${body.output}`
     const row = this.#call.get(body.call_id)
     if (row === undefined || `${row.result_kind} ${row.result_text}` !== text)
-      this.#broken('I4', `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`)
+      this.#broken(
+        'I4',
+        `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
+      )
     const before = this.answers.get(body.call_id) ?? []
     this.answers.set(body.call_id, before)
     const last = before.at(-1)
@@ -223,9 +235,13 @@ export class Watch {
     if (turn === undefined || turn.completedAt === null)
       return this.#broken('I7', `${type} of ${told.id}, which is not over`)
     const right = type === 'turn.settled' || type === endOf(turn.status)
-    if (!right || told.status !== turn.status) this.#broken('I7', `${type} of ${told.id}, which is ${turn.status}`)
+    if (!right || told.status !== turn.status)
+      this.#broken('I7', `${type} of ${told.id}, which is ${turn.status}`)
     if (type === 'turn.settled' && (turn.artifacts === 'pending' || told.artifacts !== turn.artifacts))
-      this.#broken('I7', `turn.settled of ${told.id} with artifacts ${told.artifacts}, which are ${turn.artifacts}`)
+      this.#broken(
+        'I7',
+        `turn.settled of ${told.id} with artifacts ${told.artifacts}, which are ${turn.artifacts}`,
+      )
   }
 
   receipt(handler: string, id: string): Receipt | undefined {

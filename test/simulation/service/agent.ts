@@ -121,7 +121,7 @@ export class Agent {
         state.emit('agent.todos', session, turn.id, {}, 'todo')
         return next()
       case 'wait':
-        return void this.#later(session, step.ms, next)
+        return this.#later(session, step.ms, next)
       case 'person':
         return this.#askPerson(session, turn, step, next)
       case 'call':

@@ -50,7 +50,9 @@ export class Api {
       ['create webhook', 'POST', '/v1/webhooks'],
       ['delete webhook', 'DELETE', '/v1/webhooks/{webhook_id}'],
     ]
-    this.#routes = routes.flatMap(([operation, method, path]) => (path === null ? [] : [compile(operation, method, path)]))
+    this.#routes = routes.flatMap(([operation, method, path]) =>
+      path === null ? [] : [compile(operation, method, path)],
+    )
   }
 
   ask(method: string, url: URL, body: string | undefined): Asked | null {
@@ -72,18 +74,44 @@ export class Api {
       case 'stream':
         return { status: 200, body: '' }
       case 'health':
-        return { status: 200, body: { object: 'health', status: 'ok', version: 'v1', scopes: [], usable: true, missing_scopes: [] } }
+        return {
+          status: 200,
+          body: {
+            object: 'health',
+            status: 'ok',
+            version: 'v1',
+            scopes: [],
+            usable: true,
+            missing_scopes: [],
+          },
+        }
       case 'list sessions': {
         const status = asked.query.get('status')
         const all = this.#state.alive().filter((session) => status === null || session.status === status)
         return this.#page(asked, all, sessionBody)
       }
       case 'list webhooks':
-        return { status: 200, body: { object: 'list', data: this.#webhooks.subscriptions.map(({ secret: _, ...rest }) => rest), has_more: false } }
+        return {
+          status: 200,
+          body: {
+            object: 'list',
+            data: this.#webhooks.subscriptions.map(({ id, url, active }) => ({ id, url, active })),
+            has_more: false,
+          },
+        }
       case 'create webhook':
-        return { status: 200, body: { object: 'webhook.subscription', events: [], ...this.#webhooks.subscribe(String(body['url'])) } }
+        return {
+          status: 200,
+          body: {
+            object: 'webhook.subscription',
+            events: [],
+            ...this.#webhooks.subscribe(String(body['url'])),
+          },
+        }
       case 'delete webhook':
-        return this.#webhooks.unsubscribe(ids['webhook_id'] ?? '') ? { status: 200, body: { deleted: true } } : notFound()
+        return this.#webhooks.unsubscribe(ids['webhook_id'] ?? '')
+          ? { status: 200, body: { deleted: true } }
+          : notFound()
     }
     const session = this.#state.sessions.get(ids['session_id'] ?? '')
     if (session === undefined || session.deleted) return notFound()
@@ -108,7 +136,11 @@ export class Api {
           body: {
             object: 'list',
             has_more: false,
-            data: session.artifacts.map(({ id, turnId }) => ({ id, object: 'artifact', ...(this.#state.details.artifactTurn ? { turn_id: turnId } : {}) })),
+            data: session.artifacts.map(({ id, turnId }) => ({
+              id,
+              object: 'artifact',
+              ...(this.#state.details.artifactTurn ? { turn_id: turnId } : {}),
+            })),
           },
         }
       case 'message':
@@ -149,7 +181,10 @@ export class Api {
     const from = after === null ? 0 : sorted.findIndex(({ id }) => id === after) + 1
     const page = after !== null && from === 0 ? [] : sorted.slice(from, from + limit)
     const more = page.length > 0 && from + page.length < sorted.length
-    return { status: 200, body: { object: 'list', data: page.map(body), has_more: more, last_id: page.at(-1)?.id ?? '' } }
+    return {
+      status: 200,
+      body: { object: 'list', data: page.map(body), has_more: more, last_id: page.at(-1)?.id ?? '' },
+    }
   }
 }
 
@@ -163,7 +198,12 @@ function notFound(): Said {
 
 function compile(operation: string, method: string, path: string): [string, string, RegExp, string[]] {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
-  return [operation, method, new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')}$`), names]
+  return [
+    operation,
+    method,
+    new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
+    names,
+  ]
 }
 
 export function sessionBody(session: ModelSession): object {
@@ -201,5 +241,14 @@ function turnBody(turn: ModelTurn): object {
 }
 
 function itemBody(session: ModelSession, { id, type, event, createdAt, content }: ModelItem): object {
-  return { object: 'item', id, session_id: session.id, type, created_at: createdAt, role: 'user', content, detail: { event } }
+  return {
+    object: 'item',
+    id,
+    session_id: session.id,
+    type,
+    created_at: createdAt,
+    role: 'user',
+    content,
+    detail: { event },
+  }
 }

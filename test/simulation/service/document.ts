@@ -9,7 +9,10 @@ export function documentOf(details: Details): string {
     200: {
       description: 'fine',
       headers: {
-        [details.rateHeaders.remaining]: { schema: { type: 'integer' }, description: 'what is left of the rate' },
+        [details.rateHeaders.remaining]: {
+          schema: { type: 'integer' },
+          description: 'what is left of the rate',
+        },
         [details.rateHeaders.bucket]: { schema: text, description: 'the rate bucket' },
       },
       content: { 'application/json': { schema } },

@@ -111,7 +111,13 @@ export class ServiceState {
   }
 
   /** A persisted event: it has a seq, and an item where there is a session. */
-  emit(type: string, session: ModelSession | null, turnId: string | null, payload: object, itemType?: string): void {
+  emit(
+    type: string,
+    session: ModelSession | null,
+    turnId: string | null,
+    payload: object,
+    itemType?: string,
+  ): void {
     const seq = (this.events.at(-1)?.seq ?? 0) + this.details.seqStep
     const frame = this.#frame(type, seq, session?.id ?? null, turnId, payload)
     this.events.push({ seq, sessionId: session?.id ?? null, type, frame })
@@ -139,7 +145,13 @@ export class ServiceState {
     return `event: ${this.details.stopFrame}\ndata: ${JSON.stringify({ type: this.details.stopFrame, seq: null, ...at })}\n\n`
   }
 
-  #frame(type: string, seq: number | null, session: string | null, turn: string | null, payload: object): string {
+  #frame(
+    type: string,
+    seq: number | null,
+    session: string | null,
+    turn: string | null,
+    payload: object,
+  ): string {
     const { ids, idsIn } = this.details
     const named = { ...nameOf(ids, 'session', session), ...nameOf(ids, 'turn', turn) }
     const data = {

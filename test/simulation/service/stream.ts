@@ -79,7 +79,13 @@ export class EventStream {
 
   #send(reader: Reader, frame: string, seq: number | null): void {
     if (!reader.open || reader.stalled) return
-    const fault = this.#sites.pass('stream frame', 'before', ['cut', 'half', 'stall', 'repeat', 'replay_stop'])
+    const fault = this.#sites.pass('stream frame', 'before', [
+      'cut',
+      'half',
+      'stall',
+      'repeat',
+      'replay_stop',
+    ])
     if (fault === 'cut') return this.#end(reader, false)
     if (fault === 'stall') {
       reader.stalled = true

@@ -63,7 +63,11 @@ export class Webhooks {
     const body =
       this.#state.details.webhook === 'flat'
         ? { id, type, data: ids }
-        : { id, event: { name: type }, data: turn === null ? { object: 'session', id: session.id } : { turn, ...ids } }
+        : {
+            id,
+            event: { name: type },
+            data: turn === null ? { object: 'session', id: session.id } : { turn, ...ids },
+          }
     this.owed++
     this.#attempt(subscription, session.id, Buffer.from(JSON.stringify(turnless(body))), 0)
   }
@@ -71,7 +75,10 @@ export class Webhooks {
   #attempt(subscription: Subscription, sessionId: string, body: Buffer, failures: number): void {
     const fault = this.#sites.pass('webhook', 'before', ['lost', 'twice', 'slow'])
     const timestamp = String(this.#state.now())
-    const signature = createHmac('sha256', subscription.secret).update(`${timestamp}.`).update(body).digest('hex')
+    const signature = createHmac('sha256', subscription.secret)
+      .update(`${timestamp}.`)
+      .update(body)
+      .digest('hex')
     let over = false
     const done = (good: boolean): void => {
       if (over) return
@@ -103,7 +110,9 @@ export class Webhooks {
 function turnless(body: object): object {
   return JSON.parse(
     JSON.stringify(body, (key, value: unknown) =>
-      key === 'turn' && typeof value === 'object' && value !== null && 'id' in value ? { id: value.id } : value,
+      key === 'turn' && typeof value === 'object' && value !== null && 'id' in value
+        ? { id: value.id }
+        : value,
     ),
   ) as object
 }
