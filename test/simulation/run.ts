@@ -1,5 +1,5 @@
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
-import { unsettled, unsound } from './oracle/rest.ts'
+import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
@@ -94,6 +94,7 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   let fault: { invariant: string; message: string } | null = null
   while (agenda.now < limit && !over()) {
     await agenda.runUntil(agenda.now + LOOK, over)
+    if (agenda.now < limit && busy(simulation)) continue
     fault = unsettled(simulation)
     if (fault === null) break
   }

@@ -21,13 +21,17 @@ describe('the simulated sidecar', () => {
     }
   })
 
-  it('loses nothing, repeats nothing and comes to rest, whatever goes wrong', { timeout: 60_000 }, async () => {
-    const begun = performance.now()
-    for (let seed = 1; seed <= SEEDS && performance.now() - begun < BUDGET; seed++) {
-      const outcome = await run({ seed, mode: 'liveness' })
-      expect(said(outcome)).toBe(`seed ${seed}, liveness: held`)
-    }
-  })
+  it(
+    'loses nothing, repeats nothing and comes to rest, whatever goes wrong',
+    { timeout: 60_000 },
+    async () => {
+      const begun = performance.now()
+      for (let seed = 1; seed <= SEEDS && performance.now() - begun < BUDGET; seed++) {
+        const outcome = await run({ seed, mode: 'liveness' })
+        expect(said(outcome)).toBe(`seed ${seed}, liveness: held`)
+      }
+    },
+  )
 
   it('comes through a crash at any place of a turn with two calls', { timeout: 60_000 }, async () => {
     const scenario = FIXED['two calls at once']

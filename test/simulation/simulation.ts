@@ -52,6 +52,8 @@ export class Simulation {
   crashes = 0
   /** True time of the start whose first look was through: what rested before is taken as known. */
   lookedFrom: number | null = null
+  /** How much is owed to handlers and to the service. */
+  readonly underWay
   readonly #chance: Chance
 
   constructor(seed: number, scenario: Scenario, plan: Plan) {
@@ -64,6 +66,12 @@ export class Simulation {
     const { agenda, sites, trace } = this
     const chance = new Chance(seed, 'service')
     this.db = newDatabase()
+    this.underWay = this.db
+      .prepare<[], number>(
+        `SELECT (SELECT count(*) FROM lanes WHERE pending > 0)
+           + (SELECT count(*) FROM calls WHERE ended_at IS NULL)`,
+      )
+      .pluck()
     this.state = new ServiceState(agenda, drawDetails(new Chance(seed, 'details')), scenario.skew)
     this.agent = new Agent(agenda, chance, this.state)
     this.webhooks = new Webhooks(agenda, chance, sites, this.state)

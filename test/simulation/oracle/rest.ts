@@ -10,6 +10,11 @@ export interface Fault {
   message: string
 }
 
+/** Whether anything is plainly under way: cheaper to ask than what is wrong. */
+export function busy({ agent, life, underWay }: Simulation): boolean {
+  return agent.underWay || life === null || underWay.get() !== 0
+}
+
 /** The first thing that is not as it must be at rest; null when all is whole. */
 export function unsettled(simulation: Simulation): Fault | null {
   if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
