@@ -181,13 +181,28 @@ export class Network {
       agenda.in(arrives - agenda.now, run, life)
     }
     const cursor = request.headers['last-event-id'] ?? asked.query.get('last_event_id')
+    // What is written while it is on its way arrives together, and TCP knows no frames.
+    let wire = ''
+    const arrive = (): void => {
+      const size = this.#parts.chance.is(0.1) ? this.#parts.chance.int(1, wire.length + 1) : wire.length
+      const piece = wire.slice(0, size)
+      wire = wire.slice(size)
+      if (piece !== '') this.#arrive(queue, Buffer.from(piece))
+      if (wire !== '') arriving(arrive)
+    }
     let leave = (): void => undefined
     leave = events.open(cursor, {
       push: (text) => {
         if (!life.alive) leave()
-        for (const piece of this.#pieces(text)) arriving(() => this.#arrive(queue, piece))
+        wire += text
+        arriving(arrive)
       },
-      end: (clean) => arriving(() => close(clean ? 'clean' : new NetworkFault('reset', 'reset'))),
+      end: (clean) =>
+        arriving(() => {
+          if (wire !== '') this.#arrive(queue, Buffer.from(wire))
+          wire = ''
+          close(clean ? 'clean' : new NetworkFault('reset', 'reset'))
+        }),
     })
     return {
       stream: { status, headers: { ...reply.headers, 'content-type': 'text/event-stream' }, chunks: queue },
@@ -202,14 +217,6 @@ export class Network {
     if (this.#parts.sites.crashes('stream chunk', 'before')) return
     queue.push(piece)
     this.#parts.sites.crashes('stream chunk', 'after')
-  }
-
-  /** TCP knows no frames. */
-  #pieces(text: string): Buffer[] {
-    const bytes = Buffer.from(text)
-    if (!this.#parts.chance.is(0.1) || bytes.length < 2) return [bytes]
-    const at = this.#parts.chance.int(1, bytes.length - 1)
-    return [bytes.subarray(0, at), bytes.subarray(at)]
   }
 
   /** Connections that are open break. */

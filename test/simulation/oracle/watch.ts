@@ -28,6 +28,8 @@ interface CallRow {
   result_text: string | null
 }
 
+/** The id of an event that is not stored. */
+const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** Looks on while things happen and says at once what must never be. */
@@ -202,7 +204,7 @@ export class Watch {
     fault: Fault | null,
   ): void {
     for (const event of events) {
-      if (event.id.startsWith('evt_t_')) continue
+      if (TRANSIENT.test(event.id)) continue
       this.#isStored(handler, event)
       this.#isTrue(event)
       const receipt = this.#receipt(handler, event.id)
@@ -261,7 +263,7 @@ export class Watch {
   #lanesOf(life: Life, request: HttpRequest): string[] {
     const handler = handlerOf(request)
     if (!this.#ordered.has(handler)) return []
-    const stored = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !id.startsWith('evt_t_'))
+    const stored = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !TRANSIENT.test(id))
     return [...new Set(stored.map(({ session_id: session }) => `${life.number}/${handler}/${session}`))]
   }
 }

@@ -3,6 +3,8 @@ import type { Sites } from '../sites.ts'
 import type { ServiceState } from './state.ts'
 
 const PING = 15_000
+/** How far back a repetition goes. */
+const REPEATED = 3
 
 /** The sidecar's end of a connection. */
 export interface Pipe {
@@ -15,7 +17,8 @@ interface Reader {
   pipe: Pipe
   open: boolean
   stalled: boolean
-  last: string
+  /** Its last frames, the newest last. */
+  sent: string[]
   lastSeq: number
 }
 
@@ -39,7 +42,7 @@ export class EventStream {
 
   /** @returns how the client ends it. */
   open(cursor: string | null, pipe: Pipe): () => void {
-    const reader: Reader = { pipe, open: true, stalled: false, last: '', lastSeq: Number(cursor ?? 0) }
+    const reader: Reader = { pipe, open: true, stalled: false, sent: [], lastSeq: Number(cursor ?? 0) }
     const { retry } = this.#state.details
     pipe.push(retry === null ? ': hello\n\n' : `retry: ${retry}\n\n`)
     if (cursor !== null) {
@@ -96,13 +99,14 @@ export class EventStream {
       return this.#end(reader, false)
     }
     if (fault === 'replay_stop') {
-      reader.pipe.push(this.#state.stopFrame(reader.lastSeq))
+      // It may lie before what was sent.
+      reader.pipe.push(this.#state.stopFrame(Math.max(0, reader.lastSeq - REPEATED)))
       return this.#end(reader, true)
     }
-    if (fault === 'repeat' && reader.last !== '') reader.pipe.push(reader.last)
+    if (fault === 'repeat') for (const old of reader.sent) reader.pipe.push(old)
     reader.pipe.push(frame)
     if (seq !== null) {
-      reader.last = frame
+      reader.sent = [...reader.sent, frame].slice(-REPEATED)
       reader.lastSeq = seq
     }
   }
