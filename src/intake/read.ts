@@ -128,8 +128,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       nextLook,
       scope: collecting ? ('artifacts' as const) : ('session' as const),
     }
-    await write(entry, { ...difference.reading, hint })
+    // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
     await items?.read(sessionId, difference.reading.baseline)
+    await write(entry, { ...difference.reading, hint })
   }
 
   /** Calls that are new are taken on at once: their tools run while the turns are read. */

@@ -35,6 +35,10 @@ export const FIXED: Readonly<Record<string, Scenario>> = {
   ),
   'a run that cannot start': scenario([], {}, { startFails: true }),
   'webhooks only': scenario([call({})], { channels: { stream: false, webhook: true, poll: false } }),
-  'polling only': scenario([call({})], { channels: { stream: false, webhook: false, poll: true } }),
+  // The first look comes after ten seconds.
+  'polling only': scenario([call({})], {
+    channels: { stream: false, webhook: false, poll: true },
+    faultsUntil: 14_000,
+  }),
   'stream only': scenario([call({})], { channels: { stream: true, webhook: false, poll: false } }),
 }

@@ -189,7 +189,9 @@ export class Watch {
 
   #tried(handler: string, { id }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
-    if (receipt.lastLife === life.number && this.#parts.agenda.now < receipt.notBefore)
+    // What a crash wiped out of memory cannot be kept to.
+    if (receipt.lastLife !== life.number) receipt.notBefore = 0
+    if (this.#parts.agenda.now < receipt.notBefore)
       this.#broken('I9', `${handler} was asked to take ${id} before its Retry-After`)
     receipt.lastLife = life.number
     receipt.sent++

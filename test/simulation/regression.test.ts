@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { FIXED } from './fixed.ts'
+import { SEED } from './exhaustive.ts'
+import { run } from './run.ts'
+import type { When } from './sites.ts'
+
+/** Plays a fixed scenario with a crash at the `nth` passage of one place. */
+async function crash(name: string, site: string, when: When, nth: number): Promise<string> {
+  const scenario = FIXED[name]
+  if (scenario === undefined) throw new Error(`there is no scenario "${name}"`)
+  let passages = 0
+  const { violation, crashes } = await run({
+    seed: SEED,
+    mode: 'liveness',
+    scenario,
+    plan: { decide: (_, at, side) => (at === site && side === when && ++passages === nth ? 'crash' : null) },
+  })
+  if (violation !== null) return `${violation.invariant}: ${violation.message}`
+  return crashes === 0 ? 'not reached' : 'held'
+}
+
+it('a crash after the items were asked for does not lose them: they are stored before their hint goes', async () => {
+  for (const nth of [1, 2, 3])
+    expect(await crash('polling only', 'http list items', 'after', nth), `crash ${nth}`).toBe('held')
+})
