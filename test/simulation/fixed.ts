@@ -35,10 +35,15 @@ export const FIXED: Readonly<Record<string, Scenario>> = {
   ),
   'a run that cannot start': scenario([], {}, { startFails: true }),
   'webhooks only': scenario([call({})], { channels: { stream: false, webhook: true, poll: false } }),
-  // The first look comes after ten seconds.
+  // A look comes every ten seconds.
   'polling only': scenario([call({})], {
     channels: { stream: false, webhook: false, poll: true },
-    faultsUntil: 14_000,
+    faultsUntil: 25_000,
   }),
+  'polling what is over already': scenario(
+    [{ do: 'say' }],
+    { channels: { stream: false, webhook: false, poll: true }, faultsUntil: 25_000 },
+    { artifacts: { ms: 0, state: 'ready', count: 0 } },
+  ),
   'stream only': scenario([call({})], { channels: { stream: true, webhook: false, poll: false } }),
 }

@@ -20,6 +20,11 @@ async function crash(name: string, site: string, when: When, nth: number): Promi
 }
 
 it('a crash after the items were asked for does not lose them: they are stored before their hint goes', async () => {
-  for (const nth of [1, 2, 3])
-    expect(await crash('polling only', 'http list items', 'after', nth), `crash ${nth}`).toBe('held')
+  const outcomes: string[] = []
+  while (outcomes.at(-1) !== 'not reached')
+    outcomes.push(
+      await crash('polling what is over already', 'http list items', 'after', outcomes.length + 1),
+    )
+  expect(outcomes.length).toBeGreaterThan(1)
+  expect(new Set(outcomes)).toEqual(new Set(['held', 'not reached']))
 })
