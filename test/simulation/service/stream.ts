@@ -20,6 +20,8 @@ interface Reader {
   /** Its last frames, the newest last. */
   sent: string[]
   lastSeq: number
+  /** Where it began; null until a live reader got its first frame. */
+  from: number | null
 }
 
 /** The organization-wide event stream. */
@@ -42,7 +44,14 @@ export class EventStream {
 
   /** @returns how the client ends it. */
   open(cursor: string | null, pipe: Pipe): () => void {
-    const reader: Reader = { pipe, open: true, stalled: false, sent: [], lastSeq: Number(cursor ?? 0) }
+    const reader: Reader = {
+      pipe,
+      open: true,
+      stalled: false,
+      sent: [],
+      lastSeq: Number(cursor ?? 0),
+      from: cursor === null ? null : Number(cursor),
+    }
     const { retry } = this.#state.details
     pipe.push(retry === null ? ': hello\n\n' : `retry: ${retry}\n\n`)
     if (cursor !== null) {
@@ -100,7 +109,9 @@ export class EventStream {
     }
     if (fault === 'replay_stop') {
       // It may lie before what was sent.
-      reader.pipe.push(this.#state.stopFrame(Math.max(0, reader.lastSeq - REPEATED)))
+      reader.pipe.push(
+        this.#state.stopFrame(Math.max(reader.from ?? reader.lastSeq, reader.lastSeq - REPEATED)),
+      )
       return this.#end(reader, true)
     }
     if (fault === 'repeat') for (const old of reader.sent) reader.pipe.push(old)
@@ -108,6 +119,7 @@ export class EventStream {
     if (seq !== null) {
       reader.sent = [...reader.sent, frame].slice(-REPEATED)
       reader.lastSeq = seq
+      reader.from ??= seq
     }
   }
 
