@@ -272,6 +272,18 @@ describe('a tool that answers later', () => {
 })
 
 describe('an answer', () => {
+  it('that is refused after one that had no reply, and whose action is gone, may have been taken', async () => {
+    const world = toolWorld()
+    world.service.reply = (callId) => {
+      world.service.waiting.delete(callId)
+      throw refusal(429, 'project_limit_exceeded').afterSilence()
+    }
+    await world.found()
+    await world.clock.advance(10_000)
+    expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'unknown' })
+    expect(await world.facts()).toEqual(['call.answered'])
+  })
+
   it('without a reply is posted again, the same, after the service said that it still waits', async () => {
     const world = toolWorld()
     let replies = 0
