@@ -1,15 +1,29 @@
-/** A planted bug: in `file` below src, `find` becomes `put`. `find` must be there exactly once. */
+/** In `file` below src, `find` becomes `put`. `find` must be there exactly once. */
+export type Edit = readonly [file: string, find: string, put: string]
+
+/** A planted bug. */
 export interface Mutant {
   name: string
-  file: string
-  find: string
-  put: string
+  edits: readonly Edit[]
 }
 
-const mutant = (name: string, file: string, find: string, put: string): Mutant => ({ name, file, find, put })
+const mutant = (name: string, ...edit: Edit): Mutant => ({ name, edits: [edit] })
 
 /** Bugs that somebody might well make. The simulation must see each of them. */
 export const MUTANTS: readonly Mutant[] = [
+  {
+    name: 'look-then-insert dedupe',
+    edits: [
+      ['store/sqlite/migrations/0001.sql', 'id           TEXT NOT NULL UNIQUE', 'id           TEXT NOT NULL'],
+      ['store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
+      [
+        'intake/intake.ts',
+        'const committed = await store.commit(batch)',
+        `const looked = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
+    const committed = await store.commit({ ...batch, facts: looked.flat() })`,
+      ],
+    ],
+  },
   // The store and the one door
   mutant(
     'the cursor is committed without its facts',

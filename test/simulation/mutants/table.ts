@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { MUTANTS, type Mutant } from './mutants.ts'
@@ -15,40 +15,37 @@ const LIMIT = 600_000
  * @throws {Error} when a bug cannot be planted any more.
  */
 export async function tryMutants(seeds: number, part: string | undefined): Promise<boolean> {
-  const mutants = MUTANTS.filter(({ name }) => part === undefined || name.includes(part))
-  const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
-  try {
+  const waiting = MUTANTS.filter(({ name }) => part === undefined || name.includes(part))
+  const all = waiting.length
+  let missed = 0
+  const work = async (): Promise<void> => {
+    await using stack = new AsyncDisposableStack()
+    const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
     for (const name of ['src', 'test/simulation', 'package.json'])
       await cp(join(ROOT, name), join(folder, name), { recursive: true })
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-    let missed = 0
-    for (const mutant of mutants) {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
       const seen = await tryOne(folder, mutant, seeds)
       if (seen === null) missed++
       console.log(`${mutant.name.padEnd(64)} ${seen ?? 'NOT SEEN'}`)
     }
-    console.log(
-      `${mutants.length - missed} of ${mutants.length} planted bugs were seen within ${seeds} seeds`,
-    )
-    return missed === 0
-  } finally {
-    await rm(folder, { recursive: true, force: true })
   }
+  await Promise.all(Array.from({ length: availableParallelism() }, work))
+  console.log(`${all - missed} of ${all} planted bugs were seen within ${seeds} seeds`)
+  return missed === 0
 }
 
 /** @returns the seed and the invariant; null when nothing was seen. */
-async function tryOne(
-  folder: string,
-  { file, find, put, name }: Mutant,
-  seeds: number,
-): Promise<string | null> {
-  const path = join(folder, 'src', file)
-  const text = await readFile(path, 'utf8')
-  if (text.split(find).length !== 2) throw new Error(`"${name}" cannot be planted: ${file} has changed`)
-  await writeFile(
-    path,
-    text.replace(find, () => put),
-  )
+async function tryOne(folder: string, { edits, name }: Mutant, seeds: number): Promise<string | null> {
+  for (const [file, find, put] of edits) {
+    const text = await readFile(join(ROOT, 'src', file), 'utf8')
+    if (text.split(find).length !== 2) throw new Error(`"${name}" cannot be planted: ${file} has changed`)
+    await writeFile(
+      join(folder, 'src', file),
+      text.replace(find, () => put),
+    )
+  }
   try {
     const script = join(folder, 'test/simulation/simulate.ts')
     await promisify(execFile)(process.execPath, [script, '--brief', '--seeds', String(seeds)], {
@@ -58,7 +55,7 @@ async function tryOne(
   } catch (error) {
     return readOutcome(error)
   } finally {
-    await writeFile(path, text)
+    for (const [file] of edits) await cp(join(ROOT, 'src', file), join(folder, 'src', file))
   }
 }
 

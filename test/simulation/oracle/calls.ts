@@ -13,12 +13,19 @@ interface CallRow {
 /** I3, I5 and I15: what became of every function call, as the service and as our ledger have it. */
 export function callFaults({ state, db }: Simulation): Fault | null {
   const rows = db.prepare<[], CallRow>('SELECT call_id, name, state, outcome, ended_at FROM calls').all()
+  const told = new Set(
+    db
+      .prepare<[], string>("SELECT json_extract(body, '$.call.call_id') FROM facts WHERE type LIKE 'call.%'")
+      .pluck()
+      .all(),
+  )
   for (const row of rows) {
     const call = state.calls.get(row.call_id)
     if (call === undefined)
       return { invariant: 'I15', message: `${row.call_id} is in the ledger and never was` }
     const { taken, notDelivered, refused, open } = call
     if (row.ended_at === null) return { invariant: 'I15', message: `${row.call_id} is still ${row.state}` }
+    if (!told.has(row.call_id)) return { invariant: 'I1', message: `no fact tells the end of ${row.call_id}` }
     const wrong = (why: string): Fault => ({
       invariant: 'I15',
       message: `${row.call_id} is ${row.state} (${row.outcome}), and the service ${why}`,

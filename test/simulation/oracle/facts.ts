@@ -21,6 +21,7 @@ export function factFaults(simulation: Simulation): Fault | null {
   return (
     misplaced(facts) ??
     (simulation.scenario.channels.stream ? transcript(simulation, facts) : items(simulation, facts)) ??
+    sessions(simulation, facts) ??
     turns(simulation, facts)
   )
 }
@@ -94,15 +95,27 @@ function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Faul
   return null
 }
 
-function turns({ state, scenario, lookedFrom }: Simulation, facts: readonly FactRow[]): Fault | null {
+/** What was there before us makes no facts unless we were told to begin with the beginning. */
+function isNews({ scenario, lookedFrom }: Simulation, createdAt: number): boolean {
+  return scenario.startFrom === 'beginning' || createdAt > (lookedFrom ?? Infinity) + scenario.skew + 1000
+}
+
+function sessions(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
+  const told = new Set(facts.map(({ type, session_id }) => `${type} ${session_id}`))
+  for (const { id, createdAt } of simulation.state.alive()) {
+    if (isNews(simulation, createdAt) && !told.has(`session.created ${id}`))
+      return { invariant: 'I1', message: `there is no session.created of ${id}` }
+  }
+  return null
+}
+
+function turns(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
   const told = new Set(
     facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`),
   )
-  for (const session of state.alive()) {
+  for (const session of simulation.state.alive()) {
     for (const turn of session.turns) {
-      // What was there before us makes no facts unless we were told to begin with the beginning.
-      if (scenario.startFrom === 'now' && turn.createdAt <= (lookedFrom ?? Infinity) + scenario.skew + 1000)
-        continue
+      if (!isNews(simulation, turn.createdAt)) continue
       for (const type of typesOf(turn))
         if (!told.has(`${type} ${turn.id}`))
           return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }
