@@ -47,7 +47,8 @@ export class ServiceHost {
     const { operation } = asked
     const possible: Fault[] = ['bad_gateway', 'internal_error', 'directory']
     if (operation !== 'discover') possible.push('rate_limit')
-    if (operation === 'answer') possible.push('project_limit')
+    // An answer that is refused is followed by the error, once; that one is not refused.
+    if (typeof asked.body['output'] === 'string') possible.push('project_limit')
     const fault = this.#sites.pass(`service ${operation}`, 'before', possible)
     const said = this.#gate(asked, request, fault) ?? this.#act(asked, request)
     this.#note(asked, request, said)
