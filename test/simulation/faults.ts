@@ -80,6 +80,8 @@ interface Rates {
 /** How often a fault is drawn where it is possible, apart from crashes, which are aimed. */
 export function drawn(seed: number, sites: readonly string[]): Plan {
   const chance = new Chance(seed, 'faults')
+  // Where nothing goes wrong, more can be asked for.
+  if (chance.is(0.1)) return NOTHING
   const rates: Rates = {
     crash: chance.pick([0, 0, 0.0005, 0.002]),
     other: chance.pick([0, 0.01, 0.03, 0.1]),

@@ -75,12 +75,6 @@ export const MUTANTS: readonly Mutant[] = [
     'for (const fact of facts.slice(0, 3)) this.#addDelivery.run(fact.pos, number, row.id)',
   ),
   mutant('steady time is not carried over', 'store/sqlite/time.ts', 'if (back > 0)', 'if (back > 1e15)'),
-  mutant(
-    'a reading is written over a newer one',
-    'store/sqlite/sessions.ts',
-    'if ((row?.revision ?? null) !== reading.revision) return false',
-    '',
-  ),
   // Readings
   mutant(
     'a hint that came while we read is lost',
@@ -148,12 +142,6 @@ export const MUTANTS: readonly Mutant[] = [
     'intake/diff.ts',
     'const resolved = knownActions.filter(({ callId }) => !open.has(callId))',
     'const resolved = knownActions.filter(({ callId }) => !open.has(callId) && open.size > 0)',
-  ),
-  mutant(
-    'the first page is the whole list of items',
-    'intake/items.ts',
-    '        if (!hasMore) return\n        after = newest.id',
-    '        return',
   ),
   mutant(
     'the items checkpoint moves before the facts',

@@ -13,6 +13,7 @@ interface FactRow {
   seq: string | null
   subject: string | null
   body: string
+  at: number
 }
 
 /** I1 and I12: everything that happened is a fact, once, in its order. */
@@ -22,7 +23,8 @@ export function factFaults(simulation: Simulation): Fault | null {
     misplaced(facts) ??
     (simulation.scenario.channels.stream ? transcript(simulation, facts) : items(simulation, facts)) ??
     sessions(simulation, facts) ??
-    turns(simulation, facts)
+    turns(simulation, facts) ??
+    late(simulation, facts)
   )
 }
 
@@ -34,7 +36,7 @@ export function logFaults(simulation: Simulation): Fault | null {
 function factsOf({ db }: Simulation): FactRow[] {
   return db
     .prepare<[], FactRow>(
-      'SELECT pos, id, type, session_id, turn_id, family, seq, subject, body FROM facts ORDER BY pos',
+      'SELECT pos, id, type, session_id, turn_id, family, seq, subject, body, at FROM facts ORDER BY pos',
     )
     .all()
 }
@@ -124,6 +126,23 @@ function turns(simulation: Simulation, facts: readonly FactRow[]): Fault | null 
   return null
 }
 
+/** Where nothing went wrong, an end is told so soon, milliseconds: a look every ten seconds, and the reading. */
+const SOON = 15_000
+
+function late({ sites, state, scenario }: Simulation, facts: readonly FactRow[]): Fault | null {
+  if (sites.fired.length > 0) return null
+  const ends = new Map(facts.filter(({ type }) => ENDS.test(type)).map(({ turn_id, at }) => [turn_id, at]))
+  for (const { turns } of state.alive()) {
+    for (const { id, completedAt } of turns) {
+      const lag = (ends.get(id) ?? 0) + scenario.skew - (completedAt ?? Infinity)
+      if (lag > SOON) return { invariant: 'prompt', message: `the end of ${id} was told after ${lag} ms` }
+    }
+  }
+  return null
+}
+
+const ENDS = /^turn\.(completed|failed|ended)$/
+
 function typesOf(turn: ModelTurn): string[] {
   if (turn.completedAt === null) return ['turn.started']
   return ['turn.started', endOf(turn.status), ...(turn.artifacts === 'pending' ? [] : ['turn.settled'])]
@@ -133,7 +152,14 @@ function typesOf(turn: ModelTurn): string[] {
 function order(facts: readonly FactRow[]): Fault | null {
   const stage = new Map<string, number>()
   const seqs = new Map<string, number>()
-  for (const { type, turn_id: turn, session_id: session, seq, subject } of facts) {
+  const begun = new Map<string | null, number>()
+  for (const { type, turn_id: turn, session_id: session, seq, subject, body } of facts) {
+    if (type === 'turn.started') {
+      const { created_at: made } = (JSON.parse(body) as { turn: { created_at: number } }).turn
+      if (made < (begun.get(session) ?? 0))
+        return { invariant: 'I12', message: `${turn} is told after a younger one` }
+      begun.set(session, made)
+    }
     if (seq !== null) {
       const last = seqs.get(session ?? '') ?? 0
       if (Number(seq) < last)
