@@ -154,7 +154,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   ): Promise<{ session: Session; turns: Turn[] } | null> => {
     let session: Session | null = first
     for (let attempt = 0; ; attempt++) {
-      const turns = await readTurns(service, session.id, knownTurns, baseline)
+      const turns = await turnsOf(session.id, knownTurns, baseline)
+      if (turns === null) return null
       const read = new Map(turns.map((turn) => [turn.id, turn]))
       const agrees = session.actions.every(({ turnId }) => {
         const turn = turnId === null ? undefined : read.get(turnId)
@@ -163,6 +164,17 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       if (agrees || attempt === REREAD) return { session, turns }
       session = await readAlive(session.id)
       if (session === null) return null
+    }
+  }
+
+  /** null: they are not there, and nor is their session; where only they were asked for, nobody would ever notice. */
+  const turnsOf = async (sessionId: string, known: readonly KnownTurn[], baseline: number) => {
+    try {
+      return await readTurns(service, sessionId, known, baseline)
+    } catch (error) {
+      const gone = error instanceof ServiceError && error.notFound && (await readAlive(sessionId)) === null
+      if (gone) return null
+      throw error
     }
   }
 

@@ -77,6 +77,21 @@ interface Rates {
   kinds: ReadonlySet<Fault>
 }
 
+/** What the seed draws, and a crash at the first passage of one place. */
+export function aimed(seed: number, sites: readonly string[], place: string): Plan {
+  const rest = drawn(seed, sites)
+  let hit = false
+  return {
+    decide(passage, site, when, possible) {
+      if (!hit && `${site} ${when}` === place && possible.includes('crash')) {
+        hit = true
+        return 'crash'
+      }
+      return rest.decide(passage, site, when, possible)
+    },
+  }
+}
+
 /** How often a fault is drawn where it is possible, apart from crashes, which are aimed. */
 export function drawn(seed: number, sites: readonly string[]): Plan {
   const chance = new Chance(seed, 'faults')

@@ -45,5 +45,15 @@ export const FIXED: Readonly<Record<string, Scenario>> = {
     { channels: { stream: false, webhook: false, poll: true }, faultsUntil: 25_000 },
     { artifacts: { ms: 0, state: 'ready', count: 0 } },
   ),
+  'a session that is deleted while its artifacts are collected': scenario([], {
+    channels: { stream: true, webhook: false, poll: false },
+    sessions: [
+      {
+        at: 100,
+        messages: [{ at: 10, turn: { ...PLAIN, artifacts: { ms: 3000, state: 'ready', count: 0 } } }],
+        deleted: 2500,
+      },
+    ],
+  }),
   'stream only': scenario([call({})], { channels: { stream: true, webhook: false, poll: false } }),
 }

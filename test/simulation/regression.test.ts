@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { NOTHING } from './faults.ts'
 import { FIXED } from './fixed.ts'
 import { SEED } from './exhaustive.ts'
 import { run } from './run.ts'
@@ -27,4 +28,11 @@ it('a crash after the items were asked for does not lose them: they are stored b
     )
   expect(outcomes.length).toBeGreaterThan(1)
   expect(new Set(outcomes)).toEqual(new Set(['held', 'not reached']))
+})
+
+it('a session that is gone is noticed also when only its turns are read: they were asked for without end', async () => {
+  const scenario = FIXED['a session that is deleted while its artifacts are collected']
+  if (scenario === undefined) throw new Error('there is no such scenario')
+  const { violation } = await run({ seed: SEED, mode: 'liveness', scenario, plan: NOTHING })
+  expect(violation).toBeNull()
 })

@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util'
 import { Coverage } from './coverage.ts'
 import { exhaust, SEED } from './exhaustive.ts'
+import { aimed } from './faults.ts'
 import { FIXED } from './fixed.ts'
+import { KNOWN_SITES } from './known-sites.ts'
 import { tryMutants } from './mutants/table.ts'
 import { faultsText, parseFaults } from './replay.ts'
 import { run, type Mode, type Outcome, type RunOptions } from './run.ts'
@@ -17,6 +19,8 @@ const TWICE = 50
 /** From so many seeds on, every place and fault must have been tried. */
 const GATE = 2000
 const PROGRESS = 5000
+/** Seeds that may be spent on a place that was not crashed. */
+const AIMED = 400
 
 const { values } = parseArgs({
   options: {
@@ -73,9 +77,24 @@ async function simulate(): Promise<boolean> {
   console.log(
     `${count} seeds held, ${rate(count, begun)} a minute; ${happened} things happened; ${coverage.summary()}`,
   )
-  const gaps = count >= GATE ? coverage.gaps() : []
+  if (count < GATE) return true
+  if (!(await tryRest(coverage))) return false
+  const gaps = coverage.gaps()
   for (const gap of gaps) console.log(`not tried: ${gap}`)
   return gaps.length === 0
+}
+
+/** Aims at the places that were not crashed yet, one by one. */
+async function tryRest(coverage: Coverage): Promise<boolean> {
+  for (const place of coverage.missing()) {
+    for (let seed = first; seed < first + AIMED && coverage.missing().includes(place); seed++) {
+      const options: RunOptions = { seed, mode: 'liveness', plan: aimed(seed, KNOWN_SITES, place) }
+      const outcome = await run(options)
+      coverage.add(outcome)
+      if (outcome.violation !== null) return await report(outcome, { seed, mode: 'liveness' })
+    }
+  }
+  return true
 }
 
 async function report(outcome: Outcome, options: RunOptions): Promise<boolean> {

@@ -32,12 +32,18 @@ export function knowledgeFaults({ state, db, scenario }: Simulation): Fault | nu
   const actions = new Set(
     db.prepare<[], string>('SELECT call_id FROM actions WHERE resolved_at IS NULL').pluck().all(),
   )
+  const openOf = db
+    .prepare<[string], string>('SELECT call_id FROM actions WHERE resolved_at IS NULL AND session_id = ?')
+    .pluck()
+  const open = (sessionId: string): string[] => openOf.all(sessionId)
   for (const session of state.sessions.values()) {
     const row = rows.get(session.id)
     if (session.deleted) {
-      // No frame and no webhook tells of it: without polling nobody may notice.
-      if (scenario.channels.poll && row !== undefined && row.deleted_at === null)
+      // No frame and no webhook tells of it: without polling it is noticed when we ask for something.
+      const noticed = scenario.channels.poll || session.missed
+      if (noticed && row !== undefined && row.deleted_at === null)
         return broken(`${session.id} is gone and we do not know it`)
+      for (const action of row?.deleted_at === null ? open(row.id) : []) actions.delete(action)
       continue
     }
     if (row === undefined) return broken(`${session.id} is not known`)

@@ -34,6 +34,7 @@ export class Agent {
       queue: [],
       busy: false,
       deleted: false,
+      missed: false,
     }
     this.#state.sessions.set(session.id, session)
     this.#state.onNotice('session.created', session, null)

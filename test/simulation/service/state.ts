@@ -57,6 +57,8 @@ export interface ModelSession {
   queue: TurnPlan[]
   busy: boolean
   deleted: boolean
+  /** Somebody asked for it since. */
+  missed: boolean
 }
 
 export interface ModelEvent {
