@@ -79,7 +79,7 @@ export class Simulation {
     const api = new Api(this.state, this.agent, this.webhooks)
     this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api })
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
-    this.watch = new Watch({ agenda, trace, db: this.db, state: this.state }, ordered)
+    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state }, ordered)
     this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch })
     this.network = new Network({
       agenda,

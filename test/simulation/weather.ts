@@ -42,7 +42,11 @@ export class Weather {
         this.#later(() => simulation.newToken())
       },
       restart: () => simulation.restart(),
-      unsubscribed: () => void webhooks.subscriptions.splice(0),
+      unsubscribed: () => {
+        // Deleted by somebody, or given up by the service.
+        if (this.#chance.is(0.5)) webhooks.subscriptions.splice(0)
+        for (const subscription of webhooks.subscriptions) subscription.active = false
+      },
       asleep: () => {
         if (simulation.life !== null) simulation.life.asleepUntil = agenda.now + 60_000
       },

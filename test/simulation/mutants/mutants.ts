@@ -55,7 +55,6 @@ export const MUTANTS: readonly Mutant[] = [
     'else for (const write of writes) this.#alone(write)',
     'else for (const write of writes) write.committed(undefined)',
   ),
-  mutant('no dedupe of facts', 'store/sqlite/log.ts', 'result.changes === 0', 'false'),
   mutant(
     'facts have an id of their own each time',
     'core/fact.ts',
@@ -157,12 +156,6 @@ export const MUTANTS: readonly Mutant[] = [
     "    stored.catch(() => undefined)\n    if (readable) return answer(200, 'accepted')\n    try {\n      await stored\n",
   ),
   mutant(
-    'a webhook that could not be stored is a duplicate',
-    'source/webhook.ts',
-    '      seen.delete(signature)\n',
-    '',
-  ),
-  mutant(
     'webhook hints are dropped',
     'source/webhook.ts',
     'const stored = options.storeHint(hint)',
@@ -197,12 +190,6 @@ export const MUTANTS: readonly Mutant[] = [
     'source/subscription.ts',
     'active && known.get(id)?.retiredAt === null',
     'active || known.get(id)?.retiredAt === null',
-  ),
-  mutant(
-    'the secret of a subscription is not stored',
-    'source/subscription.ts',
-    'await store.saveSubscription(record)\n    records',
-    'records',
   ),
   // Callbacks
   mutant(
@@ -269,7 +256,7 @@ export const MUTANTS: readonly Mutant[] = [
     'no rescue: a running call is left after a crash',
     'store/sqlite/calls.ts',
     'SELECT * FROM calls WHERE ended_at IS NULL AND due_at <= ? ORDER',
-    "SELECT * FROM calls WHERE ended_at IS NULL AND state <> 'running' AND due_at <= ? ORDER",
+    'SELECT * FROM calls WHERE ended_at IS NULL AND (started_at IS NULL OR finished_at IS NOT NULL) AND due_at <= ? ORDER',
   ),
   mutant(
     'a module that throws is done',
@@ -355,12 +342,6 @@ export const MUTANTS: readonly Mutant[] = [
     'tools/answer.ts',
     "if (state !== 'required') return await closeGone(ports, call, state, restarted)",
     "if (state !== 'required') return clock.steady() + 1e9",
-  ),
-  mutant(
-    'gone actions do not close their calls',
-    'tools/host.ts',
-    'if (abort === undefined) void settleGone(callId)',
-    'if (abort === undefined) return',
   ),
   mutant(
     'a closed call is closed again',

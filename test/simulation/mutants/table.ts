@@ -26,9 +26,9 @@ export async function tryMutants(seeds: number, part: string | undefined): Promi
       await cp(join(ROOT, name), join(folder, name), { recursive: true })
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-      const seen = await tryOne(folder, mutant, seeds)
-      if (seen === null) missed++
-      console.log(`${mutant.name.padEnd(64)} ${seen ?? 'NOT SEEN'}`)
+      const { seen, text } = await tryOne(folder, mutant, seeds)
+      if (!seen) missed++
+      console.log(`${mutant.name.padEnd(64)} ${text}`)
     }
   }
   await Promise.all(Array.from({ length: availableParallelism() }, work))
@@ -36,8 +36,13 @@ export async function tryMutants(seeds: number, part: string | undefined): Promi
   return missed === 0
 }
 
-/** @returns the seed and the invariant; null when nothing was seen. */
-async function tryOne(folder: string, { edits, name }: Mutant, seeds: number): Promise<string | null> {
+interface Sight {
+  seen: boolean
+  /** The seed and the invariant. */
+  text: string
+}
+
+async function tryOne(folder: string, { edits, name }: Mutant, seeds: number): Promise<Sight> {
   for (const [file, find, put] of edits) {
     const text = await readFile(join(ROOT, 'src', file), 'utf8')
     if (text.split(find).length !== 2) throw new Error(`"${name}" cannot be planted: ${file} has changed`)
@@ -51,7 +56,7 @@ async function tryOne(folder: string, { edits, name }: Mutant, seeds: number): P
     await promisify(execFile)(process.execPath, [script, '--brief', '--seeds', String(seeds)], {
       timeout: LIMIT,
     })
-    return null
+    return { seen: false, text: 'NOT SEEN' }
   } catch (error) {
     return readOutcome(error)
   } finally {
@@ -59,14 +64,16 @@ async function tryOne(folder: string, { edits, name }: Mutant, seeds: number): P
   }
 }
 
-function readOutcome(error: unknown): string {
+/** A copy that does not even start says nothing of the simulation. */
+function readOutcome(error: unknown): Sight {
   const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
   const line = stdout.trim().split('\n').at(-1) ?? ''
-  if (!line.startsWith('{')) return `no outcome: ${(line || stderr).slice(0, 200)}`
+  if (!line.startsWith('{')) return { seen: false, text: `does not run: ${(line || stderr).slice(0, 200)}` }
   const { seed, invariant, message } = JSON.parse(line) as {
     seed: number
     invariant: string
     message: string
   }
-  return `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${message.replace(/^after ten minutes of calm: /, '').slice(0, 90)}`
+  const said = message.replace(/^after ten minutes of calm: /, '').slice(0, 90)
+  return { seen: true, text: `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${said}` }
 }

@@ -35,6 +35,7 @@ export function callFaults({ state, db }: Simulation): Fault | null {
       return wrong('took no answer')
     if (row.state === 'failed' && taken !== null && !refused && row.outcome === 'expired')
       return wrong('took the answer')
+    if (row.state === 'answered' && row.outcome === 'not_delivered') return wrong('did not deliver it')
     if (row.state === 'not_delivered' && !notDelivered) return wrong('held the call')
   }
   const known = new Set(rows.map(({ call_id }) => call_id))

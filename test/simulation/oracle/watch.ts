@@ -7,6 +7,7 @@ import type { Fault } from '../faults.ts'
 import type { Life } from '../life.ts'
 import type { Asked } from '../service/api.ts'
 import type { ServiceState } from '../service/state.ts'
+import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf } from '../application.ts'
 
@@ -22,6 +23,14 @@ export interface Receipt {
   lastLife: number
 }
 
+interface WatchParts {
+  agenda: Agenda
+  trace: Trace
+  db: Sqlite
+  state: ServiceState
+  sites: Sites
+}
+
 interface CallRow {
   state: string
   result_kind: string | null
@@ -30,6 +39,8 @@ interface CallRow {
 
 /** The id of an event that is not stored. */
 const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
+/** Seconds of a deadline that a call may miss all by itself. */
+const SHORT = 3
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** Looks on while things happen and says at once what must never be. */
@@ -38,7 +49,7 @@ export class Watch {
   readonly toolRuns = new Map<string, { name: string; runs: number }>()
   /** What was posted for each call, in order. */
   readonly answers = new Map<string, string[]>()
-  readonly #parts: { agenda: Agenda; trace: Trace; db: Sqlite; state: ServiceState }
+  readonly #parts: WatchParts
   readonly #underWay = new Map<string, number>()
   readonly #lastPos = new Map<string, number>()
   readonly #call
@@ -50,10 +61,7 @@ export class Watch {
   /** True time at which a webhook's hint about a session was last stored. */
   readonly #hinted = new Map<string, number>()
 
-  constructor(
-    parts: { agenda: Agenda; trace: Trace; db: Sqlite; state: ServiceState },
-    ordered: ReadonlySet<string>,
-  ) {
+  constructor(parts: WatchParts, ordered: ReadonlySet<string>) {
     this.#parts = parts
     this.#ordered = ordered
     const { db } = parts
@@ -153,6 +161,12 @@ export class Watch {
         'I4',
         `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
       )
+    const { sites, state } = this.#parts
+    const plan = state.calls.get(body.call_id)?.plan
+    // Where nothing went wrong and there is time, only an output that was refused is followed by an error.
+    const noReason = sites.fired.length === 0 && plan?.refusesOutput === false && plan.timeout !== SHORT
+    if (text.startsWith('error') && noReason)
+      this.#broken('I4', `${body.call_id} is answered with an error for no reason`)
     const before = this.answers.get(body.call_id) ?? []
     this.answers.set(body.call_id, before)
     const last = before.at(-1)
