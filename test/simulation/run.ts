@@ -52,8 +52,10 @@ export async function run(options: RunOptions): Promise<Outcome> {
     await play(simulation, mode)
     // A promise that nobody catches shows only when the turn of the event loop is over.
     await new Promise<void>((resolve) => void setImmediate(resolve))
-    if (failures.length > 0) simulation.trace.broken('unhandled', String((failures[0] as Error).stack))
+  } catch (error) {
+    failures.push(error)
   } finally {
+    if (failures.length > 0) simulation.trace.broken('unhandled', String((failures[0] as Error).stack))
     process.off('unhandledRejection', onRejection)
     simulation.close()
   }
