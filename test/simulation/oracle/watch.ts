@@ -39,8 +39,8 @@ interface CallRow {
 
 /** The id of an event that is not stored. */
 const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
-/** Seconds of a deadline that a call may miss all by itself. */
-const SHORT = 3
+/** Seconds of a deadline that a call may miss all by itself, above all one that was there before us. */
+const SHORT = 20
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** Looks on while things happen and says at once what must never be. */
@@ -164,7 +164,8 @@ export class Watch {
     const { sites, state } = this.#parts
     const plan = state.calls.get(body.call_id)?.plan
     // Where nothing went wrong and there is time, only an output that was refused is followed by an error.
-    const noReason = sites.fired.length === 0 && plan?.refusesOutput === false && plan.timeout !== SHORT
+    const hasTime = plan !== undefined && (plan.timeout ?? Infinity) > SHORT
+    const noReason = sites.fired.length === 0 && hasTime && !plan.refusesOutput
     if (text.startsWith('error') && noReason)
       this.#broken('I4', `${body.call_id} is answered with an error for no reason`)
     const before = this.answers.get(body.call_id) ?? []
