@@ -10,8 +10,8 @@ import { run, type Mode, type Outcome, type RunOptions } from './run.ts'
 import { shrink } from './shrink.ts'
 
 /**
- * `npm run simulate -- --seeds N [--seed S] [--mode safety|liveness]`, `--exhaustive` or `--mutants`. Exits 1 when an
- * invariant broke, a run could not be repeated, or too little was tried.
+ * `npm run simulate -- --seeds N [--seed S] [--mode safety|liveness]`, `--exhaustive [--pairs N]` or `--mutants`.
+ * Exits 1 when an invariant broke, a run could not be repeated, or too little was tried.
  */
 
 /** So often a seed is played twice: the hash of all that happened must be the same. */
@@ -30,6 +30,7 @@ const { values } = parseArgs({
     faults: { type: 'string' },
     scenario: { type: 'string' },
     exhaustive: { type: 'boolean', default: false },
+    pairs: { type: 'string', default: '0' },
     mutants: { type: 'boolean', default: false },
     brief: { type: 'boolean', default: false },
     only: { type: 'string' },
@@ -42,7 +43,7 @@ const one = (values.seed !== undefined || scenario !== undefined) && values.seed
 const count = one ? 1 : Number(values.seeds ?? 1000)
 const modes: Mode[] = values.mode === 'safety' ? ['safety'] : ['liveness']
 
-if (values.exhaustive) process.exitCode = (await exhaust(values.only)) ? 0 : 1
+if (values.exhaustive) process.exitCode = (await exhaust(values.only, Number(values.pairs))) ? 0 : 1
 else if (values.mutants) process.exitCode = (await tryMutants(count, values.only)) ? 0 : 1
 else process.exitCode = (await simulate()) ? 0 : 1
 

@@ -5,6 +5,8 @@ import type { ServiceState } from './state.ts'
 const PING = 15_000
 /** How far back a repetition goes. */
 const REPEATED = 3
+/** Milliseconds. */
+const REPEATED_AFTER = 100
 
 /** The sidecar's end of a connection. */
 export interface Pipe {
@@ -114,7 +116,12 @@ export class EventStream {
       )
       return this.#end(reader, true)
     }
-    if (fault === 'repeat') for (const old of reader.sent) reader.pipe.push(old)
+    if (fault === 'repeat') {
+      const again = reader.sent.join('')
+      this.#agenda.in(REPEATED_AFTER, () => {
+        if (reader.open && !reader.stalled) reader.pipe.push(again)
+      })
+    }
     reader.pipe.push(frame)
     if (seq !== null) {
       reader.sent = [...reader.sent, frame].slice(-REPEATED)
