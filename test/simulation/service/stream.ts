@@ -117,7 +117,9 @@ export class EventStream {
       return this.#end(reader, true)
     }
     if (fault === 'repeat') {
+      // Together with the news, and after it.
       const again = reader.sent.join('')
+      reader.pipe.push(again)
       this.#agenda.in(REPEATED_AFTER, () => {
         if (reader.open && !reader.stalled) reader.pipe.push(again)
       })
