@@ -77,12 +77,25 @@ interface Rates {
   kinds: ReadonlySet<Fault>
 }
 
+/** Faults that lead to places that are seldom seen. */
+const LEADS: Readonly<Record<string, Fault>> = {
+  'store.pauseHandler': 'gone',
+  'http delete webhook': 'unsubscribed',
+  'store.commit call received': 'error',
+}
+
 /** What the seed draws, and a crash at the first passage of one place. */
 export function aimed(seed: number, sites: readonly string[], place: string): Plan {
   const rest = drawn(seed, sites)
+  let lead = LEADS[place.replace(/ (before|after)$/, '')]
   let hit = false
   return {
     decide(passage, site, when, possible) {
+      if (lead !== undefined && possible.includes(lead)) {
+        const fault = lead
+        lead = undefined
+        return fault
+      }
       if (!hit && `${site} ${when}` === place && possible.includes('crash')) {
         hit = true
         return 'crash'
