@@ -70,8 +70,8 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'a delivery less for a handler',
     'store/sqlite/lanes.ts',
-    'for (const fact of facts) this.#addDelivery.run(fact.pos, number, row.id)',
-    'for (const fact of facts.slice(0, 3)) this.#addDelivery.run(fact.pos, number, row.id)',
+    'else list.push(fact)',
+    'else if (list.length < 3) list.push(fact)',
   ),
   mutant('steady time is not carried over', 'store/sqlite/time.ts', 'if (back > 0)', 'if (back > 1e15)'),
   // Readings
