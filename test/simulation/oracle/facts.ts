@@ -75,7 +75,8 @@ function transcript({ state, scenario }: Simulation, facts: readonly FactRow[]):
   const stored = new Map(
     facts.flatMap((fact) => (fact.seq === null ? [] : [[Number(fact.seq), fact] as const])),
   )
-  const first = scenario.startFrom === 'beginning' ? 0 : Math.min(Infinity, ...stored.keys())
+  const [begun = Infinity] = stored.keys()
+  const first = scenario.startFrom === 'beginning' ? 0 : begun
   for (const { seq, type, sessionId } of state.events) {
     if (seq < first) continue
     const fact = stored.get(seq)
