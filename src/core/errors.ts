@@ -11,6 +11,8 @@ export class ServiceError extends Error {
   readonly retryAfter: number | null
   /** What was asked for, by our name for it; null where the request was never made. */
   operation: string | null
+  /** An earlier attempt at the same request had no reply: the service may have acted on that one. */
+  readonly uncertain: boolean
 
   constructor(details: {
     code: string
@@ -19,6 +21,7 @@ export class ServiceError extends Error {
     requestId?: string | null
     retryAfter?: number | null
     operation?: string | null
+    uncertain?: boolean
     cause?: unknown
   }) {
     super(details.message, { cause: details.cause })
@@ -28,6 +31,22 @@ export class ServiceError extends Error {
     this.requestId = details.requestId ?? null
     this.retryAfter = details.retryAfter ?? null
     this.operation = details.operation ?? null
+    this.uncertain = details.uncertain ?? false
+  }
+
+  /** The same, after an attempt that had no reply. */
+  afterSilence(): ServiceError {
+    const { code, status, message, requestId, retryAfter, operation, cause } = this
+    return new ServiceError({
+      code,
+      status,
+      message,
+      requestId,
+      retryAfter,
+      operation,
+      cause,
+      uncertain: true,
+    })
   }
 
   /** The token was rejected: terminal until it changes. */

@@ -80,8 +80,8 @@ export function compare(
     if (look.errorItem !== null) data.item = look.errorItem
     add(type, `${type}/${session.id}`, [session.id, session.updatedAt], data)
   }
-  // What rested before our first look is taken as known.
-  if (!(wasThere && atRest)) {
+  // What rested before our first look is taken as known; a turn that ended since then is news.
+  if (!(wasThere && atRest && turns.started.length === 0)) {
     const isNew = known === null || returned
     const statusMoved = isNew ? session.status !== 'idle' : known.status !== session.status
     if (isNew) add('session.created', `session.created/${session.id}`, [session.id], { session: session.raw })
@@ -201,7 +201,8 @@ function compareTurns(
     const final = isFinal(turn)
     const settled = isSettled(turn)
     // It was over before we came.
-    const silent = old === undefined && settled && turn.createdAt !== null && turn.createdAt <= baseline
+    const over = turn.completedAt ?? turn.createdAt
+    const silent = old === undefined && settled && over !== null && over <= baseline
     const next: KnownTurn = {
       turn,
       read: true,

@@ -128,8 +128,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       nextLook,
       scope: collecting ? ('artifacts' as const) : ('session' as const),
     }
-    await write(entry, { ...difference.reading, hint })
+    // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
     await items?.read(sessionId, difference.reading.baseline)
+    await write(entry, { ...difference.reading, hint })
   }
 
   /** Calls that are new are taken on at once: their tools run while the turns are read. */
@@ -153,7 +154,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   ): Promise<{ session: Session; turns: Turn[] } | null> => {
     let session: Session | null = first
     for (let attempt = 0; ; attempt++) {
-      const turns = await readTurns(service, session.id, knownTurns, baseline)
+      const turns = await turnsOf(session.id, knownTurns, baseline)
+      if (turns === null) return null
       const read = new Map(turns.map((turn) => [turn.id, turn]))
       const agrees = session.actions.every(({ turnId }) => {
         const turn = turnId === null ? undefined : read.get(turnId)
@@ -162,6 +164,17 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       if (agrees || attempt === REREAD) return { session, turns }
       session = await readAlive(session.id)
       if (session === null) return null
+    }
+  }
+
+  /** null: they are not there, and nor is their session; where only they were asked for, nobody would ever notice. */
+  const turnsOf = async (sessionId: string, known: readonly KnownTurn[], baseline: number) => {
+    try {
+      return await readTurns(service, sessionId, known, baseline)
+    } catch (error) {
+      const gone = error instanceof ServiceError && error.notFound && (await readAlive(sessionId)) === null
+      if (gone) return null
+      throw error
     }
   }
 

@@ -105,19 +105,23 @@ export class Requester {
   async persist<T>(call: Call, once: () => Promise<T>): Promise<T> {
     const { clock, random, onRetry, log } = this.#options
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
+    let silent = false
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#attempt(call, deadline, once)
       } catch (error) {
         if (call.signal?.aborted === true) throw ended(call.signal)
-        if (!(error instanceof ServiceError) || !this.#mayRepeat(call, error)) throw error
+        if (!(error instanceof ServiceError)) throw error
+        const last = silent ? error.afterSilence() : error
+        if (!this.#mayRepeat(call, error)) throw last
+        silent ||= !refusedBeforeActing(error)
         // A used-up budget is waited for in its own queue, in order, and is nobody's failed attempt.
         const limited = error.code === 'rate_limit_exceeded'
         if (limited) attempt--
-        else if (attempt >= ATTEMPTS_MAX) throw error
+        else if (attempt >= ATTEMPTS_MAX) throw last
         const pause = limited ? 0 : backoff(PAUSE, attempt, random, error.retryAfter ?? 0)
         const earliest = clock.steady() + Math.max(pause, error.retryAfter ?? 0)
-        if (earliest > deadline) throw error
+        if (earliest > deadline) throw last
         log.debug({ operation: call.operation, code: error.code, attempt, pause }, 'trying again')
         onRetry?.(error.code)
         if (!refusedBeforeActing(error)) call.onRepeat?.()

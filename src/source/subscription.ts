@@ -61,22 +61,22 @@ export function createSubscriptionKeeper(options: {
       log.warn({ id }, 'webhooks: replacing a subscription that is inactive or whose secret we do not have')
       await service.deleteWebhook(id)
     }
-    if (good === undefined) await subscribe(ours.length > 0 || records.length > 0)
+    if (good === undefined) await subscribe()
     await retire(good?.id ?? records[0]?.id)
     report(true)
   }
 
-  const subscribe = async (gap: boolean): Promise<void> => {
+  const subscribe = async (): Promise<void> => {
     report(false)
     const { id, secret } = await service.createWebhook(url, random.hex(16))
     if (secret === null) throw new Error('the service showed no secret for the new subscription')
+    // Nobody told us of what happened while there was no subscription. This comes first: with the secret stored, nobody
+    // would ask again.
+    await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     const record = { id, url, secret, createdAt: clock.now(), retiredAt: null }
     await store.saveSubscription(record)
     records = [record, ...records]
     log.info({ id, url }, 'webhooks: subscribed')
-    // Nobody told us of what happened while there was no subscription.
-    if (gap)
-      await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
   }
 
   const retire = async (current: string | undefined): Promise<void> => {

@@ -84,19 +84,19 @@ async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown):
   const details = { call: call.callId, code: error.code, status: error.status, requestId: error.requestId }
   if (error.code === 'route_unknown' || error.status === 403) {
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
-    return await wait(ports, call, FORBIDDEN, false, error.message)
+    return await wait(ports, call, FORBIDDEN, error.uncertain, error.message)
   }
-  if (error.unauthorized) return await wait(ports, call, RETRY.base, false, error.message)
+  if (error.unauthorized) return await wait(ports, call, RETRY.base, error.uncertain, error.message)
   if (error.status >= 400 && error.status < 500 && !error.transient) {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state, false)
+    if (state !== 'required') return await closeGone(ports, call, state, error.uncertain)
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
     if (call.result?.kind === 'error') return await end(ports, call, 'failed', 'refused', error.message)
     const steady = clock.steady()
     return (await ports.step(replaceResult(call, tool.spec.error, error.message, steady))) ? steady : null
   }
   // Refused before it was looked at, or no reply: then it may have been taken.
-  const unsure = !NOT_ACTED_ON.has(error.code)
+  const unsure = error.uncertain || !NOT_ACTED_ON.has(error.code)
   log.warn(details, `tools: no reply to an answer: ${error.message}`)
   return await wait(
     ports,
@@ -136,6 +136,8 @@ export async function closeGone(
   mayBePosted: boolean,
 ): Promise<null> {
   if (why === 'deleted') return await end(ports, call, 'failed', 'cancelled')
+  // It is gone because it was not delivered: what is still owed is the fresh turn.
+  if (call.outcome === 'not_delivered') return null
   if (call.outcome === 'refused') return await end(ports, call, 'failed', 'refused')
   if (call.state === 'finished' && call.outcome !== null)
     return await end(ports, call, 'answered', call.outcome)

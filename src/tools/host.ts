@@ -5,6 +5,7 @@ import { messageOf, ServiceError } from '../core/errors.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone } from './answer.ts'
 import { answerLater, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
+import { timeLeft } from './deadline.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { awaitApp, FAR, giveUp, runBegun, runTool } from './run.ts'
@@ -199,7 +200,8 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   /** A call that was running: put off by its tool, or cut short by a crash. */
   const resume = async (tool: Tool, call: Call, abort: AbortController): Promise<number | null> => {
     if (call.deferred) {
-      if (call.expiresAt === null) return await awaitApp(ports, call)
+      const left = timeLeft(call, clock.now(), service.clockOffset())
+      if (left > 0) return await awaitApp(ports, call, left)
       return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
     }
     log.warn(

@@ -178,19 +178,31 @@ describe('a comparison', () => {
         typesOf(
           null,
           session('idle', { updated_at: 900 }),
-          [turn('t', 'completed', 'ready', { created_at: 500 })],
+          [turn('t', 'completed', 'ready', { created_at: 500, completed_at: 900 })],
           first,
         ),
       ).toEqual([])
     })
 
     it('picks up what is not at rest, and leaves out the turns that were over', () => {
-      const old = turn('old', 'completed', 'ready', { created_at: 300 })
+      const old = turn('old', 'completed', 'ready', { created_at: 300, completed_at: 700 })
       const running = turn('new', 'working', null, { created_at: 800 })
       expect(typesOf(null, session('working', { updated_at: 900 }), [old, running], first)).toEqual([
         'session.created',
         'session.working',
         'turn.started',
+      ])
+    })
+
+    it('tells of a turn that ended since the start, though it is over when it is read at last', () => {
+      const old = turn('old', 'completed', 'ready', { created_at: 300, completed_at: 700 })
+      const late = turn('late', 'completed', 'ready', { created_at: 800, completed_at: 30_000 })
+      const now = session('idle', { updated_at: 30_000 })
+      expect(typesOf(null, now, [late, old], first)).toEqual([
+        'session.created',
+        'turn.started',
+        'turn.completed',
+        'turn.settled',
       ])
     })
 

@@ -41,6 +41,13 @@ describe('a read', () => {
     expect(bench.server.asked).toHaveLength(4)
   })
 
+  test('says of its last error whether an attempt before it had no reply', async () => {
+    const refused = refusal(400, 'invalid_request')
+    await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn('reset', refused) }))
+    expect(await faultOf(bench.service.health())).toMatchObject({ code: 'invalid_request', uncertain: true })
+    expect(await faultOf(bench.service.health())).toMatchObject({ code: 'invalid_request', uncertain: false })
+  })
+
   test('waits ever longer in between, by chance', async () => {
     await using bench = await startBench(routes(null, { 'GET /v1/health': inTurn(html) }), {
       random: { next: () => 0.999, hex: () => '' },

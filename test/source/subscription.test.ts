@@ -29,6 +29,7 @@ function world() {
     subscriptions: [] as WebhookSubscription[],
     refusal: null as Error | null,
     authorized: true,
+    storeFails: false,
     calls: [] as string[],
   }
   const refuse = (call: string): void => {
@@ -58,7 +59,10 @@ function world() {
       interval: INTERVAL,
       service: service as Service,
       store,
-      hint: async (more) => void hints.push(...more),
+      hint: async (more) => {
+        if (held.storeFails) throw new StoreError('full')
+        hints.push(...more)
+      },
       observer: fanOut([{ subscription: (now) => active.push(now) }]),
       clock,
       random: longestWaits,
@@ -84,7 +88,7 @@ describe('the subscription keeper', () => {
     const held = world()
     const keeper = held.make()
     await keeper.start()
-    expect([keeper.secrets(), keeper.active(), held.hints]).toEqual([['secret-1'], true, []])
+    expect([keeper.secrets(), keeper.active()]).toEqual([['secret-1'], true])
     keeper.stop()
     const next = held.make()
     await next.start()
@@ -97,6 +101,27 @@ describe('the subscription keeper', () => {
     await held.make().start()
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_other', 'wh_1'])
     expect(held.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
+  })
+
+  it('has everything read after its first subscription, too, which may come long after the first look', async () => {
+    const held = world()
+    held.refusal = refused(503, 'directory_unavailable', 120_000)
+    await held.make().start()
+    expect(held.hints).toEqual([])
+    held.refusal = null
+    await held.clock.advance(120_000)
+    expect(held.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
+  })
+
+  it('subscribes anew when the wish to have everything read could not be stored', async () => {
+    const held = world()
+    held.storeFails = true
+    const keeper = held.make()
+    await keeper.start()
+    expect(keeper.active()).toBe(false)
+    held.storeFails = false
+    await held.clock.advance(30_000)
+    expect([keeper.secrets(), held.hints.length]).toEqual([['secret-2'], 1])
   })
 
   it.each([
@@ -115,7 +140,7 @@ describe('the subscription keeper', () => {
       harm(held)
       await held.clock.advance(INTERVAL)
       expect(held.subscriptions).toMatchObject([{ id: 'wh_2', active: true }])
-      expect(held.hints).toHaveLength(1)
+      expect(held.hints).toHaveLength(2)
       expect(keeper.secrets()).toEqual(['secret-2', 'secret-1'])
       expect(held.active).toContain(false)
       expect(held.active.at(-1)).toBe(true)

@@ -256,9 +256,34 @@ describe('a tool that answers later', () => {
     await world.clock.advance(2500)
     expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
   })
+
+  it('is waited for until the deadline, also when the clock that we wait by was ahead over a restart', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found('call_1', { expiresAt: world.clock.now() + 60_000 })
+    world.clock.jump(-3_600_000)
+    await world.clock.leap(3_600_000)
+    await world.crash()
+    await world.clock.advance(50_000)
+    expect(world.service.answers).toEqual([])
+    await world.clock.advance(10_000)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
 })
 
 describe('an answer', () => {
+  it('that is refused after one that had no reply, and whose action is gone, may have been taken', async () => {
+    const world = toolWorld()
+    world.service.reply = (callId) => {
+      world.service.waiting.delete(callId)
+      throw refusal(429, 'project_limit_exceeded').afterSilence()
+    }
+    await world.found()
+    await world.clock.advance(10_000)
+    expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'unknown' })
+    expect(await world.facts()).toEqual(['call.answered'])
+  })
+
   it('without a reply is posted again, the same, after the service said that it still waits', async () => {
     const world = toolWorld()
     let replies = 0

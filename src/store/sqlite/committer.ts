@@ -18,14 +18,17 @@ export class Committer {
   readonly #db: Sqlite
   readonly #clock: Clock
   readonly #observe: (seconds: number) => void
+  readonly #note: () => void
   readonly #begin
   readonly #commit
   readonly #rollback
   #queue: Write[] = []
   #scheduled = false
 
-  constructor(db: Sqlite, clock: Clock, observe: (seconds: number) => void) {
+  /** `note` takes part in every transaction. */
+  constructor(db: Sqlite, clock: Clock, observe: (seconds: number) => void, note: () => void) {
     this.#db = db
+    this.#note = note
     this.#clock = clock
     this.#observe = observe
     this.#begin = db.prepare('BEGIN IMMEDIATE')
@@ -83,6 +86,7 @@ export class Committer {
     this.#begin.run()
     try {
       for (const write of writes) results.push(write.run())
+      this.#note()
       this.#commit.run()
     } catch (error) {
       // Some faults, a full disk for one, have rolled it back already.

@@ -15,18 +15,22 @@ import { Committer } from './committer.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
-import { openDatabase } from './open.ts'
+import { openDatabase, type Sqlite } from './open.ts'
 import { createReader } from './reader.ts'
 import { prune, QUARANTINE_KEPT, replay, retry } from './retention.ts'
 import { Sessions } from './sessions.ts'
+import { keepTime } from './time.ts'
 
-export interface SqliteOptions {
-  /** A file, or `:memory:`. */
-  path: string
+export interface StoreOptions {
   clock: Clock
   log: Log
   /** Told of each commit, seconds. */
   onCommit?: (seconds: number) => void
+}
+
+export interface SqliteOptions extends StoreOptions {
+  /** A file, or `:memory:`. */
+  path: string
   /** Pages of 4 KiB after which the database counts as full; for trying what then happens. */
   maxPages?: number
 }
@@ -40,13 +44,25 @@ interface SubscriptionRow {
 }
 
 /** @throws {OperatorError} when the file cannot be used (open.ts). */
-export function openSqliteStore({ path, clock, log, onCommit, maxPages }: SqliteOptions): Store {
+export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): Store {
   const { db, unlock } = openDatabase(path)
   if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
-  const committer = new Committer(db, clock, onCommit ?? (() => undefined))
+  const store = createSqliteStore(db, options)
+  return {
+    ...store,
+    async close() {
+      await store.close()
+      unlock()
+    },
+  }
+}
+
+/** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
+export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOptions): Store {
+  const checkpoints = new Checkpoints(db)
+  const committer = new Committer(db, clock, onCommit ?? (() => undefined), keepTime(db, checkpoints, clock))
   const lanes = new Lanes(db, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
-  const checkpoints = new Checkpoints(db)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db)
@@ -227,7 +243,6 @@ export function openSqliteStore({ path, clock, log, onCommit, maxPages }: Sqlite
       committer.flush()
       closed = true
       db.close()
-      unlock()
     },
   }
 

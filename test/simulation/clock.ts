@@ -1,0 +1,49 @@
+import type { Clock } from '../../src/core/ports.ts'
+import type { Agenda } from './agenda.ts'
+import type { Life } from './life.ts'
+import type { Sites } from './sites.ts'
+
+export interface WallClock {
+  /** What our wall clock is off the true time, milliseconds. */
+  offset: number
+}
+
+/** The clock of one life: timers die with it. */
+export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Sites): Clock {
+  const passing = (site: string, run: () => void) => () => {
+    if (sites.crashes(site, 'before')) return
+    run()
+    if (life.alive) sites.crashes(site, 'after')
+  }
+  return {
+    now: () => Math.floor(agenda.now + wall.offset),
+    steady: () => life.startWall + (agenda.now - life.startedAt),
+    after(ms, run) {
+      if (!life.alive) return { cancel: () => undefined }
+      life.timers++
+      let waiting = true
+      const over = (): void => {
+        if (waiting) life.timers--
+        waiting = false
+      }
+      const passed = passing('clock.after', run)
+      const entry = agenda.in(
+        ms,
+        () => {
+          over()
+          passed()
+        },
+        life,
+      )
+      return {
+        cancel() {
+          entry.cancelled = true
+          over()
+        },
+      }
+    },
+    soon(run) {
+      if (life.alive) agenda.in(0, passing('clock.soon', run), life)
+    },
+  }
+}

@@ -1,0 +1,177 @@
+import { Chance } from './chance.ts'
+import type { When } from './sites.ts'
+
+/** What may go wrong at a place. What each does stands where it is done. */
+export type Fault =
+  | 'crash'
+  // on the way of a request
+  | 'refused'
+  | 'reset'
+  | 'lost'
+  | 'lost_reply'
+  | 'reset_reply'
+  | 'slow'
+  | 'twice'
+  // the service
+  | 'bad_gateway'
+  | 'internal_error'
+  | 'rate_limit'
+  | 'directory'
+  | 'project_limit'
+  // the stream
+  | 'cut'
+  | 'half'
+  | 'stall'
+  | 'repeat'
+  | 'replay_stop'
+  // the application
+  | 'error'
+  | 'hang'
+  | 'gone'
+  | 'redirect'
+  | 'busy'
+  | 'verdict_retry'
+  | 'verdict_dead'
+  | 'garbage'
+  // the weather
+  | 'service_away'
+  | 'app_away'
+  | 'disk_full'
+  | 'clock_ahead'
+  | 'clock_back'
+  | 'revoked'
+  | 'restart'
+  | 'unsubscribed'
+  | 'asleep'
+
+export interface Fired {
+  /** The number of the passage, from 1. */
+  passage: number
+  site: string
+  when: When
+  fault: Fault
+}
+
+/** Decides what goes wrong. */
+export interface Plan {
+  decide(passage: number, site: string, when: When, possible: readonly Fault[]): Fault | null
+}
+
+export const NOTHING: Plan = { decide: () => null }
+
+/** Exactly these faults, by the number of the passage. */
+export function only(faults: ReadonlyMap<number, Fault>): Plan {
+  return {
+    decide(passage, _site, _when, possible) {
+      const fault = faults.get(passage)
+      return fault !== undefined && possible.includes(fault) ? fault : null
+    },
+  }
+}
+
+/** Rates of one seed: each seed has another mix, and some kinds not at all. */
+interface Rates {
+  crash: number
+  other: number
+  weather: number
+  kinds: ReadonlySet<Fault>
+}
+
+/** Faults that lead to places that are seldom seen. */
+const LEADS: Readonly<Record<string, Fault>> = {
+  'store.pauseHandler': 'gone',
+  'http delete webhook': 'unsubscribed',
+  'store.commit call received': 'error',
+}
+
+/** What the seed draws, and a crash at the first passage of one place. */
+export function aimed(seed: number, sites: readonly string[], place: string): Plan {
+  const rest = drawn(seed, sites)
+  let lead = LEADS[place.replace(/ (before|after)$/, '')]
+  let hit = false
+  return {
+    decide(passage, site, when, possible) {
+      if (lead !== undefined && possible.includes(lead)) {
+        const fault = lead
+        lead = undefined
+        return fault
+      }
+      if (!hit && `${site} ${when}` === place && possible.includes('crash')) {
+        hit = true
+        return 'crash'
+      }
+      return rest.decide(passage, site, when, possible)
+    },
+  }
+}
+
+/** How often a fault is drawn where it is possible, apart from crashes, which are aimed. */
+export function drawn(seed: number, sites: readonly string[]): Plan {
+  const chance = new Chance(seed, 'faults')
+  // Where nothing goes wrong, more can be asked for.
+  if (chance.is(0.1)) return NOTHING
+  const rates: Rates = {
+    crash: chance.pick([0, 0, 0.0005, 0.002]),
+    other: chance.pick([0, 0.01, 0.03, 0.1]),
+    weather: chance.pick([0, 0.05, 0.2]),
+    kinds: new Set(ALL.filter(() => chance.is(0.6))),
+  }
+  // Rare places are hit as often as common ones when they are aimed at.
+  const aims = Array.from({ length: chance.pick([0, 1, 1, 2, 3]) }, () => ({
+    site: chance.pick(sites),
+    when: chance.pick<When>(['before', 'after']),
+    left: chance.pick([1, 1, 2, 3, 5, 8, 13, 30]),
+  }))
+  return {
+    decide(_passage, site, when, possible) {
+      for (const aim of aims) {
+        if (aim.site === site && aim.when === when && --aim.left === 0 && possible.includes('crash'))
+          return 'crash'
+      }
+      const rate = site === 'weather' ? rates.weather : rates.other
+      if (possible.length > (possible[0] === 'crash' ? 1 : 0) && rate > 0 && chance.is(rate)) {
+        const kinds = possible.filter((fault) => fault !== 'crash' && rates.kinds.has(fault))
+        if (kinds.length > 0) return chance.pick(kinds)
+      }
+      return possible[0] === 'crash' && rates.crash > 0 && chance.is(rates.crash) ? 'crash' : null
+    },
+  }
+}
+
+export const ALL: readonly Fault[] = [
+  'crash',
+  'refused',
+  'reset',
+  'lost',
+  'lost_reply',
+  'reset_reply',
+  'slow',
+  'twice',
+  'bad_gateway',
+  'internal_error',
+  'rate_limit',
+  'directory',
+  'project_limit',
+  'cut',
+  'half',
+  'stall',
+  'repeat',
+  'replay_stop',
+  'error',
+  'hang',
+  'gone',
+  'redirect',
+  'busy',
+  'verdict_retry',
+  'verdict_dead',
+  'garbage',
+  'service_away',
+  'app_away',
+  'disk_full',
+  'clock_ahead',
+  'clock_back',
+  'revoked',
+  'restart',
+  'unsubscribed',
+  'asleep',
+]

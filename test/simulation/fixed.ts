@@ -1,0 +1,59 @@
+import { APP, PLAIN, type CallPlan, type Scenario, type Step, type TurnPlan } from './scenario.ts'
+
+const CALL: CallPlan = { tool: 'lookup', timeout: 60, held: true, refusesOutput: false }
+const ALL = { stream: true, webhook: true, poll: true }
+
+function scenario(steps: Step[], more: Partial<Scenario> = {}, turn: Partial<TurnPlan> = {}): Scenario {
+  return {
+    channels: ALL,
+    startFrom: 'beginning',
+    handlers: [APP],
+    sessions: [{ at: 100, messages: [{ at: 10, turn: { ...PLAIN, ...turn, steps } }], deleted: null }],
+    skew: 0,
+    faultsUntil: 4000,
+    ...more,
+  }
+}
+
+const call = (...calls: Partial<CallPlan>[]): Step => ({
+  do: 'call',
+  calls: calls.map((one) => ({ ...CALL, ...one })),
+})
+
+/** Small stories that are short enough to crash at every one of their places. */
+export const FIXED: Readonly<Record<string, Scenario>> = {
+  'plain turn': scenario([{ do: 'say' }]),
+  'two calls at once': scenario([call({}, { tool: 'charge' })]),
+  'a call that its app puts off': scenario([call({ tool: 'later' })]),
+  'an answer that is refused': scenario([call({ refusesOutput: true })]),
+  'an approval': scenario([{ do: 'person', kind: 'approval', after: 400 }]),
+  'an answer that is not delivered': scenario([call({ held: false })]),
+  'artifacts that are partial': scenario(
+    [{ do: 'say' }],
+    {},
+    { artifacts: { ms: 900, state: 'partial', count: 1 } },
+  ),
+  'a run that cannot start': scenario([], {}, { startFails: true }),
+  'webhooks only': scenario([call({})], { channels: { stream: false, webhook: true, poll: false } }),
+  // A look comes every ten seconds.
+  'polling only': scenario([call({})], {
+    channels: { stream: false, webhook: false, poll: true },
+    faultsUntil: 25_000,
+  }),
+  'polling what is over already': scenario(
+    [{ do: 'say' }],
+    { channels: { stream: false, webhook: false, poll: true }, faultsUntil: 25_000 },
+    { artifacts: { ms: 0, state: 'ready', count: 0 } },
+  ),
+  'a session that is deleted while its artifacts are collected': scenario([], {
+    channels: { stream: true, webhook: false, poll: false },
+    sessions: [
+      {
+        at: 100,
+        messages: [{ at: 10, turn: { ...PLAIN, artifacts: { ms: 3000, state: 'ready', count: 0 } } }],
+        deleted: 2500,
+      },
+    ],
+  }),
+  'stream only': scenario([call({})], { channels: { stream: true, webhook: false, poll: false } }),
+}

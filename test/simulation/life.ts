@@ -1,0 +1,35 @@
+import type { Owner } from './agenda.ts'
+
+/** One run of the sidecar's process, from its start to its crash or end. What it asks for after that does not happen. */
+export class Life implements Owner {
+  readonly number: number
+  /** True time, milliseconds. */
+  readonly startedAt: number
+  /** The wall clock at the start: the steady clock counts on from there. */
+  readonly startWall: number
+  alive = true
+  asleepUntil = 0
+  /** Sockets and timers that it holds. */
+  exchanges = 0
+  streams = 0
+  timers = 0
+  /** The token that the service rejected to its face. */
+  rejectedToken: string | null = null
+  /** True time: the reads bucket is closed until then, and it knows. */
+  limitedUntil = 0
+  /** True time: no further stream until then. */
+  streamsLimitedUntil = 0
+  started = false
+  stopping = false
+
+  constructor(number: number, now: number, wall: number) {
+    this.number = number
+    this.startedAt = now
+    this.startWall = wall
+  }
+}
+
+/** The promise of a process that is no more. */
+export function never(): Promise<never> {
+  return new Promise(() => undefined)
+}

@@ -1,0 +1,227 @@
+import { NetworkFault, type NetworkFaultKind } from '../../src/core/errors.ts'
+import type { Http, HttpReply, HttpRequest, HttpStream, HttpStreamRequest } from '../../src/core/ports.ts'
+import type { Agenda } from './agenda.ts'
+import type { Application } from './application.ts'
+import type { Chance } from './chance.ts'
+import type { Fault } from './faults.ts'
+import { never, type Life } from './life.ts'
+import { ChunkQueue } from './pipe.ts'
+import type { EventStream } from './service/stream.ts'
+import type { ServiceHost } from './service/host.ts'
+import type { Asked } from './service/api.ts'
+import type { Sites } from './sites.ts'
+import type { Watch } from './oracle/watch.ts'
+
+export const SERVICE = 'https://service.test'
+export const APP = 'http://app.test'
+
+const BEFORE: readonly Fault[] = ['crash', 'refused', 'reset', 'lost']
+const AFTER: readonly Fault[] = ['crash', 'reset_reply', 'lost_reply', 'slow']
+
+export interface NetworkParts {
+  agenda: Agenda
+  chance: Chance
+  sites: Sites
+  host: ServiceHost
+  events: EventStream
+  app: Application
+  watch: Watch
+}
+
+/** The network between the sidecar, the service and the application. */
+export class Network {
+  readonly #parts: NetworkParts
+  /** Nobody gets through. */
+  serviceAway = false
+  appAway = false
+
+  constructor(parts: NetworkParts) {
+    this.#parts = parts
+  }
+
+  /** The network as one life of the sidecar sees it. */
+  portOf(life: Life): Http {
+    return {
+      exchange: (request) => (life.alive ? this.#exchange(life, request) : never()),
+      open: (request) => (life.alive ? this.#open(life, request) : never()),
+      close: () => Promise.resolve(),
+    }
+  }
+
+  #latency(): number {
+    return 0.3 + this.#parts.chance.next() * this.#parts.chance.pick([2, 2, 10, 60])
+  }
+
+  async #exchange(life: Life, request: HttpRequest): Promise<HttpReply> {
+    const { agenda, host, app, sites, watch } = this.#parts
+    const toService = request.url.startsWith(SERVICE)
+    const asked = toService ? host.ask(request) : null
+    const name = asked?.operation ?? (request.url.includes('/tools/') ? 'tool' : 'callback')
+    const site = `http ${name}`
+    watch.sent(life, name, request)
+    const fault = sites.pass(site, 'before', BEFORE)
+    if (fault === 'crash') return never()
+    const { promise, resolve, reject } = Promise.withResolvers<HttpReply>()
+    let settled = false
+    life.exchanges++
+    const settle = (run: () => void): void => {
+      if (settled || !life.alive) return
+      settled = true
+      life.exchanges--
+      timeout.cancelled = true
+      request.signal?.removeEventListener('abort', onAbort)
+      watch.replied(life, name, request)
+      run()
+    }
+    const fail = (kind: NetworkFaultKind): void => settle(() => reject(new NetworkFault(kind, kind)))
+    const onAbort = (): void => fail('aborted')
+    request.signal?.addEventListener('abort', onAbort, { once: true })
+    const timeout = agenda.in(request.timeout, () => fail('timeout'), life)
+    if (request.signal?.aborted === true) onAbort()
+    const answer = (reply: HttpReply | NetworkFaultKind): void => {
+      const way = sites.pass(site, 'after', AFTER)
+      if (way === 'crash' || way === 'lost_reply') return
+      const ms = this.#latency() + (way === 'slow' ? 2000 : 0)
+      agenda.in(
+        ms,
+        () => {
+          if (way === 'reset_reply') return fail('reset')
+          if (typeof reply === 'string') return fail(reply)
+          settle(() => {
+            if (asked === null) watch.answered(life, name, request, reply)
+            else watch.served(life, asked, request, reply)
+            resolve(reply)
+          })
+        },
+        life,
+      )
+    }
+    const away = toService ? this.serviceAway : this.appAway
+    if (away || fault === 'refused') agenda.in(this.#latency(), () => fail('refused'), life)
+    else if (fault === 'reset') agenda.in(this.#latency(), () => fail('reset'), life)
+    else if (fault === null) {
+      // What is on its way arrives, also when the sender is no more.
+      agenda.in(this.#latency(), () => {
+        if (asked !== null) answer(host.serve(asked, request))
+        else if (toService) answer({ status: 404, headers: {}, body: '', truncated: false })
+        else app.serve(name, request, life, answer)
+      })
+    }
+    return await promise
+  }
+
+  async #open(life: Life, request: HttpStreamRequest): Promise<HttpStream> {
+    const { agenda, host, sites, watch } = this.#parts
+    const asked = host.ask({ method: 'GET', url: request.url })
+    if (asked === null) throw new NetworkFault('other', 'no such stream')
+    watch.sent(life, 'stream', request)
+    const fault = sites.pass('http stream', 'before', BEFORE)
+    if (fault === 'crash') return never()
+    const { promise, resolve, reject } = Promise.withResolvers<HttpStream>()
+    let settled = false
+    life.streams++
+    let end: (how: 'clean' | NetworkFault) => void = () => undefined
+    const close = (how: 'clean' | NetworkFault): void => {
+      if (settled || !life.alive) return
+      settled = true
+      life.streams--
+      request.signal.removeEventListener('abort', onAbort)
+      timeout.cancelled = true
+      end(how)
+      if (how !== 'clean') reject(how)
+    }
+    const onAbort = (): void => close(new NetworkFault('aborted', 'aborted by the caller'))
+    request.signal.addEventListener('abort', onAbort, { once: true })
+    const timeout = agenda.in(request.timeout, () => close(new NetworkFault('timeout', 'no answer')), life)
+    if (this.serviceAway || fault === 'refused' || fault === 'reset') {
+      agenda.in(
+        this.#latency(),
+        () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'refused', 'x')),
+        life,
+      )
+    } else if (fault === null) {
+      agenda.in(this.#latency(), () => {
+        const reply = host.serve(asked, request)
+        agenda.in(
+          this.#latency(),
+          () => {
+            if (settled || sites.crashes('http stream', 'after')) return
+            timeout.cancelled = true
+            watch.served(life, asked, request, reply)
+            const { stream, ended } = this.#connect(life, asked, request, reply, close)
+            end = ended
+            resolve(stream)
+          },
+          life,
+        )
+      })
+    }
+    return await promise
+  }
+
+  #connect(
+    life: Life,
+    asked: Asked,
+    request: HttpStreamRequest,
+    reply: HttpReply,
+    close: (how: 'clean' | NetworkFault) => void,
+  ): { stream: HttpStream; ended: (how: 'clean' | NetworkFault) => void } {
+    const { agenda, events } = this.#parts
+    const queue = new ChunkQueue(() => close('clean'))
+    const { status } = reply
+    if (status !== 200) {
+      queue.push(Buffer.from(reply.body))
+      queue.end('clean')
+      return { stream: { status, headers: reply.headers, chunks: queue }, ended: () => undefined }
+    }
+    let arrives = agenda.now
+    const arriving = (run: () => void): void => {
+      // Bytes keep their order.
+      arrives = Math.max(arrives + 0.001, agenda.now + this.#latency())
+      agenda.in(arrives - agenda.now, run, life)
+    }
+    const cursor = request.headers['last-event-id'] ?? asked.query.get('last_event_id')
+    // What is written while it is on its way arrives together, and TCP knows no frames.
+    let wire = ''
+    const arrive = (): void => {
+      const size = this.#parts.chance.is(0.1) ? this.#parts.chance.int(1, wire.length + 1) : wire.length
+      const piece = wire.slice(0, size)
+      wire = wire.slice(size)
+      if (piece !== '') this.#arrive(queue, Buffer.from(piece))
+      if (wire !== '') arriving(arrive)
+    }
+    let leave = (): void => undefined
+    leave = events.open(cursor, {
+      push: (text) => {
+        if (!life.alive) leave()
+        wire += text
+        arriving(arrive)
+      },
+      end: (clean) =>
+        arriving(() => {
+          if (wire !== '') this.#arrive(queue, Buffer.from(wire))
+          wire = ''
+          close(clean ? 'clean' : new NetworkFault('reset', 'reset'))
+        }),
+    })
+    return {
+      stream: { status, headers: { ...reply.headers, 'content-type': 'text/event-stream' }, chunks: queue },
+      ended: (how) => {
+        leave()
+        queue.end(how)
+      },
+    }
+  }
+
+  #arrive(queue: ChunkQueue, piece: Buffer): void {
+    if (this.#parts.sites.crashes('stream chunk', 'before')) return
+    queue.push(piece)
+    this.#parts.sites.crashes('stream chunk', 'after')
+  }
+
+  /** Connections that are open break. */
+  partition(): void {
+    this.serviceAway = true
+    this.#parts.events.breakAll()
+  }
+}

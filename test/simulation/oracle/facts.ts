@@ -1,0 +1,189 @@
+import type { Simulation } from '../simulation.ts'
+import type { ModelTurn } from '../service/state.ts'
+import type { Fault } from './rest.ts'
+import { endOf } from './watch.ts'
+
+interface FactRow {
+  pos: number
+  id: string
+  type: string
+  session_id: string | null
+  turn_id: string | null
+  family: string
+  seq: string | null
+  subject: string | null
+  body: string
+  at: number
+}
+
+/** I1 and I12: everything that happened is a fact, once, in its order. */
+export function factFaults(simulation: Simulation): Fault | null {
+  const facts = factsOf(simulation)
+  return (
+    misplaced(facts) ??
+    (simulation.scenario.channels.stream ? transcript(simulation, facts) : items(simulation, facts)) ??
+    sessions(simulation, facts) ??
+    turns(simulation, facts) ??
+    late(simulation, facts)
+  )
+}
+
+/** What holds of the log at any time. */
+export function logFaults(simulation: Simulation): Fault | null {
+  return misplaced(factsOf(simulation))
+}
+
+function factsOf({ db }: Simulation): FactRow[] {
+  return db
+    .prepare<[], FactRow>(
+      'SELECT pos, id, type, session_id, turn_id, family, seq, subject, body, at FROM facts ORDER BY pos',
+    )
+    .all()
+}
+
+function misplaced(facts: readonly FactRow[]): Fault | null {
+  return twice(facts) ?? order(facts)
+}
+
+/** The same thing under two ids. */
+function twice(facts: readonly FactRow[]): Fault | null {
+  const ids = new Map<string, string>()
+  for (const fact of facts) {
+    const key = naturalKey(fact)
+    const other = ids.get(key)
+    if (other !== undefined)
+      return { invariant: 'I1', message: `${key} is stored as ${other} and as ${fact.id}` }
+    ids.set(key, fact.id)
+  }
+  return null
+}
+
+function naturalKey({ type, subject, seq, body, session_id: session }: FactRow): string {
+  if (seq !== null) return `seq ${seq}`
+  const data = JSON.parse(body) as Record<string, Record<string, unknown> | undefined>
+  if (subject !== null) {
+    if (/^session\.(working|idle|requires_action|failed)/.test(subject))
+      return `${type} ${session} ${String(data['session']?.['updated_at'])}`
+    return subject
+  }
+  if (data['call'] !== undefined) return `call ${String(data['call']['call_id'])}`
+  return `item ${String(data['payload']?.['id'])}`
+}
+
+/** Every persisted event from the first that we took. With `now`, those before it were there before us. */
+function transcript({ state, scenario }: Simulation, facts: readonly FactRow[]): Fault | null {
+  const stored = new Map(
+    facts.flatMap((fact) => (fact.seq === null ? [] : [[Number(fact.seq), fact] as const])),
+  )
+  const [begun = Infinity] = stored.keys()
+  const first = scenario.startFrom === 'beginning' ? 0 : begun
+  for (const { seq, type, sessionId } of state.events) {
+    if (seq < first) continue
+    const fact = stored.get(seq)
+    if (fact === undefined) return { invariant: 'I1', message: `seq ${seq} (${type}) is not stored` }
+    if (fact.session_id !== sessionId)
+      return { invariant: 'I1', message: `seq ${seq} is of ${sessionId} and stored for ${fact.session_id}` }
+  }
+  return null
+}
+
+function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Fault | null {
+  if (scenario.startFrom !== 'beginning') return null
+  const stored = new Set(facts.map((fact) => naturalKey(fact)))
+  for (const session of state.alive()) {
+    for (const { id, event } of session.items)
+      if (!stored.has(`item ${id}`))
+        return { invariant: 'I1', message: `item ${id} (${event}) is not stored` }
+  }
+  return null
+}
+
+/** What was there before us makes no facts unless we were told to begin with the beginning. */
+function isNews({ scenario, lookedFrom }: Simulation, createdAt: number): boolean {
+  return scenario.startFrom === 'beginning' || createdAt > (lookedFrom ?? Infinity) + scenario.skew + 1000
+}
+
+function sessions(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
+  const told = new Set(facts.map(({ type, session_id }) => `${type} ${session_id}`))
+  for (const { id, createdAt } of simulation.state.alive()) {
+    if (isNews(simulation, createdAt) && !told.has(`session.created ${id}`))
+      return { invariant: 'I1', message: `there is no session.created of ${id}` }
+  }
+  return null
+}
+
+function turns(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
+  const told = new Set(
+    facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`),
+  )
+  for (const session of simulation.state.alive()) {
+    for (const turn of session.turns) {
+      if (!isNews(simulation, turn.createdAt)) continue
+      for (const type of typesOf(turn))
+        if (!told.has(`${type} ${turn.id}`))
+          return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }
+    }
+  }
+  return null
+}
+
+/** Where nothing went wrong, an end is told so soon, milliseconds: a look every ten seconds, and the reading. */
+const SOON = 15_000
+
+function late({ sites, state, scenario, begin }: Simulation, facts: readonly FactRow[]): Fault | null {
+  if (sites.fired.length > 0) return null
+  const ends = new Map(facts.filter(({ type }) => ENDS.test(type)).map(({ turn_id, at }) => [turn_id, at]))
+  for (const { turns } of state.alive()) {
+    for (const { id, completedAt } of turns) {
+      // What ended before we were there is told at the start.
+      const from = Math.max(completedAt ?? Infinity, begin + scenario.skew)
+      const lag = (ends.get(id) ?? 0) + scenario.skew - from
+      if (lag > SOON) return { invariant: 'prompt', message: `the end of ${id} was told after ${lag} ms` }
+    }
+  }
+  return null
+}
+
+const ENDS = /^turn\.(completed|failed|ended)$/
+
+function typesOf(turn: ModelTurn): string[] {
+  if (turn.completedAt === null) return ['turn.started']
+  return ['turn.started', endOf(turn.status), ...(turn.artifacts === 'pending' ? [] : ['turn.settled'])]
+}
+
+/** Facts of a turn, and of an action, in causal order; the transcript of a session by its seq. */
+function order(facts: readonly FactRow[]): Fault | null {
+  const stage = new Map<string, number>()
+  const seqs = new Map<string, number>()
+  const begun = new Map<string | null, number>()
+  for (const { type, turn_id: turn, session_id: session, seq, subject, body } of facts) {
+    if (type === 'turn.started') {
+      const { created_at: made } = (JSON.parse(body) as { turn: { created_at: number } }).turn
+      if (made < (begun.get(session) ?? 0))
+        return { invariant: 'I12', message: `${turn} is told after a younger one` }
+      begun.set(session, made)
+    }
+    if (seq !== null) {
+      const last = seqs.get(session ?? '') ?? 0
+      if (Number(seq) < last)
+        return { invariant: 'I12', message: `seq ${seq} of ${session} is stored after ${last}` }
+      seqs.set(session ?? '', Number(seq))
+      continue
+    }
+    const rank = RANKS.findIndex((pattern) => pattern.test(type))
+    if (rank === -1 || subject === null) continue
+    const about = type.startsWith('action.') ? subject.slice(subject.indexOf('/')) : (turn ?? '')
+    if (rank < (stage.get(about) ?? -1))
+      return { invariant: 'I12', message: `${type} of ${about} is out of order` }
+    stage.set(about, rank)
+    if (type === 'action.required' && turn !== null && (stage.get(turn) ?? 0) > 0)
+      return { invariant: 'I12', message: `action.required after the end of ${turn}` }
+  }
+  return null
+}
+
+const RANKS = [
+  /^turn\.started$|^action\.required$/,
+  /^turn\.(completed|failed|ended)$|^action\.resolved$/,
+  /^turn\.settled$/,
+]

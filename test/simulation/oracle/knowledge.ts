@@ -1,0 +1,73 @@
+import type { Simulation } from '../simulation.ts'
+import type { Fault } from './rest.ts'
+
+interface SessionRow {
+  id: string
+  status: string
+  updated_at: number
+  deleted_at: number | null
+}
+
+interface TurnRow {
+  id: string
+  raw: string | null
+  settled: number
+}
+
+/** I15: what we know equals what the service says. */
+export function knowledgeFaults({ state, db, scenario }: Simulation): Fault | null {
+  const broken = (message: string): Fault => ({ invariant: 'I15', message })
+  const rows = new Map(
+    db
+      .prepare<[], SessionRow>('SELECT id, status, updated_at, deleted_at FROM sessions')
+      .all()
+      .map((row) => [row.id, row]),
+  )
+  const turns = new Map(
+    db
+      .prepare<[], TurnRow>('SELECT id, raw, settled FROM turns')
+      .all()
+      .map((row) => [row.id, row]),
+  )
+  const actions = new Set(
+    db.prepare<[], string>('SELECT call_id FROM actions WHERE resolved_at IS NULL').pluck().all(),
+  )
+  const openOf = db
+    .prepare<[string], string>('SELECT call_id FROM actions WHERE resolved_at IS NULL AND session_id = ?')
+    .pluck()
+  const open = (sessionId: string): string[] => openOf.all(sessionId)
+  for (const session of state.sessions.values()) {
+    const row = rows.get(session.id)
+    if (session.deleted) {
+      // No frame and no webhook tells of it: without polling it is noticed when we ask for something.
+      const noticed = scenario.channels.poll || session.missed
+      if (noticed && row !== undefined && row.deleted_at === null)
+        return broken(`${session.id} is gone and we do not know it`)
+      for (const action of row?.deleted_at === null ? open(row.id) : []) actions.delete(action)
+      continue
+    }
+    if (row === undefined) return broken(`${session.id} is not known`)
+    if (row.deleted_at !== null) return broken(`${session.id} lives and we believe it gone`)
+    if (row.status !== session.status)
+      return broken(`${session.id} is ${session.status} and we believe ${row.status}`)
+    for (const { callId } of session.actions)
+      if (!actions.delete(callId)) return broken(`${session.id} waits for ${callId} and we do not know it`)
+    if (row.updated_at < session.createdAt) return broken(`${session.id} was updated before it was made`)
+  }
+  const [stale] = actions
+  if (stale !== undefined) return broken(`we believe that ${stale} is required`)
+  for (const session of state.alive()) {
+    for (const turn of session.turns) {
+      const row = turns.get(turn.id)
+      // A session that rested before our first look is taken as it is, without its turns.
+      if (row === undefined) continue
+      const known =
+        row.raw === null ? null : (JSON.parse(row.raw) as { status: string; artifacts: string | null })
+      if (known?.status !== turn.status || known.artifacts !== turn.artifacts)
+        return broken(
+          `${turn.id} is ${turn.status}/${turn.artifacts} and we believe ${known?.status}/${known?.artifacts}`,
+        )
+    }
+  }
+  return null
+}

@@ -1,0 +1,33 @@
+import type { Simulation } from '../simulation.ts'
+import { callFaults, keyFaults } from './calls.ts'
+import { deliveredFaults, deliveryFaults } from './deliveries.ts'
+import { factFaults, logFaults } from './facts.ts'
+import { knowledgeFaults } from './knowledge.ts'
+import { metricFaults } from './metrics.ts'
+
+export interface Fault {
+  invariant: string
+  message: string
+}
+
+/** Whether anything is plainly under way: cheaper to ask than what is wrong. */
+export function busy({ agent, life, underWay }: Simulation): boolean {
+  return agent.underWay || life === null || underWay.get() !== 0
+}
+
+/** The first thing that is not as it must be at rest; null when all is whole. */
+export function unsettled(simulation: Simulation): Fault | null {
+  if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
+  for (const find of [knowledgeFaults, callFaults, factFaults, deliveryFaults, keyFaults, metricFaults]) {
+    const fault = find(simulation)
+    if (fault !== null) return fault
+  }
+  // Nothing is wrong, and yet the agent waits for somebody.
+  if (simulation.agent.underWay) return { invariant: 'liveness', message: 'the agent still works' }
+  return null
+}
+
+/** What must hold at any time, and is too dear to look at after each step. */
+export function unsound(simulation: Simulation): Fault | null {
+  return logFaults(simulation) ?? deliveredFaults(simulation) ?? keyFaults(simulation)
+}

@@ -1,0 +1,294 @@
+import type { CallbackEvent } from '../../../src/core/handler.ts'
+import type { HttpReply, HttpRequest, HttpStreamRequest } from '../../../src/core/ports.ts'
+import type { Batch } from '../../../src/core/store.ts'
+import type { Sqlite } from '../../../src/store/sqlite/open.ts'
+import type { Agenda } from '../agenda.ts'
+import type { Fault } from '../faults.ts'
+import type { Life } from '../life.ts'
+import type { Asked } from '../service/api.ts'
+import type { ServiceState } from '../service/state.ts'
+import type { Sites } from '../sites.ts'
+import type { Trace } from '../trace.ts'
+import { eventsOf } from '../application.ts'
+
+/** What the application saw and said of one event. */
+export interface Receipt {
+  /** Tries that went out, whether or not they came. */
+  sent: number
+  /** Answers 2xx without a verdict. */
+  taken: number
+  verdictDead: boolean
+  /** True time: no further try of the same life before. */
+  notBefore: number
+  lastLife: number
+}
+
+interface WatchParts {
+  agenda: Agenda
+  trace: Trace
+  db: Sqlite
+  state: ServiceState
+  sites: Sites
+}
+
+interface CallRow {
+  state: string
+  result_kind: string | null
+  result_text: string | null
+}
+
+/** The id of an event that is not stored. */
+const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
+/** Seconds of a deadline that a call may miss all by itself, above all one that was there before us. */
+const SHORT = 20
+const FINAL = /^turn\.(completed|failed|ended|settled)$/
+
+/** Looks on while things happen and says at once what must never be. */
+export class Watch {
+  readonly receipts = new Map<string, Receipt>()
+  readonly toolRuns = new Map<string, { name: string; runs: number }>()
+  /** What was posted for each call, in order. */
+  readonly answers = new Map<string, string[]>()
+  readonly #parts: WatchParts
+  readonly #underWay = new Map<string, number>()
+  readonly #lastPos = new Map<string, number>()
+  readonly #call
+  readonly #pos
+  readonly #cursor
+  readonly #bySeq
+  #lastCursor = 0n
+  #ordered: ReadonlySet<string>
+  /** True time at which a webhook's hint about a session was last stored. */
+  readonly #hinted = new Map<string, number>()
+
+  constructor(parts: WatchParts, ordered: ReadonlySet<string>) {
+    this.#parts = parts
+    this.#ordered = ordered
+    const { db } = parts
+    this.#call = db.prepare<[string], CallRow>(
+      'SELECT state, result_kind, result_text FROM calls WHERE call_id = ?',
+    )
+    this.#pos = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
+    this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
+    this.#bySeq = db.prepare<[string], number>('SELECT pos FROM facts WHERE seq = ?').pluck()
+  }
+
+  #broken(invariant: string, message: string): void {
+    this.#parts.trace.broken(invariant, message)
+  }
+
+  /** After each transaction: the cursor never passes a fact that is not there, and never goes back. */
+  committed(): void {
+    const value = this.#cursor.get()
+    if (value === undefined || value === null) return
+    const cursor = BigInt(value)
+    if (cursor < this.#lastCursor)
+      this.#broken('I2', `the cursor went back from ${this.#lastCursor} to ${cursor}`)
+    if (cursor === this.#lastCursor) return
+    const first = this.#lastCursor
+    this.#lastCursor = cursor
+    // Without a cursor before, we were told to begin somewhere.
+    if (first === 0n) return
+    for (const { seq } of this.#parts.state.events) {
+      if (BigInt(seq) > first && BigInt(seq) <= cursor && this.#bySeq.get(String(seq)) === undefined)
+        this.#broken('I2', `the cursor is at ${cursor} and seq ${seq} is not stored`)
+    }
+  }
+
+  stored(batch: Batch): void {
+    for (const hint of batch.hints ?? []) {
+      if (hint.channel === 'webhook') this.#hinted.set(hint.sessionId ?? '', this.#parts.agenda.now)
+    }
+  }
+
+  /** A webhook was answered 2xx. */
+  acknowledged(sessionId: string): void {
+    if (!this.#hinted.has(sessionId))
+      this.#broken('I6', `a webhook about ${sessionId} was answered, its hint is not stored`)
+  }
+
+  /** A request leaves the sidecar. */
+  sent(life: Life, name: string, request: HttpRequest | HttpStreamRequest): void {
+    const { now } = this.#parts.agenda
+    const token = request.headers['authorization']
+    if (token !== undefined && token === life.rejectedToken)
+      this.#broken('I9', `${name} was asked with a token that was rejected`)
+    if (token !== undefined && now < life.limitedUntil)
+      this.#broken('I9', `${name} was asked ${Math.round(life.limitedUntil - now)} ms before Retry-After`)
+    if (name === 'stream' && now < life.streamsLimitedUntil)
+      this.#broken('I9', 'a stream was opened before Retry-After')
+    if (!('method' in request)) return
+    if (name === 'answer') this.#posting(request)
+    if (name === 'tool') this.#mayRun(JSON.parse(request.body?.toString() ?? '') as { call_id: string })
+    if (name === 'callback') this.#callback(life, request)
+  }
+
+  replied(life: Life, name: string, request: HttpRequest): void {
+    if (name !== 'callback') return
+    for (const lane of this.#lanesOf(life, request))
+      this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
+  }
+
+  served(life: Life, { operation }: Asked, request: HttpRequest | HttpStreamRequest, reply: HttpReply): void {
+    if (reply.status === 401) life.rejectedToken = request.headers['authorization'] ?? null
+    if (reply.status !== 429 || !reply.body.includes('rate_limit_exceeded')) return
+    const until = this.#parts.agenda.now + Number(reply.headers['retry-after']) * 1000
+    if (operation === 'stream') life.streamsLimitedUntil = until
+    else life.limitedUntil = Math.max(life.limitedUntil, until)
+  }
+
+  /** The application's answer has come. */
+  answered(life: Life, name: string, request: HttpRequest, reply: HttpReply): void {
+    const after = reply.headers['retry-after']
+    if (name !== 'callback' || after === undefined) return
+    for (const { id } of eventsOf(request.body?.toString() ?? '')) {
+      const receipt = this.#receipt(handlerOf(request), id)
+      receipt.notBefore = this.#parts.agenda.now + Number(after) * 1000
+      receipt.lastLife = life.number
+    }
+  }
+
+  #posting(request: HttpRequest): void {
+    const body = JSON.parse(request.body?.toString() ?? '') as {
+      call_id: string
+      output?: string
+      error?: string
+    }
+    const text = body.output === undefined ? `error ${body.error}` : `output ${body.output}`
+    const row = this.#call.get(body.call_id)
+    if (row === undefined || `${row.result_kind} ${row.result_text}` !== text)
+      this.#broken(
+        'I4',
+        `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
+      )
+    const { sites, state } = this.#parts
+    const plan = state.calls.get(body.call_id)?.plan
+    // Where nothing went wrong and there is time, only an output that was refused is followed by an error.
+    const hasTime = plan !== undefined && (plan.timeout ?? Infinity) > SHORT
+    const noReason = sites.fired.length === 0 && hasTime && !plan.refusesOutput
+    if (text.startsWith('error') && noReason)
+      this.#broken('I4', `${body.call_id} is answered with an error for no reason`)
+    const before = this.answers.get(body.call_id) ?? []
+    this.answers.set(body.call_id, before)
+    const last = before.at(-1)
+    if (last === text) return
+    if (last !== undefined && !(text.startsWith('error') && last.startsWith('output')))
+      this.#broken('I4', `${body.call_id} was answered with "${last}" and then with "${text}"`)
+    before.push(text)
+  }
+
+  #mayRun({ call_id }: { call_id: string }): void {
+    const row = this.#call.get(call_id)
+    if (row === undefined) this.#broken('I5', `${call_id} runs and is not written down`)
+    else if (row.state !== 'running' || row.result_kind !== null)
+      this.#broken('I5', `${call_id} runs and is ${row.state}, with ${row.result_kind ?? 'no'} result`)
+  }
+
+  toolRan(name: string, callId: string, key: string | null): void {
+    if (key !== callId) this.#broken('I3', `${callId} runs under the key ${key}`)
+    const entry = this.toolRuns.get(callId) ?? { name, runs: 0 }
+    this.toolRuns.set(callId, entry)
+    if (name === 'inside') this.#mayRun({ call_id: callId })
+    if (++entry.runs > 1 && name === 'charge') this.#broken('I5', `${callId} ran twice though it must not`)
+  }
+
+  #callback(life: Life, request: HttpRequest): void {
+    for (const lane of this.#lanesOf(life, request)) {
+      const count = (this.#underWay.get(lane) ?? 0) + 1
+      this.#underWay.set(lane, count)
+      if (count > 1) this.#broken('I12', `two callbacks of one lane are under way: ${lane}`)
+    }
+    const handler = handlerOf(request)
+    for (const event of eventsOf(request.body?.toString() ?? '')) this.#tried(handler, event, life)
+  }
+
+  #tried(handler: string, { id }: CallbackEvent, life: Life): void {
+    const receipt = this.#receipt(handler, id)
+    // What a crash wiped out of memory cannot be kept to.
+    if (receipt.lastLife !== life.number) receipt.notBefore = 0
+    if (this.#parts.agenda.now < receipt.notBefore)
+      this.#broken('I9', `${handler} was asked to take ${id} before its Retry-After`)
+    receipt.lastLife = life.number
+    receipt.sent++
+  }
+
+  /** The handler got this, and will say `status`; null: nothing. */
+  received(
+    handler: string,
+    events: readonly CallbackEvent[],
+    life: Life,
+    status: number | null,
+    fault: Fault | null,
+  ): void {
+    for (const event of events) {
+      if (TRANSIENT.test(event.id)) continue
+      this.#isStored(handler, event)
+      this.#isTrue(event)
+      const receipt = this.#receipt(handler, event.id)
+      if (handler === 'inside') this.#tried(handler, event, life)
+      const verdict = fault === 'verdict_dead' || fault === 'verdict_retry'
+      if (status !== null && status < 300 && !verdict) receipt.taken++
+      if (fault === 'verdict_dead') receipt.verdictDead = true
+    }
+  }
+
+  #isStored(handler: string, { id, type, session_id: session }: CallbackEvent): void {
+    const pos = this.#pos.get(id)
+    if (pos === undefined) return this.#broken('I1', `${handler} got ${type} ${id}, which is not stored`)
+    const first = this.#receipt(handler, id).taken === 0 && !this.#seen.has(`${handler} ${id}`)
+    if (!first || !this.#ordered.has(handler)) return
+    this.#seen.add(`${handler} ${id}`)
+    const lane = `${handler}/${session}`
+    const last = this.#lastPos.get(lane) ?? 0
+    if (pos < last) this.#broken('I12', `${lane}: ${type} (${pos}) came after ${last}`)
+    this.#lastPos.set(lane, Math.max(last, pos))
+  }
+
+  readonly #seen = new Set<string>()
+
+  /** Ends are told only when the turn itself says so. */
+  #isTrue({ type, data, session_id: session }: CallbackEvent): void {
+    if (!FINAL.test(type)) return
+    const told = data['turn'] as { id: string; status: string; artifacts: string | null }
+    const turn = this.#parts.state.sessions.get(session ?? '')?.turns.find(({ id }) => id === told.id)
+    if (turn === undefined || turn.completedAt === null)
+      return this.#broken('I7', `${type} of ${told.id}, which is not over`)
+    const right = type === 'turn.settled' || type === endOf(turn.status)
+    if (!right || told.status !== turn.status)
+      this.#broken('I7', `${type} of ${told.id}, which is ${turn.status}`)
+    if (type === 'turn.settled' && (turn.artifacts === 'pending' || told.artifacts !== turn.artifacts))
+      this.#broken(
+        'I7',
+        `turn.settled of ${told.id} with artifacts ${told.artifacts}, which are ${turn.artifacts}`,
+      )
+  }
+
+  receipt(handler: string, id: string): Receipt | undefined {
+    return this.receipts.get(`${handler} ${id}`)
+  }
+
+  #receipt(handler: string, id: string): Receipt {
+    const key = `${handler} ${id}`
+    let receipt = this.receipts.get(key)
+    if (receipt === undefined) {
+      receipt = { sent: 0, taken: 0, verdictDead: false, notBefore: 0, lastLife: 0 }
+      this.receipts.set(key, receipt)
+    }
+    return receipt
+  }
+
+  #lanesOf(life: Life, request: HttpRequest): string[] {
+    const handler = handlerOf(request)
+    if (!this.#ordered.has(handler)) return []
+    const stored = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !TRANSIENT.test(id))
+    return [...new Set(stored.map(({ session_id: session }) => `${life.number}/${handler}/${session}`))]
+  }
+}
+
+export function endOf(status: string): string {
+  return status === 'completed' || status === 'failed' ? `turn.${status}` : 'turn.ended'
+}
+
+function handlerOf({ url }: HttpRequest): string {
+  return url.slice(url.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,108 @@
+import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
+import { busy, unsettled, unsound } from './oracle/rest.ts'
+import { drawScenario, type Scenario } from './scenario.ts'
+import { KNOWN_SITES } from './known-sites.ts'
+import { Simulation } from './simulation.ts'
+import { Weather } from './weather.ts'
+
+export type Mode = 'safety' | 'liveness'
+
+export interface RunOptions {
+  seed: number
+  mode: Mode
+  /** In place of the faults that the seed draws: which, by the number of the passage. */
+  faults?: ReadonlyMap<number, Fault>
+  /** In place of the faults, too. */
+  plan?: Plan
+  /** In place of the scenario that the seed draws. */
+  scenario?: Scenario
+}
+
+export interface Outcome {
+  seed: number
+  mode: Mode
+  hash: string
+  /** null: all is well. */
+  violation: { invariant: string; message: string } | null
+  fired: Fired[]
+  passed: ReadonlyMap<string, number>
+  tail: string[]
+  /** What happened, for telling how much one seed tries. */
+  happened: number
+  lives: number
+  crashes: number
+}
+
+/** All must settle within so long once nothing goes wrong any more, milliseconds. */
+const PATIENCE = 600_000
+const LOOK = 1000
+const WEATHER = 500
+
+/** Plays one seed. The same options give the same outcome, to the hash of everything that happened. */
+export async function run(options: RunOptions): Promise<Outcome> {
+  const { seed, mode } = options
+  const scenario = options.scenario ?? drawScenario(seed)
+  const plan =
+    options.plan ?? (options.faults === undefined ? drawn(seed, KNOWN_SITES) : only(options.faults))
+  const simulation = new Simulation(seed, scenario, plan)
+  const failures: unknown[] = []
+  const onRejection = (reason: unknown): void => void failures.push(reason)
+  process.on('unhandledRejection', onRejection)
+  try {
+    await play(simulation, mode)
+    // A promise that nobody catches shows only when the turn of the event loop is over.
+    await new Promise<void>((resolve) => void setImmediate(resolve))
+  } catch (error) {
+    failures.push(error)
+  } finally {
+    if (failures.length > 0) simulation.trace.broken('unhandled', String((failures[0] as Error).stack))
+    process.off('unhandledRejection', onRejection)
+    simulation.close()
+  }
+  const { trace, sites, agenda, lives, crashes } = simulation
+  const { violation } = trace
+  return {
+    seed,
+    mode,
+    hash: trace.hash,
+    violation: violation === null ? null : { invariant: violation.invariant, message: violation.message },
+    fired: sites.fired,
+    passed: sites.passed,
+    tail: trace.tail(40),
+    happened: agenda.happened,
+    lives,
+    crashes,
+  }
+}
+
+async function play(simulation: Simulation, mode: Mode): Promise<void> {
+  const { agenda, trace, scenario, sites } = simulation
+  const over = (): boolean => trace.violation !== null
+  const end = simulation.begin + scenario.faultsUntil
+  const weather = new Weather(simulation)
+  const tick = (): void => {
+    if (sites.quiet) return
+    weather.change()
+    agenda.in(WEATHER, tick)
+  }
+  agenda.in(simulation.begin - agenda.now + WEATHER, tick)
+  await agenda.runUntil(end, over)
+  if (over()) return
+  const unsoundness = unsound(simulation)
+  if (unsoundness !== null) return trace.broken(unsoundness.invariant, unsoundness.message)
+  if (mode === 'safety') return
+  simulation.calm()
+  const limit = agenda.now + PATIENCE
+  let fault: { invariant: string; message: string } | null = null
+  while (agenda.now < limit && !over()) {
+    await agenda.runUntil(agenda.now + LOOK, over)
+    if (agenda.now < limit && busy(simulation)) continue
+    fault = unsettled(simulation)
+    if (fault === null) break
+  }
+  if (fault !== null) return trace.broken(fault.invariant, `after ten minutes of calm: ${fault.message}`)
+  const { life, running } = simulation
+  if (over() || life === null || running === null) return
+  simulation.restart()
+  await agenda.runUntil(agenda.now + 60_000, () => over() || !life.alive)
+}

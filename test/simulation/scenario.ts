@@ -1,0 +1,177 @@
+import { Chance } from './chance.ts'
+
+/** What the agent does in one turn. */
+export type Step =
+  | { do: 'say' }
+  | { do: 'think' }
+  | { do: 'call'; calls: CallPlan[] }
+  | { do: 'person'; kind: 'approval' | 'question'; after: number }
+  | { do: 'wait'; ms: number }
+  | { do: 'notice' }
+
+export interface CallPlan {
+  tool: string
+  /** Seconds, null for no deadline. */
+  timeout: number | null
+  /** False: the sandbox does not hold the call (`not_delivered`). */
+  held: boolean
+  /** The service refuses the output with a 400; the error is taken. */
+  refusesOutput: boolean
+}
+
+export interface TurnPlan {
+  steps: Step[]
+  end: 'completed' | 'failed' | 'other'
+  /** A run that cannot start: no turn, an error item. */
+  startFails: boolean
+  artifacts: { ms: number; state: 'ready' | 'partial' | 'failed'; count: number }
+}
+
+export interface SessionPlan {
+  /** Milliseconds after the beginning; the sidecar starts at 0. */
+  at: number
+  /** When each message is sent, after the session was made. */
+  messages: { at: number; turn: TurnPlan }[]
+  /** When it is deleted. */
+  deleted: number | null
+}
+
+export interface HandlerPlan {
+  name: string
+  kind: 'http' | 'module'
+  events: string[]
+  ordered: boolean
+  batch: number
+  format: 'standard' | 'cloudevents'
+}
+
+export interface Scenario {
+  channels: { stream: boolean; webhook: boolean; poll: boolean }
+  startFrom: 'now' | 'beginning'
+  handlers: HandlerPlan[]
+  sessions: SessionPlan[]
+  /** The service's clock less the true time, milliseconds. */
+  skew: number
+  /** Until then things go wrong, milliseconds after the beginning. */
+  faultsUntil: number
+}
+
+export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
+/** A function that somebody else answers. */
+export const STRANGER = 'stranger'
+
+export function drawScenario(seed: number): Scenario {
+  const chance = new Chance(seed, 'scenario')
+  const count = chance.pick([1, 1, 2, 2, 3, 4])
+  const channels = chance.pick(CHANNELS)
+  return {
+    channels,
+    startFrom: chance.is(0.6) ? 'beginning' : 'now',
+    handlers: drawHandlers(chance),
+    sessions: Array.from({ length: count }, () => drawSession(chance)),
+    // A webhook whose time is more than five minutes off is refused, as it should be.
+    skew: chance.pick([0, 0, 40_000, -40_000, channels.webhook ? 60_000 : 3_600_000]),
+    faultsUntil: chance.pick([5000, 15_000, 30_000]),
+  }
+}
+
+const CHANNELS = [
+  { stream: true, webhook: true, poll: true },
+  { stream: true, webhook: true, poll: true },
+  { stream: true, webhook: false, poll: true },
+  { stream: true, webhook: false, poll: false },
+  { stream: false, webhook: true, poll: true },
+  { stream: false, webhook: true, poll: false },
+  { stream: false, webhook: false, poll: true },
+]
+
+export const APP: HandlerPlan = {
+  name: 'app',
+  kind: 'http',
+  events: ['*'],
+  ordered: true,
+  batch: 1,
+  format: 'standard',
+}
+
+function drawHandlers(chance: Chance): HandlerPlan[] {
+  const more: HandlerPlan[] = [
+    { ...APP, name: 'loose', events: ['turn.*', 'call.*', 'agent.message'], ordered: false },
+    { ...APP, name: 'bundles', batch: 5, format: chance.pick(['standard', 'cloudevents']) },
+    { ...APP, name: 'inside', kind: 'module', events: ['turn.*', 'action.*', 'session.*', 'agent.text'] },
+  ]
+  return [APP, ...chance.some(more, 0.3)]
+}
+
+function drawSession(chance: Chance): SessionPlan {
+  const at = chance.is(0.2) ? -chance.int(1, 20_000) : chance.int(0, 4000)
+  const count = chance.pick([1, 1, 1, 2, 3])
+  return {
+    at,
+    messages: Array.from({ length: count }, (_, index) => ({
+      at: index === 0 ? chance.int(0, 300) : chance.int(0, 8000),
+      turn: drawTurn(chance),
+    })).sort((a, b) => a.at - b.at),
+    deleted: chance.is(0.1) ? chance.int(500, 15_000) : null,
+  }
+}
+
+export const PLAIN: TurnPlan = {
+  steps: [{ do: 'say' }],
+  end: 'completed',
+  startFails: false,
+  artifacts: { ms: 300, state: 'ready', count: 0 },
+}
+
+function drawTurn(chance: Chance): TurnPlan {
+  const length = chance.int(1, 4)
+  return {
+    steps: Array.from({ length }, () => drawStep(chance)),
+    end: chance.is(0.8) ? 'completed' : chance.pick(['failed', 'other']),
+    startFails: chance.is(0.05),
+    artifacts: {
+      ms: chance.pick([0, 50, 400, 3000, 45_000]),
+      state: chance.pick(['ready', 'ready', 'partial', 'failed']),
+      count: chance.int(0, 2),
+    },
+  }
+}
+
+function drawStep(chance: Chance): Step {
+  const kind = chance.pick([
+    'say',
+    'say',
+    'think',
+    'call',
+    'call',
+    'call',
+    'person',
+    'wait',
+    'notice',
+  ] as const)
+  switch (kind) {
+    case 'call':
+      return { do: 'call', calls: Array.from({ length: chance.pick([1, 1, 2, 3]) }, () => drawCall(chance)) }
+    case 'person':
+      return {
+        do: 'person',
+        kind: chance.pick(['approval', 'question']),
+        after: chance.pick([100, 2000, 20_000]),
+      }
+    case 'wait':
+      return { do: 'wait', ms: chance.pick([10, 500, 6000]) }
+    case 'say':
+    case 'think':
+    case 'notice':
+      return { do: kind }
+  }
+}
+
+function drawCall(chance: Chance): CallPlan {
+  return {
+    tool: chance.is(0.05) ? STRANGER : chance.pick(TOOLS),
+    timeout: chance.pick([null, 120, 120, 20, 3]),
+    held: chance.is(0.9),
+    refusesOutput: chance.is(0.06),
+  }
+}

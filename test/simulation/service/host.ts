@@ -1,0 +1,116 @@
+import type { HttpReply, HttpRequest } from '../../../src/core/ports.ts'
+import type { Agenda } from '../agenda.ts'
+import type { Chance } from '../chance.ts'
+import type { Fault } from '../faults.ts'
+import type { Sites } from '../sites.ts'
+import { refusal, type Api, type Asked, type Said } from './api.ts'
+import type { ServiceState } from './state.ts'
+
+/** What the service saw of one request that had an effect, or should have. */
+export interface Posting {
+  at: number
+  operation: 'answer' | 'message' | 'create webhook'
+  callId: string | null
+  key: string | null
+  body: string
+  status: number
+  outcome: string | null
+}
+
+/** The service as a host: tokens, budgets, idempotency, and what goes wrong before or after it acts. */
+export class ServiceHost {
+  readonly #agenda: Agenda
+  readonly #chance: Chance
+  readonly #sites: Sites
+  readonly #state: ServiceState
+  readonly #api: Api
+  readonly #replies = new Map<string, Said>()
+  /** True time: the reads bucket refills then. */
+  #limitedUntil = 0
+  token = 'svc_pat_one'
+  accepts = true
+  readonly postings: Posting[] = []
+
+  constructor(parts: { agenda: Agenda; chance: Chance; sites: Sites; state: ServiceState; api: Api }) {
+    this.#agenda = parts.agenda
+    this.#chance = parts.chance
+    this.#sites = parts.sites
+    this.#state = parts.state
+    this.#api = parts.api
+  }
+
+  ask(request: Pick<HttpRequest, 'method' | 'url' | 'body'>): Asked | null {
+    return this.#api.ask(request.method, new URL(request.url), request.body?.toString())
+  }
+
+  serve(asked: Asked, request: Pick<HttpRequest, 'headers' | 'body'>): HttpReply {
+    const { operation } = asked
+    const possible: Fault[] = ['bad_gateway', 'internal_error', 'directory']
+    if (operation !== 'discover') possible.push('rate_limit')
+    // An answer that is refused is followed by the error, once; that one is not refused.
+    if (typeof asked.body['output'] === 'string') possible.push('project_limit')
+    const fault = this.#sites.pass(`service ${operation}`, 'before', possible)
+    const said = this.#gate(asked, request, fault) ?? this.#act(asked, request)
+    this.#note(asked, request, said)
+    // It acted, and failed to say so.
+    return this.#reply(fault === 'internal_error' ? refusal(500, 'internal_error') : said)
+  }
+
+  #gate({ operation }: Asked, request: Pick<HttpRequest, 'headers'>, fault: Fault | null): Said | null {
+    if (fault === 'bad_gateway') return { status: 502, body: '<html>bad gateway</html>' }
+    const wait = String(this.#chance.int(1, 4))
+    if (fault === 'directory') return refusal(503, 'directory_unavailable', { 'retry-after': wait })
+    if (operation === 'discover') return null
+    if (!this.accepts || request.headers['authorization'] !== `Bearer ${this.token}`) {
+      return refusal(401, this.#state.details.code401, { 'www-authenticate': 'Bearer realm=service' })
+    }
+    if (fault === 'project_limit') return refusal(429, 'project_limit_exceeded')
+    if (fault === 'rate_limit') this.#limitedUntil = this.#agenda.now + Number(wait) * 1000
+    const left = Math.ceil((this.#limitedUntil - this.#agenda.now) / 1000)
+    return left > 0 ? refusal(429, 'rate_limit_exceeded', { 'retry-after': String(left) }) : null
+  }
+
+  /** The same key replays the first answer instead of acting again. */
+  #act(asked: Asked, { headers }: Pick<HttpRequest, 'headers'>): Said {
+    const key = headers[this.#state.details.idempotencyHeader.toLowerCase()]
+    const known = key === undefined ? undefined : this.#replies.get(key)
+    if (known !== undefined) return known
+    const said = this.#api.say(asked, this.#chance)
+    if (key !== undefined && said.status < 300) this.#replies.set(key, said)
+    return said
+  }
+
+  #note(asked: Asked, { headers, body }: Pick<HttpRequest, 'headers' | 'body'>, said: Said): void {
+    const { operation } = asked
+    if (operation !== 'answer' && operation !== 'message' && operation !== 'create webhook') return
+    const callId = asked.body['call_id']
+    const told = said.body
+    this.postings.push({
+      at: this.#agenda.now,
+      operation,
+      callId: typeof callId === 'string' ? callId : null,
+      key: headers[this.#state.details.idempotencyHeader.toLowerCase()] ?? null,
+      body: body?.toString() ?? '',
+      status: said.status,
+      outcome:
+        typeof told === 'object' && told !== null && 'outcome' in told && typeof told.outcome === 'string'
+          ? told.outcome
+          : null,
+    })
+  }
+
+  #reply({ status, body, headers }: Said): HttpReply {
+    return {
+      status,
+      headers: {
+        'content-type': 'application/json',
+        date: new Date(this.#state.now()).toUTCString(),
+        [this.#state.details.rateHeaders.remaining.toLowerCase()]: '100',
+        [this.#state.details.rateHeaders.bucket.toLowerCase()]: 'reads',
+        ...headers,
+      },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      truncated: false,
+    }
+  }
+}

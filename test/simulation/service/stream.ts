@@ -1,0 +1,140 @@
+import type { Agenda } from '../agenda.ts'
+import type { Sites } from '../sites.ts'
+import type { ServiceState } from './state.ts'
+
+const PING = 15_000
+/** How far back a repetition goes. */
+const REPEATED = 3
+/** Milliseconds. */
+const REPEATED_AFTER = 100
+
+/** The sidecar's end of a connection. */
+export interface Pipe {
+  push(text: string): void
+  /** `clean`: the service closed it; otherwise it broke. */
+  end(clean: boolean): void
+}
+
+interface Reader {
+  pipe: Pipe
+  open: boolean
+  stalled: boolean
+  /** Its last frames, the newest last. */
+  sent: string[]
+  lastSeq: number
+  /** Where it began; null until a live reader got its first frame. */
+  from: number | null
+}
+
+/** The organization-wide event stream. */
+export class EventStream {
+  readonly #agenda: Agenda
+  readonly #state: ServiceState
+  readonly #sites: Sites
+  readonly #replayMax: number
+  readonly #readers = new Set<Reader>()
+
+  constructor(agenda: Agenda, state: ServiceState, sites: Sites, replayMax: number) {
+    this.#agenda = agenda
+    this.#state = state
+    this.#sites = sites
+    this.#replayMax = replayMax
+    state.onFrame = (frame, seq) => {
+      for (const reader of this.#readers) this.#send(reader, frame, seq)
+    }
+  }
+
+  /** @returns how the client ends it. */
+  open(cursor: string | null, pipe: Pipe): () => void {
+    const reader: Reader = {
+      pipe,
+      open: true,
+      stalled: false,
+      sent: [],
+      lastSeq: Number(cursor ?? 0),
+      from: cursor === null ? null : Number(cursor),
+    }
+    const { retry } = this.#state.details
+    pipe.push(retry === null ? ': hello\n\n' : `retry: ${retry}\n\n`)
+    if (cursor !== null) {
+      const missed = this.#state.events.filter(({ seq }) => seq > Number(cursor))
+      for (const { frame, seq } of missed.slice(0, this.#replayMax)) this.#send(reader, frame, seq)
+      if (missed.length > this.#replayMax && reader.open) {
+        pipe.push(this.#state.stopFrame(reader.lastSeq))
+        this.#end(reader, true)
+      }
+    }
+    if (reader.open) {
+      this.#readers.add(reader)
+      this.#ping(reader)
+    }
+    return () => {
+      reader.open = false
+      this.#readers.delete(reader)
+    }
+  }
+
+  /** Everybody's connection breaks. */
+  breakAll(): void {
+    for (const reader of this.#readers) this.#end(reader, false)
+  }
+
+  get readers(): number {
+    return this.#readers.size
+  }
+
+  #ping(reader: Reader): void {
+    this.#agenda.in(PING, () => {
+      if (!reader.open) return
+      if (!reader.stalled) reader.pipe.push(': ping\n\n')
+      this.#ping(reader)
+    })
+  }
+
+  #send(reader: Reader, frame: string, seq: number | null): void {
+    if (!reader.open || reader.stalled) return
+    const fault = this.#sites.pass('stream frame', 'before', [
+      'cut',
+      'half',
+      'stall',
+      'repeat',
+      'replay_stop',
+    ])
+    if (fault === 'cut') return this.#end(reader, false)
+    if (fault === 'stall') {
+      reader.stalled = true
+      return
+    }
+    if (fault === 'half') {
+      reader.pipe.push(frame.slice(0, Math.floor(frame.length / 2)))
+      return this.#end(reader, false)
+    }
+    if (fault === 'replay_stop') {
+      // It may lie before what was sent.
+      reader.pipe.push(
+        this.#state.stopFrame(Math.max(reader.from ?? reader.lastSeq, reader.lastSeq - REPEATED)),
+      )
+      return this.#end(reader, true)
+    }
+    if (fault === 'repeat') {
+      // Together with the news, and after it.
+      const again = reader.sent.join('')
+      reader.pipe.push(again)
+      this.#agenda.in(REPEATED_AFTER, () => {
+        if (reader.open && !reader.stalled) reader.pipe.push(again)
+      })
+    }
+    reader.pipe.push(frame)
+    if (seq !== null) {
+      reader.sent = [...reader.sent, frame].slice(-REPEATED)
+      reader.lastSeq = seq
+      reader.from ??= seq
+    }
+  }
+
+  #end(reader: Reader, clean: boolean): void {
+    reader.open = false
+    this.#readers.delete(reader)
+    reader.pipe.end(clean)
+  }
+}

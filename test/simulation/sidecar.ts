@@ -1,0 +1,150 @@
+import type { HandlerSpec } from '../../src/core/handler.ts'
+import type { Log } from '../../src/core/ports.ts'
+import type { ToolSpec } from '../../src/core/tool.ts'
+import { DeadLetter } from '../../src/core/errors.ts'
+import { createService, type ServiceClient } from '../../src/service/client.ts'
+import { createEngine, type Engine } from '../../src/sidecar/engine.ts'
+import { createSqliteStore } from '../../src/store/sqlite/store.ts'
+import type { Sqlite } from '../../src/store/sqlite/open.ts'
+import type { Agenda } from './agenda.ts'
+import type { Application } from './application.ts'
+import { Chance } from './chance.ts'
+import { clockOf, type WallClock } from './clock.ts'
+import { counting, type Counts } from './counts.ts'
+import type { Life } from './life.ts'
+import { APP, SERVICE, type Network } from './network.ts'
+import type { Watch } from './oracle/watch.ts'
+import { TOOLS, type HandlerPlan, type Scenario } from './scenario.ts'
+import type { Sites } from './sites.ts'
+import { storeOf } from './store.ts'
+
+/** Attempts after which a delivery is dead. */
+export const ATTEMPTS = 5
+export const WEBHOOK_URL = 'https://app.test/webhooks'
+export const FIXED_ERROR = 'The tool could not complete this request.'
+/** What tools and handlers throw: nobody but their own log may see it. */
+export const THROWN = 'hush: thrown by a function'
+
+export interface Running {
+  engine: Engine
+  service: ServiceClient
+  /** Settles when the start is through; fails when it failed. */
+  started: Promise<void>
+}
+
+export interface SidecarParts {
+  agenda: Agenda
+  sites: Sites
+  wall: WallClock
+  network: Network
+  app: Application
+  watch: Watch
+  db: Sqlite
+  scenario: Scenario
+  token: string
+  counts: Counts
+  log: Log
+  onFirstLook: (done: boolean) => void
+  seed: number
+}
+
+/** Starts the real sidecar, less its sockets and files, as one life. */
+export function startSidecar(life: Life, parts: SidecarParts): Running {
+  const { agenda, sites, wall, network, app, watch, scenario, log } = parts
+  const clock = clockOf(life, agenda, wall, sites)
+  const random = new Chance(parts.seed, `life ${life.number}`)
+  const observer = counting(parts.counts)
+  const inner = createSqliteStore(parts.db, { clock, log, onCommit: () => watch.committed() })
+  const store = storeOf(life, inner, sites, (batch) => watch.stored(batch))
+  const http = network.portOf(life)
+  const service = createService({ baseUrl: SERVICE, token: parts.token, http, clock, random, log })
+  const { channels } = scenario
+  const engine = createEngine({
+    service,
+    store,
+    http,
+    clock,
+    random,
+    log,
+    observer,
+    handlers: scenario.handlers.map((plan) => handlerOf(plan, life, app)),
+    tools: TOOLS.map((name) => toolOf(name, life, app)),
+    source: SERVICE,
+    startFrom: scenario.startFrom,
+    stream: { enabled: channels.stream },
+    polling: { enabled: channels.poll, interval: 10_000, sweep: 60_000 },
+    webhooks: {
+      enabled: channels.webhook,
+      publicUrl: channels.webhook ? WEBHOOK_URL : null,
+      secrets: () => [],
+      tolerance: 300_000,
+    },
+    onFirstLook: parts.onFirstLook,
+  })
+  const start = async (): Promise<void> => {
+    // As the program does: a token that is rejected at once is fatal, a service that is away is not.
+    await service.health().catch((error: unknown) => {
+      if (error instanceof Error && 'status' in error && error.status === 401) throw error
+    })
+    await service.discover()
+    await engine.start()
+  }
+  return { engine, service, started: start() }
+}
+
+function handlerOf(plan: HandlerPlan, life: Life, app: Application): HandlerSpec {
+  const base = {
+    name: plan.name,
+    events: plan.events,
+    format: plan.format,
+    ordered: plan.ordered,
+    concurrency: 4,
+    batch: { max: plan.batch, wait: plan.batch > 1 ? 20 : 0 },
+    timeout: 2000,
+    retry: { attempts: ATTEMPTS, base: 200, max: 3000 },
+  }
+  if (plan.kind === 'http') {
+    return { ...base, target: { kind: 'http', url: `${APP}/handlers/${plan.name}`, secrets: [] } }
+  }
+  return {
+    ...base,
+    target: {
+      kind: 'module',
+      handle: (event) =>
+        new Promise<void>((resolve, reject) => {
+          app.call(plan.name, event, life, (fault) => {
+            if (fault === 'error') reject(new Error(THROWN))
+            else if (fault === 'verdict_dead') reject(new DeadLetter('no use'))
+            else resolve()
+          })
+        }),
+    },
+  }
+}
+
+function toolOf(name: string, life: Life, app: Application): ToolSpec {
+  return {
+    name,
+    description: name,
+    parameters: { type: 'object' },
+    target:
+      name === 'inside'
+        ? {
+            kind: 'module',
+            run: ({ callId }) =>
+              new Promise((resolve, reject) => {
+                app.run(callId, life, (output) => {
+                  if (output === null) reject(new Error(THROWN))
+                  else resolve({ kind: 'output', output })
+                })
+              }),
+          }
+        : { kind: 'http', url: `${APP}/tools/${name}`, secrets: [] },
+    timeout: 3000,
+    concurrency: 2,
+    retry: { attempts: 3, base: 100, max: 1000 },
+    afterCrash: name === 'charge' ? 'fail' : 'retry',
+    error: FIXED_ERROR,
+    onNotDelivered: name === 'later' ? 'report' : 'resend',
+  }
+}

@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto'
+import type { Sqlite } from '../../src/store/sqlite/open.ts'
+import { Agenda } from './agenda.ts'
+import { Application } from './application.ts'
+import { Chance } from './chance.ts'
+import { newCounts, type Counts } from './counts.ts'
+import { emptyDisk, newDatabase } from './database.ts'
+import type { Plan } from './faults.ts'
+import { Life } from './life.ts'
+import { listeningLog } from './listening-log.ts'
+import { Network } from './network.ts'
+import { Watch } from './oracle/watch.ts'
+import type { Scenario } from './scenario.ts'
+import { Agent } from './service/agent.ts'
+import { Api } from './service/api.ts'
+import { drawDetails } from './service/details.ts'
+import { ServiceHost } from './service/host.ts'
+import { ServiceState } from './service/state.ts'
+import { EventStream } from './service/stream.ts'
+import { Webhooks } from './service/webhooks.ts'
+import { startSidecar, THROWN, type Running } from './sidecar.ts'
+import { Sites } from './sites.ts'
+import { Trace } from './trace.ts'
+
+const START = 1_763_701_200_000
+/** What a stop may take of what is under way, milliseconds. */
+const GRACE = 10_000
+
+/** One seed's world: a service, an application, a network, and one sidecar after the other on one database. */
+export class Simulation {
+  readonly seed: number
+  readonly scenario: Scenario
+  readonly agenda: Agenda
+  readonly trace = new Trace()
+  readonly sites: Sites
+  readonly db: Sqlite
+  readonly wall = { offset: 0 }
+  readonly state: ServiceState
+  readonly agent: Agent
+  readonly host: ServiceHost
+  readonly events: EventStream
+  readonly webhooks: Webhooks
+  readonly watch: Watch
+  readonly app: Application
+  readonly network: Network
+  /** What each life said of itself. */
+  readonly counts: Counts[] = []
+  readonly secrets = { list: [THROWN, 'svc_pat_', 'secret of the tool'] }
+  life: Life | null = null
+  running: Running | null = null
+  lives = 0
+  crashes = 0
+  /** True time of the start whose first look was through: what rested before is taken as known. */
+  lookedFrom: number | null = null
+  /** How much is owed to handlers and to the service. */
+  readonly underWay
+  readonly #chance: Chance
+
+  constructor(seed: number, scenario: Scenario, plan: Plan) {
+    this.seed = seed
+    this.scenario = scenario
+    this.#chance = new Chance(seed, 'world')
+    this.agenda = new Agenda(START, new Chance(seed, 'ties'))
+    this.sites = new Sites(this.agenda, this.trace, plan)
+    this.sites.onCrash = () => this.crash()
+    const { agenda, sites, trace } = this
+    const chance = new Chance(seed, 'service')
+    this.db = newDatabase()
+    this.underWay = this.db
+      .prepare<[], number>(
+        `SELECT (SELECT count(*) FROM lanes WHERE pending > 0)
+           + (SELECT count(*) FROM calls WHERE ended_at IS NULL)`,
+      )
+      .pluck()
+    this.state = new ServiceState(agenda, drawDetails(new Chance(seed, 'details')), scenario.skew)
+    this.agent = new Agent(agenda, chance, this.state)
+    this.webhooks = new Webhooks(agenda, chance, sites, this.state)
+    this.events = new EventStream(agenda, this.state, sites, chance.pick([4, 20, 50_000]))
+    const api = new Api(this.state, this.agent, this.webhooks)
+    this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api })
+    const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
+    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state }, ordered)
+    this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch })
+    this.network = new Network({
+      agenda,
+      chance: new Chance(seed, 'network'),
+      sites,
+      host: this.host,
+      events: this.events,
+      app: this.app,
+      watch: this.watch,
+    })
+    this.webhooks.carry = (parcel, answer) => this.#carry(parcel, answer)
+    this.app.onGone = (handler) => this.resume(handler)
+    this.app.onDeferred = (callId) => this.#answerLater(callId, this.#chance.pick([50, 1500, 4000]))
+    for (const session of scenario.sessions) {
+      agenda.in(session.at - this.#earliest(), () => this.agent.create(session))
+    }
+    agenda.in(-this.#earliest(), () => this.start())
+  }
+
+  /** Milliseconds after the sidecar's first start; sessions may be older. */
+  #earliest(): number {
+    return Math.min(0, ...this.scenario.sessions.map(({ at }) => at))
+  }
+
+  /** True time of the sidecar's first start. */
+  get begin(): number {
+    return START - this.#earliest()
+  }
+
+  start(): void {
+    const { agenda, trace } = this
+    const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset)
+    const counts = newCounts()
+    this.counts.push(counts)
+    this.life = life
+    trace.note(agenda.now, '== start', String(life.number))
+    const log = listeningLog(trace, () => agenda.now, this.secrets)
+    const onFirstLook = (done: boolean): void => {
+      if (done) this.lookedFrom ??= life.startedAt
+    }
+    const { seed, scenario, sites, wall, network, app, watch, db } = this
+    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, counts, log, onFirstLook }
+    const running = startSidecar(life, { ...parts, token: this.host.token })
+    this.running = running
+    running.started.then(
+      () => (life.started = true),
+      (error: unknown) => {
+        trace.note(agenda.now, '== start failed', String(error))
+        // Its supervisor tries again.
+        if (life.alive) this.#end(life, 2000)
+      },
+    )
+  }
+
+  crash(): void {
+    if (this.life === null) return
+    this.crashes++
+    this.#end(this.life, this.#chance.pick([20, 300, 3000]))
+  }
+
+  #end(life: Life, backIn: number): void {
+    life.alive = false
+    this.life = null
+    this.running = null
+    this.trace.note(this.agenda.now, '== down', String(life.number))
+    this.agenda.in(backIn, () => {
+      if (this.life === null) this.start()
+    })
+  }
+
+  /** SIGTERM, and a new start. What it held must be given back. */
+  restart(): void {
+    const { life, running } = this
+    if (life === null || running === null || !life.started || life.stopping) return
+    life.stopping = true
+    this.trace.note(this.agenda.now, '== stop', String(life.number))
+    void this.stopped(life, running).then(() => {
+      if (life.alive) this.#end(life, 50)
+    })
+    this.#expectEnd(life, GRACE * 3)
+  }
+
+  #expectEnd(life: Life, ms: number): void {
+    this.agenda.in(ms, () => {
+      if (!life.alive) return
+      // Whoever slept gets his time anew.
+      if (life.asleepUntil + ms > this.agenda.now)
+        this.#expectEnd(life, life.asleepUntil + ms - this.agenda.now)
+      else this.trace.broken('I11', 'the stop did not end')
+    })
+  }
+
+  async stopped(life: Life, { engine, service }: Running): Promise<void> {
+    await engine.stop(GRACE)
+    service.stop()
+    // What was told to stop gets a moment to hear of it.
+    await new Promise<void>((resolve) => void this.agenda.in(100, resolve, life))
+    if (life.streams > 0) this.trace.broken('I11', `${life.streams} streams are open after the stop`)
+    if (life.exchanges > 0) this.trace.broken('I11', `${life.exchanges} exchanges are open after the stop`)
+    if (life.timers > 0) this.trace.broken('I11', `${life.timers} timers wait after the stop`)
+  }
+
+  resume(handler: string): void {
+    const { running } = this
+    const worker = running?.engine.dispatcher.worker(handler)
+    if (running === null || worker === undefined || this.life?.stopping === true) {
+      this.agenda.in(1000, () => this.resume(handler))
+      return
+    }
+    // As the admin API does it; the disk may be full.
+    this.db.prepare('UPDATE handlers SET paused_at = NULL WHERE name = ?').run(handler)
+    worker.resume()
+  }
+
+  #carry(
+    {
+      sessionId,
+      signature,
+      timestamp,
+      body,
+    }: { sessionId: string; signature: string; timestamp: string; body: Buffer },
+    answer: (status: number) => void,
+  ): void {
+    const { life, running } = this
+    if (life === null || running === null || this.network.serviceAway) return
+    this.agenda.in(
+      0,
+      () => {
+        void running.engine.receiveWebhook({ signature, timestamp, body }).then(({ status }) => {
+          if (!life.alive) return
+          if (status === 200) this.watch.acknowledged(sessionId)
+          this.trace.note(this.agenda.now, 'webhook answered', String(status))
+          answer(status)
+        })
+      },
+      life,
+    )
+  }
+
+  /** The app answers a call that its tool put off, until somebody took it. */
+  #answerLater(callId: string, ms: number): void {
+    this.agenda.in(ms, () => {
+      const { life, running } = this
+      const row = this.db
+        .prepare<[string], { ended_at: number | null; state: string }>(
+          'SELECT ended_at, state FROM calls WHERE call_id = ?',
+        )
+        .get(callId)
+      if (row === undefined || row.ended_at !== null || row.state === 'finished') return
+      if (life !== null && running !== null) {
+        running.engine.tools.answer(callId, { output: `late ${callId}` }).catch(() => undefined)
+      }
+      this.#answerLater(callId, 2000)
+    })
+  }
+
+  /** Nothing goes wrong any more, and all that was wrong is mended. */
+  calm(): void {
+    this.sites.quiet = true
+    this.network.serviceAway = false
+    this.network.appAway = false
+    this.wall.offset = 0
+    emptyDisk(this.db)
+    if (!this.host.accepts) this.newToken()
+  }
+
+  /** The token file changes. */
+  newToken(): void {
+    this.host.token = `svc_pat_${createHash('sha256').update(this.host.token).digest('hex').slice(0, 8)}`
+    this.host.accepts = true
+    this.running?.service.setToken(this.host.token)
+  }
+
+  close(): void {
+    if (this.life !== null) this.life.alive = false
+    this.life = null
+    this.db.close()
+  }
+}

@@ -1,0 +1,84 @@
+import type { Batch, Store } from '../../src/core/store.ts'
+import type { Sites } from './sites.ts'
+import { never, type Life } from './life.ts'
+
+type Method = Exclude<keyof Store, 'read' | 'close' | 'doneHint' | 'releaseCall'>
+
+const METHODS = {
+  commit: true,
+  checkpoint: true,
+  setCheckpoint: true,
+  claimHints: true,
+  releaseHint: true,
+  finishSweep: true,
+  nextHint: true,
+  known: true,
+  knownTurns: true,
+  brief: true,
+  glance: true,
+  unseenSessions: true,
+  countSessions: true,
+  activeSessions: true,
+  claimLanes: true,
+  readLane: true,
+  releaseLane: true,
+  nextLane: true,
+  settle: true,
+  claimCalls: true,
+  call: true,
+  nextCall: true,
+  openCalls: true,
+  registerHandlers: true,
+  pauseHandler: true,
+  subscriptions: true,
+  saveSubscription: true,
+  forgetSubscription: true,
+  quarantine: true,
+  retry: true,
+  replay: true,
+  missed: true,
+  prune: true,
+} satisfies Record<Method, true>
+
+/** The real store, with each of its calls a place at which the process may end. */
+export function storeOf(life: Life, inner: Store, sites: Sites, onStored: (batch: Batch) => void): Store {
+  const wrapped: Record<string, unknown> = {
+    read: inner.read,
+    close: () => inner.close(),
+    doneHint: (sessionId: string | null) => {
+      if (life.alive) inner.doneHint(sessionId)
+    },
+    releaseCall: (callId: string) => {
+      if (life.alive) inner.releaseCall(callId)
+    },
+  }
+  for (const name of Object.keys(METHODS) as Method[]) {
+    const call = inner[name] as (...args: unknown[]) => Promise<unknown>
+    wrapped[name] = async (...args: unknown[]): Promise<unknown> => {
+      const site = name === 'commit' ? `store.commit ${partOf(args[0] as Batch)}` : `store.${name}`
+      if (!life.alive || sites.crashes(site, 'before')) return await never()
+      let result: unknown
+      try {
+        result = await call(...args)
+      } catch (error) {
+        if (!life.alive) return await never()
+        throw error
+      }
+      // It is written, also when nobody is left to be told.
+      if (name === 'commit') onStored(args[0] as Batch)
+      if (!life.alive || sites.crashes(site, 'after')) return await never()
+      return result
+    }
+  }
+  return wrapped as unknown as Store
+}
+
+/** What a commit is mainly about. */
+function partOf(batch: Batch): string {
+  if (batch.cursor !== undefined) return 'frames'
+  if (batch.readings !== undefined) return 'reading'
+  if (batch.calls !== undefined) return `call ${batch.calls[0]?.set.state ?? 'note'}`
+  if (batch.newCalls !== undefined) return 'new calls'
+  if (batch.facts !== undefined) return 'items'
+  return 'hints'
+}

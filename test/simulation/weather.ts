@@ -1,0 +1,68 @@
+import { Chance } from './chance.ts'
+import { fillDisk, emptyDisk } from './database.ts'
+import type { Fault } from './faults.ts'
+import type { Simulation } from './simulation.ts'
+
+/** What befalls the whole house, and how it is mended. Asked every half second, true time. */
+export class Weather {
+  readonly #simulation: Simulation
+  readonly #chance: Chance
+  readonly #kinds: Partial<Record<Fault, () => void>>
+
+  constructor(simulation: Simulation) {
+    const { agenda, network, host, wall, db, webhooks } = simulation
+    this.#simulation = simulation
+    this.#chance = new Chance(simulation.seed, 'weather')
+    // Webhooks carry the service's time: beyond five minutes they are refused, as they should be.
+    const jump = simulation.scenario.channels.webhook ? 90_000 : 3_600_000
+    this.#kinds = {
+      crash: () => undefined,
+      service_away: () => {
+        network.partition()
+        this.#later(() => (network.serviceAway = false))
+      },
+      app_away: () => {
+        network.appAway = true
+        this.#later(() => (network.appAway = false))
+      },
+      disk_full: () => {
+        fillDisk(db)
+        this.#later(() => emptyDisk(db))
+      },
+      clock_ahead: () => {
+        wall.offset = jump
+        this.#later(() => (wall.offset = 0))
+      },
+      clock_back: () => {
+        wall.offset = -jump
+        this.#later(() => (wall.offset = 0))
+      },
+      revoked: () => {
+        host.accepts = false
+        this.#later(() => simulation.newToken())
+      },
+      restart: () => simulation.restart(),
+      unsubscribed: () => {
+        // Deleted by somebody, or given up by the service.
+        if (this.#chance.is(0.5)) webhooks.subscriptions.splice(0)
+        for (const subscription of webhooks.subscriptions) subscription.active = false
+      },
+      asleep: () => {
+        if (simulation.life !== null) simulation.life.asleepUntil = agenda.now + 60_000
+      },
+    }
+  }
+
+  change(): void {
+    const fault = this.#simulation.sites.pass('weather', 'before', Object.keys(this.#kinds) as Fault[])
+    if (fault !== null) this.#kinds[fault]?.()
+  }
+
+  #later(mend: () => void): void {
+    const { agenda, sites } = this.#simulation
+    agenda.in(this.#chance.int(300, 6000), () => {
+      // Calm has mended it already.
+      if (!sites.quiet) mend()
+    })
+  }
+}

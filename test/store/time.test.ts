@@ -1,0 +1,38 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { folder, openStore } from './database.ts'
+
+const HOUR = 3_600_000
+const NOON = 1_763_701_200_000
+
+const hint = (delay: number): Hint => ({
+  sessionId: 'ses_1',
+  channel: 'poll',
+  at: NOON,
+  scope: 'session',
+  delay,
+})
+
+it('what was due before a restart is due after it, also when the wall clock was set back in between', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const before = await openStore({ path, clock: new VirtualClock(NOON) })
+  await before.store.commit({ hints: [hint(500)] })
+  await before.store.close()
+  const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
+  expect(await after.store.nextHint()).toBe(NOON - HOUR + 500)
+  await after.store.close()
+  // Once is enough: the time of before is over.
+  const later = await openStore({ path, clock: new VirtualClock(NOON - HOUR + 100) })
+  expect(await later.store.nextHint()).toBe(NOON - HOUR + 500)
+})
+
+it('a restart after an hour leaves what is due then as it was', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const before = await openStore({ path, clock: new VirtualClock(NOON) })
+  await before.store.commit({ hints: [hint(2 * HOUR)] })
+  await before.store.close()
+  const after = await openStore({ path, clock: new VirtualClock(NOON + HOUR) })
+  expect(await after.store.nextHint()).toBe(NOON + 2 * HOUR)
+})
