@@ -37,3 +37,13 @@ export async function isRequired(ports: ToolPorts, call: Call): Promise<'require
   if (session === null) return 'deleted'
   return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
 }
+
+/** Room for a run, held while its call is written down. */
+export interface Place {
+  /** The call as it is to be written. */
+  running: Call
+  /** It is written: its tool runs. */
+  begin(): void
+  /** It was not. */
+  leave(): void
+}

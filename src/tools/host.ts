@@ -6,7 +6,7 @@ import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone } from './answer.ts'
 import { answerLater, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { timeLeft } from './deadline.ts'
-import { isRequired, type Tool, type ToolPorts } from './context.ts'
+import { isRequired, type Place, type Tool, type ToolPorts } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { awaitApp, FAR, giveUp, runBegun, runTool } from './run.ts'
 
@@ -17,6 +17,8 @@ const CALLS = 256
 /** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
 const REMEMBERED = 10_000
 const RETRY = { base: 500, max: 60_000 }
+/** What was told to stop has so long to write down what came of it, milliseconds. */
+const LEFT_BEHIND = 500
 
 /** Runs function tools and posts their results. */
 export interface ToolHost {
@@ -85,6 +87,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       }
       failures.delete(callId)
     } catch (error) {
+      if (!pump.running) return
       const count = (failures.get(callId) ?? 0) + 1
       failures.set(callId, count)
       const asked = error instanceof ServiceError ? error.retryAfter : null
@@ -245,13 +248,14 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     async stop(grace) {
       pump.stop()
       if (active.size === 0) return
-      const drained = new Promise<void>((resolve) => {
-        idle = resolve
-      })
-      const limit = clock.after(grace, () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      idle = resolve
+      let limit = clock.after(grace, () => {
         for (const abort of active.values()) abort.abort()
+        // Whoever waits for the service is left behind: the next start goes on from the ledger.
+        limit = clock.after(LEFT_BEHIND, resolve)
       })
-      await drained
+      await promise
       limit.cancel()
     },
     nudge() {
@@ -288,13 +292,4 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       return outcome
     },
   }
-}
-
-interface Place {
-  /** The call as it is to be written. */
-  running: Call
-  /** It is written: its tool runs. */
-  begin(): void
-  /** It was not. */
-  leave(): void
 }

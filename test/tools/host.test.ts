@@ -403,4 +403,88 @@ describe('an answer', () => {
     expect(world.service.messages).toMatchObject([{ key: 'call_1.resend' }])
     expect(await world.facts()).toEqual(['call.not_delivered'])
   })
+
+  it('that was not delivered still owes the fresh turn when a reading finds the action gone', async () => {
+    const world = toolWorld()
+    world.service.reply = (callId) => {
+      world.service.waiting.delete(callId)
+      return 'not_delivered'
+    }
+    let tries = 0
+    world.service.message = () => {
+      if (tries++ === 0) throw refusal(503, 'unavailable')
+    }
+    await world.found()
+    expect(tries).toBe(1)
+    world.host.actionsGone(['call_1'], 'resolved')
+    await world.clock.advance(60_000)
+    expect(world.service.messages).toMatchObject([{ key: 'call_1.resend' }])
+    expect(await world.facts()).toEqual(['call.not_delivered'])
+  })
+})
+
+describe('stopping', () => {
+  it('lets runs end within the grace, and leaves behind whoever waits for a service that does not answer', async () => {
+    const world = toolWorld({ spec: { concurrency: 1 } })
+    world.service.reply = () => never()
+    await world.found()
+    expect(world.service.answers).toHaveLength(1)
+    let stopped = false
+    void world.host.stop(10_000).then(() => (stopped = true))
+    await world.clock.advance(9999)
+    expect(stopped).toBe(false)
+    await world.clock.advance(1000)
+    expect(stopped).toBe(true)
+    expect(await world.call()).toMatchObject({ state: 'finished' })
+  })
+
+  it('takes calls on no more, and writes none as running', async () => {
+    const world = toolWorld()
+    void world.host.stop(1000)
+    await world.host.takeOn([world.callAs('call_9')])
+    await world.clock.advance(5000)
+    expect(await world.call('call_9')).toMatchObject({ state: 'received', attempts: 0 })
+    expect(world.runs).toEqual([])
+  })
+})
+
+describe('a call that a reading found just now', () => {
+  it('is written as running in one step, and runs at once', async () => {
+    const world = toolWorld()
+    await world.host.takeOn([world.callAs('call_9')])
+    await world.clock.settle()
+    expect(world.runs).toMatchObject([{ callId: 'call_9', attempt: 1, uncertain: false }])
+    expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step finished'])
+  })
+
+  it('waits as received where its tool has no place', async () => {
+    const world = toolWorld({ spec: { concurrency: 1 } })
+    world.run = () => never()
+    await world.host.takeOn([world.callAs('call_8'), world.callAs('call_9')])
+    await world.clock.settle()
+    expect([await world.call('call_8'), await world.call('call_9')]).toMatchObject([
+      { state: 'running' },
+      { state: 'received' },
+    ])
+  })
+
+  it('that is known already is run once', async () => {
+    const world = toolWorld()
+    await world.host.takeOn([world.callAs('call_9')])
+    await world.host.takeOn([world.callAs('call_9')])
+    await world.clock.advance(5000)
+    expect(world.runs).toHaveLength(1)
+  })
+
+  it('crashes before it runs: it counts as cut short, and is told so', async () => {
+    const world = toolWorld()
+    world.run = () => never()
+    await world.host.takeOn([world.callAs('call_9')])
+    await world.clock.settle()
+    world.run = async () => output('again')
+    world.service.waiting.add('call_9')
+    await world.crash()
+    await world.clock.advance(5000)
+    expect(world.runs.at(-1)).toMatchObject({ callId: 'call_9', attempt: 2, uncertain: true })
+  })
 })

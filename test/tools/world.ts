@@ -167,8 +167,23 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     return host
   }
 
+  /** As a reading makes it. */
+  const callAs = (callId: string): Call =>
+    newCall({
+      callId,
+      sessionId: 'ses_1',
+      turnId: 'trn_1',
+      name: 'lookup',
+      action: { arguments: { order: 42 } },
+      createdAt: clock.now(),
+      expiresAt: clock.now() + 600_000,
+      receivedAt: clock.now(),
+      dueAt: 0,
+    })
+
   return Object.assign(world, {
     host: boot(),
+    callAs,
     /** The process dies: nothing of it goes on, and a new one starts on what was stored. */
     async crash(): Promise<void> {
       alive++
@@ -184,20 +199,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       service.waiting.add(callId)
       const session = service.session()
       service.away = away
-      const call: Call = {
-        ...newCall({
-          callId,
-          sessionId: 'ses_1',
-          turnId: 'trn_1',
-          name: 'lookup',
-          action: { arguments: { order: 42 } },
-          createdAt: clock.now(),
-          expiresAt: clock.now() + 600_000,
-          receivedAt: clock.now(),
-          dueAt: 0,
-        }),
-        ...more,
-      }
+      const call: Call = { ...callAs(callId), ...more }
       await store.commit({
         readings: [
           {
