@@ -265,8 +265,12 @@ export function createEngine(options: EngineOptions): Engine {
     async stop(grace) {
       poll?.stop()
       subscription?.stop()
-      await stream?.stop()
-      await Promise.all([reconciler.stop(grace), tools.stop(grace), dispatcher.stop(grace)])
+      await Promise.all([
+        stream?.stop(grace),
+        reconciler.stop(grace),
+        tools.stop(grace),
+        dispatcher.stop(grace),
+      ])
     },
   }
   return engine

@@ -30,7 +30,8 @@ export interface TransientEvent {
 
 export interface StreamSource {
   start(): void
-  stop(): Promise<void>
+  /** Lets what is being written end, for `grace` milliseconds at most. */
+  stop(grace: number): Promise<void>
   connected(): boolean
   status(): ChannelStatus
 }
@@ -98,6 +99,7 @@ export function createStream(options: StreamOptions): StreamSource {
         continue
       }
       const end = await connect().catch((error: unknown) => {
+        if (!running) return { reason: 'stopped', error: null, wait: 0 }
         log.error({ err: error }, 'stream: the store could not be used')
         failures++
         const wait = backoff(FAILURE, failures, random, floor())
@@ -277,11 +279,15 @@ export function createStream(options: StreamOptions): StreamSource {
       })
       done = run().catch((error: unknown) => log.error({ err: error }, 'stream: stopped'))
     },
-    async stop() {
+    async stop(grace) {
       running = false
       abort?.abort()
       wake?.()
-      await done
+      // A session that is looked up for a frame may hang: what was not committed comes again after the next start.
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const limit = clock.after(grace, resolve)
+      await Promise.race([done, promise])
+      limit.cancel()
     },
     connected: () => status.state === 'live',
     status: () => status,

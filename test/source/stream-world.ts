@@ -149,7 +149,7 @@ export function streamWorld(
     startFrom: options.startFrom ?? 'beginning',
   })
   onTestFinished(async () => {
-    const stopped = stream.stop()
+    const stopped = stream.stop(10_000)
     await clock.settle()
     await stopped
   })

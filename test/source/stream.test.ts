@@ -136,7 +136,7 @@ describe('reconnecting', () => {
     world.stream.start()
     for (let turn = 0; turn < turns; turn++) await Promise.resolve()
     let stopped = false
-    void world.stream.stop().then(() => (stopped = true))
+    void world.stream.stop(10_000).then(() => (stopped = true))
     await world.clock.settle()
     expect([stopped, world.stream.status().state]).toEqual([true, 'disabled'])
   })
