@@ -1,3 +1,5 @@
+import type { JsonObject } from '../core/json.ts'
+
 /**
  * What a person or a program may do to a running sidecar. The composition root implements it; the admin API alone
  * decides who may ask.
@@ -11,6 +13,8 @@ export interface AdminActions {
   replay(request: { handler: string; from: { seq: string } | { at: number } }): Promise<{ count: number }>
   pauseHandler(name: string): Promise<void>
   resumeHandler(name: string): Promise<void>
+  /** Hands a handler a made-up fact, through the real path, and waits for what it answers. */
+  testHandler(name: string, request: { type: string; data: JsonObject }): Promise<HandlerTest>
   /**
    * Answers a call whose tool said 202.
    * @throws {ActionRefused} `not_found` when there is no such call, `conflict` when it waits for no answer.
@@ -19,6 +23,20 @@ export interface AdminActions {
   /** The `tools` array to declare on a session; each entry has a `name`. */
   tools(): readonly ToolEntry[]
   handlers(): readonly HandlerReport[] | Promise<readonly HandlerReport[]>
+}
+
+/** What a handler made of a test. */
+export interface HandlerTest {
+  id: string
+  type: string
+  /** Whether the handler asks for facts of this type. */
+  wanted: boolean
+  outcome: 'delivered' | 'retry' | 'dead' | 'unreachable' | 'gone' | 'aborted'
+  /** Of its answer; null when there was none. */
+  status: number | null
+  error: string | null
+  /** Milliseconds. */
+  ms: number
 }
 
 export interface RetryRequest {

@@ -2,6 +2,7 @@ import { request } from 'undici'
 import { loadConfig } from '../config/load.ts'
 import { readSmallFile } from '../config/secrets.ts'
 import { messageOf, OperatorError } from '../core/errors.ts'
+import { VERSION } from '../sidecar/version.ts'
 import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../core/json.ts'
 import type { Environment } from '../config/expand.ts'
 
@@ -41,14 +42,15 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
   const base = originOf(given ?? (configured === null ? DEFAULT_URL : addressOf(configured.listen)))
   const token = (await tokenFrom(options, env)) ?? configured?.token ?? null
 
+  const headers = {
+    accept: 'application/json',
+    ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+  }
+
   async function send(method: 'GET' | 'POST', path: string, body?: JsonObject): Promise<JsonObject> {
     const answer = await request(base + path, {
       method,
-      headers: {
-        accept: 'application/json',
-        ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       headersTimeout: TIMEOUT,
       bodyTimeout: TIMEOUT,
@@ -63,7 +65,10 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
         `${base}${path} did not answer with a JSON object: is that the admin address of a sidecar?`,
       )
     }
-    throw refusal(base, path, answer.statusCode, isObject(parsed) ? parsed : {})
+    const problem = isObject(parsed) ? parsed : {}
+    if (answer.statusCode === 404 || answer.statusCode === 405)
+      await requireRoute(base, method, path, headers)
+    throw refusal(base, path, answer.statusCode, problem)
   }
 
   return {
@@ -86,6 +91,46 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
       return found
     },
   }
+}
+
+/**
+ * Tells a sidecar that lacks a route from one that lacks what was asked for.
+ * @throws {OperatorError} when the sidecar is of a version that does not have the route.
+ */
+async function requireRoute(
+  base: string,
+  method: 'GET' | 'POST',
+  path: string,
+  headers: Record<string, string>,
+): Promise<void> {
+  const { paths, info } = await describe()
+  if (!isObject(paths) || !isObject(info)) return
+  const given = path.split('?')[0]?.split('/') ?? []
+  const known = Object.entries(paths).some(
+    ([template, operations]) =>
+      isObject(operations) && method.toLowerCase() in operations && fits(template.split('/'), given),
+  )
+  if (known) return
+  throw new OperatorError(
+    `the sidecar at ${base} is version ${stringOf(info['version']) ?? 'unknown'} and cannot do this (it has no ${method} ` +
+      `${path}); this program is version ${VERSION}: run the same version of both`,
+  )
+
+  async function describe(): Promise<JsonObject> {
+    try {
+      const answer = await request(`${base}/openapi.json`, { headers, headersTimeout: TIMEOUT })
+      const parsed = parse(await readBody(answer.body, base))
+      return isObject(parsed) ? parsed : {}
+    } catch {
+      return {}
+    }
+  }
+}
+
+function fits(template: readonly string[], given: readonly string[]): boolean {
+  return (
+    template.length === given.length && template.every((part, i) => part.startsWith('{') || part === given[i])
+  )
 }
 
 function addressOf({ host, port }: { host: string; port: number }): string {

@@ -1,3 +1,4 @@
+import { parse } from 'yaml'
 import { loadConfig } from '../config/load.ts'
 import { renderFault } from '../config/fault.ts'
 import { printConfig } from '../config/print.ts'
@@ -9,9 +10,13 @@ export function schema({ terminal }: Context): Promise<number> {
   return Promise.resolve(0)
 }
 
-export async function print({ terminal, env }: Context, options: { config: string }): Promise<number> {
+export async function print(
+  { terminal, env }: Context,
+  options: { config: string; json?: boolean },
+): Promise<number> {
   const loaded = await loadConfig(options.config, env, Date.now())
-  terminal.out(printConfig(loaded))
+  const text = printConfig(loaded)
+  terminal.out(options.json === true ? `${JSON.stringify(parse(text), null, 2)}\n` : text)
   for (const warning of loaded.warnings) {
     terminal.err(`${terminal.paintErr('yellow', 'warning:')} ${renderFault(warning)}\n`)
   }

@@ -1,3 +1,4 @@
+import type { Command } from 'commander'
 import type { Environment } from '../config/expand.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -6,3 +7,12 @@ export interface Context {
   terminal: Terminal
   env: Environment
 }
+
+export type Run<O> = (context: Context, options: O, args: string[]) => Promise<number>
+
+/** Binds a declared command to the function that does it, which is imported when it is needed. */
+export type Does = <O extends object>(
+  command: Command,
+  load: () => Promise<Run<O>>,
+  required?: string[],
+) => void

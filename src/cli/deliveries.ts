@@ -1,6 +1,7 @@
 import { OperatorError } from '../core/errors.ts'
 import { isObject, numberOf, type JsonObject } from '../core/json.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
+import { waitForBacklog } from './backlog.ts'
 import type { Context } from './context.ts'
 import { field, printList } from './reply.ts'
 import { count, relative } from './text.ts'
@@ -17,6 +18,7 @@ interface RetryOptions extends AdminOptions {
   handler?: string
   since?: string
   dryRun?: boolean
+  wait?: boolean
   json?: boolean
 }
 
@@ -69,7 +71,8 @@ export async function retry(
   if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
   else if (id !== undefined) terminal.out(`${id} is due again\n`)
   else terminal.out(retried(acceptedOf(answer), options.dryRun === true))
-  return 0
+  if (options.wait !== true || options.dryRun === true) return 0
+  return await waitForBacklog(client, options.handler ?? null, terminal)
 }
 
 function selection(options: RetryOptions): JsonObject {

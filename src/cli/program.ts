@@ -1,15 +1,18 @@
 import { readFileSync } from 'node:fs'
-import { Command, CommanderError, Option } from 'commander'
+import { Argument, Command, CommanderError } from 'commander'
 import { nearest } from '../core/nearest.ts'
 import { isObject, stringOf } from '../core/json.ts'
-import { pointInTime, seqOrTime, wholeNumber } from './argument.ts'
+import { declareAdmin } from './admin/declare.ts'
 import { declareConform } from './conform/declare.ts'
-import type { Context } from './context.ts'
+import type { Context, Run } from './context.ts'
 import { declareEmulate } from './emulate/declare.ts'
 import { CONFIG, examples } from './help.ts'
+import { declareInit } from './init/declare.ts'
 import { reportFailure } from './failure.ts'
 import { declareStore } from './store/declare.ts'
 import type { Terminal } from './terminal.ts'
+
+const SHELLS = ['bash', 'zsh', 'fish']
 
 /** Unusable arguments. */
 const USAGE = 2
@@ -44,8 +47,6 @@ function withDefault(argv: readonly string[]): string[] {
   if (first === undefined || (first.startsWith('-') && !own.includes(first))) return ['dev', ...argv]
   return [...argv]
 }
-
-type Run<O> = (context: Context, options: O, args: string[]) => Promise<number>
 
 function commands(context: Context, done: (code: number) => void): Command {
   const { terminal } = context
@@ -137,18 +138,25 @@ function commands(context: Context, done: (code: number) => void): Command {
     .command('schema')
     .description('Prints the JSON Schema (2020-12) of the configuration, for editors.')
   does(schema, async () => (await import('./config.ts')).schema)
-  const print = config
-    .command('print')
-    .description('Prints the effective configuration as YAML, secrets redacted.')
-  print.option('-c, --config <file>', CONFIG)
+  const print = config.command('print').description('Prints the effective configuration, secrets redacted.')
+  print.option('-c, --config <file>', CONFIG).option('--json', 'for programs: JSON in place of YAML')
   does(print, async () => (await import('./config.ts')).print, ['config'])
 
   const store = declareStore(program)
   does(store.check, async () => (await import('./store.ts')).checkStore, ['config'])
   does(store.backup, async () => (await import('./store.ts')).backup, ['config'])
 
-  readers(program, does)
-  actions(program, does)
+  declareAdmin(program, does)
+  does(declareInit(program), async () => (await import('./init.ts')).init)
+  const completion = program.command('completion').summary('completion of a shell')
+  completion
+    .addArgument(new Argument('<shell>', 'which').choices(SHELLS))
+    .description('Prints what makes a shell complete the commands and options of this program.')
+    .addHelpText('after', examples(['source <(session-sidecar completion bash)']))
+  does(completion, async () => {
+    const { completion: print } = await import('./completion.ts')
+    return (one, _options, args) => print(one, program, args)
+  })
   inherit(program)
   return program
 }
@@ -158,102 +166,6 @@ function version(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
   const parsed: unknown = JSON.parse(text)
   return isObject(parsed) ? (stringOf(parsed['version']) ?? '') : ''
-}
-
-type Does = <O extends object>(command: Command, load: () => Promise<Run<O>>, required?: string[]) => void
-
-/** Commands that read a running sidecar. */
-function readers(program: Command, does: Does): void {
-  const status = reading(program, 'status', 'channels, queues, slots and token of a running sidecar')
-  does(remote(status), async () => (await import('./status.ts')).status)
-
-  const events = reading(program, 'events', 'facts, the newest last')
-    .option('-f, --follow', 'go on with what comes')
-    .option('--type <type>', 'only this type')
-    .option('--session <id>', 'only this session')
-    .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
-    .addHelpText(
-      'after',
-      examples(['session-sidecar events --follow', 'session-sidecar events --type turn.settled --json']),
-    )
-  does(remote(events), async () => (await import('./events.ts')).events)
-
-  const sessions = reading(program, 'sessions', 'sessions as last read')
-    .option('--status <status>', 'only with this status')
-    .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
-  does(remote(sessions), async () => (await import('./sessions.ts')).sessions)
-
-  const calls = reading(program, 'calls', 'function calls and what became of them')
-    .addOption(
-      new Option('--state <state>', 'only in this state').choices([
-        'received',
-        'running',
-        'finished',
-        'answered',
-        'not_delivered',
-        'failed',
-      ]),
-    )
-    .option('--session <id>', 'only of this session')
-    .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
-  does(remote(calls), async () => (await import('./calls.ts')).calls)
-
-  const deliveries = reading(program, 'deliveries', 'callbacks owed, made and given up')
-    .addOption(
-      new Option('--status <status>', 'only with this status').choices(['pending', 'delivered', 'dead']),
-    )
-    .option('--handler <name>', 'only of this handler')
-    .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
-    .addHelpText(
-      'after',
-      examples([
-        'session-sidecar deliveries --status dead',
-        'session-sidecar deliveries retry --dead --handler app --dry-run',
-      ]),
-    )
-  does(remote(deliveries), async () => (await import('./deliveries.ts')).deliveries)
-
-  const retry = deliveries.command('retry').argument('[id]', 'of the delivery')
-  retry
-    .description('Delivers again, through the real path: one delivery by its id, or all dead ones.')
-    .option('--dead', 'all that are dead')
-    .option('--handler <name>', 'with --dead: only of this handler')
-    .option('--since <time>', 'with --dead: only facts since this time, or this long ago', pointInTime)
-    .option('--dry-run', 'with --dead: only count them')
-  does(remote(retry), async () => (await import('./deliveries.ts')).retry)
-
-  const handlers = reading(program, 'handlers', 'handlers and their backlog')
-  does(remote(handlers), async () => (await import('./handlers.ts')).handlers)
-  const pause = handlers.command('pause').argument('<handler>', 'its name')
-  pause.description('Stops one handler; its backlog is kept.')
-  does(remote(pause), async () => (await import('./handlers.ts')).pause)
-  const resume = handlers.command('resume').argument('<handler>', 'its name')
-  resume.description('Goes on with one handler.')
-  does(remote(resume), async () => (await import('./handlers.ts')).resume)
-}
-
-function actions(program: Command, does: Does): void {
-  const replay = program.command('replay').summary('hand one handler past facts again')
-  replay
-    .description('Hands one handler past facts again, those that it wants.')
-    .option('--handler <name>', 'which handler (required)')
-    .option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', seqOrTime)
-    .addHelpText('after', examples(['session-sidecar replay --handler app --from 2h']))
-  does(remote(replay), async () => (await import('./replay.ts')).replay, ['handler', 'from'])
-}
-
-function reading(program: Command, name: string, summary: string): Command {
-  const text = `${summary[0]?.toUpperCase()}${summary.slice(1)}.`
-  return program.command(name).summary(summary).description(text)
-}
-
-/** Options of every command that talks to a running sidecar. */
-function remote(command: Command): Command {
-  return command
-    .option('--url <url>', 'admin address (or SIDECAR_ADMIN_URL; by default http://127.0.0.1:8481)')
-    .option('-c, --config <file>', 'configuration to take address and token from')
-    .option('--token-file <file>', 'admin token (or SIDECAR_ADMIN_TOKEN, SIDECAR_ADMIN_TOKEN_FILE)')
-    .option('--json', 'for programs')
 }
 
 /** Subcommands report faults as the program does, and commands with subcommands tell a stray word themselves. */

@@ -1,4 +1,5 @@
 import { adminClient, type AdminOptions } from './admin-client.ts'
+import { waitForBacklog } from './backlog.ts'
 import type { Context } from './context.ts'
 import { acceptedOf } from './deliveries.ts'
 import { count } from './text.ts'
@@ -6,6 +7,7 @@ import { count } from './text.ts'
 interface ReplayOptions extends AdminOptions {
   handler: string
   from: string
+  wait?: boolean
   json?: boolean
 }
 
@@ -17,5 +19,5 @@ export async function replay({ terminal, env }: Context, options: ReplayOptions)
       ? `${JSON.stringify(answer)}\n`
       : `${options.handler} gets ${count(acceptedOf(answer), 'fact')} again\n`,
   )
-  return 0
+  return options.wait === true ? await waitForBacklog(client, options.handler, terminal) : 0
 }

@@ -11,6 +11,8 @@ export interface Terminal {
   paint: Paint
   /** As `paint`, for what goes to `err`. */
   paintErr: Paint
+  /** Asks a person; only where one sits. The question goes to `err`. */
+  ask?(question: string): Promise<string>
 }
 
 /** Colours a text, or leaves it as it is. */
@@ -19,7 +21,7 @@ export type Paint = (style: Style, text: string) => string
 export const plain: Paint = (_style, text) => text
 export const coloured: Paint = (style, text) => styleText(style, text, { validateStream: false })
 
-type Process = Pick<NodeJS.Process, 'stdout' | 'stderr' | 'env' | 'exit'>
+type Process = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'exit'>
 
 export function processTerminal(process: Process): Terminal {
   // A reader that has seen enough (`events | head`) closes the pipe: that ends us, and it is no failure.
@@ -32,6 +34,19 @@ export function processTerminal(process: Process): Terminal {
     width: process.stdout.isTTY ? process.stdout.columns : null,
     paint: wantsColour(process.stdout, process.env) ? coloured : plain,
     paintErr: wantsColour(process.stderr, process.env) ? coloured : plain,
+    ...(process.stdin.isTTY && process.stderr.isTTY ? { ask: (question) => ask(process, question) } : {}),
+  }
+}
+
+async function ask({ stdin, stderr, exit }: Process, question: string): Promise<string> {
+  const { createInterface } = await import('node:readline/promises')
+  const lines = createInterface({ input: stdin, output: stderr })
+  // As everywhere: who interrupts a question ends the program.
+  lines.once('SIGINT', () => exit(130))
+  try {
+    return await lines.question(question)
+  } finally {
+    lines.close()
   }
 }
 

@@ -37,12 +37,12 @@ function seqText(seq: string | null): string {
 export function callbackText(
   fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
   data: string,
-  delivery: { attempt: number; handler: string },
+  delivery: Delivery,
 ): string {
   return (
     `{"type":${JSON.stringify(fact.type)},"timestamp":"${new Date(fact.at).toISOString()}","id":"${fact.id}",` +
     `"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
-    `"delivery":{"attempt":${delivery.attempt},"handler":"${delivery.handler}"},"seen":${seenText(fact.seen)}}`
+    `"delivery":${deliveryText(delivery)},"seen":${seenText(fact.seen)}}`
   )
 }
 
@@ -50,7 +50,7 @@ export function callbackText(
 export function cloudEventText(
   fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
   data: string,
-  delivery: { attempt: number; handler: string },
+  delivery: Delivery,
   source: string,
 ): string {
   const subject = fact.sessionId === null ? '' : `"subject":${JSON.stringify(fact.sessionId)},`
@@ -58,8 +58,18 @@ export function cloudEventText(
     `{"specversion":"1.0","id":"${fact.id}","source":${JSON.stringify(source)},"type":${JSON.stringify(fact.type)},` +
     `${subject}"time":"${new Date(fact.at).toISOString()}","datacontenttype":"application/json",` +
     `"data":{"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
-    `"delivery":{"attempt":${delivery.attempt},"handler":"${delivery.handler}"},"seen":${seenText(fact.seen)}}}`
+    `"delivery":${deliveryText(delivery)},"seen":${seenText(fact.seen)}}}`
   )
+}
+
+interface Delivery {
+  attempt: number
+  handler: string
+  test: boolean
+}
+
+function deliveryText({ attempt, handler, test }: Delivery): string {
+  return `{"attempt":${attempt},"handler":"${handler}"${test ? ',"test":true' : ''}}`
 }
 
 function seenText(seen: Seen): string {

@@ -26,9 +26,9 @@ export function createHttpTarget(
     ? `application/cloudevents${batched ? '-batch' : ''}+json; charset=utf-8`
     : 'application/json'
 
-  const textOf = ({ fact, attempt, session }: Outgoing): string => {
+  const textOf = ({ fact, attempt, session, test = false }: Outgoing): string => {
     const data = dataText(fact, session)
-    const delivery = { attempt, handler: handler.name }
+    const delivery = { attempt, handler: handler.name, test }
     return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
   }
 

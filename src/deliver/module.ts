@@ -15,8 +15,8 @@ export function createModuleTarget(
   const log = handlerLog(ports.log.child({ handler: handler.name }))
 
   const callOne = async (outgoing: Outgoing, signal: AbortSignal): Promise<Verdict> => {
-    const { fact, attempt, session } = outgoing
-    const text = callbackText(fact, dataText(fact, session), { attempt, handler: handler.name })
+    const { fact, attempt, session, test = false } = outgoing
+    const text = callbackText(fact, dataText(fact, session), { attempt, handler: handler.name, test })
     try {
       const answer: unknown = await handle(parseJson(text) as CallbackEvent, { attempt, signal, log })
       const verdict = isObject(answer) ? answer.verdict : undefined

@@ -8,6 +8,8 @@ export interface Outgoing {
   /** From 1. */
   attempt: number
   session: SessionBrief | null
+  /** It is made up, and says so. */
+  test?: boolean
 }
 
 /** Where a handler's callbacks go: over HTTP, into this process, or later to some other sink. */

@@ -14,6 +14,7 @@ import { ActiveLane } from './lane.ts'
 import { createRecorder } from './record.ts'
 import type { Settler } from './settler.ts'
 import type { Outgoing, Target } from './target.ts'
+import { trialOf, type Trial } from './trial.ts'
 import { attemptOf } from './verdict.ts'
 
 /** Lanes in memory, for each place in the handler's concurrency; the others wait in the store. */
@@ -36,6 +37,8 @@ export interface Worker {
   transient(fact: StoredFact): void
   /** Deliveries became pending again. */
   reload(): void
+  /** Hands over a made-up fact, once, whatever state the handler is in. Nothing is stored and nothing is counted. */
+  test(fact: StoredFact): Promise<Trial>
   pause(): void
   resume(): void
   status(): HandlerStatus
@@ -257,6 +260,17 @@ export function createWorker(options: WorkerOptions): Worker {
         const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
         await target.send([{ fact, attempt: 1, session }], stopping.signal)
       })
+    },
+    async test(fact) {
+      const started = clock.steady()
+      const batch = [{ fact, attempt: 1, session: null, test: true }]
+      const verdict = await target.send(batch, stopping.signal)
+      const ms = clock.steady() - started
+      log.info(
+        { handler: spec.name, type: fact.type, outcome: verdict.kind, ms },
+        'handler: tried with a test',
+      )
+      return trialOf(verdict, ms)
     },
     reload() {
       for (const active of lanes.values()) active.reload()

@@ -101,7 +101,8 @@ export interface EventEnvelope<Type extends string, Data> {
   id: string
   session_id: string | null
   data: Data
-  delivery: { attempt: number; handler: string }
+  /** `test`: the event was made up by `session-sidecar trigger`, to try the handler. */
+  delivery: { attempt: number; handler: string; test?: true }
   /** When each channel first told of it, milliseconds. */
   seen: { stream?: number; webhook?: number; poll?: number }
 }

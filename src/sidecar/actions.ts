@@ -1,10 +1,18 @@
 import { ActionRefused, type AdminActions } from '../admin/actions.ts'
+import { compilePatterns } from '../core/pattern.ts'
+import type { Clock, Random } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
+import { sampleFact } from '../deliver/sample.ts'
 import type { Engine } from './engine.ts'
 import { declaration, type Specs } from './specs.ts'
 
 /** What the admin API may do to us. */
-export function adminActions(store: Store, engine: Engine, specs: Specs): AdminActions {
+export function adminActions(
+  store: Store,
+  engine: Engine,
+  specs: Specs,
+  ports: { clock: Clock; random: Random },
+): AdminActions {
   const known = (name: string): void => {
     if (engine.dispatcher.worker(name) === undefined) {
       throw new ActionRefused('not_found', `there is no handler ${name}`)
@@ -37,6 +45,14 @@ export function adminActions(store: Store, engine: Engine, specs: Specs): AdminA
       known(name)
       await store.pauseHandler(name, null)
       engine.dispatcher.worker(name)?.resume()
+    },
+    async testHandler(name, { type, data }) {
+      known(name)
+      const fact = sampleFact(type, data, ports)
+      const trial = await engine.dispatcher.worker(name)?.test(fact)
+      if (trial === undefined) throw new ActionRefused('not_found', `there is no handler ${name}`)
+      const { events } = specs.handlers.find((handler) => handler.name === name) ?? { events: [] }
+      return { id: fact.id, type, wanted: compilePatterns(events).wants(type), ...trial }
     },
     async answerCall(callId, answer) {
       const outcome = await engine.tools.answer(callId, answer)

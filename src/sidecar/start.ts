@@ -132,7 +132,7 @@ export async function startAll(
     token: () => adminToken,
     store: opening.read,
     brief: (sessionId) => opening.brief(sessionId),
-    actions: adminActions(opening, engine, specs),
+    actions: adminActions(opening, engine, specs, { clock, random }),
     status: () =>
       reportStatus({
         version: VERSION,

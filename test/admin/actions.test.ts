@@ -109,6 +109,7 @@ it('tells why an action is refused, and nothing of what it threw otherwise', asy
       resumeHandler: async () => undefined,
       answerCall: async () => Promise.reject(new ActionRefused('conflict', 'the call waits for no answer')),
       tools: () => [],
+      testHandler: () => Promise.reject(new Error('nothing is tried here')),
       handlers: () => [],
     },
   })
@@ -131,4 +132,29 @@ it('refuses a body that is too long or no JSON', async () => {
   expect([long.status, long.headers['content-type']]).toEqual([413, 'application/problem+json'])
   const text = await running.post('/api/calls/c/answer', 'hello', { 'content-type': 'text/plain' })
   expect([text.status, text.headers['content-type']]).toEqual([415, 'application/problem+json'])
+})
+
+it('tries a handler with a made-up fact, of a type and data that may be left out', async () => {
+  const reply = await running.post('/api/handlers/app/test')
+  expect([reply.status, reply.json]).toEqual([
+    200,
+    {
+      handler: 'app',
+      id: 'evt_test_1',
+      type: 'turn.settled',
+      wanted: true,
+      outcome: 'delivered',
+      status: 204,
+      error: null,
+      ms: 3,
+    },
+  ])
+  await running.post('/api/handlers/app/test', { type: 'agent.message', data: { payload: { n: 1 } } })
+  expect(running.asked).toEqual([
+    ['testHandler', 'app', { type: 'turn.settled', data: {} }],
+    ['testHandler', 'app', { type: 'agent.message', data: { payload: { n: 1 } } }],
+  ])
+  expect((await running.post('/api/handlers/app/test', { type: 'a b' })).status).toBe(400)
+  expect((await running.post('/api/handlers/app/test', { data: [] })).status).toBe(400)
+  expect((await running.post('/api/handlers/nobody/test')).status).toBe(404)
 })

@@ -92,6 +92,18 @@ export async function startAdmin(
     pauseHandler: async (name) => void asked.push(['pauseHandler', name]),
     resumeHandler: async (name) => void asked.push(['resumeHandler', name]),
     answerCall: async (callId, answer) => void asked.push(['answerCall', callId, answer]),
+    testHandler: async (name, request) => {
+      asked.push(['testHandler', name, request])
+      return {
+        id: 'evt_test_1',
+        type: request.type,
+        wanted: true,
+        outcome: 'delivered',
+        status: 204,
+        error: null,
+        ms: 3,
+      }
+    },
     tools: () => [
       { type: 'function', name: 'lookup_order', description: 'Finds', parameters: { type: 'object' } },
       { type: 'function', name: 'refund', description: 'Pays back', parameters: { type: 'object' } },

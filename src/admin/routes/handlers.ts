@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
+import { isObject } from '../../core/json.ts'
 import type { StoreReader } from '../../core/store.ts'
-import type { AdminActions, HandlerReport } from '../actions.ts'
+import type { AdminActions, HandlerReport, HandlerTest } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
 import { guess } from '../../core/nearest.ts'
 import { page, pageOf, pagingQuery, slice } from '../page.ts'
@@ -31,6 +32,22 @@ const HandlerChange = component(
 const Replayed = component(
   'Replayed',
   Type.Object({ handler: Type.String(), count: Type.Integer({ description: 'Facts that are due again.' }) }),
+)
+
+const HandlerTested = component(
+  'HandlerTested',
+  Type.Object({
+    handler: Type.String(),
+    id: Type.String({ description: 'Of the fact: begins with evt_test_. It is stored nowhere.' }),
+    type: Type.String(),
+    wanted: Type.Boolean({ description: 'Whether the handler asks for facts of this type.' }),
+    outcome: oneOf<HandlerTest['outcome']>(['delivered', 'retry', 'dead', 'unreachable', 'gone', 'aborted'], {
+      description: 'What would follow, were it no test. gone: the handler answered 410.',
+    }),
+    status: nullable(Type.Integer(), 'Of its answer.'),
+    error: nullable(Type.String()),
+    ms: Type.Number({ description: 'How long it took, milliseconds.' }),
+  }),
 )
 
 export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[] {
@@ -82,6 +99,34 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
           return accepted({ handler: name, paused: change === 'pause' })
         },
       ),
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/handlers/{name}/test',
+        summary: 'Hands a handler a made-up fact, marked as a test, and waits for its answer.',
+        body: asked({
+          type: Type.String({
+            default: 'turn.settled',
+            pattern: '^[A-Za-z0-9_.-]{1,64}$',
+            description: 'Of the fact.',
+          }),
+          data: Type.Record(Type.String(), Type.Unknown(), {
+            default: {},
+            description: 'Laid over the `data` that is made up for the type.',
+          }),
+        }),
+        success: { status: 200, description: 'What the handler made of it.', content: HandlerTested },
+        problems: [404],
+      },
+      async ({ params, body: { type, data } }) => {
+        const handler = params['name'] ?? ''
+        await requireHandler(actions, handler)
+        return ok({
+          handler,
+          ...(await actions.testHandler(handler, { type, data: isObject(data) ? data : {} })),
+        })
+      },
     ),
     route(
       {

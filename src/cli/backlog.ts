@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { numberOf } from '../core/json.ts'
+import type { AdminClient } from './admin-client.ts'
+import { field } from './reply.ts'
+import type { Terminal } from './terminal.ts'
+import { count } from './text.ts'
+
+/** Milliseconds between looks. */
+const INTERVAL = 250
+/** Handlers are few: one list holds them all. */
+const ALL = 1000
+
+/**
+ * Waits until a handler (or every one) is owed nothing, and shows what is left. Whoever interrupts it ends the waiting
+ * alone: the sidecar goes on.
+ * @returns the exit code: 0 when nothing is owed, 1 when it was interrupted or a handler is paused.
+ */
+export async function waitForBacklog(
+  client: AdminClient,
+  handler: string | null,
+  terminal: Terminal,
+): Promise<number> {
+  const stop = new AbortController()
+  const interrupt = (): void => stop.abort()
+  process.once('SIGINT', interrupt)
+  try {
+    return await watch(client, handler, terminal, stop.signal)
+  } finally {
+    process.removeListener('SIGINT', interrupt)
+  }
+}
+
+async function watch(
+  client: AdminClient,
+  handler: string | null,
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<number> {
+  let shown = ''
+  const end = (text: string, code: number): number => {
+    if (shown !== '') terminal.err('\n')
+    terminal.err(`${text}\n`)
+    return code
+  }
+  for (;;) {
+    const rows = (await client.list('/api/handlers', {}, ALL)).filter(
+      (row) => handler === null || field(row, 'name') === handler,
+    )
+    const left = rows.reduce((sum, row) => sum + (numberOf(row['pending']) ?? 0), 0)
+    if (left === 0) return end('everything is delivered, or dead', 0)
+    const held = rows.filter((row) => field(row, 'state') === 'paused' && numberOf(row['pending']) !== 0)
+    if (held.length > 0 && held.length === rows.length)
+      return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)
+    const line = `${count(left, 'delivery', 'deliveries')} left`
+    if (terminal.width !== null && line !== shown) terminal.err(`\r${line.padEnd(shown.length)}`)
+    if (terminal.width !== null) shown = line
+    await sleep(INTERVAL, undefined, { signal }).catch(() => undefined)
+    if (signal.aborted)
+      return end(`no longer waiting; the sidecar goes on with ${count(left, 'delivery', 'deliveries')}`, 1)
+  }
+}

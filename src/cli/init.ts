@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { resolveConfig } from '../config/load.ts'
+import { OperatorError } from '../core/errors.ts'
+import type { Context } from './context.ts'
+import { configText, toolUrl, type Answers } from './init/template.ts'
+
+interface InitOptions {
+  baseUrl?: string
+  tokenFile?: string
+  handlerUrl?: string
+  tool?: string
+}
+
+const DEFAULT_FILE = 'sidecar.yaml'
+const SECRET_FILE = 'callback-secret.txt'
+
+/** Writes a commented configuration and a secret for callbacks, from flags or, on a terminal, a few questions. */
+export async function init(
+  { terminal }: Context,
+  options: InitOptions,
+  [file = DEFAULT_FILE]: string[],
+): Promise<number> {
+  const answers = await answersOf(options, terminal.ask ?? null)
+  const text = configText(answers, SECRET_FILE)
+  const secret = `whsec_${randomBytes(32).toString('base64')}`
+  await prove(answers, secret)
+  const folder = path.dirname(file)
+  await mkdir(folder, { recursive: true })
+  await writeNew(file, text, 0o644)
+  const secretFile = path.join(folder, SECRET_FILE)
+  const kept = existsSync(secretFile)
+  if (!kept) await writeNew(secretFile, `${secret}\n`, 0o600)
+  terminal.out(
+    `wrote ${file}\n${kept ? 'kept' : 'wrote'} ${secretFile}: your app checks the signature of callbacks with it\n\n` +
+      `Next:\n${answers.tokenFile === null ? '  export SERVICE_TOKEN=svc_pat_…\n' : ''}` +
+      `  session-sidecar check -c ${file}\n  session-sidecar run -c ${file}\n`,
+  )
+  return 0
+}
+
+type Ask = (question: string) => Promise<string>
+
+async function answersOf(options: InitOptions, ask: Ask | null): Promise<Answers> {
+  const question = async (given: string | undefined, text: string, fallback: string): Promise<string> => {
+    if (given !== undefined) return given
+    if (ask === null) return fallback
+    const said = (await ask(`${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
+    return said === '' ? fallback : said
+  }
+  const baseUrl = await question(options.baseUrl, 'Where is the Agent Session Service?', '')
+  if (baseUrl === '') {
+    throw new OperatorError(
+      'the address of the service is needed: give --base-url https://…, or run this on a terminal to be asked',
+      2,
+    )
+  }
+  const tokenFile = await question(
+    options.tokenFile,
+    'A file that holds the token (empty: SERVICE_TOKEN)',
+    '',
+  )
+  const handlerUrl = await question(
+    options.handlerUrl,
+    'Where does your app take callbacks?',
+    'http://127.0.0.1:3000/agent-events',
+  )
+  const tool = await question(options.tool, 'Name of a function tool that your app answers (empty: none)', '')
+  return {
+    baseUrl,
+    handlerUrl,
+    tokenFile: tokenFile === '' ? null : tokenFile,
+    tool: tool === '' ? null : tool,
+  }
+}
+
+/** What is written must load. @throws {ConfigError} with each answer that cannot be used. */
+async function prove({ baseUrl, handlerUrl, tool }: Answers, secret: string): Promise<void> {
+  const handlers = [{ name: 'app', url: handlerUrl, secret }]
+  const config = { service: { base_url: baseUrl, token: 'svc_pat_later' }, handlers }
+  const loadable = { env: {}, now: Date.now() }
+  await resolveConfig(config, loadable)
+  if (tool !== null) {
+    const tools = [
+      { name: tool, url: toolUrl(handlerUrl, tool), description: 'x', parameters: { type: 'object' } },
+    ]
+    await resolveConfig({ ...config, tools }, loadable)
+  }
+}
+
+/** @throws {OperatorError} when there is such a file: it may be somebody's work. */
+async function writeNew(file: string, text: string, mode: number): Promise<void> {
+  try {
+    await writeFile(file, text, { flag: 'wx', mode })
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
+      throw new OperatorError(`${file} is there already and was left as it is: name another file`, 2)
+    throw error
+  }
+}

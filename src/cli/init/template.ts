@@ -1,0 +1,68 @@
+/** What `init` was told. */
+export interface Answers {
+  baseUrl: string
+  /** null: the token comes from the environment. */
+  tokenFile: string | null
+  handlerUrl: string
+  tool: string | null
+}
+
+/** Beside the handler, in the same app. */
+export function toolUrl(handlerUrl: string, tool: string): string {
+  return new URL(`/tools/${encodeURIComponent(tool)}`, handlerUrl).href
+}
+
+/** A configuration with a comment wherever somebody will want to change it. JSON strings are YAML. */
+export function configText({ baseUrl, tokenFile, handlerUrl, tool }: Answers, secretFile: string): string {
+  const secret = JSON.stringify(secretFile)
+  return `# Made by "session-sidecar init". "session-sidecar config schema" has every key; what is not here has its default.
+service:
+  base_url: ${JSON.stringify(baseUrl)} # without /v1
+  # Needs sessions:read, and for tools tools:respond and sessions:write.
+  ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${JSON.stringify(tokenFile)} # read again when it changes`}
+  # token_expires_at: 2027-01-31     # the service does not say; check and a metric then warn in time
+
+# Facts, deliveries and calls. Put it on a disk that outlives the container.
+store:
+  url: sqlite:data/sidecar.db
+
+# The stream and polling need nothing from the outside. Webhooks help where a stream cannot stay open:
+# webhooks:
+#   enabled: true
+#   public_url: https://app.example.com/webhooks   # the sidecar makes the subscription
+
+# Who is told. turn.settled is the one to act on: the turn is over and its artifacts are final.
+handlers:
+  - name: app
+    url: ${JSON.stringify(handlerUrl)}
+    events: ['turn.*', 'session.*', 'action.*']
+    secret_file: ${secret} # signs callbacks, by Standard Webhooks
+${tool === null ? EXAMPLE_TOOL : toolText(tool, toolUrl(handlerUrl, tool), secret)}
+# Probes, metrics and the API behind the commands.
+admin:
+  listen: 127.0.0.1:8481
+  # token_file: admin-token.txt      # needed when it listens elsewhere than on loopback
+`
+}
+
+const EXAMPLE_TOOL = `
+# Function tools that your app answers:
+# tools:
+#   - name: lookup_order
+#     description: Finds an order by its id
+#     parameters: { type: object, properties: { order_id: { type: string } }, required: [order_id] }
+#     url: http://127.0.0.1:3000/tools/lookup_order
+`
+
+function toolText(name: string, url: string, secret: string): string {
+  return `
+# Function tools that your app answers, once each. "session-sidecar tools --json" has what to declare on a session.
+tools:
+  - name: ${JSON.stringify(name)}
+    description: What it does, for the model # say it here
+    parameters: { type: object, properties: {} } # JSON Schema of its arguments
+    url: ${JSON.stringify(url)}
+    secret_file: ${secret}
+    after_crash: retry # or fail, for what must not happen twice
+`
+}

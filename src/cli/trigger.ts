@@ -1,0 +1,71 @@
+import { OperatorError } from '../core/errors.ts'
+import { isObject, parseJson, type JsonObject } from '../core/json.ts'
+import { adminClient, type AdminOptions } from './admin-client.ts'
+import type { Context } from './context.ts'
+import { field } from './reply.ts'
+import { visible } from './terminal.ts'
+import { span } from './text.ts'
+
+interface TriggerOptions extends AdminOptions {
+  handler: string
+  data?: string
+  json?: boolean
+}
+
+const OUTCOMES: Readonly<Record<string, string>> = {
+  delivered: 'took it',
+  retry: 'failed; a real fact would be tried again',
+  dead: 'wants it never again; a real fact would become a dead letter',
+  unreachable: 'cannot be reached; real facts wait for it',
+  gone: 'answered 410; a real fact would have paused it',
+  aborted: 'was not waited for: the sidecar is stopping',
+}
+
+/** Hands a handler a made-up fact and says what it made of it; exit 1 if it was not taken. */
+export async function trigger(
+  { terminal, env }: Context,
+  options: TriggerOptions,
+  [type = '']: string[],
+): Promise<number> {
+  const data = dataOf(options.data)
+  const client = await adminClient(options, env)
+  const path = `/api/handlers/${encodeURIComponent(options.handler)}/test`
+  const answer = await client.post(path, { type, data })
+  const outcome = field(answer, 'outcome')
+  const good = outcome === 'delivered'
+  if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
+  else {
+    const mark = good ? terminal.paint('green', '✓') : terminal.paint('red', '✗')
+    terminal.out(`${mark} ${options.handler} ${OUTCOMES[outcome] ?? visible(outcome)} (${detail(answer)})\n`)
+    if (answer['wanted'] === false)
+      terminal.err(
+        `${terminal.paintErr('yellow', 'warning:')} its events do not include ${type}: it gets no real ones\n`,
+      )
+  }
+  return good ? 0 : 1
+}
+
+/** `status 204, 3 ms, evt_test_…`. */
+function detail(answer: JsonObject): string {
+  const { ms } = answer
+  const status = field(answer, 'status')
+  const parts = [
+    status === '' ? '' : `status ${status}`,
+    visible(field(answer, 'error')),
+    typeof ms === 'number' ? span(ms) : '',
+    visible(field(answer, 'id')),
+  ]
+  return parts.filter((part) => part !== '').join(', ')
+}
+
+function dataOf(text: string | undefined): JsonObject {
+  if (text === undefined) return {}
+  let data: unknown
+  try {
+    data = parseJson(text)
+  } catch {
+    data = null
+  }
+  if (isObject(data)) return data
+  throw new OperatorError('--data must be a JSON object, such as \'{"turn":{"status":"failed"}}\'', 2)
+}

@@ -1,0 +1,19 @@
+import type { Verdict } from './verdict.ts'
+
+/** What a handler made of a made-up fact. */
+export interface Trial {
+  outcome: Verdict['kind']
+  status: number | null
+  error: string | null
+  /** Milliseconds. */
+  ms: number
+}
+
+export function trialOf(verdict: Verdict, ms: number): Trial {
+  return {
+    outcome: verdict.kind,
+    status: 'status' in verdict ? (verdict.status ?? null) : null,
+    error: 'error' in verdict ? (verdict.error ?? null) : null,
+    ms,
+  }
+}
