@@ -1,78 +1,33 @@
-import { request } from 'undici'
 import type { Config } from '../../config/config.ts'
-import { messageOf } from '../../core/errors.ts'
-import { isObject, parseJson, stringOf, type JsonObject } from '../../core/json.ts'
+import { isObject, stringOf, type JsonObject } from '../../core/json.ts'
 import { count, span } from '../text.ts'
+import { ask, type Answer } from './ask.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
+import { checkRoutes } from './routes.ts'
 
-/** Milliseconds for each request. */
-const TIMEOUT = 10_000
-/** Bytes of an answer that are read. */
-const MAX_ANSWER = 8 * 1024 * 1024
 /** Milliseconds that clocks may differ before it is worth a word; half of it may be the way here. */
 const SKEW = 10_000
 
-interface Answer {
-  status: number
-  body: JsonObject
-  /** The service's clock less ours, milliseconds; null when the answer had no date. */
-  skew: number | null
-}
-
-/** Token, scopes, clock, description and webhook subscription, by the cheapest requests that tell. */
+/** Token, scopes, clock, routes and webhook subscription, by the cheapest requests that tell, all at once. */
 export async function checkService(config: Config): Promise<Finding[]> {
   const { baseUrl } = config.service
-  let health: Answer
-  try {
-    health = await ask(config, '/v1/health')
-  } catch (error) {
+  const { enabled, publicUrl } = config.webhooks
+  const [health, description, subscriptions] = await Promise.all([
+    ask(config, '/v1/health'),
+    ask(config, '/v1/openapi.json'),
+    enabled && publicUrl !== null ? ask(config, '/v1/webhooks') : null,
+  ])
+  if (health.fault !== null) {
     const mend = 'correct service.base_url, or see to it that this machine reaches it'
-    return [fail('service', `${baseUrl} cannot be reached: ${messageOf(error)}`, mend)]
+    return [fail('service', `${baseUrl} cannot be reached: ${health.fault}`, mend)]
   }
   const findings = [tokenFinding(config, health)]
   if (health.status !== 200) return findings
   findings.push(...scopeFindings(config, health.body), skewFinding(config, health.skew))
-  findings.push(await descriptionFinding(config))
-  if (config.webhooks.enabled && config.webhooks.publicUrl !== null) {
-    findings.push(await subscriptionFinding(config, config.webhooks.publicUrl))
-  }
+  findings.push(...checkRoutes(config, description))
+  if (subscriptions !== null && publicUrl !== null)
+    findings.push(subscriptionFinding(subscriptions, publicUrl))
   return findings
-}
-
-async function ask(config: Config, path: string): Promise<Answer> {
-  const { baseUrl, token } = config.service
-  const { statusCode, headers, body } = await request(baseUrl + path, {
-    headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
-    headersTimeout: TIMEOUT,
-    bodyTimeout: TIMEOUT,
-  })
-  const now = Date.now()
-  const date = Date.parse(String(headers['date'] ?? ''))
-  const parsed = parse(await readText(body))
-  return {
-    status: statusCode,
-    body: isObject(parsed) ? parsed : {},
-    skew: Number.isNaN(date) ? null : date - now,
-  }
-}
-
-async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > MAX_ANSWER) break
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-function parse(text: string): unknown {
-  try {
-    return parseJson(text)
-  } catch {
-    return null
-  }
 }
 
 function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
@@ -134,21 +89,8 @@ function skewFinding({ webhooks }: Config, skew: number | null): Finding {
   return ok('clock', 'agrees with the service’s')
 }
 
-async function descriptionFinding(config: Config): Promise<Finding> {
-  const mend = 'give what is needed in service.routes; what is neither found nor given is off'
-  try {
-    const { status, body } = await ask(config, '/v1/openapi.json')
-    const paths = isObject(body['paths']) ? Object.keys(body['paths']).length : 0
-    return status === 200 && paths > 0
-      ? ok('discovery', `the description at /v1/openapi.json names ${count(paths, 'path')}`)
-      : warn('discovery', `/v1/openapi.json answered ${status} and describes nothing`, mend)
-  } catch (error) {
-    return warn('discovery', `/v1/openapi.json cannot be read: ${messageOf(error)}`, mend)
-  }
-}
-
-async function subscriptionFinding(config: Config, url: string): Promise<Finding> {
-  const { status, body } = await ask(config, '/v1/webhooks')
+function subscriptionFinding({ status, body, fault }: Answer, url: string): Finding {
+  if (fault !== null) return fail('webhooks', `the subscriptions cannot be read: ${fault}`, 'try again')
   if (status !== 200) {
     return fail(
       'webhooks',

@@ -1,13 +1,29 @@
-import { access, constants, open } from 'node:fs/promises'
+import { access, constants, open, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { StoreUrl } from '../../config/config.ts'
 import { messageOf } from '../../core/errors.ts'
-import { fail, ok, type Finding } from './finding.ts'
+import { inspectStore } from '../../store/sqlite/inspect.ts'
+import { count } from '../text.ts'
+import { checkDisk } from './disk.ts'
+import { fail, ok, warn, type Finding } from './finding.ts'
 
 const MAGIC = 'SQLite format 3\0'
 
-/** Whether the store can be opened for writing. It is only looked at, so a running sidecar is not disturbed. */
-export async function checkStore(url: StoreUrl): Promise<Finding> {
+/** Bytes that are read through here; `store check` reads more. */
+const READ_THROUGH = 64 * 1024 * 1024
+
+/**
+ * Whether the store can be opened for writing and is sound, and whether there is room. It is only looked at, so a running
+ * sidecar is not disturbed.
+ */
+export async function checkStore(url: StoreUrl, file: string): Promise<Finding[]> {
+  const finding = await storeFinding(url, file)
+  if (url.kind !== 'sqlite' || url.path === ':memory:') return [finding]
+  const folder = await nearestFolder(url.path).catch(() => null)
+  return folder === null ? [finding] : [finding, await checkDisk(folder)]
+}
+
+async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
   if (url.kind === 'postgres')
     return fail(
       'store',
@@ -22,7 +38,8 @@ export async function checkStore(url: StoreUrl): Promise<Finding> {
       return fail('store', `${url.path} is no SQLite database`, 'point store.url somewhere else')
     }
     await access(existing === null ? await nearestFolder(url.path) : url.path, constants.W_OK)
-    return ok('store', `${url.path} ${existing === null ? 'can be made' : 'is writable'}`)
+    if (existing === null || existing === '') return ok('store', `${url.path} can be made`)
+    return await soundness(url.path, file)
   } catch (error) {
     return fail(
       'store',
@@ -30,6 +47,26 @@ export async function checkStore(url: StoreUrl): Promise<Finding> {
       'correct store.url, or the rights of its directory',
     )
   }
+}
+
+async function soundness(path: string, file: string): Promise<Finding> {
+  const { size } = await stat(path)
+  if (size > READ_THROUGH) {
+    return ok('store', `${path} is writable; "session-sidecar store check -c ${file}" reads it through`)
+  }
+  const { problems, facts, dead } = inspectStore(path)
+  const [problem] = problems
+  if (problem !== undefined) {
+    const more = problems.length > 1 ? `, and ${problems.length - 1} more` : ''
+    return fail('store', `${path} is damaged: ${problem}${more}`, 'put a backup in its place')
+  }
+  return dead === 0
+    ? ok('store', `${path} is writable and sound, ${count(facts, 'fact')}`)
+    : warn(
+        'store',
+        `${path} is sound, with ${count(dead, 'dead letter')}`,
+        'mend the handler, then "session-sidecar deliveries retry --dead"',
+      )
 }
 
 /** The first bytes of a file; null when there is none. */

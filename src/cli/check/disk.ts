@@ -1,0 +1,27 @@
+import { statfs } from 'node:fs/promises'
+import { messageOf } from '../../core/errors.ts'
+import { fail, ok, warn, type Finding } from './finding.ts'
+
+const MIB = 1024 * 1024
+/** Bytes below which commits soon fail. */
+const LEAST = 64 * MIB
+/** Bytes below which a backlog of a day may not fit. */
+const LITTLE = 1024 * MIB
+
+/** Room on the disk that `folder` is on. */
+export async function checkDisk(folder: string): Promise<Finding> {
+  const mend = 'make room, or point store.url at another disk'
+  try {
+    const { bavail, bsize } = await statfs(folder)
+    const free = bavail * bsize
+    const told = `${sizeOf(free)} free at ${folder}`
+    if (free < LEAST) return fail('disk', told, mend)
+    return free < LITTLE ? warn('disk', `${told}: little, while a handler is away`, mend) : ok('disk', told)
+  } catch (error) {
+    return warn('disk', `${folder} cannot be measured: ${messageOf(error)}`, mend)
+  }
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < LITTLE ? `${Math.floor(bytes / MIB)} MiB` : `${(bytes / LITTLE).toFixed(1)} GiB`
+}

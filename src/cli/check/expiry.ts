@@ -1,0 +1,16 @@
+import type { Config } from '../../config/config.ts'
+import { span } from '../text.ts'
+import { fail, ok, warn, type Finding } from './finding.ts'
+
+/** Milliseconds before the end of a token that are worth a word, as for the alert. */
+const SOON = 7 * 24 * 60 * 60 * 1000
+
+/** The service does not report when its token expires; the configuration may. */
+export function expiryFinding({ service: { tokenExpiresAt: at } }: Config, now: number): Finding {
+  const mend = 'mint a new one, put it into service.token or its file, and correct service.token_expires_at'
+  if (at === null)
+    return ok('token expiry', 'not known: with service.token_expires_at a warning comes in time')
+  if (at <= now) return fail('token expiry', `it expired ${span(now - at)} ago`, mend)
+  const told = `it expires in ${span(at - now)}`
+  return at - now < SOON ? warn('token expiry', told, mend) : ok('token expiry', told)
+}

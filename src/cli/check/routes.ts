@@ -1,0 +1,51 @@
+import type { Config } from '../../config/config.ts'
+import { messageOf } from '../../core/errors.ts'
+import { discover, type OperationName } from '../../service/discovery.ts'
+import { routeOverrides } from '../../sidecar/routes.ts'
+import { count } from '../text.ts'
+import type { Answer } from './ask.ts'
+import { fail, ok, warn, type Finding } from './finding.ts'
+
+const HOW: Readonly<Record<string, string>> = {
+  document: 'found in the description',
+  override: 'from service.routes',
+  default: 'as the interface has it; the description does not show it',
+}
+
+/** What discovery makes of the service's description: each route, and how it was found. */
+export function checkRoutes(config: Config, { status, body, fault }: Answer): Finding[] {
+  const described = fault === null && status === 200 && body['paths'] !== undefined
+  try {
+    const { routes } = discover(described ? body : undefined, routeOverrides(config.service.routes))
+    const entries = Object.entries(routes) as [OperationName, (typeof routes)[OperationName]][]
+    const found = entries.filter(([, route]) => route.found).length
+    return [
+      described
+        ? ok('discovery', `${found} of ${count(entries.length, 'route')} known`)
+        : warn(
+            'discovery',
+            `/v1/openapi.json ${fault ?? `answered ${status} and describes nothing`}`,
+            'give what is needed in service.routes; what is neither found nor given is off',
+          ),
+      ...entries.map(([name, route]) =>
+        route.found
+          ? ok(`route ${name}`, `${route.method} ${route.path}, ${HOW[route.how] ?? route.how}`)
+          : missing(config, name, route.reason),
+      ),
+    ]
+  } catch (error) {
+    return [fail('discovery', messageOf(error), 'correct service.routes')]
+  }
+}
+
+/** What a route that is not there costs depends on what is turned on. */
+function missing({ tools, webhooks }: Config, name: OperationName, reason: string): Finding {
+  const [why, mend = 'set it in service.routes'] = reason.split('; ')
+  const told = `${why}`
+  if (name === 'answer' && tools.length > 0) return fail(`route ${name}`, `${told}: no tool can answer`, mend)
+  if (name === 'sendMessage' && tools.some(({ onNotDelivered }) => onNotDelivered === 'resend'))
+    return warn(`route ${name}`, `${told}: an answer that was not delivered is not sent again`, mend)
+  if (name.endsWith('Webhook') && webhooks.enabled && webhooks.publicUrl !== null)
+    return fail(`route ${name}`, `${told}: no subscription can be made`, mend)
+  return ok(`route ${name}`, `${told}; nothing that is turned on needs it`)
+}
