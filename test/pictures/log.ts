@@ -1,0 +1,9 @@
+import type { Log } from '../../src/core/ports.ts'
+
+export const silentLog: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLog,
+}
