@@ -23,6 +23,7 @@ export async function init(
   options: InitOptions,
   [file = DEFAULT_FILE]: string[],
 ): Promise<number> {
+  if (existsSync(file)) throw taken(file)
   const answers = await answersOf(options, terminal.ask ?? null)
   const text = configText(answers, SECRET_FILE)
   const secret = `whsec_${randomBytes(32).toString('base64')}`
@@ -95,8 +96,10 @@ async function writeNew(file: string, text: string, mode: number): Promise<void>
   try {
     await writeFile(file, text, { flag: 'wx', mode })
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'EEXIST')
-      throw new OperatorError(`${file} is there already and was left as it is: name another file`, 2)
-    throw error
+    throw error instanceof Error && 'code' in error && error.code === 'EEXIST' ? taken(file) : error
   }
+}
+
+function taken(file: string): OperatorError {
+  return new OperatorError(`${file} is there already and was left as it is: name another file`, 2)
 }

@@ -1,0 +1,146 @@
+import Database from 'better-sqlite3'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
+import { folderWith } from '../config/folder.ts'
+import { listen } from '../support/listen.ts'
+import { Rig } from '../support/rig.ts'
+import { cli } from './process.ts'
+
+let emulator: Emulator
+
+beforeEach(async () => {
+  emulator = await startEmulator()
+})
+afterEach(() => emulator.close())
+
+interface Finding {
+  subject: string
+  state: string
+  message: string
+  mend?: string
+}
+
+async function findings(
+  lines: readonly string[],
+  baseUrl = emulator.baseUrl,
+): Promise<{ code: number | null; found: Finding[]; of: (subject: string) => Finding | undefined }> {
+  const folder = await folderWith({
+    'sidecar.yaml': [`service: { base_url: "${baseUrl}", token: ${emulator.token} }`, ...lines].join('\n'),
+  })
+  const env = { SIDECAR_ADMIN__LISTEN: '127.0.0.1:0', SIDECAR_STORE__URL: `sqlite:${folder}/sidecar.db` }
+  const overridden = Object.fromEntries(
+    Object.entries(env).filter(
+      ([key]) => !lines.some((line) => line.startsWith(key === 'SIDECAR_STORE__URL' ? 'store' : 'admin')),
+    ),
+  )
+  const { code, out } = await cli(['check', '--json', '-c', `${folder}/sidecar.yaml`], overridden)
+  const found = out
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Finding)
+  return { code, found, of: (subject) => found.find((one) => one.subject === subject) }
+}
+
+describe('check', () => {
+  test('lists each route and how it was found, and what a missing one costs', async () => {
+    const { of } = await findings(['tools: [{ name: look, url: "http://127.0.0.1:9/" }]'])
+    expect(of('route answer')).toMatchObject({
+      state: 'ok',
+      message: 'POST /v1/sessions/{session_id}/answers, found in the description',
+    })
+    await using bare = await listen((request, response) => {
+      response.writeHead(request.url === '/v1/health' ? 200 : 404, { 'content-type': 'application/json' })
+      const health = {
+        object: 'health',
+        usable: true,
+        scopes: ['sessions:read', 'tools:respond', 'sessions:write'],
+      }
+      response.end(JSON.stringify(request.url === '/v1/health' ? health : {}))
+    })
+    const blind = await findings(['tools: [{ name: look, url: "http://127.0.0.1:9/" }]'], bare.url)
+    expect(blind.code).toBe(1)
+    expect(blind.of('discovery')?.state).toBe('warn')
+    expect(blind.of('route answer')).toMatchObject({
+      state: 'fail',
+      mend: 'set service.routes.answer_path',
+    })
+    expect(blind.of('route sendMessage')).toMatchObject({ state: 'warn' })
+    expect(blind.of('route readSession')).toMatchObject({ state: 'ok' })
+  })
+
+  test('tells a port that another program holds from one that a sidecar holds', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const { port } = server.address() as AddressInfo
+    const taken = await findings([`admin: { listen: "127.0.0.1:${port}" }`])
+    server.close()
+    expect(taken.code).toBe(1)
+    expect(taken.of('admin.listen')).toMatchObject({
+      state: 'fail',
+      message: `127.0.0.1:${port} is in use by another program`,
+    })
+    await using rig = await Rig.open({ channels: ['poll'] })
+    const { host } = new URL(rig.program?.admin ?? '')
+    const ours = await findings([`admin: { listen: "${host}" }`])
+    expect(ours.of('admin.listen')).toMatchObject({
+      state: 'ok',
+      message: `${host} is held by a sidecar that runs`,
+    })
+  })
+
+  test('reads the store through: sound, with dead letters, damaged', async () => {
+    await using rig = await Rig.open({ channels: ['poll'] })
+    await rig.client.start('say Hello')
+    await rig.event('turn.settled')
+    await rig.stop()
+    const file = `${rig.folder}/sidecar.db`
+    const store = [`store: { url: "sqlite:${file}" }`]
+    expect((await findings(store)).of('store')?.message).toMatch(/is writable and sound, \d+ facts$/)
+    const db = new Database(file)
+    db.exec("UPDATE facts SET body = 'other' WHERE pos = 1")
+    db.close()
+    const damaged = await findings(store)
+    expect(damaged.code).toBe(1)
+    expect(damaged.of('store')).toMatchObject({ state: 'fail', mend: 'put a backup in its place' })
+  })
+
+  test('warns before the token expires, and fails after', async () => {
+    const day = 86_400_000
+    const expiring = async (at: number) => {
+      const text = new Date(at).toISOString()
+      const folder = await folderWith({
+        'sidecar.yaml': `service: { base_url: "${emulator.baseUrl}", token: x, token_expires_at: "${text}" }`,
+      })
+      const { out } = await cli(['check', '-c', `${folder}/sidecar.yaml`])
+      return out.split('\n').find((line) => line.includes(' token expiry '))
+    }
+    expect(await expiring(Date.now() + 30 * day)).toMatch(/^✓ token expiry +it expires in 30 d/)
+    expect(await expiring(Date.now() + 3 * day)).toMatch(/^! token expiry .*→ mint a new one/)
+    expect(await expiring(Date.now() - day)).toMatch(/^✗ token expiry +it expired/)
+  })
+
+  test('is over in five seconds, however silent everything is, and ends with what to do', async () => {
+    // Takes connections and says nothing.
+    await using silent = await listen(() => undefined)
+    const folder = await folderWith({
+      'sidecar.yaml': [
+        `service: { base_url: "${silent.url}", token: x }`,
+        'handlers: [{ name: app, url: "http://127.0.0.1:9/" }, { name: far, url: "http://192.0.2.1/" }]',
+        'webhooks: { enabled: true, listen: "127.0.0.1:0", public_url: "https://127.0.0.1:9/webhooks" }',
+      ].join('\n'),
+    })
+    const started = performance.now()
+    const { code, out } = await cli(['check', '-c', `${folder}/sidecar.yaml`], {
+      SIDECAR_ADMIN__LISTEN: '127.0.0.1:0',
+    })
+    // A second for the start of the program.
+    expect(performance.now() - started).toBeLessThan(6000)
+    expect(code).toBe(1)
+    expect(out).toMatch(/^✗ service +http:\S+ cannot be reached: no answer within 4 s/m)
+    const end = out.split('\n\n')[1] ?? ''
+    expect(end).toMatch(/^3 things would not work\. What to do:\n {2}1\. service: correct service\.base_url/)
+    expect(end).toContain('handler app: start the app, or correct handlers[0].url')
+  })
+})

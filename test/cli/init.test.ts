@@ -1,0 +1,92 @@
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { init } from '../../src/cli/init.ts'
+import { plain, type Terminal } from '../../src/cli/terminal.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { folderWith } from '../config/folder.ts'
+import { cli } from './process.ts'
+
+const URLS = ['--base-url', 'https://agents.example.com', '--handler-url', 'http://127.0.0.1:3000/events']
+
+test('writes a configuration that loads, and a secret that only its owner may read', async () => {
+  const folder = await folderWith({ token: 'svc_pat_x' })
+  const file = path.join(folder, 'new/sidecar.yaml')
+  const { code, out, err } = await cli([
+    'init',
+    file,
+    ...URLS,
+    '--token-file',
+    '../token',
+    '--tool',
+    'look up',
+  ])
+  expect({ code, out, err }).toMatchObject({ code: 2, out: '' })
+  expect(err).toContain('tools[0].name')
+  const good = await cli(['init', file, ...URLS, '--token-file', '../token', '--tool', 'lookup'])
+  expect({ code: good.code, err: good.err }).toEqual({ code: 0, err: '' })
+  expect(good.out).toContain(`session-sidecar check -c ${file}`)
+  const { config, warnings } = await loadConfig(file, {})
+  expect(warnings).toEqual([])
+  const secret = await readFile(path.join(folder, 'new/callback-secret.txt'), 'utf8')
+  expect(config.service).toMatchObject({ baseUrl: 'https://agents.example.com', token: 'svc_pat_x' })
+  expect(config.handlers[0]?.target).toEqual({
+    kind: 'http',
+    url: 'http://127.0.0.1:3000/events',
+    secrets: [secret.trim()],
+  })
+  expect(config.tools[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/tools/lookup' })
+  expect((await stat(path.join(folder, 'new/callback-secret.txt'))).mode & 0o777).toBe(0o600)
+  const comments = (await readFile(file, 'utf8')).match(/^ *#/gm) ?? []
+  expect(comments.length).toBeGreaterThan(10)
+})
+
+test('overwrites neither a configuration nor a secret', async () => {
+  const folder = await folderWith({ 'sidecar.yaml': 'mine', 'callback-secret.txt': 'whsec_bWluZQ==' })
+  const file = path.join(folder, 'sidecar.yaml')
+  const { code, err } = await cli(['init', file, ...URLS])
+  expect({ code, err }).toEqual({
+    code: 2,
+    err: `error: ${file} is there already and was left as it is: name another file\n`,
+  })
+  expect(await readFile(file, 'utf8')).toBe('mine')
+  const other = await cli(['init', path.join(folder, 'other.yaml'), ...URLS])
+  expect(other.out).toContain(`kept ${path.join(folder, 'callback-secret.txt')}`)
+  expect(await readFile(path.join(folder, 'callback-secret.txt'), 'utf8')).toBe('whsec_bWluZQ==')
+})
+
+test('without a terminal says which option is missing, and writes nothing', async () => {
+  const folder = await folderWith({})
+  const file = path.join(folder, 'sidecar.yaml')
+  const { code, err } = await cli(['init', file])
+  expect(code).toBe(2)
+  expect(err).toContain('give --base-url')
+  await expect(readFile(file)).rejects.toThrow('ENOENT')
+})
+
+test('on a terminal asks for what no option gave, and takes nothing for the default', async () => {
+  const folder = await folderWith({})
+  const file = path.join(folder, 'sidecar.yaml')
+  const asked: string[] = []
+  const answers = ['https://agents.example.com', '', '', 'refund']
+  let written = ''
+  const terminal: Terminal = {
+    out: (text) => (written += text),
+    err: () => undefined,
+    width: 80,
+    paint: plain,
+    paintErr: plain,
+    ask: (question) => {
+      asked.push(question)
+      return Promise.resolve(answers[asked.length - 1] ?? '')
+    },
+  }
+  expect(await init({ terminal, env: {} }, {}, [file])).toBe(0)
+  expect(asked).toHaveLength(4)
+  expect(written).toContain('export SERVICE_TOKEN=')
+  await writeFile(path.join(folder, 'token'), 'x')
+  const { config } = await loadConfig(file, { SERVICE_TOKEN: 'svc_pat_y' })
+  expect(config.service.token).toBe('svc_pat_y')
+  expect(config.tools.map(({ name }) => name)).toEqual(['refund'])
+  expect(config.handlers[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/agent-events' })
+})

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { adminApi } from './admin-api.ts'
+import { cli, start } from './process.ts'
+
+/** The list of handlers; what `app` is owed is asked for each time. */
+function backlog(pending: () => number, state = 'up') {
+  return (): unknown => ({
+    object: 'list',
+    data: [
+      { name: 'app', state, pending: pending() },
+      { name: 'other', state: 'up', pending: 3 },
+    ],
+    has_more: false,
+    last_id: 'other',
+  })
+}
+
+test('--wait ends when the handler is owed nothing', async () => {
+  const left = [12, 5, 0]
+  const { url } = await adminApi({
+    'POST /api/replay': () => ({ handler: 'app', count: 12 }),
+    'GET /api/handlers': backlog(() => left.shift() ?? 0),
+  })
+  const args = ['replay', '--handler', 'app', '--from', '1h', '--wait', '--url', url]
+  expect(await cli(args)).toEqual({
+    code: 0,
+    out: 'app gets 12 facts again\n',
+    err: 'everything is delivered, or dead\n',
+  })
+  expect(left).toEqual([])
+})
+
+test('whoever interrupts --wait ends the waiting alone', async () => {
+  const { url, asked } = await adminApi({
+    'POST /api/deliveries/retry': () => ({ count: 5, dry_run: false }),
+    'GET /api/handlers': backlog(() => 5),
+  })
+  const running = start(['deliveries', 'retry', '--dead', '--handler', 'app', '--wait', '--url', url])
+  await expect.poll(() => asked.filter((one) => one.method === 'GET').length).toBeGreaterThan(1)
+  running.process.kill('SIGINT')
+  expect(await running.ended).toEqual({
+    code: 1,
+    out: '5 dead deliveries due again\n',
+    err: 'no longer waiting; the sidecar goes on with 5 deliveries\n',
+  })
+})
+
+test('--wait does not wait for a handler that is paused', async () => {
+  const { url } = await adminApi({
+    'POST /api/replay': () => ({ handler: 'app', count: 1 }),
+    'GET /api/handlers': backlog(() => 1, 'paused'),
+  })
+  const { code, err } = await cli(['replay', '--handler', 'app', '--from', '1', '--wait', '--url', url])
+  expect({ code, err }).toEqual({ code: 1, err: '1 delivery left, and the handler is paused\n' })
+})
