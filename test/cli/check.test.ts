@@ -121,7 +121,7 @@ describe('check', () => {
     expect(await expiring(Date.now() - day)).toMatch(/^✗ token expiry +it expired/)
   })
 
-  test('is over in five seconds, however silent everything is, and ends with what to do', async () => {
+  test('looks at all at once, however silent everything is, and ends with what to do', async () => {
     // Takes connections and says nothing.
     await using silent = await listen(() => undefined)
     const folder = await folderWith({
@@ -135,10 +135,10 @@ describe('check', () => {
     const { code, out } = await cli(['check', '-c', `${folder}/sidecar.yaml`], {
       SIDECAR_ADMIN__LISTEN: '127.0.0.1:0',
     })
-    // A second for the start of the program.
-    expect(performance.now() - started).toBeLessThan(6000)
+    // With the start of the program, beside other tests; one after the other the looks would take twelve.
+    expect(performance.now() - started).toBeLessThan(9000)
     expect(code).toBe(1)
-    expect(out).toMatch(/^✗ service +http:\S+ cannot be reached: no answer within 4 s/m)
+    expect(out).toMatch(/^✗ service +http:\S+ cannot be reached: no answer within 3 s/m)
     const end = out.split('\n\n')[1] ?? ''
     expect(end).toMatch(/^3 things would not work\. What to do:\n {2}1\. service: correct service\.base_url/)
     expect(end).toContain('handler app: start the app, or correct handlers[0].url')

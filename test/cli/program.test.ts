@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -5,6 +7,25 @@ import { folderWith } from '../config/folder.ts'
 import { cli } from './process.ts'
 
 describe('the command line', () => {
+  test('imports one package before it knows the command, so that help is there at once', () => {
+    const packages = new Set<string>()
+    const seen = new Set<string>()
+    const visit = (file: string): void => {
+      if (seen.has(file)) return
+      seen.add(file)
+      const text = readFileSync(file, 'utf8').replaceAll(/import type [^;]*? from '[^']+'/g, '')
+      for (const [, from = ''] of text.matchAll(/^(?:import|export)\b[^'=()]*? from '([^']+)'$/gm)) {
+        if (from.startsWith('.')) visit(path.resolve(path.dirname(file), from))
+        else if (!from.startsWith('node:')) packages.add(from)
+      }
+    }
+    const cli = path.resolve(import.meta.dirname, '../../src/cli')
+    visit(path.join(cli, 'program.ts'))
+    visit(path.join(cli, 'terminal.ts'))
+    expect([...packages]).toEqual(['commander'])
+    expect(seen.size).toBeGreaterThan(8)
+  })
+
   test('explains itself', async () => {
     const { code, out, err } = await cli(['--help'])
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -26,6 +47,9 @@ describe('the command line', () => {
 
   test.each([
     [['rnu'], "unknown command 'rnu'\n(Did you mean run?)"],
+    [['completion', 'tcsh'], 'Allowed choices are bash, zsh, fish.'],
+    [['trigger', 'turn.settled'], "option '--handler' is required"],
+    [['trigger', '--handler', 'app'], "missing required argument 'type'"],
     [['handlers', 'puase', 'app'], "unknown command 'puase'\n(Did you mean pause?)"],
     [['config', 'pritn'], "unknown command 'pritn'\n(Did you mean print?)"],
     [['--onec'], "unknown option '--onec'\n(Did you mean --once?)"],
@@ -106,6 +130,8 @@ describe('config', () => {
     })
     expect(out).not.toContain('very-secret')
     expect(out).not.toContain('svc_pat_file')
+    const json = await cli(['config', 'print', '--json', '-c', `${folder}/sidecar.yaml`], { ADMIN: 'x' })
+    expect(JSON.parse(json.out)).toMatchObject({ admin: { token: '[redacted]' } })
     const warned = await cli(['config', 'print', '-c', `${folder}/sidecar.yaml`], { ADMIN: '' })
     expect(warned.code).toBe(0)
     expect(warned.err).toContain('warning: ')

@@ -37,7 +37,7 @@ describe('the README', () => {
       'npm ci && npm start',
       'npm start -- --once',
       'npm cit',
-      'docker build -t agent-session-sidecar .',
+      'docker build -t agent-session-sidecar:0.1.0 .',
     ])
   })
 

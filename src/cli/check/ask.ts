@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../../core/json.ts'
 
 /** Milliseconds for a request with all of its answer: a check is over in five seconds. */
-const TIMEOUT = 4000
+const TIMEOUT = 3000
 /** Bytes of an answer that are read. */
 const MAX_ANSWER = 8 * 1024 * 1024
 
