@@ -57,6 +57,7 @@ const REQUESTS: Record<string, () => Promise<Reply>> = {
   'post /api/deliveries/{id}/retry': () => running.post(`/api/deliveries/${deadId}/retry`),
   'post /api/deliveries/retry': () => running.post('/api/deliveries/retry', { status: 'dead' }),
   'post /api/replay': () => running.post('/api/replay', { handler: 'app', from: '1' }),
+  'post /api/handlers/{name}/test': () => running.post('/api/handlers/app/test', { type: 'turn.failed' }),
   'post /api/handlers/{name}/pause': () => running.post('/api/handlers/app/pause'),
   'post /api/handlers/{name}/resume': () => running.post('/api/handlers/app/resume'),
   'post /api/calls/{call_id}/answer': () => running.post('/api/calls/call_1/answer', { output: 'x' }),

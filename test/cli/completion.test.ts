@@ -46,6 +46,6 @@ for (const shell of ['zsh', 'fish']) {
   test.skipIf(!there)(`${shell} can read its script`, async () => {
     const { out } = await cli(['completion', shell])
     const folder = await folderWith({ completion: out })
-    await exec(shell, ['-n', 'completion'], { cwd: folder })
+    expect((await exec(shell, ['-n', 'completion'], { cwd: folder })).stderr).toBe('')
   })
 }

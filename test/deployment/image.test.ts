@@ -35,10 +35,8 @@ test('what the image copies is there and not ignored', () => {
     .filter((one) => one.name === 'COPY' && !one.text.startsWith('--from='))
     .flatMap((one) => one.text.split(' ').slice(0, -1))
   expect(sources.length).toBeGreaterThan(5)
-  for (const source of sources) {
-    expect(existsSync(path.join(ROOT, source)), source).toBe(true)
-    expect(allowed, source).toContain(source.split('/')[0])
-  }
+  expect(sources.filter((source) => !existsSync(path.join(ROOT, source)))).toEqual([])
+  expect(sources.filter((source) => !allowed.includes(source.split('/')[0] ?? ''))).toEqual([])
 })
 
 test('the health check tells a sidecar that is ready from one that is not there', async () => {

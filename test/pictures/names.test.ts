@@ -72,7 +72,7 @@ describe('the dashboard', () => {
       expect(type === 'row' ? 'a row' : description).toBeTruthy()
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
-          expect(taken.has(`${x},${y}`), title).toBe(false)
+          expect([title, taken.has(`${x},${y}`)]).toEqual([title, false])
           expect(x).toBeLessThan(24)
           taken.add(`${x},${y}`)
         }
