@@ -51,7 +51,8 @@ async function watch(
     const held = rows.filter((row) => field(row, 'state') === 'paused' && numberOf(row['pending']) !== 0)
     if (held.length > 0 && held.length === rows.length)
       return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)
-    const line = `${count(left, 'delivery', 'deliveries')} left`
+    const away = rows.filter((row) => field(row, 'state') === 'down').map((row) => field(row, 'name'))
+    const line = `${count(left, 'delivery', 'deliveries')} left${away.length > 0 ? `; ${away.join(', ')} cannot be reached` : ''}`
     if (terminal.width !== null && line !== shown) terminal.err(`\r${line.padEnd(shown.length)}`)
     if (terminal.width !== null) shown = line
     await sleep(INTERVAL, undefined, { signal }).catch(() => undefined)

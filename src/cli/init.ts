@@ -5,6 +5,7 @@ import path from 'node:path'
 import { resolveConfig } from '../config/load.ts'
 import { OperatorError } from '../core/errors.ts'
 import type { Context } from './context.ts'
+import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
 
 interface InitOptions {
@@ -24,7 +25,8 @@ export async function init(
   [file = DEFAULT_FILE]: string[],
 ): Promise<number> {
   if (existsSync(file)) throw taken(file)
-  const answers = await answersOf(options, terminal.ask ?? null)
+  const dialogue = (await terminal.dialogue?.()) ?? null
+  const answers = await answersOf(options, dialogue).finally(() => dialogue?.close())
   const text = configText(answers, SECRET_FILE)
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   await prove(answers, secret)
@@ -42,13 +44,11 @@ export async function init(
   return 0
 }
 
-type Ask = (question: string) => Promise<string>
-
-async function answersOf(options: InitOptions, ask: Ask | null): Promise<Answers> {
+async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promise<Answers> {
   const question = async (given: string | undefined, text: string, fallback: string): Promise<string> => {
     if (given !== undefined) return given
-    if (ask === null) return fallback
-    const said = (await ask(`${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
+    if (dialogue === null) return fallback
+    const said = (await dialogue.ask(`${text}${fallback === '' ? '' : ` [${fallback}]`}: `)).trim()
     return said === '' ? fallback : said
   }
   const baseUrl = await question(options.baseUrl, 'Where is the Agent Session Service?', '')

@@ -3,7 +3,7 @@ import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { textOf } from './reply.ts'
 import { renderTable } from './table.ts'
-import { visible, type Paint } from './terminal.ts'
+import { visible, type Terminal } from './terminal.ts'
 import { relative, stamp } from './text.ts'
 
 interface StatusOptions extends AdminOptions {
@@ -14,17 +14,21 @@ export async function status({ terminal, env }: Context, options: StatusOptions)
   const client = await adminClient(options, env)
   const answer = await client.get('/api/status')
   if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
-  else terminal.out(`${renderStatus(answer, Date.now(), terminal.paint).join('\n')}\n`)
+  else terminal.out(`${renderStatus(answer, Date.now(), terminal).join('\n')}\n`)
   return 0
 }
 
 /** The status as an outline: whatever the sidecar says is shown, also what this version does not know. */
-export function renderStatus(status: JsonObject, now: number, paint: Paint): string[] {
+export function renderStatus(
+  status: JsonObject,
+  now: number,
+  { paint, width }: Pick<Terminal, 'paint' | 'width'>,
+): string[] {
   return outline(status, '')
 
   function outline(section: JsonObject, indent: string): string[] {
     const entries = Object.entries(section).filter(([, value]) => value !== undefined && value !== null)
-    const width = Math.max(0, ...entries.map(([key]) => key.length))
+    const widest = Math.max(0, ...entries.map(([key]) => key.length))
     return entries.flatMap(([key, value]) => {
       const label = visible(key.replaceAll('_', ' '))
       if (isObject(value)) {
@@ -37,7 +41,7 @@ export function renderStatus(status: JsonObject, now: number, paint: Paint): str
       if (Array.isArray(value) && value.some(isObject)) {
         return [`${indent}${paint('bold', label)}`, ...table(value.filter(isObject), `${indent}  `)]
       }
-      return [`${indent}${label.padEnd(width)}  ${scalar(key, value)}`]
+      return [`${indent}${label.padEnd(widest)}  ${scalar(key, value)}`]
     })
   }
 
@@ -47,11 +51,13 @@ export function renderStatus(status: JsonObject, now: number, paint: Paint): str
       entries.flatMap((entry) => Object.keys(entry).filter((key) => textOf(entry[key]) !== '')),
     )
     const columns = [...keys].map((key) => ({
+      shrink: Math.max(8, key.length),
       title: key.replaceAll('_', ' '),
       cell: (entry: JsonObject) => textOf(entry[key]),
       style: (entry: JsonObject) => STYLES.get(textOf(entry[key])) ?? null,
     }))
-    const lines = renderTable(entries, columns, { width: null, paint }).trimEnd().split('\n')
+    const room = width === null ? null : width - indent.length
+    const lines = renderTable(entries, columns, { width: room, paint }).trimEnd().split('\n')
     return lines.map((line) => `${indent}${line}`)
   }
 

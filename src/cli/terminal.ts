@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import type { Dialogue } from './dialogue.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
@@ -11,8 +12,8 @@ export interface Terminal {
   paint: Paint
   /** As `paint`, for what goes to `err`. */
   paintErr: Paint
-  /** Asks a person; only where one sits. The question goes to `err`. */
-  ask?(question: string): Promise<string>
+  /** Where a person sits. Questions go to `err`. */
+  dialogue?(): Promise<Dialogue>
 }
 
 /** Colours a text, or leaves it as it is. */
@@ -34,19 +35,9 @@ export function processTerminal(process: Process): Terminal {
     width: process.stdout.isTTY ? process.stdout.columns : null,
     paint: wantsColour(process.stdout, process.env) ? coloured : plain,
     paintErr: wantsColour(process.stderr, process.env) ? coloured : plain,
-    ...(process.stdin.isTTY && process.stderr.isTTY ? { ask: (question) => ask(process, question) } : {}),
-  }
-}
-
-async function ask({ stdin, stderr, exit }: Process, question: string): Promise<string> {
-  const { createInterface } = await import('node:readline/promises')
-  const lines = createInterface({ input: stdin, output: stderr })
-  // As everywhere: who interrupts a question ends the program.
-  lines.once('SIGINT', () => exit(130))
-  try {
-    return await lines.question(question)
-  } finally {
-    lines.close()
+    ...(process.stdin.isTTY && process.stderr.isTTY
+      ? { dialogue: async () => (await import('./dialogue.ts')).openDialogue(process) }
+      : {}),
   }
 }
 

@@ -65,10 +65,11 @@ export function cloudEventText(
 interface Delivery {
   attempt: number
   handler: string
-  test: boolean
+  /** It is made up. */
+  test?: boolean
 }
 
-function deliveryText({ attempt, handler, test }: Delivery): string {
+function deliveryText({ attempt, handler, test = false }: Delivery): string {
   return `{"attempt":${attempt},"handler":"${handler}"${test ? ',"test":true' : ''}}`
 }
 

@@ -1,8 +1,7 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { spawn, spawnSync } from 'node:child_process'
+import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
-import { expect, test } from 'vitest'
-import { init } from '../../src/cli/init.ts'
-import { plain, type Terminal } from '../../src/cli/terminal.ts'
+import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { folderWith } from '../config/folder.ts'
 import { cli } from './process.ts'
@@ -64,29 +63,42 @@ test('without a terminal says which option is missing, and writes nothing', asyn
   await expect(readFile(file)).rejects.toThrow('ENOENT')
 })
 
-test('on a terminal asks for what no option gave, and takes nothing for the default', async () => {
-  const folder = await folderWith({})
-  const file = path.join(folder, 'sidecar.yaml')
-  const asked: string[] = []
-  const answers = ['https://agents.example.com', '', '', 'refund']
-  let written = ''
-  const terminal: Terminal = {
-    out: (text) => (written += text),
-    err: () => undefined,
-    width: 80,
-    paint: plain,
-    paintErr: plain,
-    ask: (question) => {
-      asked.push(question)
-      return Promise.resolve(answers[asked.length - 1] ?? '')
-    },
-  }
-  expect(await init({ terminal, env: {} }, {}, [file])).toBe(0)
-  expect(asked).toHaveLength(4)
-  expect(written).toContain('export SERVICE_TOKEN=')
-  await writeFile(path.join(folder, 'token'), 'x')
-  const { config } = await loadConfig(file, { SERVICE_TOKEN: 'svc_pat_y' })
-  expect(config.service.token).toBe('svc_pat_y')
-  expect(config.tools.map(({ name }) => name)).toEqual(['refund'])
-  expect(config.handlers[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/agent-events' })
+const there = spawnSync('script', ['--version']).status === 0
+if (!there) process.stderr.write('init: there is no script(1) here, its questions are NOT tried\n')
+
+/** Runs `init` on a terminal on which a person has typed this. */
+async function typed(folder: string, text: string): Promise<string> {
+  const main = path.resolve(import.meta.dirname, '../../src/main.ts')
+  const child = spawn('script', ['-qec', `${process.execPath} ${main} init`, '/dev/null'], { cwd: folder })
+  let shown = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    if (shown === '') child.stdin.write(text)
+    shown += chunk
+  })
+  await new Promise((resolve) => child.once('close', resolve))
+  return shown
+}
+
+describe.skipIf(!there)('on a terminal', () => {
+  test('asks for what no option gave, and takes nothing for the default', async () => {
+    const folder = await folderWith({})
+    const shown = await typed(folder, 'https://agents.example.com\n\n\nrefund\n')
+    expect(shown).toContain('Where does your app take callbacks? [http://127.0.0.1:3000/agent-events]: ')
+    expect(shown).toContain('export SERVICE_TOKEN=')
+    const { config } = await loadConfig(path.join(folder, 'sidecar.yaml'), { SERVICE_TOKEN: 'svc_pat_y' })
+    expect(config.service).toMatchObject({ baseUrl: 'https://agents.example.com', token: 'svc_pat_y' })
+    expect(config.tools.map(({ name }) => name)).toEqual(['refund'])
+    expect(config.handlers[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/agent-events' })
+  })
+
+  test.each([
+    ['Ctrl-C', '\u0003'],
+    ['Ctrl-D', '\u0004'],
+  ])('ended with %s writes nothing', async (_key, key) => {
+    const folder = await folderWith({})
+    const shown = await typed(folder, `https://agents.example.com\n${key}`)
+    expect(shown).toContain('error: ended before it was answered: nothing was written')
+    expect(shown).not.toContain('    at ')
+    await expect(readFile(path.join(folder, 'sidecar.yaml'))).rejects.toThrow('ENOENT')
+  })
 })

@@ -1,0 +1,27 @@
+import { createInterface } from 'node:readline'
+import { OperatorError } from '../core/errors.ts'
+
+/** Questions to a person. */
+export interface Dialogue {
+  /** @throws {OperatorError} when the person ends it, with Ctrl-C or Ctrl-D. */
+  ask(question: string): Promise<string>
+  close(): void
+}
+
+/** On a terminal. Lines that were pasted at once answer one question each. */
+export function openDialogue({ stdin, stderr }: Pick<NodeJS.Process, 'stdin' | 'stderr'>): Dialogue {
+  const lines = createInterface({ input: stdin, output: stderr })
+  let open = true
+  lines.once('close', () => (open = false))
+  const answers = lines[Symbol.asyncIterator]()
+  return {
+    async ask(question) {
+      lines.setPrompt(question)
+      if (open) lines.prompt()
+      const { done, value } = await answers.next()
+      if (done === true) throw new OperatorError('ended before it was answered: nothing was written', 2)
+      return value
+    },
+    close: () => lines.close(),
+  }
+}
