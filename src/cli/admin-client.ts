@@ -1,5 +1,5 @@
 import { request } from 'undici'
-import { loadConfig } from '../config/load.ts'
+import type { Config } from '../config/config.ts'
 import { readSmallFile } from '../config/secrets.ts'
 import { messageOf, OperatorError } from '../core/errors.ts'
 import { VERSION } from '../sidecar/version.ts'
@@ -36,8 +36,7 @@ const MAX_TOKEN_FILE = 64 * 1024
  * configuration.
  */
 export async function adminClient(options: AdminOptions, env: Environment): Promise<AdminClient> {
-  const configured =
-    options.config === undefined ? null : (await loadConfig(options.config, env)).config.admin
+  const configured = options.config === undefined ? null : await adminOf(options.config, env)
   const given = options.url ?? nonEmpty(env['SIDECAR_ADMIN_URL'])
   const base = originOf(given ?? (configured === null ? DEFAULT_URL : addressOf(configured.listen)))
   const token = (await tokenFrom(options, env)) ?? configured?.token ?? null
@@ -125,6 +124,12 @@ async function requireRoute(
       return {}
     }
   }
+}
+
+/** Loading a configuration takes longer than asking a sidecar, so who needs none does not import it. */
+async function adminOf(file: string, env: Environment): Promise<Config['admin']> {
+  const { loadConfig } = await import('../config/load.ts')
+  return (await loadConfig(file, env)).config.admin
 }
 
 function fits(template: readonly string[], given: readonly string[]): boolean {
