@@ -47,14 +47,22 @@ export function sessionRoutes(store: StoreReader): Route[] {
         query: asked({
           ...PAGING,
           status: Type.Optional(Type.String({ description: 'Sessions with this status alone.' })),
+          text: Type.Optional(
+            Type.String({
+              minLength: 1,
+              maxLength: 256,
+              description: 'Sessions whose title contains this, or whose id it is.',
+            }),
+          ),
         }),
         success: { status: 200, description: 'A page of sessions.', content: pageOf(Session) },
       },
-      async ({ query: { limit, after, status } }) => {
+      async ({ query: { limit, after, status, text } }) => {
         const records = await store.sessions({
           limit: limit + 1,
           ...(after === undefined ? {} : { after }),
           ...(status === undefined ? {} : { status }),
+          ...(text === undefined ? {} : { text }),
         })
         return ok(page(records, limit, ({ session }) => session.id, sessionOf))
       },

@@ -20,6 +20,7 @@ import {
   type SessionRow,
 } from './rows.ts'
 import { recordOf } from './sessions.ts'
+import { createWaiting } from './waiting.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
 /** Turns and calls of one session that its page shows. */
@@ -60,6 +61,7 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
   )
 
   return {
+    ...createWaiting(db),
     async facts({ after, limit, order, type, sessionId }) {
       const pos = after === undefined ? undefined : posOf.get(after)
       if (after !== undefined && pos === undefined) return []
@@ -80,13 +82,14 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
       const row = factById.get(id)
       return row === undefined ? null : factOf(row)
     },
-    async sessions({ after, limit, status }) {
+    async sessions({ after, limit, status, text }) {
       const last = after === undefined ? undefined : sessionById.get(after)
       if (after !== undefined && last === undefined) return []
       return query<SessionRow>(
         [
           ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
           ['status = ?', status],
+          ["(id = ? OR instr(lower(raw ->> '$.title'), lower(?)) > 0)", text, text],
         ],
         (where) => `SELECT * FROM sessions ${where} ORDER BY first_seen DESC, id DESC LIMIT ${limit}`,
       ).map(recordOf)
