@@ -52,5 +52,5 @@ export function Empty({ children }) {
 
 /** Text that others wrote: its direction stays its own. */
 export function Text({ children }) {
-  return html`<bdi>${visible(String(children ?? ''))}</bdi>`
+  return html`<bdi>${visible([children ?? ''].flat().join(''))}</bdi>`
 }
