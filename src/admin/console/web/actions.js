@@ -1,8 +1,10 @@
 import { get } from './api.js'
+import { date, plain } from './format.js'
 import { html } from './html.js'
 import { useLive } from './live.js'
 import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
 import { href } from './route.js'
+import { asked } from './timeline.js'
 
 /** What waits for somebody. It is answered in the service's own Console, never here. */
 export function Actions() {
@@ -36,6 +38,7 @@ export function Actions() {
 }
 
 function Action({ action }) {
+  const asks = plain(asked(action.action))
   return html`<article class="card action">
     <p class="action-head">
       <${Badge} word=${action.type} tone=${action.type === 'function_call' ? 'busy' : 'warn'} />
@@ -46,10 +49,9 @@ function Action({ action }) {
         >waits <strong><${Age} at=${action.created_at ?? action.opened_at} /></strong
       ></span>
     </p>
+    ${asks !== '' && html`<p><bdi>${asks}</bdi></p>`}
     <p class="faint">
-      session
-      <code>${action.session_id}</code
-      >${action.name !== null && html`, function <code>${action.name}</code>`}${action.expires_at !== null && html`, ends ${new Date(action.expires_at).toLocaleString()}`}
+      ${'in session '}<code>${action.session_id}</code>${action.expires_at !== null && `, ends ${date(action.expires_at)}`}
     </p>
     <details>
       <summary>As the service gave it</summary>

@@ -32,7 +32,7 @@ export function Deliveries({ route }) {
         data-filter
         aria-label="Status"
         value=${status}
-        onChange=${(event) => replaceQuery(route, { status: event.target.value })}
+        onChange=${(event) => replaceQuery({ status: event.target.value })}
       >
         <option value="">every status</option>
         ${STATUSES.map((word) => html`<option key=${word} value=${word}>${word}</option>`)}
@@ -40,7 +40,7 @@ export function Deliveries({ route }) {
       <select
         aria-label="Handler"
         value=${handler}
-        onChange=${(event) => replaceQuery(route, { handler: event.target.value })}
+        onChange=${(event) => replaceQuery({ handler: event.target.value })}
       >
         <option value="">every handler</option>
         ${handlers.map(({ name }) => html`<option key=${name} value=${name}>${name}</option>`)}
@@ -78,7 +78,9 @@ function Delivery({ delivery, onRetry }) {
   return html`<div class="cells delivery-cells">
     <a data-item class="cell-main" href=${link} tabindex="0"><${Text}>${delivery.type}<//></a>
     <span class="cell-id">${delivery.handler}</span>
-    <span class="cell-extra">${said(delivery.attempts)}</span>
+    <span class="cell-extra"
+      ><span class="narrow">${delivery.handler}, </span>${said(delivery.attempts)}</span
+    >
     <span class="cell-badge"><${Badge} word=${delivery.status} /></span>
     <span class="cell-age">${last === undefined ? '–' : html`<${Age} at=${last.at} suffix=" ago" />`}</span>
     <span class="cell-do"

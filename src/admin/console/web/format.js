@@ -36,6 +36,11 @@ export function date(at) {
   return `${day.getFullYear()}-${pad(day.getMonth() + 1)}-${pad(day.getDate())} ${clock(at)}`
 }
 
+/** The time of today, else with its day. */
+export function when(at) {
+  return date(at).startsWith(date(Date.now()).slice(0, 10)) ? clock(at) : date(at)
+}
+
 export function count(n, one, many = `${one}s`) {
   return `${n.toLocaleString('en')} ${n === 1 ? one : many}`
 }

@@ -17,7 +17,8 @@ export function useRoute() {
 }
 
 /** Changes what is shown without a further step back in the history. */
-export function replaceQuery({ parts, query }, changes) {
+export function replaceQuery(changes) {
+  const { parts, query } = parse(location.hash)
   location.replace(href(parts, { ...query, ...changes }))
 }
 

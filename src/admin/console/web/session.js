@@ -4,7 +4,7 @@ import { html } from './html.js'
 import { useLive } from './live.js'
 import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
 import { href, replaceQuery } from './route.js'
-import { groupByTurn } from './timeline.js'
+import { asked, groupByTurn } from './timeline.js'
 import { Turn } from './turn.js'
 import { useState } from './vendor/hooks.js'
 
@@ -49,7 +49,7 @@ export function Session({ id, route }) {
         data-filter
         aria-label="Facts"
         value=${family}
-        onChange=${(event) => replaceQuery(route, { family: event.target.value })}
+        onChange=${(event) => replaceQuery({ family: event.target.value })}
       >
         <option value="">all facts</option>
         <option value="state">state only</option>
@@ -101,8 +101,9 @@ function Head({ session }) {
           ${session.required_actions.map(
             (action) =>
               html`<p class="waits">
-                <${Badge} word=${String(action.type)} /> <${Text}>${action.name ?? ''}<//> since
-                <${Age} at=${action.created_at} />
+                <${Badge} word=${String(action.type)} /> <${Text}>${asked(action)}<//>${' for '}<${Age}
+                  at=${action.created_at}
+                />
               </p>`,
           )}
           <a href=${href(['actions'])}>Needs action</a>

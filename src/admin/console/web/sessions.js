@@ -18,12 +18,12 @@ export function Sessions({ route }) {
       <${TextFilter}
         value=${text}
         label="Title contains, or id"
-        onText=${(value) => replaceQuery(route, { text: value })}
+        onText=${(value) => replaceQuery({ text: value })}
       />
       <select
         aria-label="Status"
         value=${status}
-        onChange=${(event) => replaceQuery(route, { status: event.target.value })}
+        onChange=${(event) => replaceQuery({ status: event.target.value })}
       >
         <option value="">every status</option>
         ${STATUSES.map((word) => html`<option key=${word} value=${word}>${word.replaceAll('_', ' ')}</option>`)}

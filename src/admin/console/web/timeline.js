@@ -33,8 +33,7 @@ export function sightings(seen) {
 /** What a fact says, in a line. */
 export function summary({ type, data }) {
   const { payload, action, call, turn, session } = data
-  if (action !== undefined)
-    return [action.type, action.name, compact(action.arguments)].filter(Boolean).join(' ')
+  if (action !== undefined) return `${action.type} ${asked(action)}`
   if (call !== undefined) return [call.name, call.outcome, call.error].filter(Boolean).join(', ')
   if (turn !== undefined) {
     const artifacts = data.artifacts?.length ?? 0
@@ -49,6 +48,13 @@ export function summary({ type, data }) {
   }
   if (payload !== undefined && payload !== null) return said(payload)
   return typeof session?.title === 'string' ? session.title : ''
+}
+
+/** What an entry of required_actions asks for: a function with its arguments, or the words of a question. */
+export function asked({ name, question, message, text, arguments: given }) {
+  return [name, question, message, text, compact(given)]
+    .filter((word) => typeof word === 'string' && word !== '')
+    .join(' ')
 }
 
 /** The fields of a payload that are for people, else all of it. */

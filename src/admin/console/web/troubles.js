@@ -7,6 +7,9 @@ const TOKEN_SOON = 7 * DAY
 /** Milliseconds for which a channel may be away before a person is bothered. */
 const CHANNEL_AWAY = 10_000
 
+/** Milliseconds after which an open function call is worth a look. */
+const CALL_LONG = 60_000
+
 /** What a person should see to, the worst first: each with what to do about it. `at`: since when. */
 export function troubles({ status, handlers, actions }, now) {
   return [
@@ -14,6 +17,7 @@ export function troubles({ status, handlers, actions }, now) {
     ...channelTroubles(status.channels, now),
     ...handlers.flatMap(handlerTroubles),
     ...routeTroubles(status.routes),
+    ...callTroubles(actions, now),
     ...actionTroubles(actions),
   ]
 }
@@ -114,6 +118,29 @@ function routeTroubles(routes) {
     )
 }
 
+function callTroubles({ data }, now) {
+  const late = data.filter(
+    (action) => action.type === 'function_call' && now - waitsSince(action) > CALL_LONG,
+  )
+  const [oldest] = late
+  if (oldest === undefined) return []
+  const names = [...new Set(late.map(({ name }) => name))].join(', ')
+  return [
+    trouble(
+      'calls',
+      'warn',
+      `${count(late.length, 'function call')} ${late.length === 1 ? 'waits' : 'wait'} long: ${names}`,
+      'Is the tool configured here, and does it answer? The session says how often it ran and why it failed.',
+      href(['sessions', oldest.session_id], { turn: oldest.turn_id ?? '' }),
+      waitsSince(oldest),
+    ),
+  ]
+}
+
+function waitsSince({ created_at: created, opened_at: opened }) {
+  return created ?? opened
+}
+
 function actionTroubles({ data, has_more: more }) {
   const people = data.filter(({ type }) => type !== 'function_call')
   const [oldest] = people
@@ -126,7 +153,7 @@ function actionTroubles({ data, has_more: more }) {
       what,
       'Approvals and questions are answered in the Console of the service.',
       href(['actions']),
-      oldest.created_at ?? oldest.opened_at,
+      waitsSince(oldest),
     ),
   ]
 }

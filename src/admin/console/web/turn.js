@@ -1,4 +1,4 @@
-import { bytes, clock, duration } from './format.js'
+import { bytes, duration, when } from './format.js'
 import { html } from './html.js'
 import { Fact } from './fact.js'
 import { Age, Badge, Text } from './parts.js'
@@ -54,13 +54,13 @@ function Wanted({ wanted, children }) {
 function Times({ turn, facts }) {
   const started = turn?.started_at ?? turn?.created_at
   if (typeof started !== 'number')
-    return html`<span class="faint">${clock(Date.parse(facts[0].timestamp))}</span>`
+    return html`<span class="faint">${when(Date.parse(facts[0].timestamp))}</span>`
   if (typeof turn.completed_at !== 'number') {
     return html`<span
-      >${clock(started)}, under way for <strong><${Age} at=${started} /></strong
+      >${when(started)}, under way for <strong><${Age} at=${started} /></strong
     ></span>`
   }
-  return html`<span class="faint">${clock(started)}, took ${duration(turn.completed_at - started)}</span>`
+  return html`<span class="faint">${when(started)}, took ${duration(turn.completed_at - started)}</span>`
 }
 
 function Calls({ calls }) {
