@@ -72,5 +72,6 @@ describe.skipIf(!hasBrowser)('a login in a browser', () => {
     await page.getByText('The sidecar has not answered for').waitFor()
     running = await startAdmin({ token: () => TOKEN, listen })
     await page.getByLabel('Admin token').waitFor({ timeout: 15_000 })
+    expect(await page.getByRole('heading', { name: 'Handlers and tools' }).count()).toBe(0)
   }, 40_000)
 })

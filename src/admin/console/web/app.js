@@ -38,7 +38,7 @@ function App() {
   useKeys({ onHelp: () => help.current?.showModal(), onEscape: () => leave(route) })
   const [, title, Page] = PAGES.find(([path]) => path === name) ?? []
   useEffect(() => {
-    document.title = `${title ?? 'Nothing here'} · Session sidecar`
+    document.title = `${String(title ?? 'Nothing here')} · Session sidecar`
   }, [title])
 
   if (kind === 'signed_out') return html`<${Login} />`

@@ -36,15 +36,17 @@ export function useLive(look, key) {
       timer = setTimeout(turn, Math.min(SLOWEST, EVERY * 2 ** Math.min(failures, 5)))
     }
     again.current = turn
-    const onShow = () => document.hidden || turn()
-    document.addEventListener('visibilitychange', onShow)
-    window.addEventListener('online', turn)
+    const wake = () => {
+      if (!document.hidden) void turn()
+    }
+    document.addEventListener('visibilitychange', wake)
+    window.addEventListener('online', wake)
     void turn()
     return () => {
       ended = true
       clearTimeout(timer)
-      document.removeEventListener('visibilitychange', onShow)
-      window.removeEventListener('online', turn)
+      document.removeEventListener('visibilitychange', wake)
+      window.removeEventListener('online', wake)
     }
   }, [key])
   const { data, error } = state.key === key ? state : { data: null, error: null }
