@@ -107,7 +107,7 @@ export interface StoreReader {
     sessionId?: string
   }): Promise<StoredFact[]>
   fact(id: string): Promise<StoredFact | null>
-  /** `text`: what the title contains, whatever the case of its letters, or the whole id. */
+  /** `text`: the whole id, or what the title contains, whatever the case of its letters, of the newest ten thousand. */
   sessions(query: { after?: string; limit: number; status?: string; text?: string }): Promise<SessionRecord[]>
   session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
   calls(query: { after?: string; limit: number; state?: CallState; sessionId?: string }): Promise<Call[]>

@@ -51,7 +51,8 @@ export function sessionRoutes(store: StoreReader): Route[] {
             Type.String({
               minLength: 1,
               maxLength: 256,
-              description: 'Sessions whose title contains this, or whose id it is.',
+              description:
+                'The session whose id this is, or those of the newest ten thousand whose title contains it.',
             }),
           ),
         }),
