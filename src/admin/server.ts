@@ -99,7 +99,7 @@ export function createAdmin(options: AdminOptions): Listener {
   app.setNotFoundHandler((request) => {
     throw missing(request, routes)
   })
-  for (const route of routes) add(app, route)
+  for (const route of routes) add(app, route, options.version)
   addConsole(app, { token, logins })
 
   return {
@@ -126,7 +126,7 @@ const SECURITY = {
   'x-content-type-options': 'nosniff',
 }
 
-function add(app: FastifyInstance, route: Route): void {
+function add(app: FastifyInstance, route: Route, version: string): void {
   const checkQuery = route.open ? null : compileCheck('query', route.query)
   const checkBody = route.method === 'POST' ? compileCheck('body', route.body) : null
   app.route<{ Params: Record<string, string> }>({
@@ -134,6 +134,8 @@ function add(app: FastifyInstance, route: Route): void {
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     async handler(request, reply) {
       const { params, query } = request
+      // By it a page that was loaded before an upgrade knows that it is old.
+      reply.header('x-sidecar-version', version)
       const body = request.body ?? {}
       checkQuery?.(query)
       checkBody?.(body)

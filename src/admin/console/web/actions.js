@@ -43,7 +43,7 @@ function Action({ action }) {
     <p class="action-head">
       <${Badge} word=${action.type} tone=${action.type === 'function_call' ? 'busy' : 'warn'} />
       <a class="grow" data-item href=${href(['sessions', action.session_id], { turn: action.turn_id ?? '' })}
-        ><${Text}>${action.session_title ?? action.session_id}<//></a
+        ><${Text}>${action.session_title || action.session_id}<//></a
       >
       <span
         >waits <strong><${Age} at=${action.created_at ?? action.opened_at} /></strong

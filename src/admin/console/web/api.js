@@ -1,4 +1,4 @@
-import { setConnection } from './connection.js'
+import { sawVersion, setConnection } from './connection.js'
 
 /** Milliseconds after which a request counts as unanswered. */
 const TIMEOUT = 15_000
@@ -66,6 +66,7 @@ async function send(url, options) {
     setConnection('away')
     throw new Error('the sidecar does not answer', { cause: error })
   }
+  sawVersion(response.headers.get('x-sidecar-version'))
   if (response.ok || response.status === 304) {
     if (!url.startsWith('console/')) setConnection('here')
     return response

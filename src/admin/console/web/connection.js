@@ -18,6 +18,7 @@ export function setConnection(kind) {
 
 /** A page that was loaded from another version than answers now may not fit it. */
 export function sawVersion(version) {
+  if (version === null) return
   state.version ??= version
   if (state.version === version || state.upgraded) return
   state.upgraded = true

@@ -1,5 +1,4 @@
 import { get } from './api.js'
-import { sawVersion } from './connection.js'
 import { count, date, duration } from './format.js'
 import { html } from './html.js'
 import { useLive } from './live.js'
@@ -21,7 +20,6 @@ export function Overview() {
       get('api/turns', { limit: 10 }),
       get('api/actions', { limit: 100 }),
     ])
-    sawVersion(status.version)
     return { status, handlers: handlers.data, turns, actions }
   }, 'overview')
   if (data === null) return html`<${Loading} error=${error} />`
@@ -105,8 +103,8 @@ function OpenTurns({ page }) {
                 html`<li key=${turn.id}>
                   <a data-item href=${href(['sessions', turn.session_id], { turn: turn.id })}>
                     <span class="age"><${Age} at=${turn.created_at} /></span>
-                    <span class="grow"><${Text}>${turn.session_title ?? turn.session_id}<//></span>
-                    <span class="why">${whyOf(turn)}</span>
+                    <span class="grow"><${Text}>${turn.session_title || turn.session_id}<//></span>
+                    <span class=${turn.waits_for.length > 0 ? 'why' : 'faint'}>${whyOf(turn)}</span>
                     <${Badge} word=${turn.status} />
                   </a>
                 </li>`,

@@ -39,7 +39,7 @@ export function Session({ id, route }) {
   return html`<div class="page session">
     <p class="crumbs"><a href="#/sessions">Sessions</a> /</p>
     <h1>
-      <${Text}>${session.title ?? 'without a title'}<//>
+      <${Text}>${session.title || 'without a title'}<//>
       <${Badge} word=${session.deleted_at === null ? session.status : 'deleted'} />
     </h1>
     <${Head} session=${session} />

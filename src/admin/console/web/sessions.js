@@ -51,7 +51,7 @@ export function Sessions({ route }) {
 
 function drawSession(session) {
   return html`<a data-item class="cells session-cells" href=${href(['sessions', session.id])}>
-    <span class="cell-main"><${Text}>${session.title ?? 'without a title'}<//></span>
+    <span class="cell-main"><${Text}>${session.title || 'without a title'}<//></span>
     <span class="cell-id">${session.id}</span>
     <span class="cell-extra"
       >${session.required_actions.length > 0 && html`<span class="why">${waits(session.required_actions)}</span>`}</span

@@ -82,7 +82,7 @@ function Calls({ calls }) {
           (call) =>
             html`<tr key=${call.call_id}>
               <td title=${call.call_id}><${Text}>${call.name}<//></td>
-              <td><${Badge} word=${call.state} /></td>
+              <td><${Badge} word=${call.state} tone=${call.error === null ? undefined : 'warn'} /></td>
               <td><${Text}>${call.outcome ?? '–'}<//></td>
               <td>${call.attempts}</td>
               <td>
