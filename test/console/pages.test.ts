@@ -201,6 +201,22 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await rows.first().getByText('3 attempts: 200').waitFor()
   })
 
+  it('shows what happens while one looks, without a key', async () => {
+    await using list = await open('#/sessions')
+    await using inbox = await open('#/actions')
+    await list.page.getByText('Where is order 42?').waitFor()
+    const people = inbox.page.getByRole('region', { name: 'For a person' })
+    await people.getByText('Clean the build').waitFor()
+    const { client, emulator } = stage.rig
+    await client.create({ title: 'Just now' })
+    await list.page.getByRole('listitem').first().getByText('Just now').waitFor()
+    const [action] = await stage.rig.list('/api/actions')
+    emulator.resolveAction(String(action?.['call_id']), { approved: true })
+    await people.getByText('Nobody is waited for.').waitFor()
+    await list.page.getByRole('listitem').filter({ hasText: 'Clean the build' }).getByText('idle').waitFor()
+    expect([...list.complaints, ...inbox.complaints]).toEqual([])
+  })
+
   it(
     'says when the sidecar is away, and goes on by itself when it is back',
     async () => {
