@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { createThroughput } from '../../src/sidecar/throughput.ts'
-import { actionRaw, callOf, frameFact, readingOf, sessionRaw, turnRaw } from './seed.ts'
+import { actionRaw, callOf, frameFact, readingOf, sessionRaw, text, turnRaw } from './seed.ts'
 import { dataOf, startAdmin, type Running } from './running.ts'
 
 let running: Running | null = null
@@ -40,7 +40,7 @@ it('turns that are not settled come with what they wait for, the oldest first, p
     status: 'working',
     waits_for: [{ type: 'approval', call_id: 'call_3', name: 'lookup_order' }],
   })
-  const second = await get(`/api/turns?limit=2&after=${String(first.json['last_id'])}`)
+  const second = await get(`/api/turns?limit=2&after=${text(first.json['last_id'])}`)
   expect([dataOf(second).map(({ id }) => id), second.json['has_more']]).toEqual([['t-1'], false])
   expect(dataOf(await get('/api/turns?after=unknown'))).toEqual([])
 })
@@ -63,7 +63,7 @@ it('open actions come the oldest first, and go when they are resolved', async ()
 
 it('sessions are found by a part of the title, whatever its case, and by the whole id', async () => {
   const { get } = await start()
-  const ids = async (text: string) => dataOf(await get(`/api/sessions?text=${text}`)).map(({ id }) => id)
+  const ids = async (words: string) => dataOf(await get(`/api/sessions?text=${words}`)).map(({ id }) => id)
   expect(await ids('TITLE%20OF%20S-2')).toEqual(['s-2'])
   expect(await ids('s-1')).toEqual(['s-1'])
   expect(await ids('%25')).toEqual([])

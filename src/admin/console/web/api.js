@@ -50,6 +50,27 @@ export async function list(path, query = {}, limit = 100) {
   }
 }
 
+/**
+ * Reads a list whole the first time, then its newest page alone, for as long as that joins on to what is there and no
+ * older entry is one that `changes`.
+ */
+export function follow(path, query, limit, changes = () => false) {
+  let kept = null
+  let newest = null
+  return async () => {
+    const page = await get(path, { ...query, limit: Math.min(100, limit) })
+    if (page === newest && kept !== null && !kept.rows.some(changes)) return kept
+    newest = page
+    const last = page.data.at(-1)
+    const end = kept === null || last === undefined ? -1 : kept.rows.findIndex(({ id }) => id === last.id)
+    const older = kept?.rows.slice(end + 1) ?? []
+    if (!page.has_more) kept = { rows: page.data, hasMore: false }
+    else if (end === -1 || older.some(changes)) kept = await list(path, query, limit)
+    else kept = { rows: [...page.data, ...older], hasMore: kept.hasMore }
+    return kept
+  }
+}
+
 export function forgetAnswers() {
   answers.clear()
 }

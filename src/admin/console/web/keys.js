@@ -1,4 +1,4 @@
-import { useEffect } from './vendor/hooks.js'
+import { useEffect, useRef } from './vendor/hooks.js'
 
 export const KEYS = [
   ['j / k', 'next, previous entry'],
@@ -14,7 +14,9 @@ const PLACES = { o: '#/', s: '#/sessions', n: '#/actions', d: '#/deliveries', h:
 const CHORD = 1000
 
 /** Entries that `j` and `k` walk are marked `data-item`. */
-export function useKeys({ onHelp, onEscape }) {
+export function useKeys(actions) {
+  const latest = useRef(actions)
+  latest.current = actions
   useEffect(() => {
     let chordUntil = 0
     const press = (event) => {
@@ -22,7 +24,7 @@ export function useKeys({ onHelp, onEscape }) {
       const typing = event.target.matches('input, select, textarea')
       if (event.key === 'Escape') {
         if (typing) event.target.blur()
-        else onEscape()
+        else latest.current.onEscape()
         return
       }
       if (typing || document.querySelector('dialog[open]') !== null) return
@@ -33,13 +35,13 @@ export function useKeys({ onHelp, onEscape }) {
       else if (event.key === 'j') step(1)
       else if (event.key === 'k') step(-1)
       else if (event.key === '/') document.querySelector('[data-filter]')?.focus()
-      else if (event.key === '?') onHelp()
+      else if (event.key === '?') latest.current.onHelp()
       else return
       event.preventDefault()
     }
     document.addEventListener('keydown', press)
     return () => document.removeEventListener('keydown', press)
-  })
+  }, [])
 }
 
 function step(by) {

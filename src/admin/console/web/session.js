@@ -1,4 +1,4 @@
-import { get, list } from './api.js'
+import { follow, get } from './api.js'
 import { date } from './format.js'
 import { html } from './html.js'
 import { useLive } from './live.js'
@@ -6,7 +6,7 @@ import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
 import { href, replaceQuery } from './route.js'
 import { asked, groupByTurn } from './timeline.js'
 import { Turn } from './turn.js'
-import { useState } from './vendor/hooks.js'
+import { useMemo, useState } from './vendor/hooks.js'
 
 /** Facts that are shown at first, and so many more with each wish for earlier ones. */
 const FACTS = 300
@@ -14,14 +14,8 @@ const FACTS = 300
 /** A session from its newest turn back: facts, callbacks, calls and artifacts of each. */
 export function Session({ id, route }) {
   const [limit, setLimit] = useState(FACTS)
-  const { data, error } = useLive(async () => {
-    const [session, facts, deliveries] = await Promise.all([
-      get(`api/sessions/${encodeURIComponent(id)}`),
-      list('api/events', { session_id: id }, limit),
-      list('api/deliveries', { session_id: id }, limit),
-    ])
-    return { session, facts, deliveries: deliveries.rows }
-  }, `${id} ${limit}`)
+  const look = useMemo(() => lookAt(id, limit), [id, limit])
+  const { data, error } = useLive(look, `${id} ${limit}`)
   if (data === null) {
     if (error?.status === 404)
       return html`<${Empty}
@@ -35,7 +29,7 @@ export function Session({ id, route }) {
     .toReversed()
     .filter((fact) => family === '' || (family === 'state') === (fact.data.payload === undefined))
   const groups = groupByTurn(shown).toReversed()
-  const byFact = Map.groupBy(data.deliveries, ({ fact_id: fact }) => fact)
+  const byFact = Map.groupBy(data.deliveries.rows, ({ fact_id: fact }) => fact)
   return html`<div class="page session">
     <p class="crumbs"><a href="#/sessions">Sessions</a> /</p>
     <h1>
@@ -76,6 +70,28 @@ export function Session({ id, route }) {
       <${Json} value=${session.resource} />
     </details>
   </div>`
+}
+
+/** @returns what reads the session, and gives the same object again while nothing changed. */
+function lookAt(id, limit) {
+  const readFacts = follow('api/events', { session_id: id }, limit)
+  const readDeliveries = follow(
+    'api/deliveries',
+    { session_id: id },
+    limit,
+    ({ status }) => status === 'pending',
+  )
+  let last = null
+  return async () => {
+    const [session, facts, deliveries] = await Promise.all([
+      get(`api/sessions/${encodeURIComponent(id)}`),
+      readFacts(),
+      readDeliveries(),
+    ])
+    const same = last?.session === session && last.facts === facts && last.deliveries === deliveries
+    if (!same) last = { session, facts, deliveries }
+    return last
+  }
 }
 
 function Head({ session }) {
