@@ -54,9 +54,10 @@ describe("the console's files", () => {
         await walk(new URL(target, `http://console${path}`).pathname)
       }
     }
-    await walk('/console/app.js')
-    expect([...found]).toContain('/console/vendor/preact.js')
-    const { headers } = await get('/')
+    const { headers, text } = await get('/')
+    const [, app = ''] = /src="(console[^"]+)"/.exec(text) ?? []
+    await walk(`/${app}`)
+    expect([...found].map((path) => path.split('/').slice(3).join('/'))).toContain('vendor/preact.js')
     const preloaded = [...String(headers['link']).matchAll(/<([^>]+)>/g)].map(([, name]) => `/${name}`)
     expect(preloaded.sort()).toEqual([...found].sort())
   })
@@ -68,6 +69,8 @@ describe("the console's files", () => {
     const again = await get('/console/app.js', { 'if-none-match': etag })
     expect([again.status, again.text]).toEqual([304, ''])
     expect(headers['cache-control']).toBe('no-cache')
+    const [, style = ''] = /href="(console[^"]+css)"/.exec((await get('/')).text) ?? []
+    expect((await get(`/${style}`)).headers['cache-control']).toBe('max-age=31536000, immutable')
   })
 
   it('are no way to other files', async () => {

@@ -36,17 +36,20 @@ describe.skipIf(!hasBrowser)('ten thousand sessions', () => {
     await page.getByText('title of session-09999').waitFor()
     // The first visit compiles everything; what counts is a browser that is open.
     const paints: number[] = []
+    const bare: number[] = []
     for (let n = 0; n < 5; n++) {
       await page.reload()
       await page.getByText('title of session-09999').waitFor()
       paints.push(Number(await page.evaluate(FIRST_PAINT)))
+      await using probe = await visit(browser, `${running.base}/livez`)
+      bare.push(Number(await probe.page.evaluate(FIRST_PAINT)))
     }
     const frames = (await page.evaluate(SCROLL_THROUGH)) as { times: number[]; most: number }
     await page.getByText('title of session-00000').waitFor()
     await page.getByText('10000 shown').waitFor()
     const typical = middle(frames.times)
     process.stderr.write(
-      `console: first paint ${paints.map((ms) => ms.toFixed(0)).join(', ')} ms; ${frames.times.length} frames through ${SESSIONS} rows, ` +
+      `console: first paint ${paints.map((ms) => ms.toFixed(0)).join(', ')} ms (of two letters ${bare.map((ms) => ms.toFixed(0)).join(', ')} ms); ${frames.times.length} frames through ${SESSIONS} rows, ` +
         `the middle one ${typical.toFixed(1)} ms, ${late(frames.times)} % later than two of a 60 Hz screen\n`,
     )
     expect(frames.most).toBeLessThan(80)
@@ -75,7 +78,10 @@ function late(times: readonly number[]): string {
   return ((times.filter((ms) => ms > 34).length / times.length) * 100).toFixed(1)
 }
 
-const FIRST_PAINT = `performance.getEntriesByName('first-contentful-paint')[0].startTime`
+const FIRST_PAINT = `new Promise((resolve) => {
+  new PerformanceObserver((list) => list.getEntriesByName('first-contentful-paint').forEach((entry) => resolve(entry.startTime)))
+    .observe({ type: 'paint', buffered: true })
+})`
 
 /** Scrolls to the end, a screen and a half each frame; notes how long frames took and how many rows there ever were. */
 const SCROLL_THROUGH = `new Promise((resolve) => {

@@ -6,8 +6,13 @@ import { fileURLToPath } from 'node:url'
 export interface Asset {
   body: Buffer
   type: string
-  /** Of the content: a browser asks each time, and gets a file again only after an upgrade. */
   etag: string
+}
+
+export interface Assets {
+  files: ReadonlyMap<string, Asset>
+  /** Of all files together. The page names them below it, so that a browser may keep them for good. */
+  edition: string
 }
 
 const WEB = join(import.meta.dirname, 'web')
@@ -27,15 +32,22 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 /** The console's files by name. Read once: they are few, and change only with an upgrade. */
-export function readAssets(): Map<string, Asset> {
+export function readAssets(): Assets {
   const own = readdirSync(WEB).map((name) => [name, readFileSync(join(WEB, name))] as const)
   const libraries = Object.entries(LIBRARIES).map(([name, library]) => [name, readLibrary(library)] as const)
-  return new Map(
-    [...own, ...libraries].flatMap(([name, body]) => {
+  const files = new Map(
+    [...own, ...libraries].flatMap(([name, body]): [string, Asset][] => {
       const type = TYPES[extname(name)]
-      return type === undefined ? [] : [[name, { body, type, etag: etagOf(body) }] as const]
+      return type === undefined ? [] : [[name, { body, type, etag: etagOf(body) }]]
     }),
   )
+  const edition = hash('sha256', [...files.values()].map(({ etag }) => etag).join(''), 'hex').slice(0, 12)
+  const page = files.get('index.html')
+  if (page !== undefined) {
+    page.body = Buffer.from(page.body.toString().replaceAll('="console/', `="console/${edition}/`))
+    page.etag = etagOf(page.body)
+  }
+  return { files, edition }
 }
 
 /** A browser knows no packages, and an import map would have to be inline, which the policy forbids. */

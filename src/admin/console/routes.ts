@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isObject, stringOf } from '../../core/json.ts'
 import { sameSecret } from '../../core/signature.ts'
 import { Problem } from '../problem.ts'
-import { readAssets, type Asset } from './assets.ts'
+import { readAssets, type Assets } from './assets.ts'
 import { readCookie, writeCookie } from './cookie.ts'
 import { LOGIN_TIME, type Logins } from './logins.ts'
 
@@ -35,12 +35,18 @@ export function addConsole(
   app: FastifyInstance,
   { token, logins }: { token: () => string | null; logins: Logins },
 ): void {
-  let assets: Map<string, Asset> | null = null
-  const send = (request: FastifyRequest, reply: FastifyReply, name: string): FastifyReply => {
+  let assets: Assets | null = null
+  const send = (request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply => {
     assets ??= readAssets()
-    const asset = assets.get(name)
+    const kept = path.startsWith(`${assets.edition}/`)
+    const name = kept ? path.slice(assets.edition.length + 1) : path
+    const asset = assets.files.get(name)
     if (asset === undefined) throw new Problem('not_found', 'the console has no such file')
-    reply.headers({ 'cache-control': 'no-cache', 'content-security-policy': POLICY, etag: asset.etag })
+    reply.headers({
+      'cache-control': kept ? 'max-age=31536000, immutable' : 'no-cache',
+      'content-security-policy': POLICY,
+      etag: asset.etag,
+    })
     if (request.headers['if-none-match'] === asset.etag) return reply.code(304).send()
     if (name === 'index.html') reply.header('link', preloads(assets))
     return reply.type(asset.type).send(asset.body)
@@ -91,9 +97,9 @@ function setCookie(request: FastifyRequest, reply: FastifyReply, id: string): vo
 }
 
 /** All modules are asked for at once instead of one import after the other. */
-function preloads(assets: ReadonlyMap<string, Asset>): string {
-  return [...assets.keys()]
+function preloads({ files, edition }: Assets): string {
+  return [...files.keys()]
     .filter((name) => name.endsWith('.js'))
-    .map((name) => `<console/${name}>; rel=modulepreload`)
+    .map((name) => `<console/${edition}/${name}>; rel=modulepreload`)
     .join(', ')
 }
