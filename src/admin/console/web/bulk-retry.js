@@ -33,7 +33,7 @@ export function BulkRetry({ handler, onDone }) {
     <dialog ref=${dialog} aria-label="Retry dead letters">
       <h2>Retry dead letters</h2>
       <p>
-        ${found === null ? 'Counting …' : `${count(found, 'dead letter')} of ${handler === '' ? 'all handlers' : handler}.`}
+        ${found === null ? 'Counting …' : `${count(found, 'dead letter')} of ${handler === '' ? 'all handlers' : handler}.`}${' '}
         They go through the real path, in order within each session.
       </p>
       ${fault !== null && html`<p class="fault" role="alert">${fault}</p>`}

@@ -64,7 +64,7 @@ function Handler({ handler, canTest, again }) {
       <dt>Dead letters</dt>
       <dd><a href=${href(['deliveries'], { handler: name, status: 'dead' })}>${dead}</a></dd>
     </dl>
-    ${handler.last_error !== null && html`<p class="fault"><${Text}>${handler.last_error}<//></p>`}
+    ${handler.last_error !== null && html`<p class=${state === 'paused' ? 'faint' : 'fault'}><${Text}>${handler.last_error}<//></p>`}
     <p class="buttons">
       <button onClick=${() => act(change, () => `${change === 'pause' ? 'Paused' : 'Resumed'}.`)}>
         ${change === 'pause' ? 'Pause' : 'Resume'}

@@ -19,7 +19,7 @@ export function troubles({ status, handlers, actions }, now) {
     ...routeTroubles(status.routes),
     ...callTroubles(actions, now),
     ...actionTroubles(actions),
-  ]
+  ].sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
 }
 
 function tokenTroubles({ state, expires_at: expires }, now) {
