@@ -21,18 +21,26 @@ export interface Door {
 }
 
 /**
- * Lets a request in or throws. With a token, whoever has it; without one, programs on this machine, and no page that a
- * browser on this machine shows.
+ * Who gets in. `everybody`: wherever we listen. `page`: the console's files, which are for all where there is an API.
+ * `login`: a browser that gave the token before. `token`: whoever sends it.
  */
-export function admit(headers: IncomingHttpHeaders, open: boolean, { token, loopback }: Door): void {
+export type Access = 'everybody' | 'page' | 'login' | 'token'
+
+/**
+ * Lets a request in or throws. With a token, whoever has it; without one, programs on this machine, and no page that a
+ * browser on this machine shows but the console.
+ */
+export function admit(headers: IncomingHttpHeaders, access: Access, { token, loopback }: Door): void {
   if (token === null && loopback) return refuseBrowsers(headers)
-  if (open) return
+  if (access === 'everybody') return
   if (token === null) {
     throw new Problem(
       'not_found',
       'without a token (admin.token) this exists only on a listener on loopback (admin.listen)',
     )
   }
+  if (access === 'page') return
+  if (access === 'login') return refuseForeign(headers)
   const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (given === undefined || !sameSecret(token, given)) {
     throw new Problem('unauthorized', 'the admin token is wanted as "Authorization: Bearer …"', {
@@ -53,9 +61,13 @@ function refuseBrowsers(headers: IncomingHttpHeaders): void {
       'without a token (admin.token) only requests to localhost or a loopback address are answered',
     )
   }
-  const { origin } = headers
+  refuseForeign(headers)
+}
+
+function refuseForeign(headers: IncomingHttpHeaders): void {
+  const { host = '', origin } = headers
   const site = headers['sec-fetch-site']
-  const foreign = origin !== undefined && origin !== `http://${host}`
+  const foreign = origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`
   if (foreign || site === 'cross-site' || site === 'same-site') {
     throw new Problem('forbidden', 'requests from pages of another origin are not answered')
   }

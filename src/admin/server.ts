@@ -3,7 +3,10 @@ import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
-import { admit, isLoopback } from './guard.ts'
+import { etagOf } from './console/assets.ts'
+import { createLogins, type Logins } from './console/logins.ts'
+import { addConsole, isConsolePath, loginOf, refuseForms } from './console/routes.ts'
+import { admit, isLoopback, type Access } from './guard.ts'
 import { addressesOf, CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
 import { openApiRoute } from './openapi.ts'
 import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
@@ -16,6 +19,7 @@ import { probeRoutes, type ProbeSources } from './routes/probes.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { statusRoutes, type StatusReport } from './routes/status.ts'
 import { toolRoutes } from './routes/tools.ts'
+import { waitingRoutes } from './routes/waiting.ts'
 import { compileCheck } from './validation.ts'
 
 export interface AdminOptions extends ProbeSources {
@@ -29,6 +33,8 @@ export interface AdminOptions extends ProbeSources {
   status: () => StatusReport | Promise<StatusReport>
   log: Log
   version: string
+  /** Our wall clock, milliseconds: logins of the console end by it. */
+  now?: () => number
 }
 
 /** Milliseconds within which a request must have come in whole. */
@@ -54,6 +60,7 @@ export function createAdmin(options: AdminOptions): Listener {
     ...deliveryRoutes(store, actions),
     ...handlerRoutes(store, actions),
     ...toolRoutes(actions),
+    ...waitingRoutes(store),
   ]
   const description = openApiRoute({
     version: options.version,
@@ -62,8 +69,14 @@ export function createAdmin(options: AdminOptions): Listener {
   })
   const routes = [...parts, description]
   const openPaths = new Set(routes.flatMap((route) => (route.open ? [route.path] : [])))
+  const logins = createLogins(options.now ?? Date.now)
   let loopback = false
 
+  const accessOf = (request: FastifyRequest): Access => {
+    if (request.headers.authorization !== undefined || !isLoggedIn(request, token(), logins)) return 'token'
+    if (request.method !== 'GET' && request.method !== 'HEAD') refuseForms(request)
+    return 'login'
+  }
   const app = fastify({
     requestTimeout: REQUEST_TIME,
     connectionTimeout: IDLE_TIME,
@@ -78,13 +91,16 @@ export function createAdmin(options: AdminOptions): Listener {
   readEmptyBodies(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(SECURITY)
-    admit(request.headers, openPaths.has(pathOf(request.url)), { token: token(), loopback })
+    const path = pathOf(request.url)
+    const access = openPaths.has(path) ? 'everybody' : isConsolePath(path) ? 'page' : accessOf(request)
+    admit(request.headers, access, { token: token(), loopback })
   })
   app.setErrorHandler((error, request, reply) => fail(error, request, reply, log))
   app.setNotFoundHandler((request) => {
     throw missing(request, routes)
   })
-  for (const route of routes) add(app, route)
+  for (const route of routes) add(app, route, options.version)
+  addConsole(app, { token, logins })
 
   return {
     async listen() {
@@ -97,6 +113,10 @@ export function createAdmin(options: AdminOptions): Listener {
   }
 }
 
+function isLoggedIn(request: FastifyRequest, token: string | null, logins: Logins): boolean {
+  return token !== null && logins.expiryOf(loginOf(request), token) !== null
+}
+
 /** Nothing of this is for browsers to show, keep, frame or hand to another origin. */
 const SECURITY = {
   'cache-control': 'no-store',
@@ -106,7 +126,7 @@ const SECURITY = {
   'x-content-type-options': 'nosniff',
 }
 
-function add(app: FastifyInstance, route: Route): void {
+function add(app: FastifyInstance, route: Route, version: string): void {
   const checkQuery = route.open ? null : compileCheck('query', route.query)
   const checkBody = route.method === 'POST' ? compileCheck('body', route.body) : null
   app.route<{ Params: Record<string, string> }>({
@@ -114,11 +134,18 @@ function add(app: FastifyInstance, route: Route): void {
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     async handler(request, reply) {
       const { params, query } = request
+      // By it a page that was loaded before an upgrade knows that it is old.
+      reply.header('x-sidecar-version', version)
       const body = request.body ?? {}
       checkQuery?.(query)
       checkBody?.(body)
       const answer = await route.handle({ params, query, body })
       const text = answer.contentType === undefined ? JSON.stringify(answer.body) : String(answer.body)
+      if (route.method === 'GET' && answer.contentType === undefined) {
+        const etag = etagOf(text)
+        reply.header('etag', etag)
+        if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+      }
       return reply
         .code(answer.status)
         .type(answer.contentType ?? 'application/json; charset=utf-8')

@@ -94,7 +94,7 @@ function heading({ paint }: Terminal, urls: { service: string; admin: string; ap
   return [
     '\n',
     row('service', urls.service, `emulated; token ${TOKEN}`),
-    row('sidecar', urls.admin, 'API and metrics'),
+    row('sidecar', urls.admin, 'console, API and metrics'),
     row('app', urls.app, 'one handler, two tools'),
     '\n',
   ].join('')

@@ -107,7 +107,8 @@ export interface StoreReader {
     sessionId?: string
   }): Promise<StoredFact[]>
   fact(id: string): Promise<StoredFact | null>
-  sessions(query: { after?: string; limit: number; status?: string }): Promise<SessionRecord[]>
+  /** `text`: the whole id, or what the title contains, whatever the case of its letters, of the newest ten thousand. */
+  sessions(query: { after?: string; limit: number; status?: string; text?: string }): Promise<SessionRecord[]>
   session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
   calls(query: { after?: string; limit: number; state?: CallState; sessionId?: string }): Promise<Call[]>
   deliveries(query: {
@@ -119,8 +120,24 @@ export interface StoreReader {
     sessionId?: string
   }): Promise<DeliveryRecord[]>
   delivery(id: string): Promise<DeliveryRecord | null>
+  /** Turns that are not settled, the oldest first. */
+  openTurns(query: { after?: string; limit: number }): Promise<OpenTurn[]>
+  /** Actions that are not resolved, the oldest first. */
+  openActions(query: { after?: string; limit: number }): Promise<OpenAction[]>
   handlers(): Promise<HandlerRecord[]>
   counts(): Promise<StoreCounts>
+}
+
+export interface OpenTurn {
+  turn: Turn
+  session: Session
+}
+
+export interface OpenAction {
+  action: Action
+  /** Our wall clock: when we first read of it. */
+  openedAt: number
+  session: Session
 }
 
 export interface StoreCounts {

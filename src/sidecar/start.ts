@@ -21,6 +21,7 @@ import { routeOverrides } from './routes.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
 import { disabled, reportStatus } from './status.ts'
+import { createThroughput } from './throughput.ts'
 import { VERSION } from './version.ts'
 
 /** What deliveries and tools under way may take when we stop, milliseconds. */
@@ -82,7 +83,8 @@ export async function startAll(
         webhook = { ...webhook, lastEventAt: clock.now() }
     },
   }
-  const observer = fanOut([metrics.observer, own, ...observers])
+  const throughput = createThroughput(clock)
+  const observer = fanOut([metrics.observer, own, throughput.observer, ...observers])
 
   const opening = openStore(config, clock, log, observer)
   store = opening
@@ -144,6 +146,8 @@ export async function startAll(
         lag: (channel) => lags.get(channel) ?? null,
         health,
         tokenExpiresAt: config.service.tokenExpiresAt,
+        baseUrl: config.service.baseUrl,
+        throughput,
       }),
     metrics,
     ready: () => ({

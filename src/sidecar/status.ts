@@ -4,6 +4,7 @@ import type { Health } from '../core/resource.ts'
 import type { StoreReader } from '../core/store.ts'
 import type { ServiceClient } from '../service/client.ts'
 import type { Engine } from './engine.ts'
+import type { Throughput } from './throughput.ts'
 
 /** How everything fares, for `/api/status`. */
 export async function reportStatus(parts: {
@@ -16,6 +17,8 @@ export async function reportStatus(parts: {
   lag: (channel: 'stream' | 'webhook' | 'poll') => number | null
   health: Health | null
   tokenExpiresAt: number | null
+  baseUrl: string
+  throughput: Throughput
 }): Promise<StatusReport> {
   const { service, engine } = parts
   const counts = await parts.store.counts()
@@ -49,6 +52,8 @@ export async function reportStatus(parts: {
       calls_open: counts.openCalls,
       sessions_to_read: counts.dirty,
     },
+    throughput: parts.throughput.report(),
+    service: { base_url: parts.baseUrl },
     slots: { used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0), limit: null },
     token: {
       state: service.authorized() ? (parts.health === null ? 'unknown' : 'accepted') : 'rejected',

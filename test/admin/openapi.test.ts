@@ -54,6 +54,8 @@ const REQUESTS: Record<string, () => Promise<Reply>> = {
   'get /api/deliveries': () => running.get('/api/deliveries'),
   'get /api/handlers': () => running.get('/api/handlers'),
   'get /api/tools': () => running.get('/api/tools'),
+  'get /api/turns': () => running.get('/api/turns'),
+  'get /api/actions': () => running.get('/api/actions'),
   'post /api/deliveries/{id}/retry': () => running.post(`/api/deliveries/${deadId}/retry`),
   'post /api/deliveries/retry': () => running.post('/api/deliveries/retry', { status: 'dead' }),
   'post /api/replay': () => running.post('/api/replay', { handler: 'app', from: '1' }),

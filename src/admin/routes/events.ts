@@ -14,6 +14,7 @@ const Event = component(
     type: Type.String(),
     timestamp: Type.String({ format: 'date-time', description: 'When the sidecar took it in.' }),
     session_id: nullable(Type.String()),
+    turn_id: nullable(Type.String()),
     seq: Type.Union([Type.Integer(), Type.String(), Type.Null()], {
       description:
         "The stream's seq, as text where a double cannot hold it; null on facts that are not the stream's.",
@@ -81,6 +82,7 @@ function eventOf(fact: StoredFact, session: SessionBrief | null): Static<typeof 
     type: fact.type,
     timestamp: new Date(fact.at).toISOString(),
     session_id: fact.sessionId,
+    turn_id: fact.turnId,
     seq: seqOf(fact.seq),
     data: dataOf(fact, session),
     seen: fact.seen,

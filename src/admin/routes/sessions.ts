@@ -47,14 +47,23 @@ export function sessionRoutes(store: StoreReader): Route[] {
         query: asked({
           ...PAGING,
           status: Type.Optional(Type.String({ description: 'Sessions with this status alone.' })),
+          text: Type.Optional(
+            Type.String({
+              minLength: 1,
+              maxLength: 256,
+              description:
+                'The session whose id this is, or those of the newest ten thousand whose title contains it.',
+            }),
+          ),
         }),
         success: { status: 200, description: 'A page of sessions.', content: pageOf(Session) },
       },
-      async ({ query: { limit, after, status } }) => {
+      async ({ query: { limit, after, status, text } }) => {
         const records = await store.sessions({
           limit: limit + 1,
           ...(after === undefined ? {} : { after }),
           ...(status === undefined ? {} : { status }),
+          ...(text === undefined ? {} : { text }),
         })
         return ok(page(records, limit, ({ session }) => session.id, sessionOf))
       },

@@ -33,6 +33,20 @@ const Status = component(
       calls_open: Type.Integer(),
       sessions_to_read: Type.Integer({ description: 'Sessions that a channel told us to look at.' }),
     }),
+    throughput: Type.Array(
+      Type.Object({
+        at: time('When the minute began.'),
+        facts: Type.Integer({ description: 'New facts.' }),
+        delivered: Type.Integer({ description: 'Callbacks that were taken.' }),
+        failed: Type.Integer({ description: 'Attempts of callbacks that came to nothing.' }),
+        calls: Type.Integer({ description: 'Function calls that ended.' }),
+      }),
+      {
+        description:
+          'The last sixty minutes in which this process ran, the oldest first, the current one last.',
+      },
+    ),
+    service: Type.Object({ base_url: Type.String({ description: 'Of the configuration.' }) }),
     slots: Type.Object({ used: Type.Integer(), limit: nullable(Type.Integer()) }),
     token: Type.Object({
       state: oneOf(['accepted', 'rejected', 'unknown']),

@@ -20,8 +20,12 @@ import {
   type SessionRow,
 } from './rows.ts'
 import { recordOf } from './sessions.ts'
+import { createWaiting } from './waiting.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
+/** Titles are in no index, and reading them takes about 2 µs each, while nothing else is done: older ones are left out. */
+const SEARCHED = 10_000
+const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_seen DESC LIMIT 1 OFFSET ${SEARCHED}), 0)`
 /** Turns and calls of one session that its page shows. */
 const SHOWN_PER_SESSION = 200
 
@@ -60,6 +64,7 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
   )
 
   return {
+    ...createWaiting(db),
     async facts({ after, limit, order, type, sessionId }) {
       const pos = after === undefined ? undefined : posOf.get(after)
       if (after !== undefined && pos === undefined) return []
@@ -80,13 +85,20 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
       const row = factById.get(id)
       return row === undefined ? null : factOf(row)
     },
-    async sessions({ after, limit, status }) {
+    async sessions({ after, limit, status, text }) {
       const last = after === undefined ? undefined : sessionById.get(after)
       if (after !== undefined && last === undefined) return []
+      const exact = text === undefined ? undefined : sessionById.get(text)
       return query<SessionRow>(
         [
           ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
           ['status = ?', status],
+          ['id = ?', exact?.id],
+          ["instr(lower(raw ->> '$.title'), lower(?)) > 0", exact === undefined ? text : undefined],
+          [
+            `first_seen >= ${SEARCHED_FROM}`,
+            ...(exact === undefined && text !== undefined ? [] : [undefined]),
+          ],
         ],
         (where) => `SELECT * FROM sessions ${where} ORDER BY first_seen DESC, id DESC LIMIT ${limit}`,
       ).map(recordOf)

@@ -1,0 +1,66 @@
+import { get } from './api.js'
+import { date, plain } from './format.js'
+import { html } from './html.js'
+import { useLive } from './live.js'
+import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
+import { href } from './route.js'
+import { asked } from './timeline.js'
+
+/** What waits for somebody. It is answered in the service's own Console, never here. */
+export function Actions() {
+  const { data, error } = useLive(async () => {
+    const [actions, status] = await Promise.all([get('api/actions', { limit: 100 }), get('api/status')])
+    return { actions, service: status.service.base_url }
+  }, 'actions')
+  if (data === null) return html`<${Loading} error=${error} />`
+  const people = data.actions.data.filter(({ type }) => type !== 'function_call')
+  const calls = data.actions.data.filter(({ type }) => type === 'function_call')
+  return html`<div class="page">
+    <h1>Needs action</h1>
+    <p class="faint">
+      Approvals and questions are for a person in the Console of the service${' '} (<a
+        href=${webAddress(data.service)}
+        target="_blank"
+        rel="noreferrer noopener"
+        ><${Text}>${data.service}<//></a
+      >): find the session there by its id. Nothing is answered from here.
+    </p>
+    <section aria-label="For a person">
+      <h2>For a person <span class="faint">${people.length}</span></h2>
+      ${people.length === 0 ? html`<${Empty}>Nobody is waited for.<//>` : people.map((action) => html`<${Action} key=${action.call_id} action=${action} />`)}
+    </section>
+    <section aria-label="Function calls">
+      <h2>Function calls <span class="faint">${calls.length}</span></h2>
+      ${calls.length === 0 ? html`<${Empty}>No function call is open.<//>` : calls.map((action) => html`<${Action} key=${action.call_id} action=${action} />`)}
+    </section>
+    ${data.actions.has_more && html`<p class="faint">The hundred oldest.</p>`}
+  </div>`
+}
+
+function Action({ action }) {
+  const asks = plain(asked(action.action))
+  return html`<article class="card action">
+    <p class="action-head">
+      <${Badge} word=${action.type} tone=${action.type === 'function_call' ? 'busy' : 'warn'} />
+      <a class="grow" data-item href=${href(['sessions', action.session_id], { turn: action.turn_id ?? '' })}
+        ><${Text}>${action.session_title || action.session_id}<//></a
+      >
+      <span
+        >waits <strong><${Age} at=${action.created_at ?? action.opened_at} /></strong
+      ></span>
+    </p>
+    ${asks !== '' && html`<p><bdi>${asks}</bdi></p>`}
+    <p class="faint">
+      ${'in session '}<code>${action.session_id}</code>${action.expires_at !== null && `, ends ${date(action.expires_at)}`}
+    </p>
+    <details>
+      <summary>As the service gave it</summary>
+      <${Json} value=${action.action} />
+    </details>
+  </article>`
+}
+
+/** Only what is a web address becomes a link. */
+function webAddress(text) {
+  return /^https?:\/\//.test(text) ? text : undefined
+}

@@ -1,0 +1,103 @@
+import { sawVersion, setConnection } from './connection.js'
+
+/** Milliseconds after which a request counts as unanswered. */
+const TIMEOUT = 15_000
+/** Answers that are kept to be compared with the next. */
+const KEPT = 50
+
+/** The sidecar said no; the message is its own. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message)
+    this.status = status
+  }
+}
+
+const answers = new Map()
+
+/** @returns the same object as last time when nothing changed. */
+export async function get(path, query = {}) {
+  const url = `${path}${queryOf(query)}`
+  const before = answers.get(url)
+  const response = await send(url, { headers: before === undefined ? {} : { 'if-none-match': before.etag } })
+  if (response.status === 304 && before !== undefined) return before.body
+  const body = await response.json()
+  const etag = response.headers.get('etag')
+  answers.delete(url)
+  if (etag !== null) answers.set(url, { etag, body })
+  if (answers.size > KEPT) answers.delete(answers.keys().next().value)
+  return body
+}
+
+export async function post(path, body = {}) {
+  const response = await send(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return response.status === 204 ? null : await response.json()
+}
+
+/** Entries of a list, at most `limit`. */
+export async function list(path, query = {}, limit = 100) {
+  const rows = []
+  let after
+  for (;;) {
+    const page = await get(path, { ...query, limit: Math.min(100, limit - rows.length), after })
+    rows.push(...page.data)
+    if (!page.has_more || rows.length >= limit) return { rows, hasMore: page.has_more }
+    after = page.last_id
+  }
+}
+
+/**
+ * Reads a list whole the first time, then its newest page alone, for as long as that joins on to what is there and no
+ * older entry is one that `changes`.
+ */
+export function follow(path, query, limit, changes = () => false) {
+  let kept = null
+  let newest = null
+  return async () => {
+    const page = await get(path, { ...query, limit: Math.min(100, limit) })
+    if (page === newest && kept !== null && !kept.rows.some(changes)) return kept
+    newest = page
+    const last = page.data.at(-1)
+    const end = kept === null || last === undefined ? -1 : kept.rows.findIndex(({ id }) => id === last.id)
+    const older = kept?.rows.slice(end + 1) ?? []
+    if (!page.has_more) kept = { rows: page.data, hasMore: false }
+    else if (end === -1 || older.some(changes)) kept = await list(path, query, limit)
+    else kept = { rows: [...page.data, ...older], hasMore: kept.hasMore }
+    return kept
+  }
+}
+
+export function forgetAnswers() {
+  answers.clear()
+}
+
+async function send(url, options) {
+  let response
+  try {
+    response = await fetch(url, {
+      ...options,
+      headers: { ...options.headers, 'x-sidecar-console': '1' },
+      signal: AbortSignal.timeout(TIMEOUT),
+    })
+  } catch (error) {
+    setConnection('away')
+    throw new Error('the sidecar does not answer', { cause: error })
+  }
+  sawVersion(response.headers.get('x-sidecar-version'))
+  if (response.ok || response.status === 304) {
+    if (!url.startsWith('console/')) setConnection('here')
+    return response
+  }
+  const problem = await response.json().catch(() => ({}))
+  if (response.status === 401 && !url.startsWith('console/')) setConnection('signed_out')
+  throw new Refused(response.status, problem.detail ?? `the sidecar answered ${response.status}`)
+}
+
+export function queryOf(query) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
+  return given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+}

@@ -1,0 +1,188 @@
+import { get } from './api.js'
+import { count, date, duration } from './format.js'
+import { html } from './html.js'
+import { useLive } from './live.js'
+import { Age, Badge, Empty, Loading, Text } from './parts.js'
+import { href } from './route.js'
+import { troubles } from './troubles.js'
+
+const CHANNELS = [
+  ['stream', 'Stream'],
+  ['webhook', 'Webhooks'],
+  ['poll', 'Polling'],
+]
+
+export function Overview() {
+  const { data, error } = useLive(async () => {
+    const [status, handlers, turns, actions] = await Promise.all([
+      get('api/status'),
+      get('api/handlers', { limit: 100 }),
+      get('api/turns', { limit: 10 }),
+      get('api/actions', { limit: 100 }),
+    ])
+    return { status, handlers: handlers.data, turns, actions }
+  }, 'overview')
+  if (data === null) return html`<${Loading} error=${error} />`
+  const { status } = data
+  return html`<div class="page overview">
+    <${Now} list=${troubles(data, Date.now())} />
+    <${OpenTurns} page=${data.turns} />
+    <section class="wide">
+      <h2>Channels</h2>
+      <div class="cards">
+        ${CHANNELS.map(([name, label]) => html`<${Channel} key=${name} label=${label} channel=${status.channels[name]} />`)}
+      </div>
+    </section>
+    <${Throughput} minutes=${status.throughput} />
+    <section>
+      <h2>Queues</h2>
+      <dl class="facts">
+        <dt>Callbacks pending</dt>
+        <dd>
+          <a href=${href(['deliveries'], { status: 'pending' })}>${status.queues.deliveries_pending}</a>
+        </dd>
+        <dt>Dead letters</dt>
+        <dd><a href=${href(['deliveries'], { status: 'dead' })}>${status.queues.deliveries_dead}</a></dd>
+        <dt>Function calls open</dt>
+        <dd>${status.queues.calls_open}</dd>
+        <dt>Sessions to read</dt>
+        <dd>${status.queues.sessions_to_read}</dd>
+        <dt>Session slots used</dt>
+        <dd>${status.slots.used}${status.slots.limit === null ? '' : ` of ${status.slots.limit}`}</dd>
+      </dl>
+    </section>
+    <section>
+      <h2>Service</h2>
+      <dl class="facts">
+        <dt>Address</dt>
+        <dd><${Text}>${status.service.base_url}<//></dd>
+        <dt>Token</dt>
+        <dd><${Badge} word=${status.token.state} /></dd>
+        <dt>Token ends</dt>
+        <dd>${status.token.expires_at === null ? 'not known' : date(status.token.expires_at)}</dd>
+        <dt>Sidecar</dt>
+        <dd>
+          ${status.version}, up <${Age} at=${status.started_at} />${status.leader ? '' : ', not leading'}
+        </dd>
+      </dl>
+    </section>
+  </div>`
+}
+
+function Now({ list }) {
+  return html`<section class="wide" aria-label="Needs action now">
+    <h2>Needs action now</h2>
+    ${
+      list.length === 0
+        ? html`<p class="all-well">
+            <${Badge} word="nothing" tone="good" /> All channels, handlers and queues are well.
+          </p>`
+        : html`<ul class="troubles">
+            ${list.map(
+              ({ id, tone, what, mend, link, at }) =>
+                html`<li key=${id} class=${tone}>
+                  <a data-item href=${link}><strong>${what}</strong></a
+                  >${at !== null && html` <span class="faint">for <${Age} at=${at} /></span>`}
+                  <p>${mend}</p>
+                </li>`,
+            )}
+          </ul>`
+    }
+  </section>`
+}
+
+function OpenTurns({ page }) {
+  return html`<section class="wide" aria-label="Turns under way">
+    <h2>Turns under way, the oldest first</h2>
+    ${
+      page.data.length === 0
+        ? html`<${Empty}>No turn is under way.<//>`
+        : html`<ul class="entries">
+            ${page.data.map(
+              (turn) =>
+                html`<li key=${turn.id}>
+                  <a data-item href=${href(['sessions', turn.session_id], { turn: turn.id })}>
+                    <span class="age"><${Age} at=${turn.created_at} /></span>
+                    <span class="grow"><${Text}>${turn.session_title || turn.session_id}<//></span>
+                    <span class=${turn.waits_for.length > 0 ? 'why' : 'faint'}>${whyOf(turn)}</span>
+                    <${Badge} word=${turn.status} />
+                  </a>
+                </li>`,
+            )}
+          </ul>`
+    }
+    ${page.has_more && html`<p class="faint">The ten oldest. <a href=${href(['sessions'], { status: 'working' })}>All sessions that work</a></p>`}
+  </section>`
+}
+
+function whyOf({ waits_for, status, artifacts }) {
+  if (waits_for.length > 0) {
+    return waits_for
+      .map(({ type, name }) =>
+        type === 'function_call' ? `waits for ${name}` : `waits for a person: ${type}`,
+      )
+      .join(', ')
+  }
+  return status === 'working' ? 'the agent works' : `artifacts ${artifacts ?? 'not told of yet'}`
+}
+
+function Channel({ label, channel }) {
+  return html`<article class="card">
+    <h3>
+      ${label} <${Badge} word=${channel.state} tone=${channel.state === 'waiting' ? 'bad' : undefined} />
+    </h3>
+    <dl class="facts">
+      <dt>Since</dt>
+      <dd><${Age} at=${channel.since} /></dd>
+      <dt>Last news</dt>
+      <dd><${Age} at=${channel.last_event_at} suffix=" ago" /></dd>
+      <dt>Lag</dt>
+      <dd>${channel.lag_seconds === null ? '–' : duration(channel.lag_seconds * 1000)}</dd>
+      ${
+        channel.last_seq !== null &&
+        html`<dt>Last seq</dt>
+          <dd>${channel.last_seq}</dd>`
+      }
+    </dl>
+    ${channel.last_error !== null && html`<p class="fault"><${Text}>${channel.last_error}<//></p>`}
+  </article>`
+}
+
+const BARS = 60
+
+function Throughput({ minutes }) {
+  const shown = minutes.slice(-BARS)
+  const most = Math.max(1, ...shown.map(({ facts }) => facts))
+  const sum = (name) => shown.reduce((total, minute) => total + minute[name], 0)
+  return html`<section>
+    <h2>Last ${count(shown.length, 'minute')}</h2>
+    <svg
+      class="bars"
+      viewBox=${`0 0 ${BARS * 4} 40`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label=${`Facts a minute, at most ${most}`}
+    >
+      ${shown.map(({ at, facts }, index) => {
+        const height = facts === 0 ? 0.5 : Math.max(1.5, (facts / most) * 40)
+        return html`<rect
+          key=${at}
+          x=${(BARS - shown.length + index) * 4}
+          y=${40 - height}
+          width="3"
+          height=${height}
+        />`
+      })}
+    </svg>
+    <dl class="facts">
+      <dt>Facts</dt>
+      <dd>${sum('facts')} <span class="faint">(at most ${most} a minute)</span></dd>
+      <dt>Callbacks taken</dt>
+      <dd>${sum('delivered')}</dd>
+      <dt>Attempts that failed</dt>
+      <dd>${sum('failed')}</dd>
+      <dt>Function calls ended</dt>
+      <dd>${sum('calls')}</dd>
+    </dl>
+  </section>`
+}

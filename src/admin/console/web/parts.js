@@ -1,0 +1,56 @@
+import { age, date, visible } from './format.js'
+import { html } from './html.js'
+import { useNow } from './live.js'
+
+const TONES = {
+  good: ['live', 'up', 'delivered', 'answered', 'completed', 'idle', 'ready', 'accepted', 'settled'],
+  busy: ['working', 'pending', 'running', 'received', 'finished', 'connecting'],
+  warn: [
+    'requires_action',
+    'paused',
+    'waiting',
+    'partial',
+    'not_delivered',
+    'unknown',
+    'approval',
+    'question',
+  ],
+  bad: ['failed', 'dead', 'down', 'rejected', 'stopped'],
+}
+const TONE = new Map(Object.entries(TONES).flatMap(([tone, words]) => words.map((word) => [word, tone])))
+
+/** A state in a word; the colour only repeats it. */
+export function Badge({ word, tone }) {
+  return html`<span class=${`badge ${tone ?? TONE.get(word) ?? 'quiet'}`}
+    >${visible(word).replaceAll('_', ' ')}</span
+  >`
+}
+
+/** How long ago, kept up to date; the point in time when pointed at. */
+export function Age({ at, suffix = '' }) {
+  const now = useNow()
+  if (at === null || at === undefined) return html`<span class="faint">–</span>`
+  return html`<time datetime=${new Date(at).toISOString()} title=${date(at)}>${age(at, now)}${suffix}</time>`
+}
+
+/** A bounded picture of any value, as text. */
+const SHOWN = 20_000
+export function Json({ value }) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
+  const shown = visible(text.slice(0, SHOWN))
+  return html`<pre class="json" dir="ltr">
+${shown}${text.length > SHOWN ? `\n… ${text.length - SHOWN} more characters` : ''}</pre>`
+}
+
+export function Loading({ error }) {
+  return html`<p class="empty" role="status">${error === null ? 'Loading …' : error.message}</p>`
+}
+
+export function Empty({ children }) {
+  return html`<p class="empty">${children}</p>`
+}
+
+/** Text that others wrote: its direction stays its own. */
+export function Text({ children }) {
+  return html`<bdi>${visible([children ?? ''].flat().join(''))}</bdi>`
+}

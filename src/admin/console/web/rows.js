@@ -1,0 +1,73 @@
+import { get } from './api.js'
+import { connection } from './connection.js'
+import { useEffect, useReducer, useRef } from './vendor/hooks.js'
+
+/** Entries of a page; the API gives no more. */
+const PAGE = 100
+/** Milliseconds between looks at what is seen. */
+const EVERY = 2000
+
+/**
+ * A list of the API, read as far as it is scrolled, and read again where it is seen. The newest entries come first, so
+ * that a page has a place by the entry before it, whatever is added above.
+ */
+export function useRows(path, query, idOf) {
+  const key = `${path} ${JSON.stringify(query)}`
+  const [, redraw] = useReducer((n) => n + 1, 0)
+  const kept = useRef(null)
+  if (kept.current?.key !== key) {
+    kept.current = { key, rows: [], hasMore: false, loaded: false, error: null, busy: false, first: 0 }
+  }
+  const state = kept.current
+
+  const read = async (start) => {
+    if (state.busy) return
+    state.busy = true
+    try {
+      const after = start === 0 ? undefined : idOf(state.rows[start - 1])
+      const page = await get(path, { ...query, limit: PAGE, after })
+      merge(state, start, page, idOf)
+      Object.assign(state, { loaded: true, error: null })
+    } catch (error) {
+      state.error = error
+    }
+    state.busy = false
+    if (kept.current === state) redraw()
+  }
+
+  useEffect(() => {
+    void read(0)
+    const timer = setInterval(() => {
+      if (document.hidden || connection().kind === 'signed_out') return
+      const start = Math.max(0, state.first - PAGE / 4)
+      void read(start < PAGE / 2 ? 0 : start)
+    }, EVERY)
+    return () => clearInterval(timer)
+  }, [key])
+
+  return {
+    rows: state.rows,
+    hasMore: state.hasMore,
+    loaded: state.loaded,
+    error: state.error,
+    more: () => state.hasMore && void read(state.rows.length),
+    /** Tells which entry is the first that is seen. */
+    seen: (index) => (state.first = index),
+    again: () => read(0),
+  }
+}
+
+/** Puts a page in the place of the entries that it covers. */
+export function merge(state, start, page, idOf) {
+  const { rows } = state
+  const last = page.data.at(-1)
+  // The entry before the page is gone: what we have stands until the list is read from its top.
+  if (last === undefined && start > 0) return
+  const end = last === undefined ? -1 : rows.findIndex((row) => idOf(row) === idOf(last))
+  if (!page.has_more || end === -1) {
+    state.rows = [...rows.slice(0, start), ...page.data]
+    state.hasMore = page.has_more
+    return
+  }
+  state.rows = [...rows.slice(0, start), ...page.data, ...rows.slice(end + 1)]
+}

@@ -1,0 +1,163 @@
+import { count } from './format.js'
+import { href } from './route.js'
+
+const DAY = 86_400_000
+/** A token that ends within a week is worth a word. */
+const TOKEN_SOON = 7 * DAY
+/** Milliseconds for which a channel may be away before a person is bothered. */
+const CHANNEL_AWAY = 10_000
+
+/** Milliseconds after which an open function call is worth a look. */
+const CALL_LONG = 60_000
+
+/** What a person should see to, the worst first: each with what to do about it. `at`: since when. */
+export function troubles({ status, handlers, actions }, now) {
+  return [
+    ...tokenTroubles(status.token, now),
+    ...channelTroubles(status.channels, now),
+    ...handlers.flatMap(handlerTroubles),
+    ...routeTroubles(status.routes),
+    ...callTroubles(actions, now),
+    ...actionTroubles(actions),
+  ].sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
+}
+
+function tokenTroubles({ state, expires_at: expires }, now) {
+  if (state === 'rejected') {
+    return [
+      trouble(
+        'token',
+        'bad',
+        'The service rejects the token',
+        'Mint a new one and put it into service.token_file (or service.token, and restart). Nothing is asked of the service until then.',
+        '#/',
+      ),
+    ]
+  }
+  if (expires === null || expires - now > TOKEN_SOON) return []
+  const days = Math.max(0, Math.ceil((expires - now) / DAY))
+  return [
+    trouble(
+      'token',
+      'warn',
+      `The token ends in ${count(days, 'day')}`,
+      'Mint a new one and put it into service.token_file.',
+      '#/',
+    ),
+  ]
+}
+
+function channelTroubles(channels, now) {
+  return Object.entries(channels).flatMap(([name, { state, since, last_error: error }]) => {
+    if (state === 'live' || state === 'disabled' || now - since < CHANNEL_AWAY) return []
+    return [
+      trouble(
+        `channel ${name}`,
+        'bad',
+        `Channel ${name} is ${state}`,
+        error ?? 'It says no reason. The other channels go on.',
+        '#/',
+        since,
+      ),
+    ]
+  })
+}
+
+function handlerTroubles({ name, state, since, last_error: error, pending, dead }) {
+  const found = []
+  const waiting = `${count(pending, 'callback')} ${pending === 1 ? 'waits' : 'wait'}`
+  if (state === 'down') {
+    found.push(
+      trouble(
+        `down ${name}`,
+        'bad',
+        `Handler ${name} cannot be reached`,
+        `${error ?? 'No reason is known'}. ${waiting}; it is tried again and again.`,
+        href(['handlers']),
+        since,
+      ),
+    )
+  }
+  if (state === 'paused') {
+    found.push(
+      trouble(
+        `paused ${name}`,
+        'warn',
+        `Handler ${name} is paused`,
+        `${error ?? 'Nobody said why'}. ${waiting} until it is resumed.`,
+        href(['handlers']),
+        since,
+      ),
+    )
+  }
+  if (dead > 0) {
+    found.push(
+      trouble(
+        `dead ${name}`,
+        'bad',
+        `${count(dead, 'dead letter')} for ${name}`,
+        'Look at what the handler answered, mend it, then retry them.',
+        href(['deliveries'], { status: 'dead', handler: name }),
+      ),
+    )
+  }
+  return found
+}
+
+function routeTroubles(routes) {
+  return routes
+    .filter(({ how }) => how === 'missing')
+    .map(({ operation, reason }) =>
+      trouble(
+        `route ${operation}`,
+        'warn',
+        `The service's route for ${operation} was not found`,
+        reason ?? 'Set it in service.routes.',
+        '#/',
+      ),
+    )
+}
+
+function callTroubles({ data }, now) {
+  const late = data.filter(
+    (action) => action.type === 'function_call' && now - waitsSince(action) > CALL_LONG,
+  )
+  const [oldest] = late
+  if (oldest === undefined) return []
+  const names = [...new Set(late.map(({ name }) => name))].join(', ')
+  return [
+    trouble(
+      'calls',
+      'warn',
+      `${count(late.length, 'function call')} ${late.length === 1 ? 'waits' : 'wait'} long: ${names}`,
+      'Is the tool configured here, and does it answer? The session says how often it ran and why it failed.',
+      href(['sessions', oldest.session_id], { turn: oldest.turn_id ?? '' }),
+      waitsSince(oldest),
+    ),
+  ]
+}
+
+function waitsSince({ created_at: created, opened_at: opened }) {
+  return created ?? opened
+}
+
+function actionTroubles({ data, has_more: more }) {
+  const people = data.filter(({ type }) => type !== 'function_call')
+  const [oldest] = people
+  if (oldest === undefined) return []
+  const what = `${people.length}${more ? '+' : ''} ${people.length === 1 && !more ? 'session waits' : 'sessions wait'} for a person`
+  return [
+    trouble(
+      'actions',
+      'warn',
+      what,
+      'Approvals and questions are answered in the Console of the service.',
+      href(['actions']),
+      waitsSince(oldest),
+    ),
+  ]
+}
+
+function trouble(id, tone, what, mend, link, at = null) {
+  return { id, tone, what, mend, link, at }
+}

@@ -1,0 +1,58 @@
+import type { OpenAction, OpenTurn, StoreReader } from '../../core/store.ts'
+import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
+import type { Sqlite } from './open.ts'
+import { objectOf } from './rows.ts'
+
+interface TurnRow {
+  raw: string
+  session: string
+}
+
+interface ActionRow {
+  raw: string
+  opened_at: number
+  session: string
+}
+
+const UNSETTLED = `FROM turns t JOIN sessions s ON s.id = t.session_id
+  WHERE t.settled = 0 AND t.raw IS NOT NULL AND s.deleted_at IS NULL`
+const OPEN = `FROM actions a JOIN sessions s ON s.id = a.session_id
+  WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
+const SINCE = 'coalesce(a.created_at, a.opened_at)'
+
+/** What somebody or something is waited for, the longest wait first. */
+export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'openActions'> {
+  const turnAt = db
+    .prepare<[string], number>('SELECT coalesce(created_at, 0) FROM turns WHERE id = ?')
+    .pluck()
+  const turns = db.prepare<[number, string, number], TurnRow>(
+    `SELECT t.raw, s.raw AS session ${UNSETTLED} AND (coalesce(t.created_at, 0), t.id) > (?, ?)
+     ORDER BY coalesce(t.created_at, 0), t.id LIMIT ?`,
+  )
+  const actionAt = db.prepare<[string], number>(`SELECT ${SINCE} FROM actions a WHERE a.call_id = ?`).pluck()
+  const actions = db.prepare<[number, string, number], ActionRow>(
+    `SELECT a.raw, a.opened_at, s.raw AS session ${OPEN} AND (${SINCE}, a.call_id) > (?, ?)
+     ORDER BY ${SINCE}, a.call_id LIMIT ?`,
+  )
+
+  return {
+    async openTurns({ after, limit }) {
+      const at = after === undefined ? -1 : turnAt.get(after)
+      if (at === undefined) return []
+      return turns.all(at, after ?? '', limit).flatMap(({ raw, session }): OpenTurn[] => {
+        const turn = parseTurn(objectOf(raw))
+        const of = parseSession(objectOf(session))
+        return turn === null || of === null ? [] : [{ turn, session: of }]
+      })
+    },
+    async openActions({ after, limit }) {
+      const at = after === undefined ? -1 : actionAt.get(after)
+      if (at === undefined) return []
+      return actions.all(at, after ?? '', limit).flatMap(({ raw, opened_at, session }): OpenAction[] => {
+        const action = parseAction(objectOf(raw))
+        const of = parseSession(objectOf(session))
+        return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
+      })
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { startAdmin, type Running } from '../admin/running.ts'
+import { freePort } from '../support/listen.ts'
+import { hasBrowser, openBrowser, visit } from './browser.ts'
+
+const TOKEN = 'correct horse battery staple'
+
+describe.skipIf(!hasBrowser)('the console', () => {
+  let browser: Browser
+  let running: Running
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+  })
+  afterAll(() => browser?.close())
+  afterEach(() => running.stop())
+
+  it('asks for the token, leaves it nowhere, and forgets the login with a click', async () => {
+    running = await startAdmin({ token: () => TOKEN })
+    await using visited = await visit(browser, `${running.base}/#/handlers`)
+    const { page } = visited
+    const addresses: string[] = []
+    page.on('request', (request) => addresses.push(request.url()))
+    const field = page.getByLabel('Admin token')
+    await field.fill('wrong')
+    await page.keyboard.press('Enter')
+    await page.getByText('this is not the admin token').waitFor()
+    await field.fill(TOKEN)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
+
+    expect(
+      await page.evaluate('JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'),
+    ).toBe('[{},{},""]')
+    expect(addresses.join()).not.toMatch(/correct|wrong/)
+    await page.getByLabel('Handler app').getByRole('button', { name: 'Pause' }).click()
+    await expect.poll(() => running.asked).toEqual([['pauseHandler', 'app']])
+
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await field.waitFor()
+    await page.reload()
+    await field.waitFor()
+  })
+
+  it('asks again when the login ended, and goes on where one was', async () => {
+    let now = 0
+    running = await startAdmin({ token: () => TOKEN, now: () => now })
+    await using visited = await visit(browser, `${running.base}/#/deliveries?status=dead`)
+    const { page } = visited
+    const signIn = async () => {
+      await page.getByLabel('Admin token').fill(TOKEN)
+      await page.keyboard.press('Enter')
+      await page.getByText('No dead letters.').waitFor()
+    }
+    await signIn()
+    now += 13 * 60 * 60_000
+    await page.getByLabel('Admin token').waitFor()
+    await signIn()
+    expect(page.url()).toMatch(/#\/deliveries\?status=dead$/)
+  })
+
+  it('asks again after the sidecar started anew', async () => {
+    const listen = { host: '127.0.0.1', port: await freePort() }
+    running = await startAdmin({ token: () => TOKEN, listen })
+    await using visited = await visit(browser, `${running.base}/#/handlers`)
+    const { page } = visited
+    await page.getByLabel('Admin token').fill(TOKEN)
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
+    await running.stop()
+    await page.getByText('The sidecar has not answered for').waitFor()
+    running = await startAdmin({ token: () => TOKEN, listen })
+    await page.getByLabel('Admin token').waitFor({ timeout: 15_000 })
+    expect(await page.getByRole('heading', { name: 'Handlers and tools' }).count()).toBe(0)
+  }, 40_000)
+
+  it('says that it is old when another version answers', async () => {
+    const listen = { host: '127.0.0.1', port: await freePort() }
+    running = await startAdmin({ listen })
+    await using visited = await visit(browser, `${running.base}/#/handlers`)
+    const { page } = visited
+    await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
+    await running.stop()
+    running = await startAdmin({ listen, version: '2.0.0' })
+    await page.getByText('The sidecar runs another version by now.').waitFor({ timeout: 15_000 })
+    await page.getByRole('button', { name: 'Load its console' }).click()
+    await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+  }, 40_000)
+
+  it('says what is amiss with an address that leads nowhere', async () => {
+    running = await startAdmin()
+    await using visited = await visit(browser, `${running.base}/#/sessions/none%20such`)
+    const { page } = visited
+    await page.getByText('This sidecar knows no session none such.').waitFor()
+    await page.goto(`${running.base}/#/no/page`)
+    await page.getByText('There is no such page.').waitFor()
+    await page.goto(`${running.base}/#/sessions?status=%E0%A4%A`)
+    await page.getByText('No session is like that.').waitFor()
+    expect(visited.complaints.filter((text) => !text.includes('404'))).toEqual([])
+  })
+
+  it('sends a handler a test where the sidecar can, and shows what it answered', async () => {
+    running = await startAdmin()
+    await using visited = await visit(browser, `${running.base}/#/overview`)
+    const { page } = visited
+    const asked: string[] = []
+    await page.route('**/openapi.json', (route) =>
+      route.fulfill({ json: { paths: { '/api/handlers/{name}/test': {} } } }),
+    )
+    await page.route('**/api/handlers/audit/test', (route) => {
+      asked.push(route.request().method())
+      return route.fulfill({
+        json: { type: 'turn.settled', outcome: 'retry', status: 503, error: 'too busy', ms: 12 },
+      })
+    })
+    await page.goto(`${running.base}/#/handlers`)
+    await page.getByLabel('Handler audit').getByRole('button', { name: 'Send a test' }).click()
+    await page.getByText('turn.settled, made up: retry, it answered 503, too busy, in 12 ms.').waitFor()
+    expect(asked).toEqual(['POST'])
+  })
+})
