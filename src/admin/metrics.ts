@@ -24,8 +24,11 @@ export interface MetricsOptions extends StateSources {
   tools: readonly string[]
 }
 
+/** What is counted; the rest passes by. */
+type CountedObserver = Omit<Observer, 'transient' | 'streamCommitted'>
+
 export interface Metrics {
-  observer: Observer
+  observer: CountedObserver
   /** Ours alone: several sidecars in one process count apart. */
   registry: Registry
   /** The text that Prometheus reads, with Node's process metrics. */
@@ -38,7 +41,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const meter = new Meter(registry)
   const snapshot = createSnapshot(options)
   meter.gauges('build_info', 'The version that runs.', 'version', () => [[options.version, 1]])
-  const observer: Observer = {
+  const observer: CountedObserver = {
     ...serviceMetrics(meter),
     ...channelMetrics(meter),
     ...factMetrics(meter),

@@ -1,30 +1,32 @@
 import { Type, type TObject } from 'typebox'
 import { component, type Component } from './component.ts'
 import { PROBLEM_CONTENT, ProblemDocument } from './problem.ts'
-import { ok, route, type Route } from './route.ts'
+import { ok, route, type Route, type TextType } from './route.ts'
 
 const Description = component(
   'OpenApi',
   Type.Record(Type.String(), Type.Unknown(), { description: 'An OpenAPI 3.1 document.' }),
 )
 
-/** The description of `routes`, and of itself. */
-export function openApiRoute(options: {
+/** The description of `routes`, and of itself; also where clients of the service look for one. */
+export function openApiRoutes(options: {
   version: string
   routes: readonly Route[]
   /** Whether a token is wanted now. */
   secured: () => boolean
-}): Route {
-  const self: Route = route(
-    {
-      method: 'GET',
-      path: '/openapi.json',
-      summary: 'This description.',
-      success: { status: 200, description: 'An OpenAPI document.', content: Description },
-    },
-    () => ok(describe([...options.routes, self], options.version, options.secured())),
+}): Route[] {
+  const own = ['/openapi.json', '/v1/openapi.json'].map((path): Route =>
+    route(
+      {
+        method: 'GET',
+        path,
+        summary: 'This description.',
+        success: { status: 200, description: 'An OpenAPI document.', content: Description },
+      },
+      () => ok(describe([...options.routes, ...own], options.version, options.secured())),
+    ),
   )
-  return self
+  return own
 }
 
 /** OpenAPI 3.1, made from the schemas that check the requests. */
@@ -45,7 +47,7 @@ function describe(routes: readonly Route[], version: string, secured: boolean): 
     components: {
       schemas: schemasOf([
         ProblemDocument,
-        ...routes.flatMap(({ success: { content } }) => (content === 'text/plain' ? [] : [content])),
+        ...routes.flatMap(({ success: { content } }) => (typeof content === 'string' ? [] : [content])),
       ]),
       securitySchemes: {
         token: { type: 'http', scheme: 'bearer', description: 'admin.token of the configuration.' },
@@ -64,7 +66,11 @@ function operation(
     operationId: operationId(method, path),
     summary,
     security: locked ? [{ token: [] }] : [],
-    parameters: [...pathParameters(path), ...queryParameters(query)],
+    parameters: [
+      ...pathParameters(path),
+      ...queryParameters(query),
+      ...(success.content === 'text/event-stream' ? [RESUMING] : []),
+    ],
     ...(method === 'POST' ? { requestBody: requestBody(body) } : {}),
     responses: {
       [success.status]: { description: success.description, content: contentOf(success.content) },
@@ -76,11 +82,20 @@ function operation(
   }
 }
 
+const RESUMING = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'As last_event_id, before which it counts.',
+  schema: { type: 'string' },
+}
+
 const REFUSALS: Record<number, string> = {
   400: 'The request is not as described here.',
   401: 'The token is missing or wrong.',
   404: 'There is no such thing.',
   409: 'It cannot be done as things are.',
+  429: 'Too many at once; Retry-After says when to ask again.',
   503: 'No.',
 }
 
@@ -117,8 +132,8 @@ function requestBody(body: TObject): object {
   return { required: (required ?? []).length > 0, content: { 'application/json': { schema: body } } }
 }
 
-function contentOf(content: Component | 'text/plain'): object {
-  if (content === 'text/plain') return { 'text/plain': { schema: { type: 'string' } } }
+function contentOf(content: Component | TextType): object {
+  if (typeof content === 'string') return { [content]: { schema: { type: 'string' } } }
   return { 'application/json': { schema: { $ref: `#/components/schemas/${content.name}` } } }
 }
 

@@ -12,6 +12,7 @@ export type ProblemCode =
   | 'conflict'
   | 'too_large'
   | 'unsupported_media_type'
+  | 'rate_limit_exceeded'
   | 'not_ready'
   | 'internal_error'
 
@@ -24,6 +25,7 @@ const STATUS: Record<ProblemCode, number> = {
   conflict: 409,
   too_large: 413,
   unsupported_media_type: 415,
+  rate_limit_exceeded: 429,
   not_ready: 503,
   internal_error: 500,
 }
@@ -41,6 +43,12 @@ export const ProblemDocument = component(
       status: Type.Integer(),
       detail: Type.String({ description: 'What went wrong this time, for people.' }),
       instance: Type.String({ description: 'The path that was asked for.' }),
+      error: Type.Optional(
+        Type.Object(
+          { code: Type.String(), message: Type.String(), request_id: Type.String() },
+          { description: "The same as the service's own clients read it; below /v1 alone." },
+        ),
+      ),
       errors: Type.Optional(
         Type.Array(
           Type.Object({
@@ -80,13 +88,15 @@ export class Problem extends Error {
   }
 
   /** `url`: of the request; its query stays out of the answer. */
-  document(url: string): Static<typeof ProblemDocument.schema> {
+  document(url: string, requestId: string): Static<typeof ProblemDocument.schema> {
+    const forService = { code: this.code, message: this.message, request_id: requestId }
     return {
       type: PROBLEM_TYPE + this.code,
       title: STATUS_CODES[this.status] ?? 'Error',
       status: this.status,
       detail: this.message,
       instance: pathOf(url),
+      ...(url.startsWith('/v1/') ? { error: forService } : {}),
       ...(this.errors.length === 0 ? {} : { errors: [...this.errors] }),
     }
   }

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Static, TObject } from 'typebox'
 import { asked, type Component } from './component.ts'
 
@@ -7,6 +8,8 @@ export interface Input<Query, Body> {
   params: Readonly<Record<string, string>>
   query: Query
   body: Body
+  /** The header by which a client resumes an event stream. */
+  lastEventId: string | undefined
 }
 
 export interface Answer {
@@ -14,7 +17,12 @@ export interface Answer {
   body: unknown
   /** Default: JSON. A text is sent as it is. */
   contentType?: string
+  /** Writes the body for as long as it likes, in place of `body`; the head is sent before. */
+  stream?: (response: ServerResponse) => void
 }
+
+/** What is described by its type alone. */
+export type TextType = 'text/plain' | 'text/event-stream'
 
 interface Definition<Query extends TObject, Body extends TObject> {
   method: 'GET' | 'POST'
@@ -25,7 +33,7 @@ interface Definition<Query extends TObject, Body extends TObject> {
   open?: boolean
   query?: Query
   body?: Body
-  success: { status: number; description: string; content: Component | 'text/plain' }
+  success: { status: number; description: string; content: Component | TextType }
   /** Statuses of the problems that are this route's own. */
   problems?: readonly number[]
 }

@@ -8,9 +8,11 @@ import { createLogins, type Logins } from './console/logins.ts'
 import { addConsole, isConsolePath, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
 import { addressesOf, CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
-import { openApiRoute } from './openapi.ts'
+import { openApiRoutes } from './openapi.ts'
 import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
-import type { Route } from './route.ts'
+import { READERS, type Relay } from './relay/relay.ts'
+import { relayRoutes } from './relay/routes.ts'
+import type { Answer, Route } from './route.ts'
 import { callRoutes } from './routes/calls.ts'
 import { deliveryRoutes } from './routes/deliveries.ts'
 import { eventRoutes, type FindBrief } from './routes/events.ts'
@@ -30,6 +32,8 @@ export interface AdminOptions extends ProbeSources {
   /** What transcript facts say of their session, as callbacks do; without it they say null. */
   brief?: FindBrief
   actions: AdminActions
+  /** null or absent: the stream is off. */
+  relay?: Relay | null
   status: () => StatusReport | Promise<StatusReport>
   log: Log
   version: string
@@ -46,6 +50,7 @@ const BODY = 2 * 1024 * 1024
 const HEADERS = 16 * 1024
 /** Characters of an id in a path. */
 const ID = 512
+/** Beside those that read streams. */
 const CONNECTIONS = 100
 
 /** The admin listener: probes, metrics and API (product.md, HTTP routes). */
@@ -61,13 +66,14 @@ export function createAdmin(options: AdminOptions): Listener {
     ...handlerRoutes(store, actions),
     ...toolRoutes(actions),
     ...waitingRoutes(store),
+    ...relayRoutes(options.relay ?? null),
   ]
-  const description = openApiRoute({
+  const description = openApiRoutes({
     version: options.version,
     routes: parts,
     secured: () => token() !== null,
   })
-  const routes = [...parts, description]
+  const routes = [...parts, ...description]
   const openPaths = new Set(routes.flatMap((route) => (route.open ? [route.path] : [])))
   const logins = createLogins(options.now ?? Date.now)
   let loopback = false
@@ -86,7 +92,7 @@ export function createAdmin(options: AdminOptions): Listener {
     clientErrorHandler: refuseConnection,
     frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),
   })
-  app.server.maxConnections = CONNECTIONS
+  app.server.maxConnections = CONNECTIONS + READERS
   app.removeContentTypeParser('text/plain')
   readEmptyBodies(app)
   app.addHook('onRequest', async (request, reply) => {
@@ -109,7 +115,10 @@ export function createAdmin(options: AdminOptions): Listener {
       loopback = addresses.length > 0 && addresses.every(({ host }) => isLoopback(host))
       return address
     },
-    close: () => app.close(),
+    close() {
+      options.relay?.close()
+      return app.close()
+    },
   }
 }
 
@@ -131,6 +140,8 @@ function add(app: FastifyInstance, route: Route, version: string): void {
   const checkBody = route.method === 'POST' ? compileCheck('body', route.body) : null
   app.route<{ Params: Record<string, string> }>({
     method: route.method,
+    // A stream has no end at which its length could be told.
+    exposeHeadRoute: route.success.content !== 'text/event-stream',
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     async handler(request, reply) {
       const { params, query } = request
@@ -139,7 +150,9 @@ function add(app: FastifyInstance, route: Route, version: string): void {
       const body = request.body ?? {}
       checkQuery?.(query)
       checkBody?.(body)
-      const answer = await route.handle({ params, query, body })
+      const lastEventId = single(request.headers['last-event-id'])
+      const answer = await route.handle({ params, query, body, lastEventId })
+      if (answer.stream !== undefined) return streamed(reply, answer, answer.stream)
       const text = answer.contentType === undefined ? JSON.stringify(answer.body) : String(answer.body)
       if (route.method === 'GET' && answer.contentType === undefined) {
         const etag = etagOf(text)
@@ -152,6 +165,24 @@ function add(app: FastifyInstance, route: Route, version: string): void {
         .send(text)
     },
   })
+}
+
+/** Hands the answer over, its head sent. */
+function streamed(
+  reply: FastifyReply,
+  { status, contentType }: Answer,
+  stream: NonNullable<Answer['stream']>,
+): FastifyReply {
+  const { raw } = reply.hijack()
+  // Ends with the connection: chunks would cost every reader an encoding of its own.
+  raw.removeHeader('transfer-encoding')
+  raw.writeHead(status, { ...SECURITY, 'content-type': contentType })
+  stream(raw)
+  return reply
+}
+
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value
 }
 
 /** Many clients say that an empty body is JSON. */
@@ -193,7 +224,7 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log:
       .headers({ ...SECURITY, ...problem.headers })
       .type(PROBLEM_CONTENT)
       // As bytes: to a text the framework adds a charset, which this type does not have.
-      .send(Buffer.from(JSON.stringify(problem.document(request.url))))
+      .send(Buffer.from(JSON.stringify(problem.document(request.url, request.id))))
   )
 }
 

@@ -59,13 +59,20 @@ export const STATE_TYPES = [
 export type StateType = (typeof STATE_TYPES)[number]
 
 const STATE = new Set<string>(STATE_TYPES)
+const RENAMED = 'stream.'
 
 /**
  * The type under which a stream frame becomes a fact: its own name, except where a state fact has that name and means
  * more (`turn.started` becomes `stream.turn.started`).
  */
 export function transcriptType(name: string): string {
-  return STATE.has(name) ? `stream.${name}` : name
+  return STATE.has(name) ? RENAMED + name : name
+}
+
+/** The name that a frame had, from the type that its fact has. */
+export function frameName(type: string): string {
+  const name = type.slice(RENAMED.length)
+  return type.startsWith(RENAMED) && STATE.has(name) ? name : type
 }
 
 const PREFIX = 'evt_'

@@ -16,6 +16,9 @@ export interface Observer {
   streamReconnect(reason: string): void
   /** `seq` null: a transient frame. */
   frame(event: { type: string; seq: string | null; at: number }): void
+  transient(event: TransientEvent): void
+  /** Everything of the stream up to here is durable. */
+  streamCommitted(cursor: string): void
   webhook(outcome: WebhookOutcome): void
   subscription(active: boolean): void
 
@@ -55,6 +58,15 @@ export interface ChannelStatus {
   lastSeq: string | null
 }
 
+/** An event of the stream that is not stored. */
+export interface TransientEvent {
+  type: string
+  sessionId: string | null
+  /** The frame's data, JSON text of an object. */
+  body: string
+  at: number
+}
+
 export type WebhookOutcome =
   | 'accepted'
   | 'duplicate'
@@ -84,6 +96,8 @@ const METHODS: readonly (keyof Observer)[] = [
   'channel',
   'streamReconnect',
   'frame',
+  'transient',
+  'streamCommitted',
   'webhook',
   'subscription',
   'fact',

@@ -109,6 +109,16 @@ export interface StoreReader {
   fact(id: string): Promise<StoredFact | null>
   /** `text`: the whole id, or what the title contains, whatever the case of its letters, of the newest ten thousand. */
   sessions(query: { after?: string; limit: number; status?: string; text?: string }): Promise<SessionRecord[]>
+  /** The place in the log behind which the frames after `seq` stand, whether or not we have that one. */
+  placeOf(seq: string): Promise<number>
+  /**
+   * The stream's frames behind a place of the log, in order; a part of the log at a time, so that there may be none with
+   * more to come. `next`: the place up to which the log was looked through.
+   */
+  frames(query: {
+    after: number
+    sessionId?: string
+  }): Promise<{ frames: StoredFact[]; next: number; more: boolean }>
   session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
   calls(query: { after?: string; limit: number; state?: CallState; sessionId?: string }): Promise<Call[]>
   deliveries(query: {

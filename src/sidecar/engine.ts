@@ -2,7 +2,7 @@ import { compilePatterns } from '../core/pattern.ts'
 import type { Call, CallStep } from '../core/call.ts'
 import type { Fact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { Observer } from '../core/observer.ts'
+import type { Observer, TransientEvent } from '../core/observer.ts'
 import type { Clock, Http, Log, Random, Service } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
@@ -23,13 +23,7 @@ import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
 import { readSession } from '../intake/look.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
-import {
-  createStream,
-  STREAM_CURSOR,
-  STREAM_OPENED,
-  type StreamSource,
-  type TransientEvent,
-} from '../source/stream.ts'
+import { createStream, STREAM_CURSOR, STREAM_OPENED, type StreamSource } from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
 import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
 import { createHttpRunner } from '../tools/http.ts'

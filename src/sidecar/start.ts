@@ -1,4 +1,5 @@
 import { createMetrics } from '../admin/metrics.ts'
+import { createRelay } from '../admin/relay/relay.ts'
 import { createAdmin } from '../admin/server.ts'
 import { createWebhookListener } from '../admin/webhooks.ts'
 import type { Config } from '../config/config.ts'
@@ -84,7 +85,8 @@ export async function startAll(
     },
   }
   const throughput = createThroughput(clock)
-  const observer = fanOut([metrics.observer, own, throughput.observer, ...observers])
+  const relay = config.stream.enabled ? createRelay({ store: () => opened(store).read, clock, log }) : null
+  const observer = fanOut([metrics.observer, own, throughput.observer, relay?.observer ?? {}, ...observers])
 
   const opening = openStore(config, clock, log, observer)
   store = opening
@@ -135,6 +137,7 @@ export async function startAll(
     store: opening.read,
     brief: (sessionId) => opening.brief(sessionId),
     actions: adminActions(opening, engine, specs, { clock, random }),
+    relay,
     status: () =>
       reportStatus({
         version: VERSION,

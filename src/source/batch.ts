@@ -1,6 +1,7 @@
 import type { Fact } from '../core/fact.ts'
 import type { EndedTurn, Meaning } from '../core/frame.ts'
 import { joinScopes, type Hint } from '../core/hint.ts'
+import { isBefore } from '../core/seq.ts'
 import type { Batch } from '../core/store.ts'
 
 /** Frames and characters committed in one transaction. */
@@ -76,9 +77,4 @@ function merge(hints: readonly Hint[]): Hint[] {
     }
   }
   return [...merged.values()]
-}
-
-/** Compares two seqs by value whatever their length. What is no number is never before anything. */
-export function isBefore(a: string, b: string): boolean {
-  return a.length === b.length ? a < b : a.length < b.length
 }

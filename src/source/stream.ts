@@ -2,10 +2,11 @@ import { backoff } from '../core/backoff.ts'
 import { messageOf, NetworkFault, ServiceError } from '../core/errors.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint } from '../core/hint.ts'
-import type { ChannelStatus, Observer } from '../core/observer.ts'
+import type { ChannelStatus, Observer, TransientEvent } from '../core/observer.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
+import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
-import { createBatcher, isBefore, type Pending } from './batch.ts'
+import { createBatcher, type Pending } from './batch.ts'
 import { drain } from './drain.ts'
 import { createOpening, type Opening } from './opening.ts'
 
@@ -19,14 +20,6 @@ const QUARANTINED = 64 * 1024
 export const STREAM_CURSOR = 'stream'
 /** Service clock: when we first followed the stream without a cursor. */
 export const STREAM_OPENED = 'stream_opened'
-
-export interface TransientEvent {
-  type: string
-  sessionId: string | null
-  /** The frame's data, JSON text of an object. */
-  body: string
-  at: number
-}
 
 export interface StreamSource {
   start(): void
@@ -166,7 +159,9 @@ export function createStream(options: StreamOptions): StreamSource {
       }
       if (meaning.kind === 'transient') {
         observer.frame({ type: meaning.type, seq: null, at })
-        options.onTransient({ type: meaning.type, sessionId: meaning.sessionId, body: meaning.body, at })
+        const { type, sessionId, body } = meaning
+        observer.transient({ type, sessionId, body, at })
+        options.onTransient({ type, sessionId, body, at })
         return null
       }
       status.lastEventAt = at
@@ -196,7 +191,10 @@ export function createStream(options: StreamOptions): StreamSource {
     }
     const made = batchOf(batch)
     await commit(made)
-    if (made.cursor !== undefined) status.lastSeq = made.cursor
+    if (made.cursor !== undefined) {
+      status.lastSeq = made.cursor
+      observer.streamCommitted(made.cursor)
+    }
     failures = 0
   }
 

@@ -1,11 +1,14 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { isObject, type JsonObject } from '../../src/core/json.ts'
+import { createRelay } from '../../src/admin/relay/relay.ts'
 import { startAdmin, type Reply, type Running } from './running.ts'
 import {
   actionRaw,
   callOf,
+  clock,
   frameFact,
+  memoryLog,
   readingOf,
   sessionRaw,
   settleFirst,
@@ -18,7 +21,9 @@ let document: JsonObject
 let deadId = ''
 
 beforeAll(async () => {
+  const relay = createRelay({ store: () => running.store.read, clock, log: memoryLog() })
   running = await startAdmin({
+    relay,
     async seed(store) {
       await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
       const turn = turnRaw('turn_1', 's-a')
@@ -46,6 +51,9 @@ const REQUESTS: Record<string, () => Promise<Reply>> = {
   'get /startupz': () => running.get('/startupz'),
   'get /metrics': () => running.get('/metrics'),
   'get /openapi.json': () => running.get('/openapi.json'),
+  'get /v1/openapi.json': () => running.get('/v1/openapi.json'),
+  'get /v1/events': () => openingOf('/v1/events'),
+  'get /v1/sessions/{session_id}/events': () => openingOf('/v1/sessions/s-a/events'),
   'get /api/status': () => running.get('/api/status'),
   'get /api/events': () => running.get('/api/events'),
   'get /api/sessions': () => running.get('/api/sessions'),
@@ -127,6 +135,15 @@ it('says that a token is wanted only when one is', async () => {
     await guarded.stop()
   }
 })
+
+/** What a stream says first; it has no end of its own. */
+async function openingOf(path: string): Promise<Reply> {
+  const answer = await fetch(running.base + path)
+  const reader = answer.body?.getReader()
+  const text = new TextDecoder().decode((await reader?.read())?.value)
+  await reader?.cancel()
+  return { status: answer.status, headers: Object.fromEntries(answer.headers), text, json: {} }
+}
 
 function operations(): { key: string; operation: JsonObject }[] {
   return Object.entries(objectAt(document, 'paths')).flatMap(([path, methods]) =>

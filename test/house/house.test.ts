@@ -70,6 +70,10 @@ const PURE = [
   'store',
   'client',
   'sidecar/engine.ts',
+  'admin/relay/frame.ts',
+  'admin/relay/hub.ts',
+  'admin/relay/order.ts',
+  'admin/relay/replay.ts',
 ]
 
 /** What reaches the outside by itself. `new Date(ms)` only formats. */

@@ -8,6 +8,7 @@ import {
 import type { StoredFact } from '../../core/fact.ts'
 import type { StoreCounts, StoreReader } from '../../core/store.ts'
 import { parseAction, parseTurn } from '../../core/wire.ts'
+import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
 import {
@@ -65,6 +66,7 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
 
   return {
     ...createWaiting(db),
+    ...createFrames(db),
     async facts({ after, limit, order, type, sessionId }) {
       const pos = after === undefined ? undefined : posOf.get(after)
       if (after !== undefined && pos === undefined) return []

@@ -1,0 +1,83 @@
+import { Type } from 'typebox'
+import { asked, oneOf } from '../component.ts'
+import { Problem } from '../problem.ts'
+import { route, type Answer, type Route } from '../route.ts'
+import type { Relay } from './relay.ts'
+
+const SUBSCRIPTION = asked({
+  last_event_id: Type.Optional(
+    Type.String({
+      pattern: '^\\d{1,40}$',
+      description: 'Resume after this seq; 0 for everything. Without it live frames only.',
+    }),
+  ),
+  transient: oneOf(['0', '1'], { default: '0', description: '1: transient frames too.' }),
+})
+
+interface Asked {
+  query: { last_event_id?: string; transient: string }
+  lastEventId: string | undefined
+}
+
+/** The relay under the service's own paths. `relay` null: the stream is off, and there is nothing to relay. */
+export function relayRoutes(relay: Relay | null): Route[] {
+  const success = {
+    status: 200,
+    description: 'Frames, exactly as the service sent them, until either side leaves.',
+    content: 'text/event-stream',
+  } as const
+  const problems = [404, 429]
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/v1/events',
+        summary: "The service's event stream.",
+        query: SUBSCRIPTION,
+        success,
+        problems,
+      },
+      (asked) => streamOf(relay, null, asked),
+    ),
+    route(
+      {
+        method: 'GET',
+        path: '/v1/sessions/{session_id}/events',
+        summary: "One session's part of the service's event stream.",
+        query: SUBSCRIPTION,
+        success,
+        problems,
+      },
+      ({ params, ...asked }) => streamOf(relay, params['session_id'] ?? '', asked),
+    ),
+  ]
+}
+
+function streamOf(relay: Relay | null, sessionId: string | null, { query, lastEventId }: Asked): Answer {
+  if (relay === null) {
+    throw new Problem('not_found', 'there is no stream to relay: stream.enabled is false')
+  }
+  const cursor = cursorOf(lastEventId, query.last_event_id)
+  relay.checkRoom()
+  return {
+    status: 200,
+    contentType: 'text/event-stream',
+    body: null,
+    stream: (response) => relay.open({ sessionId, cursor, transient: query.transient === '1' }, response),
+  }
+}
+
+/** The header names the newer place: a client that reconnects keeps the address that it first asked for. */
+function cursorOf(header: string | undefined, query: string | undefined): string | null {
+  if (header !== undefined && header !== '' && !/^\d{1,40}$/.test(header)) {
+    throw new Problem(
+      'invalid_request',
+      'Last-Event-ID: the seq of a frame is expected, or 0 for everything',
+      {
+        errors: [{ field: 'Last-Event-ID', detail: 'must be digits' }],
+      },
+    )
+  }
+  const given = header === undefined || header === '' ? query : header
+  return given === undefined ? null : given.replace(/^0+(?=\d)/, '')
+}

@@ -1,0 +1,167 @@
+import { expect, test } from 'vitest'
+import { Hub, type Reader } from '../../src/admin/relay/hub.ts'
+import { PING, type RelayFrame } from '../../src/admin/relay/frame.ts'
+import { inOrder } from '../../src/admin/relay/order.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from './seed.ts'
+
+const MEBIBYTE = 1024 * 1024
+
+class FakeReader implements Reader {
+  readonly sessionId: string | null
+  readonly transient: boolean
+  readonly writes: Buffer[] = []
+  behind = 0
+  whyCut: string | null = null
+
+  constructor(options: { sessionId?: string; transient?: boolean } = {}) {
+    this.sessionId = options.sessionId ?? null
+    this.transient = options.transient ?? true
+  }
+
+  unread = () => this.behind
+  write = (bytes: Buffer) => void this.writes.push(bytes)
+  cut = (reason: string) => void (this.whyCut = reason)
+  get text(): string {
+    return Buffer.concat(this.writes).toString()
+  }
+}
+
+function frame(seq: number | null, text: string, sessionId = 's-a'): RelayFrame {
+  const place = seq === null ? null : { pos: seq, seq: String(seq) }
+  return { place, sessionId, bytes: Buffer.from(text) }
+}
+
+function open(readers: readonly Reader[]): { hub: Hub; clock: VirtualClock } {
+  const clock = new VirtualClock()
+  const hub = new Hub(clock)
+  for (const reader of readers) {
+    hub.add(reader)
+    hub.join(reader, null)
+  }
+  return { hub, clock }
+}
+
+test('readers who want the same get the very same bytes, made once for all of them', async () => {
+  const readers = Array.from({ length: 500 }, () => new FakeReader())
+  const { hub, clock } = open(readers)
+  hub.publish(frame(1, 'one'))
+  hub.publish(frame(2, 'two'))
+  await clock.advance(100)
+  const [first] = readers
+  expect(first?.text).toBe('onetwo')
+  expect(readers.every(({ writes }) => writes.length === 1 && writes[0] === first?.writes[0])).toBe(true)
+})
+
+test('past a mebibyte unread a reader gets no transient frames; its neighbours do', async () => {
+  const [slow, quick] = [new FakeReader(), new FakeReader()]
+  const { hub, clock } = open([slow, quick])
+  slow.behind = MEBIBYTE + 1
+  hub.publish(frame(null, 'transient'))
+  hub.publish(frame(1, 'persisted'))
+  await clock.advance(100)
+  expect([slow.text, quick.text]).toEqual(['persisted', 'transientpersisted'])
+  slow.behind = 0
+  hub.publish(frame(null, 'again'))
+  await clock.advance(100)
+  expect(slow.text).toBe('persistedagain')
+})
+
+test('past eight mebibytes unread a reader is cut, and nothing more is written to it', async () => {
+  const [slow, quick] = [new FakeReader(), new FakeReader()]
+  const { hub, clock } = open([slow, quick])
+  slow.behind = 8 * MEBIBYTE
+  hub.publish(frame(1, 'a'))
+  await clock.advance(100)
+  expect([slow.text, slow.whyCut]).toEqual(['a', null])
+  slow.behind = 8 * MEBIBYTE + 1
+  hub.publish(frame(2, 'b'))
+  await clock.advance(100)
+  expect([slow.text, slow.whyCut]).toEqual(['a', '8388609 bytes behind'])
+  expect(quick.text).toBe('ab')
+})
+
+test('a comment goes out every 15 s, and no timer is left when the last reader has gone', async () => {
+  const reader = new FakeReader()
+  const { hub, clock } = open([reader])
+  await clock.advance(14_999)
+  expect(reader.text).toBe('')
+  await clock.advance(30_001)
+  expect(reader.text).toBe(PING.toString().repeat(3))
+  hub.leave(reader)
+  expect(clock.waiting).toBe(0)
+})
+
+test('who joins gets nothing that it has from the log, by place and by seq', async () => {
+  const [byPlace, bySeq] = [new FakeReader(), new FakeReader()]
+  const { hub, clock } = open([])
+  for (const reader of [byPlace, bySeq]) hub.add(reader)
+  hub.join(byPlace, { pos: 2, seq: '2' })
+  hub.join(bySeq, { pos: 0, seq: '3' })
+  for (const seq of [1, 2, 3, 4]) hub.publish(frame(seq, String(seq)))
+  await clock.advance(100)
+  hub.publish(frame(5, '5'))
+  await clock.advance(100)
+  expect([byPlace.text, bySeq.text]).toEqual(['345', '45'])
+})
+
+test('what was published before a reader joined is not sent to it', async () => {
+  const [early, late] = [new FakeReader(), new FakeReader()]
+  const { hub, clock } = open([early])
+  hub.publish(frame(1, 'one'))
+  hub.add(late)
+  hub.join(late, null)
+  hub.publish(frame(2, 'two'))
+  await clock.advance(100)
+  expect([early.text, late.text]).toEqual(['onetwo', 'two'])
+})
+
+test('frames do not wait for long when they are large', () => {
+  const reader = new FakeReader()
+  const { hub } = open([reader])
+  hub.publish(frame(1, 'x'.repeat(512 * 1024)))
+  expect(reader.writes).toHaveLength(1)
+})
+
+test('a transient frame waits until what came before it is durable', () => {
+  const published: string[] = []
+  const order = inOrder(({ place, bytes }) =>
+    published.push(place?.seq ?? bytes.toString().match(/data: "(\w+)"/)?.[1] ?? '?'),
+  )
+  const accept = (seq: string) => order.frame?.({ type: 'x', seq, at: 1 })
+  const transient = (body: string) =>
+    order.transient?.({ type: 'agent.text', sessionId: null, body: `"${body}"`, at: 1 })
+  const durable = (seq: string, pos: number) => order.fact?.({ ...frameFact(seq, 's-a'), pos }, null)
+
+  transient('a')
+  accept('9')
+  transient('b')
+  accept('10')
+  transient('c')
+  expect(published).toEqual(['a'])
+  durable('9', 1)
+  durable('10', 2)
+  expect(published).toEqual(['a', '9', 'b', '10'])
+  order.streamCommitted?.('10')
+  transient('d')
+  expect(published).toEqual(['a', '9', 'b', '10', 'c', 'd'])
+})
+
+test('a frame that we had already holds back no transient one', () => {
+  const published: RelayFrame[] = []
+  const order = inOrder((one) => published.push(one))
+  order.frame?.({ type: 'x', seq: '1', at: 1 })
+  order.transient?.({ type: 'agent.text', sessionId: null, body: '{}', at: 1 })
+  order.streamCommitted?.('1')
+  expect(published).toHaveLength(1)
+})
+
+test('at most a thousand transient frames wait for the disk', () => {
+  const published: RelayFrame[] = []
+  const order = inOrder((one) => published.push(one))
+  order.frame?.({ type: 'x', seq: '1', at: 1 })
+  for (let count = 0; count < 1500; count++)
+    order.transient?.({ type: 'agent.text', sessionId: null, body: '{}', at: 1 })
+  order.streamCommitted?.('1')
+  expect(published).toHaveLength(1000)
+})

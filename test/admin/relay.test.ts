@@ -1,0 +1,196 @@
+import { onTestFinished, expect, test } from 'vitest'
+import { createRelay, type Relay } from '../../src/admin/relay/relay.ts'
+import { transcriptType } from '../../src/core/fact.ts'
+import type { Store } from '../../src/core/store.ts'
+import { until } from '../support/until.ts'
+import { EventReader } from './event-reader.ts'
+import { startAdmin, type Running } from './running.ts'
+import { clock, frameFact, memoryLog, turnFact, turnRaw } from './seed.ts'
+
+interface World extends Running {
+  relay: Relay
+  /** Frames of session `s-a` unless it is said, as the stream would bring them. */
+  stream: (seqs: readonly number[], sessionId?: string) => Promise<void>
+}
+
+async function open(stored: readonly number[] = []): Promise<World> {
+  let store: Store | null = null
+  const relay = createRelay({
+    store: () => {
+      if (store === null) throw new Error('no store')
+      return store.read
+    },
+    clock,
+    log: memoryLog(),
+  })
+  const running = await startAdmin({ relay })
+  store = running.store
+  onTestFinished(() => running.stop())
+  const stream = async (seqs: readonly number[], sessionId = 's-a'): Promise<void> => {
+    for (const seq of seqs) relay.observer.frame?.({ type: 'agent.message', seq: String(seq), at: 1 })
+    const committed = await running.store.commit({
+      facts: seqs.map((seq) => frameFact(String(seq), sessionId)),
+    })
+    for (const fact of committed.facts) relay.observer.fact?.(fact, null)
+    relay.observer.streamCommitted?.(String(seqs.at(-1)))
+  }
+  if (stored.length > 0) await stream(stored)
+  return { ...running, relay, stream }
+}
+
+test('without a cursor there are live frames only, with the type and data as they came', async () => {
+  const { base, stream } = await open([1, 2])
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => reader.retry)
+  await stream([3])
+  await reader.has(1)
+  expect(reader.frames).toEqual([{ event: 'agent.message', id: '3', data: frameFact('3', 's-a').body }])
+  expect(reader.retry).toBe(2000)
+})
+
+test('a cursor gives what was persisted after it and then what comes, each once and in order', async () => {
+  const { base, stream } = await open([1, 2, 3])
+  await using reader = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '1' })
+  const writing = (async () => {
+    for (let seq = 4; seq <= 60; seq++) await stream([seq])
+  })()
+  await reader.has(59)
+  await writing
+  expect(reader.ids).toEqual(Array.from({ length: 59 }, (_, index) => String(index + 2)))
+})
+
+test('the query parameter resumes too, 0 gives everything, and the header counts before it', async () => {
+  const { base } = await open([1, 2, 3])
+  await using all = await EventReader.open(`${base}/v1/events?last_event_id=0`)
+  await using late = await EventReader.open(`${base}/v1/events?last_event_id=0`, { 'last-event-id': '2' })
+  await all.has(3)
+  await late.has(1)
+  expect(late.ids).toEqual(['3'])
+})
+
+test('a cursor that is not in the log gives everything after the nearest', async () => {
+  const { base, stream } = await open([10, 20, 9_007_199_254_740_000])
+  await using between = await EventReader.open(`${base}/v1/events?last_event_id=15`)
+  await using before = await EventReader.open(`${base}/v1/events?last_event_id=0003`)
+  await using ahead = await EventReader.open(`${base}/v1/events?last_event_id=9007199254740002`)
+  await between.has(2)
+  await before.has(3)
+  await stream([9_007_199_254_740_001])
+  await stream([9_007_199_254_740_003])
+  await ahead.has(1)
+  await between.has(4)
+  expect(ahead.ids).toEqual(['9007199254740003'])
+  expect(between.ids.slice(0, 2)).toEqual(['20', '9007199254740000'])
+})
+
+test('one session has its own frames alone, facts of state and other sessions are in between', async () => {
+  const world = await open([1])
+  await world.stream([2], 's-b')
+  await world.store.commit({ facts: [turnFact('turn.completed', turnRaw('turn_1', 's-a'))] })
+  await world.stream([3])
+  await using reader = await EventReader.open(`${world.base}/v1/sessions/s-a/events?last_event_id=0`)
+  await reader.has(2)
+  await world.stream([4], 's-b')
+  await world.stream([5])
+  await reader.has(3)
+  expect(reader.ids).toEqual(['1', '3', '5'])
+})
+
+test('a frame whose fact has another name goes out under its own', async () => {
+  const { base, store } = await open()
+  await store.commit({ facts: [frameFact('1', 's-a', { type: transcriptType('turn.ended') })] })
+  await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
+  await reader.has(1)
+  expect(reader.frames[0]?.event).toBe('turn.ended')
+})
+
+test('data of several lines comes back as it was', async () => {
+  const { base, store } = await open()
+  const body = '{\n  "type": "agent.message",\n  "seq": 1\n}'
+  await store.commit({ facts: [frameFact('1', 's-a', { body })] })
+  await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
+  expect((await reader.has(1))[0]?.data).toBe(body)
+})
+
+test('transient frames go to those who ask for them, without an id', async () => {
+  const { base, relay, stream } = await open()
+  await using asked = await EventReader.open(`${base}/v1/events?transient=1`)
+  await using unasked = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => asked.retry !== null && unasked.retry !== null)
+  relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body: '{"seq":null}', at: 1 })
+  await stream([1])
+  await asked.has(2)
+  await unasked.has(1)
+  expect(asked.frames[0]).toEqual({ event: 'agent.text', id: undefined, data: '{"seq":null}' })
+  expect(unasked.ids).toEqual(['1'])
+})
+
+test('a replay of more than 50,000 frames stops and says where to go on', { timeout: 60_000 }, async () => {
+  const { base, store } = await open()
+  const total = 50_010
+  for (let from = 1; from <= total; from += 5001) {
+    const facts = Array.from({ length: 5001 }, (_, index) => frameFact(String(from + index), 's-a'))
+    await store.commit({ facts })
+  }
+  await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
+  await until('end', () => reader.ended, 30_000)
+  const stop = reader.frames.at(-1)
+  expect(reader.frames).toHaveLength(50_001)
+  expect(stop).toMatchObject({ event: 'replay.stopped', id: undefined })
+  expect(JSON.parse(stop?.data ?? '')).toMatchObject({
+    from_seq: 50_000,
+    seq: null,
+    payload: { from_seq: 50_000 },
+  })
+  await using rest = await EventReader.open(`${base}/v1/events?last_event_id=50000`)
+  await rest.has(10)
+  expect(rest.ids).toEqual(Array.from({ length: 10 }, (_, index) => String(50_001 + index)))
+})
+
+test('a cursor that is none, and a parameter that is unknown, are refused as the service refuses them', async () => {
+  const { get } = await open()
+  for (const reply of [
+    await get('/v1/events?last_event_id=abc'),
+    await get('/v1/events', { 'last-event-id': 'abc' }),
+    await get('/v1/events?since=4'),
+  ]) {
+    expect(reply.status).toBe(400)
+    expect(reply.headers['content-type']).toBe('application/problem+json')
+    expect(reply.json).toMatchObject({ status: 400, error: { code: 'invalid_request' } })
+  }
+})
+
+test('the token of the admin listener is wanted', async () => {
+  const running = await startAdmin({ token: () => 'admin-token' })
+  onTestFinished(() => running.stop())
+  expect((await running.get('/v1/events')).status).toBe(401)
+  expect((await running.get('/v1/sessions/s-a/events')).json).toMatchObject({
+    error: { code: 'unauthorized' },
+  })
+})
+
+test('with the stream off there is nothing to relay', async () => {
+  const running = await startAdmin()
+  onTestFinished(() => running.stop())
+  const reply = await running.get('/v1/events')
+  expect(reply.status).toBe(404)
+  expect(reply.json['detail']).toContain('stream.enabled')
+})
+
+test('stopping ends every stream', async () => {
+  const { base, stop } = await startAdminWithRelay()
+  await using reader = await EventReader.open(`${base}/v1/events`)
+  await stop()
+  await until('end', () => reader.ended)
+})
+
+async function startAdminWithRelay(): Promise<Running> {
+  const relay = createRelay({
+    store: () => {
+      throw new Error('nobody replays')
+    },
+    clock,
+    log: memoryLog(),
+  })
+  return await startAdmin({ relay })
+}
