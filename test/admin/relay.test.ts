@@ -1,4 +1,6 @@
-import { onTestFinished, expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import { createRelay, type Relay } from '../../src/admin/relay/relay.ts'
 import { transcriptType } from '../../src/core/fact.ts'
 import type { Store } from '../../src/core/store.ts'
@@ -175,6 +177,30 @@ test('with the stream off there is nothing to relay', async () => {
   const reply = await running.get('/v1/events')
   expect(reply.status).toBe(404)
   expect(reply.json['detail']).toContain('stream.enabled')
+})
+
+test('a reader that does not read is cut past 8 MiB, and holds up nobody', { timeout: 30_000 }, async () => {
+  const { base, stream, store, relay } = await open()
+  const stuck = connect(Number(new URL(base).port), '127.0.0.1')
+  onTestFinished(() => void stuck.destroy())
+  stuck.write('GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
+  await once(stuck, 'data')
+  stuck.pause()
+  await using quick = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => quick.retry)
+  // What the kernel takes for the one that does not read comes on top of the 8 MiB.
+  const body = JSON.stringify({ seq: 1, payload: 'x'.repeat(1024 * 1024) })
+  for (let seq = 1; seq <= 24; seq++) {
+    const { facts } = await store.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
+    for (const fact of facts) relay.observer.fact?.(fact, null)
+    await quick.has(seq)
+  }
+  stuck.on('error', () => undefined)
+  stuck.resume()
+  await once(stuck, 'close')
+  expect(stuck.bytesRead).toBeLessThan(24 * 1024 * 1024)
+  await stream([100])
+  await quick.has(25)
 })
 
 test('stopping ends every stream', async () => {

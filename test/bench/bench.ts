@@ -9,6 +9,7 @@ import { catchUp } from './scenario/catch-up.ts'
 import { emulatorIdle } from './scenario/emulator-idle.ts'
 import { emulatorStart } from './scenario/emulator-start.ts'
 import { emulatorStream } from './scenario/emulator-stream.ts'
+import { relay } from './scenario/relay.ts'
 import { requests } from './scenario/requests.ts'
 import { steady } from './scenario/steady.ts'
 import { webhooks } from './scenario/webhooks.ts'
@@ -24,6 +25,7 @@ const SCENARIOS = [
   webhooks,
   calls,
   requests,
+  relay,
   emulatorStream,
   emulatorIdle,
   emulatorStart,

@@ -83,6 +83,10 @@ export class Subject implements AsyncDisposable {
     return this.#process.pid ?? 0
   }
 
+  get adminUrl(): string {
+    return `http://127.0.0.1:${this.#started?.admin.port}`
+  }
+
   get webhookUrl(): string {
     return `http://127.0.0.1:${this.#started?.webhooks?.port}/webhooks`
   }
@@ -120,7 +124,7 @@ export class Subject implements AsyncDisposable {
 
   #get(route: string): Promise<Response> {
     const signal = AbortSignal.timeout(PATIENCE)
-    return fetch(`http://127.0.0.1:${this.#started?.admin.port}${route}`, { signal })
+    return fetch(this.adminUrl + route, { signal })
   }
 
   #read(line: string): void {
