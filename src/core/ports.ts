@@ -101,7 +101,13 @@ export interface Service {
   /** Published artifacts of a session, as given; null when the route is not known. */
   listArtifacts(sessionId: string): Promise<JsonObject[] | null>
   /** @returns the service's word for what became of the answer (`not_delivered`, …), null when it said none. */
-  answer(sessionId: string, callId: string, answer: Answer, key: string): Promise<string | null>
+  answer(
+    sessionId: string,
+    callId: string,
+    answer: Answer,
+    key: string,
+    traceparent?: string,
+  ): Promise<string | null>
   sendMessage(sessionId: string, text: string, key: string): Promise<void>
   listWebhooks(): Promise<WebhookSubscription[]>
   createWebhook(url: string, key: string): Promise<WebhookSubscription>

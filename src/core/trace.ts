@@ -1,28 +1,81 @@
 import { hash } from 'node:crypto'
 import type { Random } from './ports.ts'
 
-const TRACEPARENT = /^00-([0-9a-f]{32})-[0-9a-f]{16}-([0-9a-f]{2})$/
-
-/** Trace ids of sessions are asked for at every callback; a few thousand are remembered. */
-const REMEMBERED = 4096
-const traces = new Map<string, string>()
-
-/**
- * A W3C `traceparent` with a span of its own: in the trace that the session's metadata names (`given`), else in one made
- * from `key`, so that everything about a session is one trace.
- */
-export function traceparent(given: string | undefined, key: string, random: Random): string {
-  const match = given === undefined ? null : TRACEPARENT.exec(given)
-  if (match !== null) return `00-${match[1]}-${random.hex(8)}-${match[2]}`
-  return `00-${traceOf(key)}-${random.hex(8)}-01`
+/** Where a session's trace comes from: the `traceparent` of its metadata, else one made from `key`. */
+export interface TraceSource {
+  given: string | undefined
+  /** The session's id, or the fact's where it names no session: everything about it is one trace. */
+  key: string
 }
 
-function traceOf(key: string): string {
-  let trace = traces.get(key)
-  if (trace === undefined) {
-    trace = hash('sha256', key, 'hex').slice(0, 32)
-    if (traces.size >= REMEMBERED) traces.clear()
-    traces.set(key, trace)
+/** The work that we show. */
+export type SpanName = 'reading' | 'callback' | 'tool' | 'answer'
+
+export type Attributes = Record<string, string | number>
+
+/** One piece of work in a trace. */
+export interface Span {
+  /** W3C `traceparent` for what we call: what it does hangs below this span. */
+  traceparent: string
+  /** Runs `work` as a part of it. */
+  run<T>(work: () => T): T
+  /** `fault`: what went wrong, null when nothing did. */
+  end(fault: string | null): void
+}
+
+export interface Tracer {
+  /** `since`: wall clock milliseconds, where the work began before this. */
+  start(name: SpanName, source: TraceSource, attributes: Attributes, since?: number): Span
+}
+
+/** A W3C trace context, in hex. */
+export interface TraceContext {
+  traceId: string
+  spanId: string
+  flags: string
+}
+
+const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
+const NOTHING = /^0+$/
+
+/** What our spans hang below: what the metadata names, else a context that is the same for the same key. */
+export function traceContext({ given, key }: TraceSource): TraceContext {
+  const [, traceId = '0', spanId = '0', flags = '01'] = given === undefined ? [] : (TRACEPARENT.exec(given) ?? [])
+  if (!NOTHING.test(traceId) && !NOTHING.test(spanId)) return { traceId, spanId, flags }
+  return madeFrom(key)
+}
+
+export function traceparentOf({ traceId, spanId, flags }: TraceContext): string {
+  return `00-${traceId}-${spanId}-${flags}`
+}
+
+/** For log lines. */
+export function traceIdOf(source: TraceSource): string {
+  return traceContext(source).traceId
+}
+
+/** Passes traces on and tells nobody of our own work. */
+export function plainTracer(random: Random): Tracer {
+  return {
+    start: (_name, source) => ({
+      traceparent: traceparentOf({ ...traceContext(source), spanId: random.hex(8) }),
+      run: (work) => work(),
+      end: () => undefined,
+    }),
   }
-  return trace
+}
+
+/** Contexts are asked for at every callback; a few thousand are remembered. */
+const REMEMBERED = 4096
+const made = new Map<string, TraceContext>()
+
+function madeFrom(key: string): TraceContext {
+  let context = made.get(key)
+  if (context === undefined) {
+    const digest = hash('sha256', key, 'hex')
+    context = { traceId: digest.slice(0, 32), spanId: digest.slice(32, 48), flags: '01' }
+    if (made.size >= REMEMBERED) made.clear()
+    made.set(key, context)
+  }
+  return context
 }

@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto'
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { Clock, Http, Random } from '../core/ports.ts'
+import type { Clock, Http } from '../core/ports.ts'
 import { keyRing, signCallback } from '../core/signature.ts'
-import { traceparent } from '../core/trace.ts'
+import type { Tracer } from '../core/trace.ts'
 import { callbackText, cloudEventText, dataText } from './body.ts'
 import type { Outgoing, Target } from './target.ts'
-import { readAnswer, type Verdict } from './verdict.ts'
+import { attributesOf, traceOf } from './trace.ts'
+import { faultOf, readAnswer, type Verdict } from './verdict.ts'
 
 /** A handler's answer is a verdict at most; the rest of a longer one is not read, bytes. */
 const ANSWER_READ = 64 * 1024
@@ -15,10 +16,10 @@ const ANSWER_READ = 64 * 1024
 export function createHttpTarget(
   handler: HandlerSpec,
   target: { url: string; secrets: readonly string[] },
-  ports: { http: Http; clock: Clock; random: Random },
+  ports: { http: Http; clock: Clock; tracer: Tracer },
   source: string,
 ): Target {
-  const { http, clock, random } = ports
+  const { http, clock, tracer } = ports
   const keys = keyRing(target.secrets)
   const cloudevents = handler.format === 'cloudevents'
   const batched = handler.batch.max > 1
@@ -32,22 +33,35 @@ export function createHttpTarget(
     return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
   }
 
-  const headersFor = (id: string, body: Buffer, first: Outgoing): Record<string, string> => {
+  const headersFor = (id: string, body: Buffer, traceparent: string): Record<string, string> => {
     const timestamp = String(Math.floor(clock.now() / 1000))
     const headers: Record<string, string> = {
       'content-type': contentType,
       'user-agent': 'agent-session-sidecar',
       'webhook-id': id,
       'webhook-timestamp': timestamp,
-      traceparent: traceparent(
-        first.session?.metadata.traceparent,
-        first.fact.sessionId ?? first.fact.id,
-        random,
-      ),
+      traceparent,
     }
     const signing = keys()
     if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
     return headers
+  }
+
+  const post = async (headers: Record<string, string>, body: Buffer): Promise<Verdict> => {
+    try {
+      const reply = await http.exchange({
+        method: 'POST',
+        url: target.url,
+        headers,
+        body,
+        timeout: handler.timeout,
+        maxBody: ANSWER_READ,
+        connections: handler.concurrency,
+      })
+      return readAnswer(reply, clock.now())
+    } catch (error) {
+      return readFault(error)
+    }
   }
 
   return {
@@ -57,20 +71,11 @@ export function createHttpTarget(
       // Encoded once, for the signature and for the wire.
       const body = Buffer.from(batched ? `[${batch.map(textOf).join(',')}]` : textOf(first))
       const id = batched ? batchId(batch) : first.fact.id
-      try {
-        const reply = await http.exchange({
-          method: 'POST',
-          url: target.url,
-          headers: headersFor(id, body, first),
-          body,
-          timeout: handler.timeout,
-          maxBody: ANSWER_READ,
-          connections: handler.concurrency,
-        })
-        return readAnswer(reply, clock.now())
-      } catch (error) {
-        return readFault(error)
-      }
+      const source = traceOf(first.fact, first.session)
+      const span = tracer.start('callback', source, attributesOf(handler.name, first))
+      const verdict = await span.run(() => post(headersFor(id, body, span.traceparent), body))
+      span.end(faultOf(verdict))
+      return verdict
     },
   }
 }

@@ -2,15 +2,17 @@ import { DeadLetter, thrownName } from '../core/errors.ts'
 import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../core/handler.ts'
 import { isObject, parseJson } from '../core/json.ts'
 import type { Clock, Log } from '../core/ports.ts'
+import type { Tracer } from '../core/trace.ts'
 import { callbackText, dataText } from './body.ts'
 import type { Outgoing, Target } from './target.ts'
-import type { Verdict } from './verdict.ts'
+import { attributesOf, traceOf } from './trace.ts'
+import { faultOf, type Verdict } from './verdict.ts'
 
 /** Handlers that run in this process: throwing means retry, throwing DeadLetter means dead. */
 export function createModuleTarget(
   handler: HandlerSpec,
   handle: ModuleHandler,
-  ports: { clock: Clock; log: Log },
+  ports: { clock: Clock; log: Log; tracer: Tracer },
 ): Target {
   const log = handlerLog(ports.log.child({ handler: handler.name }))
 
@@ -34,7 +36,10 @@ export function createModuleTarget(
       const limit = timeLimit(ports.clock, handler.timeout, signal)
       try {
         for (const outgoing of batch) {
-          const verdict = await Promise.race([callOne(outgoing, limit.signal), limit.over])
+          const source = traceOf(outgoing.fact, outgoing.session)
+          const span = ports.tracer.start('callback', source, attributesOf(handler.name, outgoing))
+          const verdict = await Promise.race([span.run(() => callOne(outgoing, limit.signal)), limit.over])
+          span.end(faultOf(verdict))
           if (verdict.kind !== 'delivered') return verdict
         }
         return { kind: 'delivered', status: 200 }

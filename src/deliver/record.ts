@@ -3,8 +3,10 @@ import type { Attempt, PendingDelivery } from '../core/delivery.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { CallbackOutcome, Observer } from '../core/observer.ts'
 import type { Clock, Log, Random } from '../core/ports.ts'
+import { traceIdOf } from '../core/trace.ts'
 import type { ActiveLane } from './lane.ts'
 import type { Settler } from './settler.ts'
+import { traceOf } from './trace.ts'
 
 /** Failures of one handler are told of at most so often, milliseconds. */
 const TOLD_EVERY = 10_000
@@ -54,6 +56,7 @@ export function createRecorder(options: {
         handler: spec.name,
         fact: fact.id,
         type: fact.type,
+        trace_id: traceIdOf(traceOf(fact, null)),
         attempt: attempts + 1,
         status,
         error,
@@ -85,7 +88,7 @@ export function createRecorder(options: {
       for (const { fact } of batch) {
         const { error, status } = attempt
         log.warn(
-          { handler: spec.name, fact: fact.id, type: fact.type, error, status },
+          { handler: spec.name, fact: fact.id, type: fact.type, trace_id: traceIdOf(traceOf(fact, null)), error, status },
           'deliver: dead letter',
         )
       }

@@ -14,6 +14,14 @@ export type Verdict =
   /** We are stopping: as if it had not been tried. */
   | { kind: 'aborted' }
 
+/** What went wrong, for people; null when the attempt did what it should. */
+export function faultOf(verdict: Verdict): string | null {
+  if (verdict.kind === 'delivered') return null
+  if (verdict.kind === 'aborted') return 'the sidecar stopped'
+  const { error, status } = { error: undefined, status: undefined, ...verdict }
+  return error ?? `status ${status}`
+}
+
 /** Reads the answer of an HTTP handler (product.md, Callbacks, the table). */
 export function readAnswer(
   reply: { status: number; headers: Record<string, string>; body: string },

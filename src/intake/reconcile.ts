@@ -5,6 +5,7 @@ import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import type { Session } from '../core/resource.ts'
 import type { DirtySession, Store } from '../core/store.ts'
+import { traceIdOf, type TraceSource } from '../core/trace.ts'
 import { PAGE } from './look.ts'
 import type { SessionReader } from './read.ts'
 import type { Sweep } from './sweep.ts'
@@ -33,6 +34,7 @@ export interface ReconcilerOptions {
   clock: Clock
   random: Random
   log: Log
+  traceOf: (sessionId: string) => TraceSource
   /** The first look at the service is through, or failed and will be tried again. */
   onFirstLook: (done: boolean) => void
 }
@@ -123,10 +125,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   const failed = async (entry: DirtySession, error: unknown): Promise<void> => {
+    const { sessionId } = entry
     // Its hint is still there and is read after the next start; the store may be closed by now.
     if (!pump.running) return store.doneHint(entry.sessionId)
     const wait = Math.max(FAILED.base, backoff(FAILED, entry.failures + 1, random, retryAfterOf(error)))
-    const details = { sessionId: entry.sessionId, wait, ...problemOf(error) }
+    const details = { sessionId, ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }), wait, ...problemOf(error) }
     if (error instanceof ServiceError) log.warn(details, 'reconcile: a reading failed, will try again')
     else log.error({ ...details, err: error }, 'reconcile: a reading failed, will try again')
     await store.releaseHint(entry.sessionId, clock.steady() + wait).catch((cause: unknown) => {

@@ -101,6 +101,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     /** Made when it is sent: the route that has moved may want another. */
     body?: () => JsonObject
     key?: string
+    traceparent?: string | undefined
   }
 
   async function send(operation: OperationName, request: Request): Promise<HttpReply> {
@@ -123,7 +124,7 @@ export function createService(options: ServiceOptions): ServiceClient {
   function sendTo(
     operation: OperationName,
     route: Route,
-    { ids = {}, query, body, key }: Request,
+    { ids = {}, query, body, key, traceparent }: Request,
   ): Promise<HttpReply> {
     return requester.send({
       operation,
@@ -131,6 +132,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       path: fillPath(route.path, ids, ids.turn) + queryOf(query),
       ...(body === undefined ? {} : { body: body() }),
       ...(key === undefined ? {} : { key }),
+      ...(traceparent === undefined ? {} : { traceparent }),
     })
   }
 
@@ -193,12 +195,12 @@ export function createService(options: ServiceOptions): ServiceClient {
       const route = await explorer.route('listArtifacts')
       return route.found ? readAll('listArtifacts', { session }, parseObject) : null
     },
-    async answer(session, call, answer, key) {
+    async answer(session, call, answer, key, traceparent) {
       const body = (): JsonObject => ({
         ...bodyOf(explorer.found.answerBody, { session_id: session, call_id: call }),
         ...answer,
       })
-      return outcomeOf(await send('answer', { ids: { session, call }, body, key }), log)
+      return outcomeOf(await send('answer', { ids: { session, call }, body, key, traceparent }), log)
     },
     async sendMessage(session, text, key) {
       const body = (): JsonObject => bodyOf(explorer.found.messageBody, { text, session_id: session })

@@ -22,6 +22,8 @@ export interface Call {
   text?: string
   /** The same for every attempt at one effect. */
   key?: string
+  /** W3C trace context. */
+  traceparent?: string
   /** Sends no token. */
   anonymous?: true
   /** Doing it twice is doing it once, though it is no GET. */
@@ -216,6 +218,7 @@ export class Requester {
     if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
     const name = this.#options.idempotencyHeader()
     if (call.key !== undefined && name !== null) headers[name] = call.key
+    if (call.traceparent !== undefined) headers['traceparent'] = call.traceparent
     return headers
   }
 

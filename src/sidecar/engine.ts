@@ -2,15 +2,17 @@ import { compilePatterns } from '../core/pattern.ts'
 import type { Call, CallStep } from '../core/call.ts'
 import type { Fact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { Observer, TransientEvent } from '../core/observer.ts'
+import type { Observer } from '../core/observer.ts'
 import type { Clock, Http, Log, Random, Service } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
+import type { Tracer, TraceSource } from '../core/trace.ts'
 import { createBriefs } from '../deliver/briefs.ts'
 import { createDispatcher, wasPaused, type Dispatcher } from '../deliver/dispatcher.ts'
 import { createHttpTarget } from '../deliver/http.ts'
 import { createModuleTarget, handlerLog } from '../deliver/module.ts'
 import { createSettler } from '../deliver/settler.ts'
+import { transientFact } from '../deliver/transient.ts'
 import { createWorker } from '../deliver/worker.ts'
 import { createAhead } from '../intake/ahead.ts'
 import { briefOf } from '../intake/diff.ts'
@@ -22,6 +24,7 @@ import { createSessionReader } from '../intake/read.ts'
 import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
 import { readSession } from '../intake/look.ts'
 import { createSweep } from '../intake/sweep.ts'
+import { traced } from '../intake/trace.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
 import { createStream, STREAM_CURSOR, STREAM_OPENED, type StreamSource } from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
@@ -41,6 +44,7 @@ export interface EngineOptions {
   random: Random
   log: Log
   observer: Observer
+  tracer: Tracer
   handlers: readonly HandlerSpec[]
   tools: readonly ToolSpec[]
   /** For CloudEvents: who we are. */
@@ -72,9 +76,13 @@ export interface Engine {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { service, store, http, clock, random, log, observer, polling } = options
-  const ports = { http, clock, random, log }
+  const { service, store, http, clock, random, log, observer, tracer, polling } = options
+  const ports = { http, clock, random, log, tracer }
   const briefs = createBriefs(store, clock)
+  const traceOf = (sessionId: string): TraceSource => ({
+    given: briefs.peek(sessionId)?.metadata['traceparent'],
+    key: sessionId,
+  })
   const startedAt = clock.now()
   let dispatcher: Dispatcher = createDispatcher([])
 
@@ -140,6 +148,7 @@ export function createEngine(options: EngineOptions): Engine {
     store,
     observer,
     hint,
+    traceOf,
     add: (calls: readonly Call[]) => intake.addCalls(calls),
     step: (step: CallStep & { facts?: Fact[] }) => intake.step(step),
     refresh: (sessionId: string) => reconciler.refresh(sessionId),
@@ -168,7 +177,8 @@ export function createEngine(options: EngineOptions): Engine {
     ...ports,
     service,
     store,
-    reader,
+    reader: traced(reader, { tracer, clock, traceOf }),
+    traceOf,
     sweep,
     onFirstLook,
   })
@@ -177,7 +187,7 @@ export function createEngine(options: EngineOptions): Engine {
     const run =
       spec.target.kind === 'http'
         ? createHttpRunner(spec, spec.target, ports)
-        : createModuleRunner(spec.target.run, handlerLog(log.child({ tool: spec.name })))
+        : createModuleRunner(spec.target.run, handlerLog(log.child({ tool: spec.name })), tracer)
     return { spec, run }
   }
 
@@ -273,22 +283,3 @@ export function createEngine(options: EngineOptions): Engine {
 function startOf(startFrom: string): 'now' | 'beginning' | { seq: string } {
   return startFrom === 'now' || startFrom === 'beginning' ? startFrom : { seq: startFrom }
 }
-
-/** A transient event in the shape of a fact; it is never stored and its id is for this once. */
-function transientFact({ type, sessionId, body, at }: TransientEvent) {
-  return {
-    pos: 0,
-    id: `evt_t_${at.toString(36)}_${(transients++).toString(36)}`,
-    type,
-    sessionId,
-    turnId: null,
-    at,
-    family: 'transcript' as const,
-    seq: null,
-    body,
-    seen: { stream: at },
-    subject: null,
-  }
-}
-
-let transients = 0

@@ -21,6 +21,7 @@ import { createMaintenance, TELLS } from './maintain.ts'
 import { routeOverrides } from './routes.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
+import { loadTracer } from './tracing.ts'
 import { disabled, reportStatus } from './status.ts'
 import { createThroughput } from './throughput.ts'
 import { VERSION } from './version.ts'
@@ -114,6 +115,7 @@ export async function startAll(
     random,
     log,
     observer,
+    tracer: await loadTracer(random),
     handlers: specs.handlers,
     tools: specs.tools,
     source: config.service.baseUrl,

@@ -3,6 +3,7 @@ import { backoff } from '../core/backoff.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { close, notePost, replaceResult } from './ledger.ts'
+import { attributesOf, namesOf, traceOf } from './trace.ts'
 
 const RETRY = { base: 250, max: 60_000 }
 /** After a posting whose word we do not know, how long the session's next reading has to say the action is gone, milliseconds. */
@@ -33,12 +34,12 @@ export async function answerCall(
     if (state !== 'required') return await closeGone(ports, call, state, restarted)
     if (posted)
       ports.log.warn(
-        { call: call.callId, outcome: call.outcome },
+        { ...namesOf(ports, call), outcome: call.outcome },
         'tools: still required after an answer; posting it again',
       )
   }
   try {
-    const word = await ports.service.answer(call.sessionId, call.callId, bodyOf(result), keyOf(call, result))
+    const word = await post(ports, call, result)
     return await accepted(ports, tool, call, word)
   } catch (error) {
     return await failed(ports, tool, call, error)
@@ -46,6 +47,23 @@ export async function answerCall(
     await ports.hint([
       { sessionId: call.sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 300 },
     ])
+  }
+}
+
+async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<string | null> {
+  const session = await ports.briefOf(call.sessionId)
+  const source = session === null ? ports.traceOf(call.sessionId) : traceOf({ ...call, session })
+  const span = ports.tracer.start('answer', source, attributesOf(call))
+  const { sessionId, callId } = call
+  try {
+    const word = await span.run(() =>
+      ports.service.answer(sessionId, callId, bodyOf(result), keyOf(call, result), span.traceparent),
+    )
+    span.end(null)
+    return word
+  } catch (error) {
+    span.end(messageOf(error))
+    throw error
   }
 }
 
@@ -81,7 +99,7 @@ async function accepted(
 async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown): Promise<number | null> {
   const { clock, random, log } = ports
   if (!(error instanceof ServiceError)) throw error
-  const details = { call: call.callId, code: error.code, status: error.status, requestId: error.requestId }
+  const details = { ...namesOf(ports, call), code: error.code, status: error.status, requestId: error.requestId }
   if (error.code === 'route_unknown' || error.status === 403) {
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
     return await wait(ports, call, FORBIDDEN, error.uncertain, error.message)
@@ -154,7 +172,7 @@ async function resend(ports: ToolPorts, tool: Tool, call: Call): Promise<number 
     const brief = await ports.briefOf(call.sessionId)
     await ports.service.sendMessage(call.sessionId, resendText(call), `${call.callId}.resend`)
     log.warn(
-      { call: call.callId, session: brief?.title },
+      { ...namesOf(ports, call), session: brief?.title },
       'tools: an answer was not delivered; it was sent as a fresh turn',
     )
     return await end(ports, call, 'not_delivered', 'not_delivered')
@@ -162,7 +180,7 @@ async function resend(ports: ToolPorts, tool: Tool, call: Call): Promise<number 
     if (!(error instanceof ServiceError)) throw error
     if (error.code === 'route_unknown' || error.notFound || call.posts > RESENDS || isFinalRefusal(error)) {
       log.error(
-        { call: call.callId, code: error.code },
+        { ...namesOf(ports, call), code: error.code },
         `tools: an answer was not delivered, nor a fresh turn: ${messageOf(error)}`,
       )
       return await end(ports, call, 'not_delivered', 'not_delivered', messageOf(error))

@@ -4,6 +4,7 @@ import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import type { Session, SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
+import type { Tracer, TraceSource } from '../core/trace.ts'
 import type { Hint } from '../core/hint.ts'
 import type { Runner } from './http.ts'
 import type { Step } from './ledger.ts'
@@ -20,6 +21,9 @@ export interface ToolPorts {
   /** Reads the session now. null: it is gone. */
   refresh: (sessionId: string) => Promise<Session | null>
   briefOf: (sessionId: string) => Promise<SessionBrief | null>
+  /** As far as it is at hand: for the log. */
+  traceOf: (sessionId: string) => TraceSource
+  tracer: Tracer
   observer: Observer
   clock: Clock
   random: Random

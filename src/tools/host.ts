@@ -9,6 +9,7 @@ import { timeLeft } from './deadline.ts'
 import { isRequired, type Place, type Tool, type ToolPorts } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { awaitApp, FAR, giveUp, runBegun, runTool } from './run.ts'
+import { namesOf } from './trace.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
 const FRESH = 5000
@@ -92,7 +93,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       failures.set(callId, count)
       const asked = error instanceof ServiceError ? error.retryAfter : null
       const wait = backoff(RETRY, count, random, asked ?? RETRY.base)
-      log.warn({ call: callId, error: messageOf(error), wait }, 'tools: a call could not be taken further')
+      log.warn({ ...namesOf(ports, first), error: messageOf(error), wait }, 'tools: a call could not be taken further')
       await postpone(callId, wait)
     } finally {
       store.releaseCall(callId)
@@ -208,7 +209,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
     }
     log.warn(
-      { tool: call.name, call: call.callId, policy: tool.spec.afterCrash },
+      { ...namesOf(ports, call), policy: tool.spec.afterCrash },
       'tools: a run was cut short',
     )
     if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
@@ -219,10 +220,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   const orphaned = async (call: Call): Promise<number | null> => {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
-    log.warn(
-      { tool: call.name, call: call.callId },
-      'tools: a call waits for a tool that is not configured any more',
-    )
+    log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is not configured any more')
     await postpone(call.callId, FAR)
     return null
   }

@@ -1,9 +1,10 @@
 import { NetworkFault, messageOf } from '../core/errors.ts'
-import type { Clock, Http, Random } from '../core/ports.ts'
+import type { Clock, Http } from '../core/ports.ts'
 import { keyRing, signCallback } from '../core/signature.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
-import { traceparent } from '../core/trace.ts'
+import type { Tracer } from '../core/trace.ts'
 import { fits, OUTPUT_READ, TOO_LONG } from './output.ts'
+import { attributesOf, traceOf } from './trace.ts'
 import { retryAfter } from '../core/retry-after.ts'
 
 const NO_OUTPUT = '(no output)'
@@ -15,9 +16,9 @@ export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult
 export function createHttpRunner(
   tool: ToolSpec,
   target: { url: string; secrets: readonly string[] },
-  ports: { http: Http; clock: Clock; random: Random },
+  ports: { http: Http; clock: Clock; tracer: Tracer },
 ): Runner {
-  const { http, clock, random } = ports
+  const { http, clock, tracer } = ports
   const keys = keyRing(target.secrets)
 
   return async (call, signal) => {
@@ -36,16 +37,27 @@ export function createHttpRunner(
     })
     const timestamp = String(Math.floor(clock.now() / 1000))
     const id = headerSafe(call.callId)
+    const span = tracer.start('tool', traceOf(call), { ...attributesOf(call), 'session_sidecar.attempt': call.attempt })
     const headers: Record<string, string> = {
       'content-type': 'application/json',
       'user-agent': 'agent-session-sidecar',
       'idempotency-key': id,
       'webhook-id': id,
       'webhook-timestamp': timestamp,
-      traceparent: traceparent(call.session.metadata.traceparent, call.sessionId, random),
+      traceparent: span.traceparent,
     }
     const signing = keys()
     if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
+    const result = await span.run(() => post(headers, body, signal))
+    span.end('error' in result ? result.error : null)
+    return result
+  }
+
+  async function post(
+    headers: Record<string, string>,
+    body: string,
+    signal: AbortSignal,
+  ): Promise<ToolResult> {
     try {
       const reply = await http.exchange({
         method: 'POST',

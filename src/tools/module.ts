@@ -1,17 +1,27 @@
 import { thrownName } from '../core/errors.ts'
 import type { HandlerLog } from '../core/handler.ts'
-import type { ModuleTool } from '../core/tool.ts'
+import type { ModuleTool, ToolCall, ToolResult } from '../core/tool.ts'
+import type { Tracer } from '../core/trace.ts'
 import type { Runner } from './http.ts'
 import { fits, TOO_LONG } from './output.ts'
+import { attributesOf, traceOf } from './trace.ts'
 
 /** A tool that runs in this process. What it throws is for our log, never for the model. */
-export function createModuleRunner(run: ModuleTool, log: HandlerLog): Runner {
-  return async (call, signal) => {
+export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tracer): Runner {
+  const runOnce = async (call: ToolCall, signal: AbortSignal): Promise<ToolResult> => {
     try {
       const result = await run(call, { signal, log })
       return result.kind === 'output' && !fits(result.output) ? TOO_LONG : result
     } catch (error) {
       return { kind: 'failed', error: thrownName(error) }
     }
+  }
+
+  return async (call, signal) => {
+    const attributes = { ...attributesOf(call), 'session_sidecar.attempt': call.attempt }
+    const span = tracer.start('tool', traceOf(call), attributes)
+    const result = await span.run(() => runOnce(call, signal))
+    span.end('error' in result ? result.error : null)
+    return result
   }
 }

@@ -4,6 +4,7 @@ import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import type { Tool, ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
 import { beginRun, deferRun, finish, retryRun } from './ledger.ts'
+import { namesOf } from './trace.ts'
 
 /**
  * Writes that a call's tool runs, runs it once and writes what came of it. @returns when there is more to do, steady
@@ -81,7 +82,7 @@ async function conclude(
     }
     case 'rejected':
       log.warn(
-        { tool: spec.name, call: call.callId, error: result.error },
+        { ...namesOf(ports, call), error: result.error },
         'tools: rejected; the fixed error is posted',
       )
       return await giveUp(ports, spec, call, result.error)
@@ -111,7 +112,7 @@ async function tryLater(
   const mayRunAgain = spec.afterCrash === 'retry' || result.ran === false
   const wait = backoff(spec.retry, call.attempts, random, result.retryAfter ?? 0)
   const left = timeLeft(call, clock.now(), ports.service.clockOffset())
-  const details = { tool: spec.name, call: call.callId, attempt: call.attempts, error: result.error }
+  const details = { ...namesOf(ports, call), attempt: call.attempts, error: result.error }
   if (!mayRunAgain || call.attempts >= spec.retry.attempts || wait >= left) {
     log.warn(details, 'tools: failed for good; the fixed error is posted')
     return await giveUp(ports, spec, call, result.error)

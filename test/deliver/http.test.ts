@@ -5,6 +5,7 @@ import { NetworkFault, type NetworkFaultKind } from '../../src/core/errors.ts'
 import type { StoredFact } from '../../src/core/fact.ts'
 import type { HandlerSpec } from '../../src/core/handler.ts'
 import type { HttpReply } from '../../src/core/ports.ts'
+import { plainTracer } from '../../src/core/trace.ts'
 import { createHttpTarget } from '../../src/deliver/http.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
@@ -25,7 +26,7 @@ function target(
   const made = createHttpTarget(
     { ...SPEC, ...spec },
     { url: 'http://app/events', secrets },
-    { http, clock, random: seededRandom() },
+    { http, clock, tracer: plainTracer(seededRandom()) },
     '/sidecar',
   )
   const send = (facts: readonly StoredFact[], attempt = 1) =>

@@ -7,12 +7,13 @@ import { createModuleTarget } from '../../src/deliver/module.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { turnFact } from '../support/fact.ts'
 import { keepingLog, seededRandom } from '../support/ports.ts'
+import { plainTracer } from '../../src/core/trace.ts'
 import { SPEC } from './world.ts'
 
 function target(handle: ModuleHandler) {
   const clock = new VirtualClock()
   const log = keepingLog()
-  const made = createModuleTarget(SPEC, handle, { clock, log })
+  const made = createModuleTarget(SPEC, handle, { clock, log, tracer: plainTracer(seededRandom()) })
   const stopping = new AbortController()
   const fact = { ...turnFact('turn.completed', 'trn_1'), pos: 1 }
   return {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { NetworkFault } from '../../src/core/errors.ts'
 import type { HttpReply } from '../../src/core/ports.ts'
 import type { ToolCall } from '../../src/core/tool.ts'
+import { plainTracer } from '../../src/core/trace.ts'
 import { createHttpRunner } from '../../src/tools/http.ts'
 import { createModuleRunner } from '../../src/tools/module.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -12,6 +13,7 @@ import { output, SPEC, toolWorld } from './world.ts'
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const MIB = 1024 * 1024
 const signal = new AbortController().signal
+const TRACER = plainTracer(seededRandom())
 const silent = {
   debug: () => undefined,
   info: () => undefined,
@@ -38,7 +40,7 @@ function overHttp(reply: () => HttpReply | Promise<HttpReply>) {
   const run = createHttpRunner(
     SPEC,
     { url: 'http://tool/', secrets: [SECRET] },
-    { http, clock, random: seededRandom() },
+    { http, clock, tracer: TRACER },
   )
   return { requests, run }
 }
@@ -121,7 +123,7 @@ describe('a tool over HTTP', () => {
 describe('a tool in this process', () => {
   it('that throws a secret tells neither the model nor the ledger', async () => {
     const world = toolWorld()
-    const run = createModuleRunner(() => Promise.reject(new TypeError('password=hunter2')), silent)
+    const run = createModuleRunner(() => Promise.reject(new TypeError('password=hunter2')), silent, TRACER)
     world.run = run
     await world.found()
     await world.clock.advance(30_000)
@@ -137,7 +139,7 @@ describe('a tool in this process', () => {
   })
 
   it('may not return more than the service takes', async () => {
-    const run = createModuleRunner(async () => output('x'.repeat(MIB)), silent)
+    const run = createModuleRunner(async () => output('x'.repeat(MIB)), silent, TRACER)
     expect(await run(CALL, signal)).toMatchObject({ kind: 'rejected' })
   })
 })

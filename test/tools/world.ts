@@ -1,3 +1,4 @@
+import { plainTracer } from '../../src/core/trace.ts'
 import { onTestFinished } from 'vitest'
 import { newCall, type Call } from '../../src/core/call.ts'
 import { ServiceError } from '../../src/core/errors.ts'
@@ -146,6 +147,8 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
         briefOf: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
         observer: fanOut([{ call: (report) => reports.push(report) }]),
         clock,
+        traceOf: (key) => ({ given: undefined, key }),
+        tracer: plainTracer(longestWaits),
         random: longestWaits,
         log,
       },

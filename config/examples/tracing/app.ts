@@ -1,0 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { context, trace, type Context, type ContextManager } from '@opentelemetry/api'
+import { BasicTracerProvider, ConsoleSpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { createSidecar } from 'agent-session-sidecar'
+import { z } from 'zod'
+import { tool } from 'agent-session-sidecar'

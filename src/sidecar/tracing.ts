@@ -1,0 +1,52 @@
+import type { SpanContext } from '@opentelemetry/api'
+import { isObject } from '../core/json.ts'
+import type { Random } from '../core/ports.ts'
+import { plainTracer, traceContext, traceparentOf, type Tracer } from '../core/trace.ts'
+import { VERSION } from './version.ts'
+
+type Api = typeof import('@opentelemetry/api')
+
+/** Our spans go to the OpenTelemetry SDK of the program that we are part of, if it has one. */
+export async function loadTracer(random: Random): Promise<Tracer> {
+  const plain = plainTracer(random)
+  try {
+    return throughSdk(await import('@opentelemetry/api'), plain)
+  } catch (error) {
+    if (isObject(error) && error['code'] === 'ERR_MODULE_NOT_FOUND') return plain
+    throw error
+  }
+}
+
+function throughSdk(api: Api, plain: Tracer): Tracer {
+  return {
+    start(name, source, attributes, since) {
+      const { traceId, spanId, flags } = traceContext(source)
+      const parent: SpanContext = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true }
+      const span = api.trace.getTracer('agent-session-sidecar', VERSION).startSpan(
+        name,
+        {
+          kind: name === 'reading' ? api.SpanKind.INTERNAL : api.SpanKind.CLIENT,
+          attributes,
+          ...(since === undefined ? {} : { startTime: since }),
+        },
+        api.trace.setSpanContext(api.ROOT_CONTEXT, parent),
+      )
+      const own = span.spanContext()
+      // Without an SDK the parent comes back.
+      if (own.spanId === spanId) return plain.start(name, source, attributes)
+      const context = api.trace.setSpan(api.ROOT_CONTEXT, span)
+      return {
+        traceparent: traceparentOf({
+          traceId: own.traceId,
+          spanId: own.spanId,
+          flags: own.traceFlags.toString(16).padStart(2, '0'),
+        }),
+        run: (work) => api.context.with(context, work),
+        end(fault) {
+          if (fault !== null) span.setStatus({ code: api.SpanStatusCode.ERROR, message: fault })
+          span.end()
+        },
+      }
+    },
+  }
+}
