@@ -40,7 +40,8 @@ const NOTHING = /^0+$/
 
 /** What our spans hang below: what the metadata names, else a context that is the same for the same key. */
 export function traceContext({ given, key }: TraceSource): TraceContext {
-  const [, traceId = '0', spanId = '0', flags = '01'] = given === undefined ? [] : (TRACEPARENT.exec(given) ?? [])
+  const [, traceId = '0', spanId = '0', flags = '01'] =
+    given === undefined ? [] : (TRACEPARENT.exec(given) ?? [])
   if (!NOTHING.test(traceId) && !NOTHING.test(spanId)) return { traceId, spanId, flags }
   return madeFrom(key)
 }

@@ -88,7 +88,14 @@ export function createRecorder(options: {
       for (const { fact } of batch) {
         const { error, status } = attempt
         log.warn(
-          { handler: spec.name, fact: fact.id, type: fact.type, trace_id: traceIdOf(traceOf(fact, null)), error, status },
+          {
+            handler: spec.name,
+            fact: fact.id,
+            type: fact.type,
+            trace_id: traceIdOf(traceOf(fact, null)),
+            error,
+            status,
+          },
           'deliver: dead letter',
         )
       }

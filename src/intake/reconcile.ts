@@ -129,7 +129,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // Its hint is still there and is read after the next start; the store may be closed by now.
     if (!pump.running) return store.doneHint(entry.sessionId)
     const wait = Math.max(FAILED.base, backoff(FAILED, entry.failures + 1, random, retryAfterOf(error)))
-    const details = { sessionId, ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }), wait, ...problemOf(error) }
+    const details = {
+      sessionId,
+      ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }),
+      wait,
+      ...problemOf(error),
+    }
     if (error instanceof ServiceError) log.warn(details, 'reconcile: a reading failed, will try again')
     else log.error({ ...details, err: error }, 'reconcile: a reading failed, will try again')
     await store.releaseHint(entry.sessionId, clock.steady() + wait).catch((cause: unknown) => {

@@ -99,7 +99,12 @@ async function accepted(
 async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown): Promise<number | null> {
   const { clock, random, log } = ports
   if (!(error instanceof ServiceError)) throw error
-  const details = { ...namesOf(ports, call), code: error.code, status: error.status, requestId: error.requestId }
+  const details = {
+    ...namesOf(ports, call),
+    code: error.code,
+    status: error.status,
+    requestId: error.requestId,
+  }
   if (error.code === 'route_unknown' || error.status === 403) {
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
     return await wait(ports, call, FORBIDDEN, error.uncertain, error.message)

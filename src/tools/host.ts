@@ -93,7 +93,10 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       failures.set(callId, count)
       const asked = error instanceof ServiceError ? error.retryAfter : null
       const wait = backoff(RETRY, count, random, asked ?? RETRY.base)
-      log.warn({ ...namesOf(ports, first), error: messageOf(error), wait }, 'tools: a call could not be taken further')
+      log.warn(
+        { ...namesOf(ports, first), error: messageOf(error), wait },
+        'tools: a call could not be taken further',
+      )
       await postpone(callId, wait)
     } finally {
       store.releaseCall(callId)
@@ -208,10 +211,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       if (left > 0) return await awaitApp(ports, call, left)
       return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
     }
-    log.warn(
-      { ...namesOf(ports, call), policy: tool.spec.afterCrash },
-      'tools: a run was cut short',
-    )
+    log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a run was cut short')
     if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
     return await enter(tool, call, true, abort)
   }

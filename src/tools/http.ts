@@ -37,7 +37,10 @@ export function createHttpRunner(
     })
     const timestamp = String(Math.floor(clock.now() / 1000))
     const id = headerSafe(call.callId)
-    const span = tracer.start('tool', traceOf(call), { ...attributesOf(call), 'session_sidecar.attempt': call.attempt })
+    const span = tracer.start('tool', traceOf(call), {
+      ...attributesOf(call),
+      'session_sidecar.attempt': call.attempt,
+    })
     const headers: Record<string, string> = {
       'content-type': 'application/json',
       'user-agent': 'agent-session-sidecar',

@@ -81,10 +81,7 @@ async function conclude(
       return (await ports.step(deferRun(call, dueAt))) ? dueAt : null
     }
     case 'rejected':
-      log.warn(
-        { ...namesOf(ports, call), error: result.error },
-        'tools: rejected; the fixed error is posted',
-      )
+      log.warn({ ...namesOf(ports, call), error: result.error }, 'tools: rejected; the fixed error is posted')
       return await giveUp(ports, spec, call, result.error)
     case 'failed':
       return await tryLater(ports, spec, call, result)

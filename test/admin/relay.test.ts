@@ -207,7 +207,7 @@ test('stopping ends every stream', async () => {
   const { base, stop } = await startAdminWithRelay()
   await using reader = await EventReader.open(`${base}/v1/events`)
   await stop()
-  await until('end', () => reader.ended)
+  await expect.poll(() => reader.ended).toBe(true)
 })
 
 async function startAdminWithRelay(): Promise<Running> {

@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { symlink } from 'node:fs/promises'
+import path from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { ROOT, type Block } from '../readme/document.ts'
+import { Story } from '../readme/story.ts'
+
+/** Programs start one after the other, each compiling its source. Milliseconds. */
+const LONG = 60_000
+const EXAMPLES = path.join(ROOT, 'config/examples')
+const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n'
+/** Not in what a reader's install of our package makes. */
+const INSTALLED = ['standardwebhooks', '@opentelemetry']
+
+/** A folder with these files of the examples, a running emulator, and nothing else. */
+async function begin(...files: string[]): Promise<Story> {
+  const story = await Story.begin()
+  onTestFinished(() => story.end().then(() => undefined))
+  for (const name of INSTALLED)
+    await symlink(path.join(ROOT, 'node_modules', name), path.join(story.folder, 'node_modules', name))
+  for (const file of files) {
+    await story.play(fileBlock(path.basename(file), readFileSync(path.join(EXAMPLES, file), 'utf8')))
+  }
+  await story.play(fileBlock('secret.txt', SECRET))
+  await story.start('npm start -- emulate', '4010')
+  return story
+}
+
+function fileBlock(name: string, text: string): Block {
+  return { language: 'text', words: [], text, value: (word) => (word === 'file' ? name : null) }
+}
+
+function has(program: string, ...words: string[]): boolean {
+  const there = spawnSync(program, words).status === 0
+  if (!there) process.stderr.write(`examples: there is no ${program} here, what needs it is NOT tried\n`)
+  return there
+}
+
+/** What comes before the stream is open is in no log of the sidecar's. */
+const STREAM_OPEN = `until curl -s http://127.0.0.1:8481/api/status | grep -q '"stream":{"state":"live"'; do sleep 0.1; done`
+
+const shell = has('curl', '--version') && has('openssl', 'version')
+const python = has('python3', '-c', 'import http.server')
+
+/** Has the app serve a session that calls its tool, and a handler's work after it. */
+async function serves(story: Story): Promise<void> {
+  await story.run(STREAM_OPEN)
+  const { code, out } = await story.run('sh session.sh')
+  expect(code).toBe(0)
+  expect(out.split('\n')).toEqual(expect.arrayContaining(['event: tool.required', 'event: turn.ended']))
+  await story.says('lookup_order 42 for the first time\nturn.settled completed Order 42')
+}
+
+test.for([
+  { file: 'node/app.mjs', command: 'node app.mjs', possible: shell },
+  { file: 'standardwebhooks/app.mjs', command: 'node app.mjs', possible: shell },
+  { file: 'python/app.py', command: 'python3 app.py', possible: shell && python },
+])(
+  '$file takes callbacks and runs a tool, and believes only what is signed',
+  { timeout: LONG },
+  async ({ file, command, possible }, { skip }) => {
+    skip(!possible, 'a program is missing')
+    const story = await begin(file, 'sidecar.yaml', 'curl/session.sh', 'curl/callback.sh')
+    await story.start(command, '3000')
+    await story.start('npm start -- run -c sidecar.yaml', '8481')
+    await serves(story)
+    expect((await story.run('sh callback.sh')).out).toBe('204\n')
+    await story.says('turn.settled completed From a shell')
+    const forged = await story.run(`sed -i 's/.$/x/' secret.txt; sh callback.sh`)
+    expect(forged.out).toBe('401\n')
+  },
+)
+
+test.skipIf(!shell)('typescript/app.ts does the same with functions', { timeout: LONG }, async () => {
+  const story = await begin('typescript/app.ts', 'curl/session.sh')
+  await story.start('node app.ts', '8481')
+  await serves(story)
+  expect(await story.end()).toEqual([0, 0])
+})
+
+test.skipIf(!shell)('tracing/app.ts shows what the sidecar does', { timeout: LONG }, async () => {
+  const story = await begin('tracing/app.ts', 'curl/session.sh')
+  await story.start('node app.ts', '8481')
+  expect((await story.run('sh session.sh')).code).toBe(0)
+  await story.says('span tool lookup_order\nspan answer lookup_order\nspan callback -\nspan reading -')
+})
+
+test('every example is in the list of examples and has its own page', () => {
+  const list = readFileSync(path.join(EXAMPLES, 'README.md'), 'utf8')
+  const folders = readdirSync(EXAMPLES, { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  expect(folders.length).toBeGreaterThan(5)
+  for (const { name } of folders) {
+    expect(list).toContain(`[${name}](${name}/)`)
+    expect(readdirSync(path.join(EXAMPLES, name))).toContain('README.md')
+  }
+})
