@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 
@@ -29,14 +30,20 @@ export function addressesOf(app: FastifyInstance): { host: string; port: number 
     )
 }
 
-const REASONS: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+/** What an answer says to what was not even HTTP, or came too slowly; nobody knows what was asked for. */
+export type Refusal = (status: 400 | 408 | 431) => { type: string; text: string }
+
+const STATUSES: Readonly<Record<string, 408 | 431>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
 }
 
-/** Answers what was not even HTTP, or came too slowly. */
-export function refuseConnection(error: { code?: string }, socket: Socket): void {
+/** Answers a connection that brought no request. */
+export function refuseConnection(error: { code?: string }, socket: Socket, refusal?: Refusal): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return
-  const reason = REASONS[error.code ?? ''] ?? '400 Bad Request'
-  socket.end(`HTTP/1.1 ${reason}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+  const status = STATUSES[error.code ?? ''] ?? 400
+  const { type, text } = refusal?.(status) ?? { type: null, text: '' }
+  const contentType = type === null ? '' : `Content-Type: ${type}\r\n`
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${contentType}`
+  socket.end(`${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
 }

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { Type, type Static } from 'typebox'
 import { component } from './component.ts'
+import type { Refusal } from './listener.ts'
 
 /** What went wrong, one word a kind; the `type` of a problem is this behind `PROBLEM_TYPE`. */
 export type ProblemCode =
@@ -9,10 +10,12 @@ export type ProblemCode =
   | 'forbidden'
   | 'not_found'
   | 'method_not_allowed'
+  | 'request_timeout'
   | 'conflict'
   | 'too_large'
   | 'unsupported_media_type'
   | 'rate_limit_exceeded'
+  | 'headers_too_large'
   | 'not_ready'
   | 'internal_error'
 
@@ -22,10 +25,12 @@ const STATUS: Record<ProblemCode, number> = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  request_timeout: 408,
   conflict: 409,
   too_large: 413,
   unsupported_media_type: 415,
   rate_limit_exceeded: 429,
+  headers_too_large: 431,
   not_ready: 503,
   internal_error: 500,
 }
@@ -100,6 +105,17 @@ export class Problem extends Error {
       ...(this.errors.length === 0 ? {} : { errors: [...this.errors] }),
     }
   }
+}
+
+/** For a connection that brought no request that could be read. */
+export const connectionProblem: Refusal = (status) => {
+  const problem =
+    status === 408
+      ? new Problem('request_timeout', 'the request did not come in whole in time')
+      : status === 431
+        ? new Problem('headers_too_large', 'the headers are longer than this takes')
+        : new Problem('invalid_request', 'this is not HTTP')
+  return { type: PROBLEM_CONTENT, text: JSON.stringify(problem.document('/', '')) }
 }
 
 export function pathOf(url: string): string {

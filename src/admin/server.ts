@@ -9,7 +9,7 @@ import { addConsole, isConsolePath, loginOf, refuseForms } from './console/route
 import { admit, isLoopback, type Access } from './guard.ts'
 import { addressesOf, CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
 import { openApiRoutes } from './openapi.ts'
-import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
+import { connectionProblem, pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 import { READERS, type Relay } from './relay/relay.ts'
 import { relayRoutes } from './relay/routes.ts'
 import type { Answer, Route } from './route.ts'
@@ -89,7 +89,7 @@ export function createAdmin(options: AdminOptions): Listener {
     bodyLimit: BODY,
     http: { maxHeaderSize: HEADERS, connectionsCheckingInterval: CHECKED_EVERY },
     routerOptions: { maxParamLength: ID },
-    clientErrorHandler: refuseConnection,
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket, connectionProblem),
     frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),
   })
   app.server.maxConnections = CONNECTIONS + READERS

@@ -64,7 +64,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
       headersTimeout: times.headers,
       connectionsCheckingInterval: times.checkedEvery,
     },
-    clientErrorHandler: refuseConnection,
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket),
     frameworkErrors: (_error, _request, reply) => void answer(reply, 400),
   })
   app.server.maxConnections = CONNECTIONS

@@ -1,3 +1,4 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { isObject, type JsonObject } from '../../src/core/json.ts'
@@ -81,6 +82,14 @@ it('describes exactly the routes of the contract', () => {
       .map(({ key }) => key)
       .sort(),
   ).toEqual(Object.keys(REQUESTS).sort())
+})
+
+it('is OpenAPI 3.1 by the judgement of a stock validator', async () => {
+  const validator = new Validator()
+  expect(await validator.validate(structuredClone(document))).toEqual({ valid: true })
+  expect(validator.version).toBe('3.1')
+  const broken = { ...structuredClone(document), paths: { '/x': { get: { responses: 'none' } } } }
+  expect(await new Validator().validate(broken)).toMatchObject({ valid: false })
 })
 
 it('describes each path parameter, and gives each operation a name of its own', () => {

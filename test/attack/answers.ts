@@ -1,3 +1,4 @@
+import { plainTracer } from '../../src/core/trace.ts'
 import type { HttpReply, Random } from '../../src/core/ports.ts'
 import { Malformed, readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import { attemptOf, readAnswer } from '../../src/deliver/verdict.ts'
@@ -38,7 +39,7 @@ export async function attackAnswers(count: number, random: Random): Promise<stri
   const tool = createHttpRunner(
     SPEC,
     { url: 'http://127.0.0.1:1/', secrets: [] },
-    { http, clock, random: seededRandom() },
+    { http, clock, tracer: plainTracer(seededRandom()) },
   )
   for (let index = 0; index < count; index++) {
     reply = {

@@ -1,0 +1,108 @@
+import { execFile } from 'node:child_process'
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
+import { publint } from 'publint'
+import { formatMessage } from 'publint/utils'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ROOT, section } from '../readme/document.ts'
+import { pack, type Packed } from './pack.ts'
+
+/** The build compiles everything. Milliseconds. */
+const LONG = 120_000
+/** Bytes; the README states them in these units. */
+const KIB = 1024
+const PACKED_MOST = 640 * KIB
+const UNPACKED_MOST = 2560 * KIB
+
+const run = promisify(execFile)
+let packed: Packed
+let paths: string[]
+
+beforeAll(async () => {
+  packed = await pack()
+  paths = packed.files.map((file) => file.path)
+}, LONG)
+afterAll(() => packed.remove())
+
+test('publint finds nothing', async () => {
+  const { messages, pkg } = await publint({ pkgDir: packed.installed, pack: false, strict: true })
+  expect(messages.map((message) => formatMessage(message, pkg))).toEqual([])
+})
+
+test('types resolve from ES modules and bundlers, at every entry point', { timeout: LONG }, async () => {
+  const result = await checkPackage(createPackageFromTarballData(readFileSync(packed.tarball)))
+  if (result.types === false) throw new Error('the package has no types')
+  // What these say of the ways of Node 10 and of `require` from CommonJS is so by choice: this is ESM for Node 24.
+  const problems = result.problems.filter(
+    (problem) => !('resolutionKind' in problem && ['node10', 'node16-cjs'].includes(problem.resolutionKind)),
+  )
+  expect(problems).toEqual([])
+  expect(Object.keys(result.entrypoints)).toEqual(['.', './client', './emulator', './package.json'])
+})
+
+test('no TypeScript is in the package but declarations, each beside its JavaScript', () => {
+  const declarations = paths.filter((file) => file.endsWith('.d.ts'))
+  expect(declarations.length).toBeGreaterThan(300)
+  expect(declarations.filter((file) => !paths.includes(file.replace(/\.d\.ts$/, '.js')))).toEqual([])
+  expect(paths.filter((file) => /\.[cm]?ts$/.test(file) && !file.endsWith('.d.ts'))).toEqual([])
+})
+
+test('what the program reads from files is in the package, and nothing that only we need', () => {
+  expect(paths).toEqual(
+    expect.arrayContaining([
+      'LICENSE',
+      'README.md',
+      'CHANGELOG.md',
+      'config/sidecar.yaml',
+      'config/scenarios/tour.yaml',
+      'config/scenarios/schema.json',
+      'dist/main.js',
+      'dist/conform/catalogue.json',
+      'dist/store/sqlite/migrations/0001.sql',
+    ]),
+  )
+  const beside = globSync('src/**/*.*', { cwd: ROOT }).filter((file) => !/\.(ts|md)$/.test(file))
+  expect(beside.length).toBeGreaterThan(2)
+  expect(beside.filter((file) => !paths.includes(file.replace(/^src/, 'dist')))).toEqual([])
+  expect(paths.filter((file) => /(^|\/)(test|src|data)\//.test(file))).toEqual([])
+})
+
+test('its size is what the README states, within the bound', () => {
+  expect(packed.size).toBeLessThan(PACKED_MOST)
+  expect(packed.unpackedSize).toBeLessThan(UNPACKED_MOST)
+  const [, size = '', unpacked = ''] =
+    /under (\d+) KiB packed and (\d+) KiB unpacked/.exec(section('Package')) ?? []
+  expect([Number(size) * KIB, Number(unpacked) * KIB]).toEqual([PACKED_MOST, UNPACKED_MOST])
+})
+
+test('an app that installed it can import each face, and the program runs', { timeout: LONG }, async () => {
+  const file = path.join(packed.folder, 'app.mjs')
+  writeFileSync(
+    file,
+    `import { createSidecar } from 'agent-session-sidecar'
+import { createClient } from 'agent-session-sidecar/client'
+import { startEmulator } from 'agent-session-sidecar/emulator'
+const emulator = await startEmulator()
+const config = {
+  service: { base_url: emulator.baseUrl, token: emulator.token },
+  store: { url: 'sqlite:${path.join(packed.folder, 'store.db')}' },
+  admin: { listen: '127.0.0.1:0' },
+  log: { level: 'silent' },
+}
+const sidecar = await createSidecar({ config })
+await sidecar.start()
+await using client = createClient({ baseUrl: emulator.baseUrl, token: emulator.token })
+console.log((await client.health()).usable)
+await sidecar.stop()
+await emulator.close()
+`,
+  )
+  expect((await run(process.execPath, [file])).stdout).toBe('true\n')
+  const main = path.join(packed.installed, 'dist/main.js')
+  const { version } = JSON.parse(readFileSync(path.join(packed.installed, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  expect((await run(process.execPath, [main, '--version'])).stdout).toBe(`${version}\n`)
+})
