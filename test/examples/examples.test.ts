@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { ROOT, type Block } from '../readme/document.ts'
+import { group, ROOT, type Block } from '../readme/document.ts'
 import { Story } from '../readme/story.ts'
 
 /** Programs start one after the other, each compiling its source. Milliseconds. */
@@ -94,4 +94,21 @@ test('every example is in the list of examples and has its own page', () => {
     expect(list).toContain(`[${name}](${name}/)`)
     expect(readdirSync(path.join(EXAMPLES, name))).toContain('README.md')
   }
+})
+
+test('the README shows an example as it stands', () => {
+  const [shown] = group('example')
+  expect(shown?.text).toBe(readFileSync(path.join(EXAMPLES, 'standardwebhooks/app.mjs'), 'utf8'))
+})
+
+test('the README leads to a reader of the relay', { timeout: LONG }, async () => {
+  const story = await Story.begin()
+  onTestFinished(() => story.end().then(() => undefined))
+  const said: string[] = []
+  for (const block of group('relay')) {
+    if (block.words.includes('run')) said.push((await story.run(block.text)).out)
+    else if (block.words.includes('shows')) expect(said.at(-1)).toBe(block.text)
+    else await story.play(block)
+  }
+  expect(said).toHaveLength(2)
 })
