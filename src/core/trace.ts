@@ -16,7 +16,7 @@ export type Attributes = Record<string, string | number>
 /** One piece of work in a trace. */
 export interface Span {
   /** W3C `traceparent` for what we call: what it does hangs below this span. */
-  traceparent: string
+  readonly traceparent: string
   /** Runs `work` as a part of it. */
   run<T>(work: () => T): T
   /** `fault`: what went wrong, null when nothing did. */
@@ -58,11 +58,16 @@ export function traceIdOf(source: TraceSource): string {
 /** Passes traces on and tells nobody of our own work. */
 export function plainTracer(random: Random): Tracer {
   return {
-    start: (_name, source) => ({
-      traceparent: traceparentOf({ ...traceContext(source), spanId: random.hex(8) }),
-      run: (work) => work(),
-      end: () => undefined,
-    }),
+    start(_name, source) {
+      let traceparent: string | undefined
+      return {
+        get traceparent() {
+          return (traceparent ??= traceparentOf({ ...traceContext(source), spanId: random.hex(8) }))
+        },
+        run: (work) => work(),
+        end: () => undefined,
+      }
+    },
   }
 }
 

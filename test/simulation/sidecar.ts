@@ -1,3 +1,4 @@
+import { plainTracer } from '../../src/core/trace.ts'
 import type { HandlerSpec } from '../../src/core/handler.ts'
 import type { Log } from '../../src/core/ports.ts'
 import type { ToolSpec } from '../../src/core/tool.ts'
@@ -66,6 +67,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     clock,
     random,
     log,
+    tracer: plainTracer(random),
     observer,
     handlers: scenario.handlers.map((plan) => handlerOf(plan, life, app)),
     tools: TOOLS.map((name) => toolOf(name, life, app)),
