@@ -18,11 +18,13 @@ export async function loadTracer(random: Random): Promise<Tracer> {
 }
 
 function throughSdk(api: Api, plain: Tracer): Tracer {
+  // It finds the SDK that is set up later, too.
+  const tracer = api.trace.getTracer('agent-session-sidecar', VERSION)
   return {
     start(name, source, attributes, since) {
       const { traceId, spanId, flags } = traceContext(source)
       const parent: SpanContext = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true }
-      const span = api.trace.getTracer('agent-session-sidecar', VERSION).startSpan(
+      const span = tracer.startSpan(
         name,
         {
           kind: name === 'reading' ? api.SpanKind.INTERNAL : api.SpanKind.CLIENT,

@@ -47,16 +47,16 @@ export async function pack(): Promise<Packed> {
   ]
   const tarball = path.join(build, report.filename)
   await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed])
-  for (const name of Object.keys(await dependencies()))
+  for (const name of [...(await dependencies()), '@types'])
     await link(path.join(ROOT, 'node_modules', name), path.join(modules, name))
   const { files, size, unpackedSize } = report
   const remove = () => rm(folder, { recursive: true, force: true })
   return { tarball, folder, installed, files, size, unpackedSize, remove }
 }
 
-async function dependencies(): Promise<Record<string, string>> {
+async function dependencies(): Promise<string[]> {
   const { default: manifest } = await import('../../package.json', { with: { type: 'json' } })
-  return manifest.dependencies
+  return Object.keys(manifest.dependencies)
 }
 
 async function link(from: string, to: string): Promise<void> {

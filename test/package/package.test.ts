@@ -8,6 +8,7 @@ import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT, section } from '../readme/document.ts'
 import { pack, type Packed } from './pack.ts'
+import { COMPILER, PROGRAM } from './program.ts'
 
 /** The build compiles everything. Milliseconds. */
 const LONG = 120_000
@@ -77,32 +78,28 @@ test('its size is what the README states, within the bound', () => {
   expect([Number(size) * KIB, Number(unpacked) * KIB]).toEqual([PACKED_MOST, UNPACKED_MOST])
 })
 
-test('an app that installed it can import each face, and the program runs', { timeout: LONG }, async () => {
-  const file = path.join(packed.folder, 'app.mjs')
-  writeFileSync(
-    file,
-    `import { createSidecar } from 'agent-session-sidecar'
-import { createClient } from 'agent-session-sidecar/client'
-import { startEmulator } from 'agent-session-sidecar/emulator'
-const emulator = await startEmulator()
-const config = {
-  service: { base_url: emulator.baseUrl, token: emulator.token },
-  store: { url: 'sqlite:${path.join(packed.folder, 'store.db')}' },
-  admin: { listen: '127.0.0.1:0' },
-  log: { level: 'silent' },
-}
-const sidecar = await createSidecar({ config })
-await sidecar.start()
-await using client = createClient({ baseUrl: emulator.baseUrl, token: emulator.token })
-console.log((await client.health()).usable)
-await sidecar.stop()
-await emulator.close()
-`,
+test('a program that uses every face of it type-checks, and then runs', { timeout: LONG }, async () => {
+  const { folder } = packed
+  writeFileSync(path.join(folder, 'package.json'), '{"type":"module","private":true}')
+  writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER))
+  writeFileSync(path.join(folder, 'program.ts'), PROGRAM)
+  const compiler = path.join(ROOT, 'node_modules/.bin/tsc')
+  const compiled = await run(process.execPath, [compiler, '-p', folder]).catch(
+    (error: { stdout?: string }) => error,
   )
-  expect((await run(process.execPath, [file])).stdout).toBe('true\n')
-  const main = path.join(packed.installed, 'dist/main.js')
-  const { version } = JSON.parse(readFileSync(path.join(packed.installed, 'package.json'), 'utf8')) as {
-    version: string
-  }
-  expect((await run(process.execPath, [main, '--version'])).stdout).toBe(`${version}\n`)
+  expect(compiled.stdout).toBe('')
+  const { stdout } = await run(process.execPath, ['out/program.js', folder], { cwd: folder })
+  expect(JSON.parse(stdout)).toEqual({
+    names: ['lookup'],
+    events: ['turn.settled'],
+    rejected: 'CallbackRejected: a webhook header is missing',
+    title: 'packed',
+    said: 'Hello',
+    code: 'not_found',
+  })
+})
+
+test('has a binary that runs', async () => {
+  const { stdout } = await run(process.execPath, [path.join(packed.installed, 'dist/main.js'), '--help'])
+  expect(stdout).toContain('session-sidecar')
 })
