@@ -116,6 +116,20 @@ test('what was published before a reader joined is not sent to it', async () => 
   expect([early.text, late.text]).toEqual(['onetwo', 'two'])
 })
 
+test('nothing is encoded while nobody reads', () => {
+  const { hub } = open([])
+  let encoded = 0
+  hub.publish({
+    place: { pos: 1, seq: '1' },
+    sessionId: null,
+    get bytes() {
+      encoded++
+      return Buffer.from('x')
+    },
+  })
+  expect([encoded, hub.lastPos]).toEqual([0, 1])
+})
+
 test('frames do not wait for long when they are large', () => {
   const reader = new FakeReader()
   const { hub } = open([reader])

@@ -6,7 +6,8 @@ export interface RelayFrame {
   /** Its place in our log; null: transient. */
   place: { pos: number; seq: string } | null
   sessionId: string | null
-  bytes: Buffer
+  /** Made when the first reader wants it. */
+  readonly bytes: Buffer
 }
 
 /** Tells readers how long to wait before they come back, milliseconds. Places here are free at once. */
@@ -17,11 +18,22 @@ export const PING = Buffer.from(': ping\n\n')
 /** null for a fact that is no frame of the stream. */
 export function factFrame({ pos, seq, type, sessionId, body }: StoredFact): RelayFrame | null {
   if (seq === null) return null
-  return { place: { pos, seq }, sessionId, bytes: encode(frameName(type), seq, body) }
+  return lazy({ pos, seq }, sessionId, () => encode(frameName(type), seq, body))
 }
 
 export function transientFrame({ type, sessionId, body }: TransientEvent): RelayFrame {
-  return { place: null, sessionId, bytes: encode(type, null, body) }
+  return lazy(null, sessionId, () => encode(type, null, body))
+}
+
+function lazy(place: RelayFrame['place'], sessionId: string | null, make: () => Buffer): RelayFrame {
+  let bytes: Buffer | undefined
+  return {
+    place,
+    sessionId,
+    get bytes() {
+      return (bytes ??= make())
+    },
+  }
 }
 
 /** Says that a replay reached its limit; the service does not show what it calls that frame. `seq`: the last one sent. */
