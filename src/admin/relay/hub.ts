@@ -98,8 +98,10 @@ export class Hub {
     const views = new Views(frames)
     for (const [reader, start] of this.#live) {
       const unread = reader.unread()
-      if (unread > CUT) reader.cut(`${unread} bytes behind`)
-      else {
+      if (unread > CUT) {
+        reader.cut(`${unread} bytes behind`)
+        this.leave(reader)
+      } else {
         const transient = reader.transient && unread <= DROP_TRANSIENT
         const news =
           start === null
