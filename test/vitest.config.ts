@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Tests talk to real sockets and real SQLite files; two cores are all that CI has.
-    maxWorkers: 2,
+    // Tests talk to real sockets and real files, and wait a good deal: one more than the two cores that CI has.
+    maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 20_000,
     expect: { poll: { timeout: 10_000 } },
