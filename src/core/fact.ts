@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { isWhole } from './seq.ts'
 
 /** A channel brings news: the stream, a webhook, or our own polling. */
 export type Channel = 'stream' | 'webhook' | 'poll'
@@ -87,11 +88,9 @@ function digest(text: string, length: number): string {
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
   // The id stands in headers and paths; a seq that is no number, which the interface does not know, may be anything.
-  const lead = DIGITS.test(seq) ? seq : `q${digest(seq, 22)}`
+  const lead = isWhole(seq) ? seq : `q${digest(seq, 22)}`
   return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
-
-const DIGITS = /^\d{1,40}$/
 
 /** A session's tag is asked for at every frame and hashing is not free; a few thousand are remembered. */
 const TAGS_KEPT = 4096

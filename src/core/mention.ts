@@ -1,4 +1,5 @@
 import { isObject, stringOf, type JsonObject } from './json.ts'
+import { isWhole } from './seq.ts'
 
 /** Where a frame mentions what it is about is not shown: the data, then the payload, under either spelling. */
 
@@ -30,7 +31,7 @@ function idIn(data: JsonObject, payload: JsonObject, keys: readonly string[]): s
 
 /** A seq given as a number or as text; every digit is kept. */
 export function digitsOf(value: unknown): string | null {
-  if (typeof value === 'string') return /^\d{1,40}$/.test(value) ? value : null
+  if (typeof value === 'string') return isWhole(value) ? value : null
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : null
   // parseJson keeps a number that a double cannot hold as raw JSON.
   if (

@@ -4,7 +4,7 @@ import { keyRing, signCallback } from '../core/signature.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
 import { fits, OUTPUT_READ, TOO_LONG } from './output.ts'
-import { attributesOf, traceOf } from './trace.ts'
+import { runTraced } from './trace.ts'
 import { retryAfter } from '../core/retry-after.ts'
 
 const NO_OUTPUT = '(no output)'
@@ -37,23 +37,18 @@ export function createHttpRunner(
     })
     const timestamp = String(Math.floor(clock.now() / 1000))
     const id = headerSafe(call.callId)
-    const span = tracer.start('tool', traceOf(call), {
-      ...attributesOf(call),
-      'session_sidecar.attempt': call.attempt,
-    })
     const headers: Record<string, string> = {
       'content-type': 'application/json',
       'user-agent': 'agent-session-sidecar',
       'idempotency-key': id,
       'webhook-id': id,
       'webhook-timestamp': timestamp,
-      traceparent: span.traceparent,
     }
     const signing = keys()
     if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
-    const result = await span.run(() => post(headers, body, signal))
-    span.end('error' in result ? result.error : null)
-    return result
+    return await runTraced(tracer, call, (traceparent) =>
+      post({ ...headers, traceparent: traceparent() }, body, signal),
+    )
   }
 
   async function post(

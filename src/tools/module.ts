@@ -4,7 +4,7 @@ import type { ModuleTool, ToolCall, ToolResult } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
 import type { Runner } from './http.ts'
 import { fits, TOO_LONG } from './output.ts'
-import { attributesOf, traceOf } from './trace.ts'
+import { runTraced } from './trace.ts'
 
 /** A tool that runs in this process. What it throws is for our log, never for the model. */
 export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tracer): Runner {
@@ -17,11 +17,5 @@ export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tra
     }
   }
 
-  return async (call, signal) => {
-    const attributes = { ...attributesOf(call), 'session_sidecar.attempt': call.attempt }
-    const span = tracer.start('tool', traceOf(call), attributes)
-    const result = await span.run(() => runOnce(call, signal))
-    span.end('error' in result ? result.error : null)
-    return result
-  }
+  return (call, signal) => runTraced(tracer, call, () => runOnce(call, signal))
 }

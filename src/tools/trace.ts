@@ -1,5 +1,5 @@
-import type { ToolCall } from '../core/tool.ts'
-import { traceIdOf, type Attributes, type TraceSource } from '../core/trace.ts'
+import type { ToolCall, ToolResult } from '../core/tool.ts'
+import { traceIdOf, type Attributes, type Tracer, type TraceSource } from '../core/trace.ts'
 import type { ToolPorts } from './context.ts'
 
 export function traceOf(call: Pick<ToolCall, 'sessionId' | 'session'>): TraceSource {
@@ -21,4 +21,17 @@ export function attributesOf(call: { name: string; callId: string; sessionId: st
     'session_sidecar.call.id': call.callId,
     'session_sidecar.session.id': call.sessionId,
   }
+}
+
+/** Runs a tool inside its span. `run` gets the `traceparent` to send along. */
+export async function runTraced(
+  tracer: Tracer,
+  call: ToolCall,
+  run: (traceparent: () => string) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const attributes = { ...attributesOf(call), 'session_sidecar.attempt': call.attempt }
+  const span = tracer.start('tool', traceOf(call), attributes)
+  const result = await span.run(() => run(() => span.traceparent))
+  span.end('error' in result ? result.error : null)
+  return result
 }

@@ -1,4 +1,5 @@
 import { CHANNELS, type Channel, type Fact, type StoredFact } from '../../core/fact.ts'
+import { isWhole } from '../../core/seq.ts'
 import type { Committed } from '../../core/store.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
@@ -111,5 +112,5 @@ function perChannel<T>(make: (channel: Channel) => T): Record<Channel, T> {
 
 /** The number in a seq, null when it is no whole number. */
 export function seqOf(text: string | null): bigint | null {
-  return text !== null && /^\d{1,40}$/.test(text) ? BigInt(text) : null
+  return text !== null && isWhole(text) ? BigInt(text) : null
 }
