@@ -69,7 +69,11 @@ if (!there) process.stderr.write('init: there is no script(1) here, its question
 /** Runs `init` on a terminal on which a person has typed this. */
 async function typed(folder: string, text: string): Promise<string> {
   const main = path.resolve(import.meta.dirname, '../../src/main.ts')
-  const child = spawn('script', ['-qec', `${process.execPath} ${main} init`, '/dev/null'], { cwd: folder })
+  const child = spawn('script', ['-qec', `${process.execPath} ${main} init`, '/dev/null'], {
+    cwd: folder,
+    // What is read here is the words: a terminal would have them coloured.
+    env: { ...process.env, NO_COLOR: '1', FORCE_COLOR: '0' },
+  })
   let shown = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     if (shown === '') child.stdin.write(text)
