@@ -88,6 +88,26 @@ export function signCallback(
   return header
 }
 
+/**
+ * The headers of a request that we sign: who sends it, and Standard Webhooks' own three. Without keys it is not signed.
+ * `now` is wall clock milliseconds.
+ */
+export function signedHeaders(
+  keys: readonly KeyObject[],
+  id: string,
+  now: number,
+  body: Uint8Array | string,
+): Record<string, string> {
+  const timestamp = String(Math.floor(now / 1000))
+  const headers: Record<string, string> = {
+    'user-agent': 'agent-session-sidecar',
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+  }
+  if (keys.length > 0) headers['webhook-signature'] = signCallback(keys, id, timestamp, body)
+  return headers
+}
+
 /** True when any `v1,` part of a `webhook-signature` header was made with any of `keys`. */
 export function verifyCallbackSignature(
   keys: readonly KeyObject[],

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Clock, Http } from '../core/ports.ts'
-import { keyRing, signCallback } from '../core/signature.ts'
+import { keyRing, signedHeaders } from '../core/signature.ts'
 import type { Tracer } from '../core/trace.ts'
 import { callbackText, cloudEventText, dataText } from './body.ts'
 import type { Outgoing, Target } from './target.ts'
@@ -34,16 +34,9 @@ export function createHttpTarget(
   }
 
   const headersFor = (id: string, body: Buffer, traceparent: string): Record<string, string> => {
-    const timestamp = String(Math.floor(clock.now() / 1000))
-    const headers: Record<string, string> = {
-      'content-type': contentType,
-      'user-agent': 'agent-session-sidecar',
-      'webhook-id': id,
-      'webhook-timestamp': timestamp,
-      traceparent,
-    }
-    const signing = keys()
-    if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
+    const headers = signedHeaders(keys(), id, clock.now(), body)
+    headers['content-type'] = contentType
+    headers['traceparent'] = traceparent
     return headers
   }
 

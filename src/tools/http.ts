@@ -1,6 +1,6 @@
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import type { Clock, Http } from '../core/ports.ts'
-import { keyRing, signCallback } from '../core/signature.ts'
+import { keyRing, signedHeaders } from '../core/signature.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
 import { fits, OUTPUT_READ, TOO_LONG } from './output.ts'
@@ -35,17 +35,12 @@ export function createHttpRunner(
       uncertain: call.uncertain,
       session: { title: call.session.title, metadata: call.session.metadata },
     })
-    const timestamp = String(Math.floor(clock.now() / 1000))
     const id = headerSafe(call.callId)
-    const headers: Record<string, string> = {
+    const headers = {
+      ...signedHeaders(keys(), id, clock.now(), body),
       'content-type': 'application/json',
-      'user-agent': 'agent-session-sidecar',
       'idempotency-key': id,
-      'webhook-id': id,
-      'webhook-timestamp': timestamp,
     }
-    const signing = keys()
-    if (signing.length > 0) headers['webhook-signature'] = signCallback(signing, id, timestamp, body)
     return await runTraced(tracer, call, (traceparent) =>
       post({ ...headers, traceparent: traceparent() }, body, signal),
     )
