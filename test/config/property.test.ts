@@ -57,22 +57,26 @@ async function outcome(loading: Promise<unknown>): Promise<'valid' | 'refused' |
   }
 }
 
-test('whatever text a file holds, it is a configuration or a list of faults', async () => {
-  const file = path.join(await folderWith({}), 'sidecar.yaml')
-  const text = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 200 }),
-    fc.string({ unit: fc.constantFrom(...MARKS), maxLength: 60 }),
-    anything.map((value) => JSON.stringify(value) ?? ''),
-    anything.map((value) => stringify(value)),
-  )
-  await fc.assert(
-    fc.asyncProperty(text, async (content) => {
-      await writeFile(file, content)
-      expect(await outcome(loadConfig(file, { A: '1' }))).toMatch(/^(valid|refused)$/)
-    }),
-    { numRuns: 1500 },
-  )
-})
+test(
+  'whatever text a file holds, it is a configuration or a list of faults',
+  { timeout: 60_000 },
+  async () => {
+    const file = path.join(await folderWith({}), 'sidecar.yaml')
+    const text = fc.oneof(
+      fc.string({ unit: 'binary', maxLength: 200 }),
+      fc.string({ unit: fc.constantFrom(...MARKS), maxLength: 60 }),
+      anything.map((value) => JSON.stringify(value) ?? ''),
+      anything.map((value) => stringify(value)),
+    )
+    await fc.assert(
+      fc.asyncProperty(text, async (content) => {
+        await writeFile(file, content)
+        expect(await outcome(loadConfig(file, { A: '1' }))).toMatch(/^(valid|refused)$/)
+      }),
+      { numRuns: 1500 },
+    )
+  },
+)
 
 test('whatever the environment holds, it is a configuration or a list of faults', async () => {
   const step = fc.oneof(fc.constantFrom(...KEYS, '0', '1', '9', ''), fc.string({ maxLength: 5 }))

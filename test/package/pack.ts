@@ -7,16 +7,7 @@ import { ROOT } from '../readme/document.ts'
 
 const run = promisify(execFile)
 /** What the build reads and what the package holds beside it. */
-const SOURCES = [
-  'package.json',
-  'tsconfig.json',
-  'tsconfig.build.json',
-  'src',
-  'config',
-  'README.md',
-  'CHANGELOG.md',
-  'LICENSE',
-]
+const SOURCES = ['package.json', 'tsconfig.json', 'src', 'config', 'README.md', 'CHANGELOG.md', 'LICENSE']
 
 export interface Packed {
   tarball: string

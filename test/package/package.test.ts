@@ -64,7 +64,9 @@ test('what the program reads from files is in the package, and nothing that only
       'dist/store/sqlite/migrations/0001.sql',
     ]),
   )
-  const beside = globSync('src/**/*.*', { cwd: ROOT }).filter((file) => !/\.(ts|md)$/.test(file))
+  const beside = globSync('src/**/*.*', { cwd: ROOT }).filter(
+    (file) => !/\.(ts|md)$|\/tsconfig\.json$/.test(file),
+  )
   expect(beside.length).toBeGreaterThan(2)
   expect(beside.filter((file) => !paths.includes(file.replace(/^src/, 'dist')))).toEqual([])
   expect(paths.filter((file) => /(^|\/)(test|src|data)\//.test(file))).toEqual([])
