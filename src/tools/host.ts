@@ -152,21 +152,26 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     again: boolean,
     abort: AbortController,
   ): Promise<number | null> => {
-    const fresh = call.receivedAt >= startedAt && clock.now() - call.receivedAt < FRESH
     take(call.callId)
     const queue = queues.get(call.name)
     if (queue === undefined) return null
     const result = await queue.add(async () => {
       // While it waited for its turn a reading may have found that nobody waits for it any more.
       if (!pump.running || abort.signal.aborted) return null
-      return (await isWanted(call, fresh)) ? await runTool(ports, tool, call, again, abort.signal) : null
+      return (await isWanted(call)) ? await runTool(ports, tool, call, again, abort.signal) : null
     })
     return result ?? null
   }
 
+  /** Whether this process found the call, and just now; a wall clock that was set back makes nothing young again. */
+  const isFresh = ({ receivedAt }: Call): boolean => {
+    const age = clock.now() - receivedAt
+    return receivedAt >= startedAt && age >= 0 && age < FRESH
+  }
+
   /** Asks the service again where the reading that found a call is too old. A call that nobody waits for is closed. */
-  const isWanted = async (call: Call, fresh: boolean): Promise<boolean> => {
-    if (fresh && clock.now() - call.receivedAt < FRESH) return true
+  const isWanted = async (call: Call): Promise<boolean> => {
+    if (isFresh(call)) return true
     const state = await isRequired(ports, call)
     if (state !== 'required') await closeGone(ports, call, state, !ours.has(call.callId))
     return state === 'required'
@@ -185,7 +190,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const run = queue.add(async () => {
       if (!(await written)) return null
       if (pump.running && !abort.signal.aborted) {
-        return (await isWanted(running, true)) ? await runBegun(ports, tool, running, abort.signal) : null
+        return (await isWanted(running)) ? await runBegun(ports, tool, running, abort.signal) : null
       }
       await ports.step(unbeginRun(running, clock.steady()))
       return null

@@ -45,6 +45,14 @@ describe('a function call', () => {
     expect(world.runs.map(({ callId }) => callId)).toEqual(['call_1', 'call_old'])
   })
 
+  it('whose reading lies in the future, since the wall clock was set back, is read again first', async () => {
+    const world = toolWorld()
+    await world.found('call_1', { receivedAt: world.clock.now() + 3_600_000 })
+    expect(world.trace.indexOf('read')).toBeLessThan(world.trace.indexOf('run'))
+    expect(world.trace).toContain('read')
+    expect(world.runs).toHaveLength(1)
+  })
+
   it('that is gone before it ran is not run, and expires', async () => {
     const world = toolWorld()
     world.service.authorized = false
