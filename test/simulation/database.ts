@@ -1,28 +1,58 @@
 import Database from 'better-sqlite3'
 import { openDatabase, type Sqlite } from '../../src/store/sqlite/open.ts'
 
-let template: Buffer | null = null
+/** Databases that a seed gave back, empty again. */
+const idle: Sqlite[] = []
+let schema: readonly string[] | null = null
 
-/** A new database in memory, copied from one that was made once. */
+/** An empty database in memory. To use one again saves compiling its statements, which is dearer than what a seed asks. */
 export function newDatabase(): Sqlite {
-  template ??= newTemplate()
-  return new Database(template)
+  return idle.pop() ?? makeDatabase()
+}
+
+/** Takes a database back whose seed is over. */
+export function giveBack(db: Sqlite): void {
+  emptyDisk(db)
+  for (const table of tablesOf(db)) db.prepare(`DELETE FROM ${table}`).run()
+  // Free pages would let the next seed's full disk take more.
+  db.pragma('incremental_vacuum')
+  idle.push(db)
 }
 
 /** The migrated schema on small pages: a full disk is felt by the next row or two. */
-function newTemplate(): Buffer {
-  const { db: migrated } = openDatabase(':memory:')
-  const statements = migrated
+function makeDatabase(): Sqlite {
+  schema ??= readSchema()
+  const db = new Database(':memory:')
+  db.pragma('page_size = 512')
+  db.pragma('auto_vacuum = INCREMENTAL')
+  for (const statement of schema) db.exec(statement)
+  return remembering(db)
+}
+
+function readSchema(): string[] {
+  const { db } = openDatabase(':memory:')
+  const statements = db
     .prepare<[], string>("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
     .pluck()
     .all()
-  migrated.close()
-  const small = new Database(':memory:')
-  small.pragma('page_size = 512')
-  for (const statement of statements) small.exec(statement)
-  const bytes = small.serialize()
-  small.close()
-  return bytes
+  db.close()
+  return statements
+}
+
+function tablesOf(db: Sqlite): string[] {
+  return db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
+}
+
+/** Every life prepares the same statements. A text must always be asked the same way, plucked or not. */
+function remembering(db: Sqlite): Sqlite {
+  const known = new Map<string, Database.Statement>()
+  const prepare = db.prepare.bind(db) as (sql: string) => Database.Statement
+  const remembered = (sql: string): Database.Statement => {
+    let statement = known.get(sql)
+    if (statement === undefined) known.set(sql, (statement = prepare(sql)))
+    return statement
+  }
+  return Object.assign(db, { prepare: remembered })
 }
 
 const PLENTY = 1_000_000

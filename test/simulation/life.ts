@@ -21,11 +21,30 @@ export class Life implements Owner {
   streamsLimitedUntil = 0
   started = false
   stopping = false
+  readonly #ears = new Set<() => void>()
 
   constructor(number: number, now: number, wall: number) {
     this.number = number
     this.startedAt = now
     this.startWall = wall
+  }
+
+  end(): void {
+    this.alive = false
+    // A signal made of others is kept by Node as long as somebody listens, and keeps this life's whole world.
+    for (const stop of this.#ears) stop()
+  }
+
+  /** Listens to `signal` until the life is over. @returns how to stop it before. */
+  listen(signal: AbortSignal | undefined, onAbort: () => void): () => void {
+    if (signal === undefined) return () => undefined
+    const stop = (): void => {
+      signal.removeEventListener('abort', onAbort)
+      this.#ears.delete(stop)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.#ears.add(stop)
+    return stop
   }
 }
 

@@ -69,13 +69,13 @@ export class Network {
       settled = true
       life.exchanges--
       timeout.cancelled = true
-      request.signal?.removeEventListener('abort', onAbort)
+      stopListening()
       watch.replied(life, name, request)
       run()
     }
     const fail = (kind: NetworkFaultKind): void => settle(() => reject(new NetworkFault(kind, kind)))
     const onAbort = (): void => fail('aborted')
-    request.signal?.addEventListener('abort', onAbort, { once: true })
+    const stopListening = life.listen(request.signal, onAbort)
     const timeout = agenda.in(request.timeout, () => fail('timeout'), life)
     if (request.signal?.aborted === true) onAbort()
     const answer = (reply: HttpReply | NetworkFaultKind): void => {
@@ -125,13 +125,13 @@ export class Network {
       if (settled || !life.alive) return
       settled = true
       life.streams--
-      request.signal.removeEventListener('abort', onAbort)
+      stopListening()
       timeout.cancelled = true
       end(how)
       if (how !== 'clean') reject(how)
     }
     const onAbort = (): void => close(new NetworkFault('aborted', 'aborted by the caller'))
-    request.signal.addEventListener('abort', onAbort, { once: true })
+    const stopListening = life.listen(request.signal, onAbort)
     const timeout = agenda.in(request.timeout, () => close(new NetworkFault('timeout', 'no answer')), life)
     if (this.serviceAway || fault === 'refused' || fault === 'reset') {
       agenda.in(

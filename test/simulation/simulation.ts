@@ -4,7 +4,7 @@ import { Agenda } from './agenda.ts'
 import { Application } from './application.ts'
 import { Chance } from './chance.ts'
 import { newCounts, type Counts } from './counts.ts'
-import { emptyDisk, newDatabase } from './database.ts'
+import { emptyDisk, giveBack, newDatabase } from './database.ts'
 import type { Plan } from './faults.ts'
 import { Life } from './life.ts'
 import { listeningLog } from './listening-log.ts'
@@ -141,7 +141,7 @@ export class Simulation {
   }
 
   #end(life: Life, backIn: number): void {
-    life.alive = false
+    life.end()
     this.life = null
     this.running = null
     this.trace.note(this.agenda.now, '== down', String(life.number))
@@ -254,8 +254,8 @@ export class Simulation {
   }
 
   close(): void {
-    if (this.life !== null) this.life.alive = false
+    this.life?.end()
     this.life = null
-    this.db.close()
+    giveBack(this.db)
   }
 }
