@@ -39,10 +39,10 @@ export class Calls {
     )
     this.#get = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
     this.#due = db.prepare<[number, number], CallRow>(
-      'SELECT * FROM calls WHERE ended_at IS NULL AND due_at <= ? ORDER BY due_at LIMIT ?',
+      'SELECT * FROM calls WHERE ended_at IS NULL AND due_at <= ? ORDER BY due_at LIMIT +?',
     )
     this.#next = db.prepare<[number], { call_id: string; due_at: number }>(
-      'SELECT call_id, due_at FROM calls WHERE ended_at IS NULL ORDER BY due_at LIMIT ?',
+      'SELECT call_id, due_at FROM calls WHERE ended_at IS NULL ORDER BY due_at LIMIT +?',
     )
     this.#openOf = db.prepare<[string], CallRow>(
       'SELECT * FROM calls WHERE session_id = ? AND ended_at IS NULL',

@@ -64,14 +64,14 @@ export class Lanes {
        WHERE fact_pos = ? AND handler = ? AND status = 0`,
     )
     this.#due = db.prepare<[number, number, number], { id: number; key: string }>(
-      'SELECT id, key FROM lanes WHERE handler = ? AND pending > 0 AND due_at <= ? ORDER BY due_at LIMIT ?',
+      'SELECT id, key FROM lanes WHERE handler = +? AND pending > 0 AND due_at <= ? ORDER BY due_at LIMIT +?',
     )
     this.#next = db.prepare<[number, number], { id: number; due_at: number }>(
-      'SELECT id, due_at FROM lanes WHERE handler = ? AND pending > 0 ORDER BY due_at LIMIT ?',
+      'SELECT id, due_at FROM lanes WHERE handler = +? AND pending > 0 ORDER BY due_at LIMIT +?',
     )
     this.#pending = db.prepare<[number, number, number], FactRow & { attempts: number }>(
       `SELECT d.attempts, ${FACT_COLUMNS} FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
-       WHERE d.lane = ? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT ?`,
+       WHERE d.lane = +? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT +?`,
     )
     this.#listHandlers = db.prepare<[], HandlerRow>(
       'SELECT number, name, paused_at, pause_reason FROM handlers ORDER BY number',

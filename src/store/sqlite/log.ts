@@ -39,7 +39,7 @@ export class FactLog {
     )
     this.#latest = perChannel((channel) =>
       db.prepare<[string], SightedRow>(
-        `SELECT pos, type, at, seen_${channel} AS seen FROM facts WHERE subject = ? ORDER BY pos DESC LIMIT 1`,
+        `SELECT pos, type, at, seen_${channel} AS seen FROM facts WHERE subject = +? ORDER BY pos DESC LIMIT 1`,
       ),
     )
     this.#mark = perChannel((channel) =>

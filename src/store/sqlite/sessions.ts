@@ -39,10 +39,10 @@ export class Sessions {
          read_at = excluded.read_at, deleted_at = excluded.deleted_at`,
     )
     this.#unsettled = db.prepare<[string], TurnRow>(
-      'SELECT * FROM turns WHERE session_id = ? AND settled = 0 ORDER BY created_at',
+      'SELECT * FROM turns WHERE session_id = +? AND settled = 0 ORDER BY created_at',
     )
     this.#settled = db.prepare<[string, number], TurnRow>(
-      'SELECT * FROM turns WHERE session_id = ? AND settled = 1 ORDER BY created_at DESC LIMIT ?',
+      'SELECT * FROM turns WHERE session_id = +? AND settled = 1 ORDER BY created_at DESC LIMIT +?',
     )
     this.#turn = db.prepare<[string], TurnRow>('SELECT * FROM turns WHERE id = ?')
     this.#putTurn = db.prepare(
@@ -57,7 +57,7 @@ export class Sessions {
        ON CONFLICT (id) DO UPDATE SET ended_frame_at = coalesce(ended_frame_at, excluded.ended_frame_at)`,
     )
     this.#openActions = db.prepare<[string], ActionRow>(
-      'SELECT call_id, raw FROM actions WHERE session_id = ? AND resolved_at IS NULL ORDER BY created_at, call_id',
+      'SELECT call_id, raw FROM actions WHERE session_id = +? AND resolved_at IS NULL ORDER BY created_at, call_id',
     )
     this.#addAction = db.prepare(
       `INSERT INTO actions (call_id, session_id, type, raw, created_at, opened_at) VALUES (?, ?, ?, ?, ?, ?)
@@ -66,12 +66,12 @@ export class Sessions {
     this.#resolve = db.prepare<[number, string]>('UPDATE actions SET resolved_at = ? WHERE call_id = ?')
     this.#unseen = db
       .prepare<[number, string, number], string>(
-        'SELECT id FROM sessions WHERE deleted_at IS NULL AND read_at < ? AND id > ? ORDER BY id LIMIT ?',
+        'SELECT id FROM sessions WHERE deleted_at IS NULL AND read_at < ? AND id > ? ORDER BY id LIMIT +?',
       )
       .pluck()
     this.#active = db
       .prepare<[string, number], string>(
-        'SELECT id FROM sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > ? ORDER BY id LIMIT ?',
+        'SELECT id FROM sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > ? ORDER BY id LIMIT +?',
       )
       .pluck()
     this.#countAlive = db
