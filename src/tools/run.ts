@@ -37,9 +37,12 @@ export async function runBegun(
   const left = timeLeft(running, clock.now(), ports.service.clockOffset())
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
   const limit = Math.min(spec.timeout, left)
-  const late = new AbortController()
-  const timer = clock.after(limit, () => late.abort())
-  const signal = AbortSignal.any([over, late.signal])
+  const stop = new AbortController()
+  const { signal } = stop
+  const end = (): void => stop.abort()
+  const timer = clock.after(limit, end)
+  over.addEventListener('abort', end, { once: true })
+  if (over.aborted) end()
   const started = clock.steady()
   const brief = (await ports.briefOf(running.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
   let result: ToolResult
@@ -47,6 +50,7 @@ export async function runBegun(
     result = await raceAbort(tool.run(toolCall(running, brief), signal), signal, limit)
   } finally {
     timer.cancel()
+    over.removeEventListener('abort', end)
   }
   // Stopping, or nobody waits any more: what becomes of the call is decided elsewhere.
   if (over.aborted) return null

@@ -9,6 +9,10 @@ const APPLICATION_ID = 0x53444352
 const CHECKED_AT_START = 64 * 1024 * 1024
 const MIGRATIONS = join(import.meta.dirname, 'migrations')
 
+/**
+ * Statements of the hot path write `+?` as limit and for what is equal beside an ORDER BY: the plan may depend on a bare
+ * parameter there, so SQLite would make it anew at each execution, at ten times the cost.
+ */
 export type Sqlite = Database.Database
 
 export interface OpenStore {

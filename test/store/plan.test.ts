@@ -1,0 +1,107 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { newCall } from '../../src/core/call.ts'
+import type { Store } from '../../src/core/store.ts'
+import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
+import { openStore } from './database.ts'
+
+/** The driver makes a function for the rows of a statement each time that SQLite has planned it anew. */
+function countPlans(): () => number {
+  const real = globalThis.Function
+  let plans = 0
+  globalThis.Function = new Proxy(real, {
+    apply(made, self, parts) {
+      plans++
+      return Reflect.apply(made, self, parts)
+    },
+  })
+  onTestFinished(() => {
+    globalThis.Function = real
+  })
+  return () => plans
+}
+
+const NOW = 1_763_701_200_000
+
+async function fill(store: Store): Promise<void> {
+  const call = newCall({
+    callId: 'call_1',
+    sessionId: 'ses_1',
+    turnId: 'trn_1',
+    name: 'lookup',
+    action: {},
+    createdAt: 5,
+    expiresAt: null,
+    receivedAt: 7,
+    dueAt: 0,
+  })
+  const session = readSession({ id: 'ses_2', status: 'working', updated_at: 1 }, () => undefined)
+  const turnOf = (id: string) => readTurn({ id, status: 'completed', created_at: 1 }, 'ses_2')
+  const action = readAction({ call_id: 'call_1', type: 'function_call', created_at: 1 })
+  const known = { read: true, final: true, endedFrameAt: null, finalReadAt: null, finalFact: true }
+  const { lanes } = await store.commit({
+    facts: [frameFact(1), turnFact('turn.completed', 'trn_1')],
+    newCalls: [call],
+    hints: [{ sessionId: 'ses_1', channel: 'poll', at: NOW, scope: 'session', delay: 0 }],
+    readings: [
+      {
+        sessionId: 'ses_2',
+        revision: null,
+        session,
+        baseline: 0,
+        atRest: false,
+        turns: [
+          { ...known, turn: turnOf('trn_1'), settled: false },
+          { ...known, turn: turnOf('trn_2'), settled: true },
+        ],
+        opened: [action],
+        resolved: [],
+        newCalls: [],
+        facts: [],
+        at: NOW,
+        hint: { generation: null, nextLook: null, scope: 'session' },
+      },
+    ],
+  })
+  for (const { lane } of lanes) await store.releaseLane(lane)
+}
+
+/** All that the sidecar asks again and again. @returns how many answers had something in them. */
+async function ask(store: Store): Promise<number> {
+  const later = NOW + 60_000
+  const hints = await store.claimHints(10, later)
+  for (const { sessionId } of hints) store.doneHint(sessionId)
+  const lanes = await store.claimLanes('app', 10, later)
+  const deliveries = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, 10, 1e6)))
+  for (const lane of lanes) await store.releaseLane(lane)
+  const calls = await store.claimCalls(10, later)
+  for (const { callId } of calls) store.releaseCall(callId)
+  const known = await store.known('ses_2', ['trn_1'])
+  const subject = 'turn.final/trn_1'
+  await store.commit({
+    hints: [{ sessionId: 'ses_1', channel: 'webhook', at: NOW, scope: 'session', delay: 0, subject }],
+  })
+  const lists = [
+    hints,
+    lanes,
+    deliveries.flat(),
+    calls,
+    known?.turns ?? [],
+    known?.actions ?? [],
+    await store.unseenSessions(later, '', 10),
+    await store.activeSessions('', 10),
+  ]
+  const dues = [await store.nextHint(), await store.nextLane('app'), await store.nextCall()]
+  return lists.filter((list) => list.length > 0).length + dues.filter((due) => due !== null).length
+}
+
+it('what is asked again and again is planned once: a bare parameter as limit had it planned each time', async () => {
+  const plans = countPlans()
+  const { store } = await openStore()
+  await fill(store)
+  expect(await ask(store)).toBe(11)
+  const before = plans()
+  expect(before).toBeGreaterThan(0)
+  expect(await ask(store)).toBe(11)
+  expect(plans() - before).toBe(0)
+})
