@@ -1,32 +1,40 @@
+import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import { Coverage } from './coverage.ts'
+import { campaign } from './campaign.ts'
+import { gaps, missing } from './coverage.ts'
 import { exhaust, SEED } from './exhaustive.ts'
 import { aimed } from './faults.ts'
 import { FIXED } from './fixed.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { tryMutants } from './mutants/table.ts'
 import { faultsText, parseFaults } from './replay.ts'
+import { cpuSince, progressLine, replayLine, summary } from './report.ts'
 import { run, type Mode, type Outcome, type RunOptions } from './run.ts'
 import { shrink } from './shrink.ts'
+import { count as countIn, type Broken, type Tally } from './tally.ts'
 
 /**
- * `npm run simulate -- --seeds N [--seed S] [--mode safety|liveness]`, `--exhaustive [--pairs N]` or `--mutants`.
- * Exits 1 when an invariant broke, a run could not be repeated, or too little was tried.
+ * `npm run simulate -- --seeds N | --minutes M [--seed S] [--mode safety|liveness] [--threads T]`, `--seed S` for one,
+ * `--exhaustive [--pairs N]` or `--mutants`. Exits 1 when an invariant broke, a run could not be repeated, or too little
+ * was tried. Ctrl-C ends it with what was done so far.
  */
 
-/** So often a seed is played twice: the hash of all that happened must be the same. */
-const TWICE = 50
 /** From so many seeds on, every place and fault must have been tried. */
 const GATE = 2000
-const PROGRESS = 5000
+/** Milliseconds between lines of progress. */
+const PROGRESS = 10_000
 /** Seeds that may be spent on a place that was not crashed. */
 const AIMED = 400
+/** Ways of breaking that are made short. */
+const SHRUNK = 10
 
 const { values } = parseArgs({
   options: {
     seeds: { type: 'string' },
+    minutes: { type: 'string' },
     seed: { type: 'string' },
     mode: { type: 'string' },
+    threads: { type: 'string' },
     faults: { type: 'string' },
     scenario: { type: 'string' },
     exhaustive: { type: 'boolean', default: false },
@@ -39,83 +47,109 @@ const { values } = parseArgs({
 
 const scenario = values.scenario === undefined ? undefined : FIXED[values.scenario]
 const first = scenario === undefined ? Number(values.seed ?? 1) : SEED
-const one = (values.seed !== undefined || scenario !== undefined) && values.seeds === undefined
-const count = one ? 1 : Number(values.seeds ?? 1000)
-const modes: Mode[] = values.mode === 'safety' ? ['safety'] : ['liveness']
+const many = values.seeds !== undefined || values.minutes !== undefined
+const one = (values.seed !== undefined || scenario !== undefined) && !many
+const seeds = values.minutes === undefined ? Number(values.seeds ?? 1000) : Infinity
+const mode: Mode = values.mode === 'safety' ? 'safety' : 'liveness'
 
-if (values.exhaustive) process.exitCode = (await exhaust(values.only, Number(values.pairs))) ? 0 : 1
-else if (values.mutants) process.exitCode = (await tryMutants(count, values.only)) ? 0 : 1
-else process.exitCode = (await simulate()) ? 0 : 1
+process.exitCode = (await chosen()) ? 0 : 1
 
-async function simulate(): Promise<boolean> {
-  const coverage = new Coverage()
-  const begun = performance.now()
-  let told = begun
-  let happened = 0
-  for (let seed = first; seed < first + count; seed++) {
-    for (const mode of modes) {
-      const options: RunOptions = {
-        seed,
-        mode,
-        ...(scenario === undefined ? {} : { scenario }),
-        ...(values.faults === undefined ? {} : { faults: parseFaults(values.faults) }),
-      }
-      const outcome = await run(options)
-      coverage.add(outcome)
-      happened += outcome.happened
-      if (outcome.violation !== null) return await report(outcome, options)
-      if (seed % TWICE === 0 && (await run(options)).hash !== outcome.hash) {
-        console.log(`seed ${seed} does not repeat: something came in by another door than a port`)
-        return false
-      }
-    }
-    if (!values.brief && performance.now() - told > PROGRESS) {
-      told = performance.now()
-      console.log(`${seed - first + 1} seeds, ${rate(seed - first + 1, begun)} a minute`)
-    }
-  }
-  if (values.brief) return true
-  console.log(
-    `${count} seeds held, ${rate(count, begun)} a minute; ${happened} things happened; ${coverage.summary()}`,
-  )
-  if (count < GATE) return true
-  if (!(await tryRest(coverage))) return false
-  const gaps = coverage.gaps()
-  for (const gap of gaps) console.log(`not tried: ${gap}`)
-  return gaps.length === 0
+function chosen(): Promise<boolean> {
+  if (values.exhaustive) return exhaust(values.only, Number(values.pairs))
+  if (values.mutants) return tryMutants(seeds, values.only)
+  if (values.brief) return playBriefly()
+  return one ? playOne() : playMany()
 }
 
-/** Aims at the places that were not crashed yet, one by one. */
-async function tryRest(coverage: Coverage): Promise<boolean> {
-  for (const place of coverage.missing()) {
-    for (let seed = first; seed < first + AIMED && coverage.missing().includes(place); seed++) {
-      const options: RunOptions = { seed, mode: 'liveness', plan: aimed(seed, KNOWN_SITES, place) }
-      const outcome = await run(options)
-      coverage.add(outcome)
-      if (outcome.violation !== null) return await report(outcome, { seed, mode: 'liveness' })
-    }
+/** For programs: says nothing until the first seed breaks. */
+async function playBriefly(): Promise<boolean> {
+  for (let seed = first; seed < first + seeds; seed++) {
+    const { violation } = await run({ seed, mode })
+    if (violation === null) continue
+    console.log(JSON.stringify({ seed, ...violation }))
+    return false
   }
   return true
 }
 
-async function report(outcome: Outcome, options: RunOptions): Promise<boolean> {
-  if (values.brief) {
-    const { seed, violation } = outcome
-    console.log(JSON.stringify({ seed, ...violation }))
+async function playOne(): Promise<boolean> {
+  const options: RunOptions = {
+    seed: first,
+    mode,
+    ...(scenario === undefined ? {} : { scenario }),
+    ...(values.faults === undefined ? {} : { faults: parseFaults(values.faults) }),
+  }
+  const outcome = await run(options)
+  if ((await run(options)).hash !== outcome.hash) {
+    console.log(`seed ${first} does not repeat: something came in by another door than a port`)
     return false
   }
-  console.log(`seed ${outcome.seed}: ${outcome.violation?.invariant}: ${outcome.violation?.message}`)
+  if (outcome.violation === null) {
+    console.log(`seed ${first} held: ${outcome.fired.length} faults, trace ${outcome.hash}`)
+    return true
+  }
   const shortest = values.faults === undefined ? await shrink(outcome, options) : outcome
   for (const line of shortest.tail) console.log(line)
-  const faults = shortest.fired.map(({ site, when, fault }) => `${fault} ${when} ${site}`).join('; ')
-  console.log(`${shortest.violation?.invariant}: ${shortest.violation?.message}`)
-  console.log(`with ${shortest.fired.length} faults: ${faults || 'none'}`)
-  console.log(
-    `npm run simulate -- --seed ${options.seed} --mode ${options.mode} --faults '${faultsText(shortest.fired)}'`,
-  )
+  tell(shortest)
   return false
 }
 
-function rate(seeds: number, begun: number): number {
-  return Math.round((seeds / (performance.now() - begun)) * 60_000)
+async function playMany(): Promise<boolean> {
+  const stop = new AbortController()
+  process.once('SIGINT', () => stop.abort())
+  if (values.minutes !== undefined) setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref()
+  const cpu = process.cpuUsage()
+  const tally = await campaign({
+    first,
+    count: seeds,
+    mode,
+    threads: Number(values.threads ?? availableParallelism()),
+    stop: stop.signal,
+    onProgress: progress(cpu),
+  })
+  for (const line of summary(tally, cpuSince(cpu))) console.log(line)
+  if (tally.seeds >= GATE) await tryRest(tally)
+  await tellBroken([...tally.broken.values()].sort((a, b) => a.seed - b.seed))
+  const untried = tally.seeds < GATE ? [] : gaps(tally)
+  for (const gap of untried) console.log(`not tried: ${gap}`)
+  return tally.broken.size === 0 && untried.length === 0
+}
+
+/** In place on a terminal, a line now and then elsewhere. */
+function progress(cpu: NodeJS.CpuUsage): (tally: Tally) => void {
+  const inPlace = process.stdout.isTTY
+  let told = performance.now()
+  return (tally) => {
+    if (performance.now() - told < (inPlace ? 500 : PROGRESS)) return
+    told = performance.now()
+    const line = progressLine(tally, cpuSince(cpu))
+    process.stdout.write(inPlace ? `\r\u001B[K${line}\r` : `${line}\n`)
+  }
+}
+
+/** Aims at the places that were not crashed yet, one by one. */
+async function tryRest(tally: Tally): Promise<void> {
+  for (const place of missing(tally)) {
+    for (let seed = first; seed < first + AIMED && !tally.crashed.has(place); seed++)
+      countIn(tally, await run({ seed, mode: 'liveness', plan: aimed(seed, KNOWN_SITES, place) }))
+  }
+}
+
+async function tellBroken(broken: readonly Broken[]): Promise<void> {
+  for (const [index, each] of broken.entries()) {
+    console.log(`\n${each.times} times, at first with seed ${each.seed}, after ${each.after}:`)
+    const options: RunOptions = { seed: each.seed, mode: each.mode, faults: parseFaults(each.faults) }
+    const outcome = index < SHRUNK ? await run(options) : null
+    if (outcome === null || outcome.violation === null) {
+      console.log(`${each.invariant}: ${each.message}\n${replayLine(each)}`)
+    } else tell(await shrink(outcome, options))
+  }
+}
+
+function tell({ seed, mode: played, violation, fired }: Outcome): void {
+  const faults = fired.map(({ site, when, fault }) => `${fault} ${when} ${site}`).join('; ')
+  console.log(`${violation?.invariant}: ${violation?.message}`)
+  console.log(`with ${fired.length} faults: ${faults || 'none'}`)
+  const of = values.scenario === undefined ? `--seed ${seed}` : `--scenario '${values.scenario}'`
+  console.log(`npm run simulate -- ${of} --mode ${played} --faults '${faultsText(fired)}'`)
 }

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { campaign } from './campaign.ts'
+import { cpuSince, progressLine, replayLine } from './report.ts'
+
+/** Seeds in `npm test`; `npm run simulate` plays as many as one likes. */
+const SEEDS = 3000
+/** On a slow machine fewer are played, milliseconds. */
+const BUDGET = 90_000
+/** Where CI has two cores, both. */
+const THREADS = 2
+
+it(
+  'loses nothing, repeats nothing and comes to rest, whatever goes wrong',
+  { timeout: 180_000 },
+  async () => {
+    const cpu = process.cpuUsage()
+    const stop = AbortSignal.timeout(BUDGET)
+    const tally = await campaign({ first: 1, count: SEEDS, mode: 'liveness', threads: THREADS, stop })
+    console.log(`simulation: ${progressLine(tally, cpuSince(cpu))}`)
+    expect(
+      [...tally.broken.values()].map((one) => `${one.invariant}: ${one.message} (${replayLine(one)})`),
+    ).toEqual([])
+    // What the seeds are there for did happen.
+    expect(tally.seeds).toBeGreaterThan(100)
+    expect(tally.faults.get('crash')).toBeGreaterThan(tally.seeds / 2)
+    expect(tally.lives).toBeGreaterThan(tally.seeds * 1.5)
+  },
+)
