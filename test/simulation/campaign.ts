@@ -35,6 +35,7 @@ export async function campaign(options: Campaign): Promise<Tally> {
     const worker = new Worker(new URL('chunk.ts', import.meta.url))
     try {
       for (let chunk = take(); chunk !== null; chunk = take()) {
+        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows; this is a thread
         worker.postMessage(chunk)
         const [done] = (await once(worker, 'message')) as [Tally]
         merge(tally, done)

@@ -27,4 +27,10 @@ export async function play({ from, to, mode }: Chunk): Promise<Tally> {
 }
 
 // As a worker: one chunk after the other, as they are handed in.
-parentPort?.on('message', async (chunk: Chunk) => parentPort?.postMessage(await play(chunk)))
+parentPort?.on('message', (chunk: Chunk) => void answer(chunk))
+
+async function answer(chunk: Chunk): Promise<void> {
+  const tally = await play(chunk)
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows; this is a thread
+  parentPort?.postMessage(tally)
+}
