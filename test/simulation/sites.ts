@@ -4,13 +4,18 @@ import type { Trace } from './trace.ts'
 
 export type When = 'before' | 'after'
 
+interface Side {
+  /** `site when`. */
+  readonly place: string
+  passages: number
+}
+
 /** Every call through a port is a named place with a before and an after, where the plan may let something go wrong. */
 export class Sites {
   readonly #agenda: Agenda
   readonly #trace: Trace
   readonly #plan: Plan
-  /** Passages so far, by `site when`. */
-  readonly passed = new Map<string, number>()
+  readonly #sides = new Map<string, Record<When, Side>>()
   readonly fired: Fired[] = []
   passages = 0
   /** Nothing goes wrong any more. */
@@ -25,15 +30,33 @@ export class Sites {
 
   pass(site: string, when: When, possible: readonly Fault[], detail = ''): Fault | null {
     this.passages++
-    const key = `${site} ${when}`
-    this.passed.set(key, (this.passed.get(key) ?? 0) + 1)
-    this.#trace.note(this.#agenda.now, key, detail)
+    const side = this.#side(site, when)
+    side.passages++
+    this.#trace.note(this.#agenda.now, side.place, detail)
     const fault = this.quiet ? null : this.#plan.decide(this.passages, site, when, possible)
     if (fault === null) return null
     this.fired.push({ passage: this.passages, site, when, fault })
-    this.#trace.note(this.#agenda.now, `!! ${fault}`, key)
+    this.#trace.note(this.#agenda.now, `!! ${fault}`, side.place)
     if (fault === 'crash') this.onCrash()
     return fault
+  }
+
+  #side(site: string, when: When): Side {
+    let sides = this.#sides.get(site)
+    if (sides === undefined) {
+      sides = {
+        before: { place: `${site} before`, passages: 0 },
+        after: { place: `${site} after`, passages: 0 },
+      }
+      this.#sides.set(site, sides)
+    }
+    return sides[when]
+  }
+
+  /** Passages so far, by place, such as `store.commit frames before`. */
+  get passed(): ReadonlyMap<string, number> {
+    const sides = [...this.#sides.values()].flatMap(({ before, after }) => [before, after])
+    return new Map(sides.filter(({ passages }) => passages > 0).map((side) => [side.place, side.passages]))
   }
 
   /** True when the process crashed here. */
