@@ -21,7 +21,7 @@ describe('the simulated sidecar', () => {
     }
   })
 
-  it('does the same on every core, whatever was played before', { timeout: 60_000 }, async () => {
+  it('does the same on every core, whatever was played before', { timeout: 120_000 }, async () => {
     const apart = await campaign({ first: 1, count: 60, mode: 'liveness', threads: 2 })
     const together = await play({ from: 1, to: 61, mode: 'liveness' })
     expect(apart.seeds).toBe(60)
