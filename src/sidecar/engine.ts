@@ -26,7 +26,8 @@ import { readSession } from '../intake/look.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { traced } from '../intake/trace.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
-import { createStream, STREAM_CURSOR, STREAM_OPENED, type StreamSource } from '../source/stream.ts'
+import { STREAM_OPENED } from '../source/opening.ts'
+import { createStream, STREAM_BEGAN, STREAM_CURSOR, type StreamSource } from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
 import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
 import { createHttpRunner } from '../tools/http.ts'
@@ -230,6 +231,7 @@ export function createEngine(options: EngineOptions): Engine {
       if (now === 'stream') {
         await store.setCheckpoint(STREAM_CURSOR, null)
         await store.setCheckpoint(STREAM_OPENED, null)
+        await store.setCheckpoint(STREAM_BEGAN, null)
       } else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
     }
     if (before !== now) await store.setCheckpoint(TRANSCRIPT, now)

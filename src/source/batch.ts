@@ -36,6 +36,15 @@ export function batchSize(pending: readonly Pending[]): number {
   return count
 }
 
+/** The first of the seqs in `batch`, whatever order it came in; null when it has none. */
+export function lowestSeq(batch: readonly Pending[]): string | null {
+  let lowest: string | null = null
+  for (const { meaning } of batch) {
+    if (meaning.seq !== null && (lowest === null || isBefore(meaning.seq, lowest))) lowest = meaning.seq
+  }
+  return lowest
+}
+
 /** Makes the commit of frames: facts, the hints that follow from them, and the cursor that they move. */
 export function createBatcher(): (batch: readonly Pending[]) => Batch {
   const hinted = new Set<string>()

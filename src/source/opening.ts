@@ -1,11 +1,15 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
+import type { Store } from '../core/store.ts'
 import type { Pending } from './batch.ts'
 
 /** A replay comes without pause; after one so long, what comes is live. Milliseconds. */
 const LULL = 1000
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
+
+/** Service clock: when we first followed the stream without a cursor. */
+export const STREAM_OPENED = 'stream_opened'
 
 /**
  * With `start_from: now` there is no cursor until the first frame is stored. When the connection, or we, went down before
@@ -17,9 +21,24 @@ export interface Opening {
   sift(batch: readonly Pending[]): Promise<readonly Pending[]>
 }
 
+interface OpeningPorts {
+  service: Service
+  store: Store
+  clock: Clock
+  log: Log
+}
+
+/** null on the very first connection: it gives live frames only. */
+export async function findOpening(ports: OpeningPorts): Promise<Opening | null> {
+  const { store, service, clock } = ports
+  const since = await store.checkpoint(STREAM_OPENED)
+  if (since !== null) return createOpening(ports, Number(since))
+  await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset()))
+  return null
+}
+
 /** `since`: service clock, milliseconds. */
-export function createOpening(options: { service: Service; since: number; clock: Clock; log: Log }): Opening {
-  const { service, since, clock, log } = options
+function createOpening({ service, clock, log }: OpeningPorts, since: number): Opening {
   const isNew = new Map<string, boolean>()
   let lastAt = clock.steady()
   let found = false

@@ -6,9 +6,9 @@ import type { ChannelStatus, Observer, TransientEvent } from '../core/observer.t
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
-import { createBatcher, type Pending } from './batch.ts'
+import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { drain } from './drain.ts'
-import { createOpening, type Opening } from './opening.ts'
+import { findOpening, STREAM_OPENED, type Opening } from './opening.ts'
 
 /** Without a `retry:` hint, long enough for the service to free the slot of the last connection, milliseconds. */
 const RETRY_DEFAULT = 5000
@@ -18,8 +18,8 @@ const FAILURE = { base: 1000, max: 60_000 }
 const QUARANTINED = 64 * 1024
 
 export const STREAM_CURSOR = 'stream'
-/** Service clock: when we first followed the stream without a cursor. */
-export const STREAM_OPENED = 'stream_opened'
+/** The first seq of a transcript that had no cursor to begin from. */
+export const STREAM_BEGAN = 'stream_began'
 
 export interface StreamSource {
   start(): void
@@ -68,6 +68,8 @@ export function createStream(options: StreamOptions): StreamSource {
   let failures = 0
   /** From where a replay that stopped is to go on. */
   let resumeAt: string | null = null
+  /** Where a transcript begins that has no cursor to begin from: what lies before is no news. */
+  let began: string | null = null
   /** The service refused our cursor: live frames until the next one is committed. */
   let lost = false
   let status: ChannelStatus = {
@@ -120,7 +122,8 @@ export function createStream(options: StreamOptions): StreamSource {
   const connect = async (): Promise<End> => {
     become('connecting')
     const saved = await cursorToUse()
-    const opening = saved === null ? await openingOf() : null
+    began = await store.checkpoint(STREAM_BEGAN)
+    const opening = saved === null ? await findOpening(options) : null
     const continuing = resumeAt !== null
     const cursor = startOfReplay(saved, opening)
     // We were told to stop while the store was asked: there was no connection to end.
@@ -176,12 +179,14 @@ export function createStream(options: StreamOptions): StreamSource {
       }
       return { meaning, raw: '', at }
     }
+    const fresh = cursor === null || opening !== null
     const commitNews = async (batch: readonly Pending[]): Promise<void> =>
-      write(opening === null ? batch : await opening.sift(batch))
+      write(opening === null ? batch : await opening.sift(batch), fresh)
     await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry: (ms) => (retry = ms) })
   }
 
-  const write = async (batch: readonly Pending[]): Promise<void> => {
+  /** `fresh`: there was no cursor to follow from. */
+  const write = async (batch: readonly Pending[], fresh: boolean): Promise<void> => {
     if (batch.length === 0) return
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
@@ -190,7 +195,11 @@ export function createStream(options: StreamOptions): StreamSource {
       await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }
     const made = batchOf(batch)
-    await commit(made)
+    const first = fresh ? (began ?? lowestSeq(batch)) : began
+    await commit(
+      first === began || first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } },
+    )
+    began = first
     if (made.cursor !== undefined) {
       status.lastSeq = made.cursor
       observer.streamCommitted(made.cursor)
@@ -242,20 +251,13 @@ export function createStream(options: StreamOptions): StreamSource {
     return options.startFrom === 'beginning' ? '0' : options.startFrom.seq
   }
 
-  /** What a stopped replay names may lie before what we have: the repeats are deduplicated. */
+  /** What a stopped replay names may lie before what we have, whose repeats are deduplicated, and before our beginning. */
   const startOfReplay = (saved: string | null, opening: Opening | null): string | null => {
     const stopped = resumeAt
     resumeAt = null
     if (saved === null) return opening === null ? null : (stopped ?? '0')
-    return stopped !== null && isBefore(stopped, saved) ? stopped : saved
-  }
-
-  /** null on the very first connection: it gives live frames only. */
-  const openingOf = async (): Promise<Opening | null> => {
-    const since = await store.checkpoint(STREAM_OPENED)
-    if (since !== null) return createOpening({ service, since: Number(since), clock, log })
-    await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset()))
-    return null
+    if (stopped === null || !isBefore(stopped, saved)) return saved
+    return began !== null && isBefore(stopped, began) ? began : stopped
   }
 
   /** The transcript has a gap now, which no reading fills; states are read anew. */
@@ -263,6 +265,7 @@ export function createStream(options: StreamOptions): StreamSource {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
     await store.setCheckpoint(STREAM_CURSOR, null)
     await store.setCheckpoint(STREAM_OPENED, null)
+    await store.setCheckpoint(STREAM_BEGAN, null)
     lost = true
     await commit({ hints: [sweepHint(clock.now())] })
   }

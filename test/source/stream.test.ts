@@ -264,6 +264,14 @@ describe('a replay that stops', () => {
     expect(world.last().cursor).toBe('7')
   })
 
+  it('does not go back before the news: what is older was never ours', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    world.last().send(frame(10) + frame(11) + stop(7))
+    await world.clock.settle()
+    expect(world.last().cursor).toBe('10')
+  })
+
   it('where it began waits, so that it does not go round for ever', async () => {
     const world = streamWorld()
     await world.start()
