@@ -1,10 +1,9 @@
-import { request } from 'undici'
 import type { Config } from '../config/config.ts'
-import { readSmallFile } from '../config/secrets.ts'
 import { messageOf, OperatorError } from '../core/errors.ts'
 import { VERSION } from '../sidecar/version.ts'
 import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../core/json.ts'
 import type { Environment } from '../config/expand.ts'
+import { exchange, TIMEOUT } from './exchange.ts'
 
 /** Options that every command on a running sidecar takes. */
 export interface AdminOptions {
@@ -22,12 +21,8 @@ export interface AdminClient {
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8481'
-/** Milliseconds for one request: counting a big backlog takes a while. */
-const TIMEOUT = 30_000
 /** Entries a page; the API takes no more. */
 const PAGE = 100
-/** Bytes of an answer. A page of a hundred facts with long texts fits. */
-const MAX_ANSWER = 64 * 1024 * 1024
 const MAX_TOKEN_FILE = 64 * 1024
 
 /**
@@ -47,27 +42,21 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
   }
 
   async function send(method: 'GET' | 'POST', path: string, body?: JsonObject): Promise<JsonObject> {
-    const answer = await request(base + path, {
+    const { status, text } = await ask(base, path, {
       method,
       headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      headersTimeout: TIMEOUT,
-      bodyTimeout: TIMEOUT,
-    }).catch((error: unknown) => {
-      throw unreachable(base, error)
     })
-    const text = await readBody(answer.body, base)
     const parsed = parse(text)
-    if (answer.statusCode >= 200 && answer.statusCode < 300) {
+    if (status >= 200 && status < 300) {
       if (isObject(parsed)) return parsed
       throw new OperatorError(
         `${base}${path} did not answer with a JSON object: is that the admin address of a sidecar?`,
       )
     }
     const problem = isObject(parsed) ? parsed : {}
-    if (answer.statusCode === 404 || answer.statusCode === 405)
-      await requireRoute(base, method, path, headers)
-    throw refusal(base, path, answer.statusCode, problem)
+    if (status === 404 || status === 405) await requireRoute(base, method, path, headers)
+    throw refusal(base, path, status, problem)
   }
 
   return {
@@ -117,8 +106,7 @@ async function requireRoute(
 
   async function describe(): Promise<JsonObject> {
     try {
-      const answer = await request(`${base}/openapi.json`, { headers, headersTimeout: TIMEOUT })
-      const parsed = parse(await readBody(answer.body, base))
+      const parsed = parse((await ask(base, '/openapi.json', { method: 'GET', headers })).text)
       return isObject(parsed) ? parsed : {}
     } catch {
       return {}
@@ -155,6 +143,7 @@ async function tokenFrom(options: AdminOptions, env: Environment): Promise<strin
   const direct = nonEmpty(env['SIDECAR_ADMIN_TOKEN'])
   const file = options.tokenFile ?? (direct === null ? nonEmpty(env['SIDECAR_ADMIN_TOKEN_FILE']) : null)
   if (file === null) return direct
+  const { readSmallFile } = await import('../config/secrets.ts')
   const text = await readSmallFile(file, MAX_TOKEN_FILE).catch((error: unknown) => {
     throw new OperatorError(messageOf(error), 2)
   })
@@ -172,19 +161,16 @@ function queryOf(query: Record<string, string | number | undefined>): string {
   return given.length === 0 ? '' : `?${new URLSearchParams(Object.fromEntries(given)).toString()}`
 }
 
-async function readBody(body: AsyncIterable<Uint8Array>, base: string): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
+async function ask(
+  base: string,
+  path: string,
+  init: Parameters<typeof exchange>[1],
+): ReturnType<typeof exchange> {
   try {
-    for await (const chunk of body) {
-      size += chunk.length
-      if (size > MAX_ANSWER) throw new OperatorError(`${base} answered with more than ${MAX_ANSWER} bytes`)
-      chunks.push(chunk)
-    }
+    return await exchange(base + path, init)
   } catch (error) {
-    throw error instanceof OperatorError ? error : unreachable(base, error)
+    throw unreachable(base, error)
   }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function parse(text: string): unknown {
@@ -204,7 +190,7 @@ function unreachable(base: string, error: unknown): OperatorError {
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
     return new OperatorError(`the host of ${base} is not known`)
-  if (code.includes('TIMEOUT')) return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`)
+  if (code === 'ABORT_ERR') return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`)
   return new OperatorError(`cannot talk to ${base}: ${messageOf(error)}`)
 }
 

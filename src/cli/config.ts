@@ -1,12 +1,11 @@
-import { parse } from 'yaml'
-import { loadConfig } from '../config/load.ts'
-import { renderFault } from '../config/fault.ts'
-import { printConfig } from '../config/print.ts'
-import { jsonSchema } from '../config/schema.ts'
+import { readFileSync } from 'node:fs'
 import type { Context } from './context.ts'
 
+/** Written from the schema by `npm run schema:config`, so that printing it need not build it. */
+const SCHEMA = new URL('../../config/schema.json', import.meta.url)
+
 export function schema({ terminal }: Context): Promise<number> {
-  terminal.out(`${JSON.stringify(jsonSchema(), null, 2)}\n`)
+  terminal.out(readFileSync(SCHEMA, 'utf8'))
   return Promise.resolve(0)
 }
 
@@ -14,6 +13,12 @@ export async function print(
   { terminal, env }: Context,
   options: { config: string; json?: boolean },
 ): Promise<number> {
+  const [{ loadConfig }, { printConfig }, { renderFault }, { parse }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../config/print.ts'),
+    import('../config/fault.ts'),
+    import('yaml'),
+  ])
   const loaded = await loadConfig(options.config, env, Date.now())
   const text = printConfig(loaded)
   terminal.out(options.json === true ? `${JSON.stringify(parse(text), null, 2)}\n` : text)

@@ -11,12 +11,11 @@ import { devConfig } from './dev/config.ts'
 import { readLedger } from './dev/ledger.ts'
 import { observer } from './dev/observe.ts'
 import { freePort } from './dev/port.ts'
-import { renderRecord, renderTitles } from './dev/printer.ts'
-import { isComplete, renderSummary } from './dev/summary.ts'
+import { showToPeople, showToPrograms } from './dev/show.ts'
+import { isComplete } from './dev/summary.ts'
 import { titlesOf } from './dev/titles.ts'
 import { reportFailure } from './failure.ts'
 import { readScenario } from './scenario.ts'
-import type { Terminal } from './terminal.ts'
 
 const TOUR = fileURLToPath(new URL('../../config/scenarios/tour.yaml', import.meta.url))
 const ADMIN_PORT = 8481
@@ -29,7 +28,7 @@ const LOOK_INTERVAL = 200
 /** Emulator, sidecar and an example app in one process, playing a scenario before one's eyes. */
 export async function dev(
   { terminal }: Context,
-  options: { once?: boolean; scenario?: string },
+  options: { once?: boolean; scenario?: string; json?: boolean },
 ): Promise<number> {
   const scenario = readScenario(options.scenario ?? TOUR)
   await using stack = new AsyncDisposableStack()
@@ -48,8 +47,12 @@ export async function dev(
     config: devConfig({ service, app, adminPort, webhookPort, storeFile }),
   })
   stack.defer(() => sidecar.stop())
-  const screen = { start, width: terminal.width, paint: terminal.paint }
-  sidecar.observe(observer((record) => terminal.out(`${renderRecord(record, screen)}\n`), titlesOf(emulator)))
+  const admin = `http://127.0.0.1:${adminPort}`
+  const show =
+    options.json === true
+      ? showToPrograms(terminal)
+      : showToPeople(terminal, { start, admin, urlNeeded: adminPort !== ADMIN_PORT })
+  sidecar.observe(observer((record) => show.record(record), titlesOf(emulator)))
 
   const closing = closeWithGrace({ logger: false }, async ({ err }) => {
     if (err !== undefined) reportFailure(err, terminal)
@@ -57,17 +60,14 @@ export async function dev(
   })
   stack.defer(() => closing.uninstall())
   await sidecar.start()
-  terminal.out(
-    heading(terminal, { service: emulator.baseUrl, admin: `http://127.0.0.1:${adminPort}`, app: app.url }),
-  )
-  terminal.out(`${renderTitles(screen)}\n`)
+  show.started({ service: emulator.baseUrl, admin, app: app.url, token: TOKEN })
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario })
   const comparison = await settled(emulator.baseUrl, app)
-  terminal.out(renderSummary(comparison, Date.now() - start, terminal.paint))
+  show.ended(comparison, Date.now() - start)
   if (options.once === true) return isComplete(comparison) ? 0 : 1
 
-  terminal.out(farewell(terminal, adminPort))
+  show.staying()
   return await new Promise<never>(() => undefined)
 }
 
@@ -86,24 +86,4 @@ async function settled(baseUrl: string, app: ExampleApp): Promise<Comparison> {
     if (isComplete(comparison) || performance.now() > deadline) return comparison
     await sleep(LOOK_INTERVAL)
   }
-}
-
-function heading({ paint }: Terminal, urls: { service: string; admin: string; app: string }): string {
-  const row = (name: string, url: string, about: string): string =>
-    `  ${paint('bold', name.padEnd(8))}  ${paint('cyan', url.padEnd(24))}  ${paint('dim', about)}\n`
-  return [
-    '\n',
-    row('service', urls.service, `emulated; token ${TOKEN}`),
-    row('sidecar', urls.admin, 'console, API and metrics'),
-    row('app', urls.app, 'one handler, two tools'),
-    '\n',
-  ].join('')
-}
-
-function farewell({ paint }: Terminal, adminPort: number): string {
-  const url = adminPort === ADMIN_PORT ? '' : ` --url http://127.0.0.1:${adminPort}`
-  return [
-    `\n  Still running: ${paint('cyan', `http://127.0.0.1:${adminPort}`)}. Ctrl-C ends it. Meanwhile, in another terminal:\n`,
-    ...['status', 'events --follow', 'calls'].map((command) => `    npm start -- ${command}${url}\n`),
-  ].join('')
 }

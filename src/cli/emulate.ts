@@ -13,6 +13,7 @@ interface EmulateOptions {
   openDetails: 'a' | 'b'
   allowHttpWebhooks?: boolean
   data?: string
+  json?: boolean
 }
 
 export async function emulate({ terminal }: Context, options: EmulateOptions): Promise<number> {
@@ -26,8 +27,13 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
     ...(data === undefined ? {} : { data }),
   })
   const { paint } = terminal
-  terminal.out(`${paint('dim', 'address')}  ${emulator.baseUrl}\n${paint('dim', 'token')}    ${token}\n\n`)
-  terminal.out(`Try:\n  curl -H 'Authorization: Bearer ${token}' ${emulator.baseUrl}/v1/health\n`)
+  const address = emulator.baseUrl
+  terminal.out(
+    options.json === true
+      ? `${JSON.stringify({ address, token })}\n`
+      : `${paint('dim', 'address')}  ${address}\n${paint('dim', 'token')}    ${token}\n\n` +
+          `Try:\n  curl -H 'Authorization: Bearer ${token}' ${address}/v1/health\n`,
+  )
   closeWithGrace({ logger: false }, async ({ err }) => {
     if (err !== undefined) reportFailure(ofOperator(err), terminal)
     await emulator.close()

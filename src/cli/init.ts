@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { resolveConfig } from '../config/load.ts'
 import { OperatorError } from '../core/errors.ts'
 import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
@@ -13,6 +12,7 @@ interface InitOptions {
   tokenFile?: string
   handlerUrl?: string
   tool?: string
+  json?: boolean
 }
 
 const DEFAULT_FILE = 'sidecar.yaml'
@@ -36,6 +36,10 @@ export async function init(
   const secretFile = path.join(folder, SECRET_FILE)
   const kept = existsSync(secretFile)
   if (!kept) await writeNew(secretFile, `${secret}\n`, 0o600)
+  if (options.json === true) {
+    terminal.out(`${JSON.stringify({ config: file, secret_file: secretFile, secret_kept: kept })}\n`)
+    return 0
+  }
   terminal.out(
     `wrote ${file}\n${kept ? 'kept' : 'wrote'} ${secretFile}: your app checks the signature of callbacks with it\n\n` +
       `Next:\n${answers.tokenFile === null ? '  export SERVICE_TOKEN=svc_pat_…\n' : ''}` +
@@ -79,6 +83,7 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
 
 /** What is written must load. @throws {ConfigError} with each answer that cannot be used. */
 async function prove({ baseUrl, handlerUrl, tool }: Answers, secret: string): Promise<void> {
+  const { resolveConfig } = await import('../config/load.ts')
   const handlers = [{ name: 'app', url: handlerUrl, secret }]
   const config = { service: { base_url: baseUrl, token: 'svc_pat_later' }, handlers }
   const loadable = { env: {}, now: Date.now() }

@@ -105,6 +105,7 @@ function commands(context: Context, done: (code: number) => void): Command {
     )
     .option('--once', 'end after the tour: exit 0 only if everything was delivered and answered')
     .option('--scenario <file>', 'what the sessions do instead of the built-in tour')
+    .option('--json', 'for programs: a line for each thing that happens')
     .addHelpText('after', examples(['npm start', 'npm start -- --once']))
   does(dev, async () => (await import('./dev.ts')).dev)
 

@@ -11,6 +11,10 @@ export interface Config {
     token: string
     /** Milliseconds since the epoch. */
     tokenExpiresAt: number | null
+    /** Sessions that the organization may have at once. */
+    sessionSlots: number
+    /** Where people answer; may hold `{session_id}`. */
+    consoleUrl: string
     routes: RouteOverrides
   }
   store: { url: StoreUrl; retention: number }

@@ -115,6 +115,8 @@ export async function resolve(settings: Settings, base: string, blame: Blame): P
       baseUrl: service.base_url.replace(/\/+$/, ''),
       token,
       tokenExpiresAt: expiry === undefined ? null : Date.parse(expiry),
+      sessionSlots: service.session_slots,
+      consoleUrl: service.console_url ?? new URL(service.base_url).origin,
       routes: {
         answerPath: service.routes.answer_path ?? null,
         messagePath: service.routes.message_path ?? null,

@@ -69,6 +69,7 @@ export async function startAll(
     handlers: specs.handlers.map(({ name }) => name),
     tools: specs.tools.map(({ name }) => name),
     tokenExpiresAt: () => config.service.tokenExpiresAt,
+    slotsLimit: () => config.service.sessionSlots,
     leader: () => true,
   })
   const lags = new Map<Channel, number>()
@@ -150,8 +151,7 @@ export async function startAll(
         webhook,
         lag: (channel) => lags.get(channel) ?? null,
         health,
-        tokenExpiresAt: config.service.tokenExpiresAt,
-        baseUrl: config.service.baseUrl,
+        configured: config.service,
         throughput,
       }),
     metrics,

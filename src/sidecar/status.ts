@@ -1,4 +1,5 @@
 import type { StatusReport } from '../admin/routes/status.ts'
+import type { Config } from '../config/config.ts'
 import type { ChannelStatus } from '../core/observer.ts'
 import type { Health } from '../core/resource.ts'
 import type { StoreReader } from '../core/store.ts'
@@ -16,11 +17,10 @@ export async function reportStatus(parts: {
   webhook: ChannelStatus
   lag: (channel: 'stream' | 'webhook' | 'poll') => number | null
   health: Health | null
-  tokenExpiresAt: number | null
-  baseUrl: string
+  configured: Pick<Config['service'], 'baseUrl' | 'consoleUrl' | 'sessionSlots' | 'tokenExpiresAt'>
   throughput: Throughput
 }): Promise<StatusReport> {
-  const { service, engine } = parts
+  const { service, engine, configured } = parts
   const counts = await parts.store.counts()
   const perHandler = Object.values(counts.deliveries)
   const { routes } = service.discovery()
@@ -53,12 +53,15 @@ export async function reportStatus(parts: {
       sessions_to_read: counts.dirty,
     },
     throughput: parts.throughput.report(),
-    service: { base_url: parts.baseUrl },
-    slots: { used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0), limit: null },
+    service: { base_url: configured.baseUrl, console_url: configured.consoleUrl },
+    slots: {
+      used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0),
+      limit: configured.sessionSlots,
+    },
     token: {
       state: service.authorized() ? (parts.health === null ? 'unknown' : 'accepted') : 'rejected',
       scopes: parts.health?.scopes ?? null,
-      expires_at: parts.tokenExpiresAt,
+      expires_at: configured.tokenExpiresAt,
     },
   }
 }

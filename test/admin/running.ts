@@ -62,8 +62,8 @@ const status: StatusReport = {
   ],
   queues: { deliveries_pending: 0, deliveries_dead: 0, calls_open: 0, sessions_to_read: 0 },
   throughput: [{ at: 1_700_000_000_000, facts: 3, delivered: 2, failed: 1, calls: 1 }],
-  service: { base_url: 'https://agents.example.com' },
-  slots: { used: 1, limit: null },
+  service: { base_url: 'https://agents.example.com', console_url: 'https://agents.example.com' },
+  slots: { used: 1, limit: 25 },
   token: { state: 'accepted', scopes: ['sessions:read'], expires_at: null },
 }
 

@@ -51,6 +51,27 @@ describe('the demonstration', () => {
     expect(out).toContain('0 of 0 function calls answered')
   })
 
+  test('tells programs each thing that happens, a line of JSON each', async () => {
+    const { code, out, err } = await (await dev('--once', '--json')).ended
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines[0]).toMatchObject({ kind: 'started', token: 'svc_pat_dev' })
+    expect(lines.at(-1)).toMatchObject({
+      kind: 'summary',
+      complete: true,
+      missing: [],
+      under_way: [],
+      calls: { asked: 3, answered: 3 },
+    })
+    const told = lines.filter(({ kind }) => kind === 'fact').length
+    expect(told).toBeGreaterThan(100)
+    expect(lines.filter(({ kind }) => kind === 'callback').length).toBeGreaterThanOrEqual(told)
+    expect(lines).toContainEqual(expect.objectContaining({ kind: 'tool', name: 'lookup_order' }))
+  })
+
   test('goes on, finds another port where its own is taken, answers the other commands, and ends on a signal', async () => {
     const taken = createServer().listen(8481, '127.0.0.1')
     const one = await dev()

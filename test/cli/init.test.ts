@@ -40,6 +40,16 @@ test('writes a configuration that loads, and a secret that only its owner may re
   expect(comments.length).toBeGreaterThan(10)
 })
 
+test('tells a program what it wrote', async () => {
+  const folder = await folderWith({})
+  const file = path.join(folder, 'sidecar.yaml')
+  const { code, out } = await cli(['init', file, ...URLS, '--json'])
+  expect(code).toBe(0)
+  const secret = path.join(folder, 'callback-secret.txt')
+  expect(JSON.parse(out)).toEqual({ config: file, secret_file: secret, secret_kept: false })
+  expect((await stat(secret)).mode & 0o777).toBe(0o600)
+})
+
 test('overwrites neither a configuration nor a secret', async () => {
   const folder = await folderWith({ 'sidecar.yaml': 'mine', 'callback-secret.txt': 'whsec_bWluZQ==' })
   const file = path.join(folder, 'sidecar.yaml')

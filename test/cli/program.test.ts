@@ -4,26 +4,62 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { folderWith } from '../config/folder.ts'
+import { schemaDocument } from '../config/schema.ts'
 import { cli } from './process.ts'
+
+const CLI = path.resolve(import.meta.dirname, '../../src/cli')
+
+/** Packages that importing these files of the command line loads at once. */
+function packagesOf(...files: string[]): string[] {
+  const packages = new Set<string>()
+  const seen = new Set<string>()
+  const visit = (file: string): void => {
+    if (seen.has(file)) return
+    seen.add(file)
+    const text = readFileSync(file, 'utf8').replaceAll(/import type [^;]*? from '[^']+'/g, '')
+    for (const [, from = ''] of text.matchAll(/^(?:import|export)\b[^'=()]*? from '([^']+)'$/gm)) {
+      if (from.startsWith('.')) visit(path.resolve(path.dirname(file), from))
+      else if (!from.startsWith('node:')) packages.add(from)
+    }
+  }
+  for (const file of files) visit(path.join(CLI, file))
+  return [...packages].sort()
+}
 
 describe('the command line', () => {
   test('imports one package before it knows the command, so that help is there at once', () => {
-    const packages = new Set<string>()
-    const seen = new Set<string>()
-    const visit = (file: string): void => {
-      if (seen.has(file)) return
-      seen.add(file)
-      const text = readFileSync(file, 'utf8').replaceAll(/import type [^;]*? from '[^']+'/g, '')
-      for (const [, from = ''] of text.matchAll(/^(?:import|export)\b[^'=()]*? from '([^']+)'$/gm)) {
-        if (from.startsWith('.')) visit(path.resolve(path.dirname(file), from))
-        else if (!from.startsWith('node:')) packages.add(from)
-      }
-    }
-    const cli = path.resolve(import.meta.dirname, '../../src/cli')
-    visit(path.join(cli, 'program.ts'))
-    visit(path.join(cli, 'terminal.ts'))
-    expect([...packages]).toEqual(['commander'])
-    expect(seen.size).toBeGreaterThan(8)
+    expect(packagesOf('program.ts', 'terminal.ts')).toEqual(['commander'])
+  })
+
+  test.each([
+    ...['calls', 'completion', 'config', 'deliveries', 'events', 'handlers', 'replay', 'sessions'],
+    ...['status', 'tools', 'trigger', 'init'],
+  ])('%s needs no package before its first word', (command) => {
+    expect(packagesOf(`${command}.ts`).filter((name) => name !== 'commander')).toEqual([])
+  })
+
+  test.each([
+    [['--help']],
+    [['--version']],
+    [['deliveries', '--help']],
+    [['config', 'schema']],
+    [['completion', 'bash']],
+    [['status', '--url', 'http://127.0.0.1:9']],
+    [['init', '/nowhere/sidecar.yaml']],
+  ])('%j loads one package, also by the way', async (args) => {
+    const probe = `import { registerHooks } from 'node:module'
+      const loaded = new Set()
+      registerHooks({ resolve(name, context, next) {
+        const found = next(name, context)
+        const inside = /.*\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(found.url)
+        if (inside !== null) loaded.add(inside[1])
+        return found
+      } })
+      process.on('exit', () => console.error('\\nloaded', [...loaded].join(' ')))`
+    const { err } = await cli(args, {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(probe)}`,
+    })
+    expect(err).toContain('\nloaded commander\n')
   })
 
   test('explains itself', async () => {
@@ -110,6 +146,8 @@ describe('config', () => {
     const schema = JSON.parse(out) as Record<string, unknown>
     expect(schema['$schema']).toBe('https://json-schema.org/draft/2020-12/schema')
     expect(new Ajv2020({ strict: false }).validateSchema(schema)).toBe(true)
+    // `npm run schema:config` writes it anew.
+    expect(schema).toEqual(schemaDocument())
   })
 
   test('print shows what is in force, secrets hidden, warnings beside', async () => {

@@ -142,6 +142,16 @@ describe('emulate', () => {
     expect(await one.ended).toMatchObject({ code: 0, err: '' })
   })
 
+  test('says where it is in one line to a program', async () => {
+    const one = start(['emulate', '--listen', '127.0.0.1:0', '--json'])
+    running.push(one)
+    await expect.poll(() => one.out).toMatch(/\n$/)
+    expect(JSON.parse(one.out)).toEqual({
+      address: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      token: 'svc_pat_dev',
+    })
+  })
+
   test('tells a port that is taken', async () => {
     const { code, err } = await cli(['emulate', '--listen', new URL(emulator.baseUrl).host])
     expect(code).toBe(1)

@@ -23,6 +23,8 @@ describe('a configuration', () => {
         baseUrl: 'https://agents.example.com',
         token: 'svc_pat_1',
         tokenExpiresAt: null,
+        sessionSlots: 25,
+        consoleUrl: 'https://agents.example.com',
         routes: {
           answerPath: null,
           messagePath: null,

@@ -57,6 +57,7 @@ test('what the program reads from files is in the package, and nothing that only
       'README.md',
       'CHANGELOG.md',
       'config/sidecar.yaml',
+      'config/schema.json',
       'config/scenarios/tour.yaml',
       'config/scenarios/schema.json',
       'dist/main.js',

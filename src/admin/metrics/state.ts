@@ -60,8 +60,10 @@ export function stateMetrics(
       return counts === undefined ? null : Object.values(counts).reduce((sum, count) => sum + count, 0)
     },
   )
-  meter.gauge('session_slots_limit', 'Session slots that the organization has. Absent when not known.', () =>
-    sources.slotsLimit === undefined ? null : sources.slotsLimit(),
+  meter.gauge(
+    'session_slots_limit',
+    'Session slots that the organization has, as the configuration says.',
+    () => (sources.slotsLimit === undefined ? null : sources.slotsLimit()),
   )
   meter.gauge(
     'token_expiry_timestamp_seconds',

@@ -46,8 +46,14 @@ const Status = component(
           'The last sixty minutes in which this process ran, the oldest first, the current one last.',
       },
     ),
-    service: Type.Object({ base_url: Type.String({ description: 'Of the configuration.' }) }),
-    slots: Type.Object({ used: Type.Integer(), limit: nullable(Type.Integer()) }),
+    service: Type.Object({
+      base_url: Type.String({ description: 'Of the configuration.' }),
+      console_url: Type.String({ description: 'Where people answer; {session_id} stands for the session.' }),
+    }),
+    slots: Type.Object({
+      used: Type.Integer(),
+      limit: nullable(Type.Integer(), 'Of the configuration: the service does not report it.'),
+    }),
     token: Type.Object({
       state: oneOf(['accepted', 'rejected', 'unknown']),
       scopes: nullable(Type.Array(Type.String())),

@@ -21,6 +21,7 @@ export function declareEmulate(program: Command): Command {
     )
     .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
     .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
+    .option('--json', 'for programs: address and token as one line')
     .addHelpText(
       'after',
       examples(['session-sidecar emulate', 'session-sidecar emulate --listen 127.0.0.1:0 --open-details b']),

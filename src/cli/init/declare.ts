@@ -13,6 +13,7 @@ export function declareInit(program: Command): Command {
     .option('--token-file <file>', 'holds its token; without it the environment does, in SERVICE_TOKEN')
     .option('--handler-url <url>', 'where your app takes callbacks')
     .option('--tool <name>', 'a function tool that your app answers')
+    .option('--json', 'for programs: what was written')
     .addHelpText(
       'after',
       examples([

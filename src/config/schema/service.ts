@@ -27,6 +27,21 @@ export const service = section(
         examples: ['2027-01-31'],
       }),
     ),
+    session_slots: Type.Integer({
+      description:
+        'Sessions that the organization may have at once; the service does not report it. Feeds a metric and an alert.',
+      minimum: 1,
+      maximum: 1_000_000,
+      default: 25,
+    }),
+    console_url: Type.Optional(
+      Type.String({
+        description:
+          "Address of the service's Console, where people answer; {session_id} in it makes a link to each session. Without it the origin of base_url.",
+        format: 'http-url',
+        examples: ['https://agents.example.com/console/sessions/{session_id}'],
+      }),
+    ),
     routes: section(
       {
         answer_path: path('POST route that answers a function call.', '/v1/sessions/{session_id}/answers'),

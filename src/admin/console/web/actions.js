@@ -6,28 +6,37 @@ import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
 import { href } from './route.js'
 import { asked } from './timeline.js'
 
+/** In the address of the Console: a session's id. */
+const PLACE = '{session_id}'
+
 /** What waits for somebody. It is answered in the service's own Console, never here. */
 export function Actions() {
   const { data, error } = useLive(async () => {
     const [actions, status] = await Promise.all([get('api/actions', { limit: 100 }), get('api/status')])
-    return { actions, service: status.service.base_url }
+    return { actions, service: status.service.console_url ?? status.service.base_url }
   }, 'actions')
   if (data === null) return html`<${Loading} error=${error} />`
   const people = data.actions.data.filter(({ type }) => type !== 'function_call')
   const calls = data.actions.data.filter(({ type }) => type === 'function_call')
+  const { service } = data
+  const linkTo = (id) =>
+    service.includes(PLACE) ? webAddress(service.replaceAll(PLACE, encodeURIComponent(id))) : undefined
+  const front = service.includes(PLACE)
+    ? service.slice(0, service.indexOf(PLACE)).replace(/[^/]*$/, '')
+    : service
   return html`<div class="page">
     <h1>Needs action</h1>
     <p class="faint">
       Approvals and questions are for a person in the Console of the service${' '} (<a
-        href=${webAddress(data.service)}
+        href=${webAddress(front)}
         target="_blank"
         rel="noreferrer noopener"
-        ><${Text}>${data.service}<//></a
-      >): find the session there by its id. Nothing is answered from here.
+        ><${Text}>${front}<//></a
+      >)${service === front && ': find the session there by its id'}. Nothing is answered from here.
     </p>
     <section aria-label="For a person">
       <h2>For a person <span class="faint">${people.length}</span></h2>
-      ${people.length === 0 ? html`<${Empty}>Nobody is waited for.<//>` : people.map((action) => html`<${Action} key=${action.call_id} action=${action} />`)}
+      ${people.length === 0 ? html`<${Empty}>Nobody is waited for.<//>` : people.map((action) => html`<${Action} key=${action.call_id} action=${action} link=${linkTo(action.session_id)} />`)}
     </section>
     <section aria-label="Function calls">
       <h2>Function calls <span class="faint">${calls.length}</span></h2>
@@ -37,7 +46,7 @@ export function Actions() {
   </div>`
 }
 
-function Action({ action }) {
+function Action({ action, link }) {
   const asks = plain(asked(action.action))
   return html`<article class="card action">
     <p class="action-head">
@@ -45,6 +54,7 @@ function Action({ action }) {
       <a class="grow" data-item href=${href(['sessions', action.session_id], { turn: action.turn_id ?? '' })}
         ><${Text}>${action.session_title || action.session_id}<//></a
       >
+      ${link && html`<a href=${link} target="_blank" rel="noreferrer noopener">answer in the Console</a>`}
       <span
         >waits <strong><${Age} at=${action.created_at ?? action.opened_at} /></strong
       ></span>

@@ -1,0 +1,83 @@
+import type { Terminal } from '../terminal.ts'
+import type { Comparison } from './compare.ts'
+import { renderRecord, renderTitles } from './printer.ts'
+import type { DevRecord } from './record.ts'
+import { isComplete, renderSummary } from './summary.ts'
+
+/** Where the parts of the demonstration listen. */
+export interface Addresses {
+  service: string
+  admin: string
+  app: string
+  /** Of the service. */
+  token: string
+}
+
+/** What `dev` tells, in this order. */
+export interface Show {
+  started(addresses: Addresses): void
+  record(record: DevRecord): void
+  /** `took`: milliseconds since the start. */
+  ended(comparison: Comparison, took: number): void
+  /** The tour is over and everything goes on running. */
+  staying(): void
+}
+
+/** For people; `urlNeeded`: the commands do not find this sidecar by themselves. */
+export function showToPeople(
+  terminal: Terminal,
+  { start, admin, urlNeeded }: { start: number; admin: string; urlNeeded: boolean },
+): Show {
+  const { paint } = terminal
+  const screen = { start, width: terminal.width, paint }
+  const row = (name: string, url: string, about: string): string =>
+    `  ${paint('bold', name.padEnd(8))}  ${paint('cyan', url.padEnd(24))}  ${paint('dim', about)}\n`
+  return {
+    started({ service, app, token }) {
+      terminal.out(
+        [
+          '\n',
+          row('service', service, `emulated; token ${token}`),
+          row('sidecar', admin, 'console, API and metrics'),
+          row('app', app, 'one handler, two tools'),
+          '\n',
+        ].join(''),
+      )
+      terminal.out(`${renderTitles(screen)}\n`)
+    },
+    record: (record) => terminal.out(`${renderRecord(record, screen)}\n`),
+    ended: (comparison, took) => terminal.out(renderSummary(comparison, took, paint)),
+    staying() {
+      const url = urlNeeded ? ` --url ${admin}` : ''
+      terminal.out(
+        [
+          `\n  Still running: ${paint('cyan', admin)}. Ctrl-C ends it. Meanwhile, in another terminal:\n`,
+          ...['status', 'events --follow', 'calls'].map((command) => `    npm start -- ${command}${url}\n`),
+        ].join(''),
+      )
+    },
+  }
+}
+
+/** For programs: a JSON object a line, whose `kind` says what it tells. */
+export function showToPrograms(terminal: Terminal): Show {
+  const line = (value: object): void => terminal.out(`${JSON.stringify(value)}\n`)
+  return {
+    started: (addresses) => line({ kind: 'started', ...addresses }),
+    record: line,
+    ended(comparison, took) {
+      const { owed, missing, repeated, calls, underWay } = comparison
+      line({
+        kind: 'summary',
+        complete: isComplete(comparison),
+        facts: owed.length,
+        missing,
+        repeated,
+        calls,
+        under_way: underWay,
+        ms: took,
+      })
+    },
+    staying: () => undefined,
+  }
+}
