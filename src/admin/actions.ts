@@ -35,6 +35,8 @@ export interface HandlerTest {
   /** Of its answer; null when there was none. */
   status: number | null
   error: string | null
+  /** How its answer began, where it did not take the fact. */
+  answer: string | null
   /** Milliseconds. */
   ms: number
 }

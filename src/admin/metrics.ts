@@ -8,6 +8,7 @@ import { channelMetrics } from './metrics/channels.ts'
 import { factMetrics } from './metrics/facts.ts'
 import { Meter } from './metrics/meter.ts'
 import { processMetrics } from './metrics/process.ts'
+import { relayMetrics } from './metrics/relay.ts'
 import { serviceMetrics } from './metrics/service.ts'
 import { createSnapshot } from './metrics/snapshot.ts'
 import { stateMetrics, type StateSources } from './metrics/state.ts'
@@ -47,6 +48,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...factMetrics(meter),
     ...callbackMetrics(meter, options.handlers, snapshot),
     ...toolMetrics(meter, options.tools),
+    ...relayMetrics(meter),
     commit: meter.plainHistogram(
       'store_commit_duration_seconds',
       'How long commits of the store took, until they were on disk.',

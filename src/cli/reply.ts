@@ -1,7 +1,7 @@
 import { isObject, stringOf, type Json, type JsonObject } from '../core/json.ts'
 import type { Column } from './table.ts'
 import { renderTable } from './table.ts'
-import type { Terminal } from './terminal.ts'
+import { visible, type Terminal } from './terminal.ts'
 
 /** A list for people or, one JSON object a line, for programs. */
 export function printList(
@@ -23,6 +23,15 @@ export function field(row: JsonObject, name: string): string {
 export function textOf(value: Json | undefined): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+/** What somebody else wrote, line by line behind a bar; nothing for nothing. */
+export function quoted(text: string, { paint }: Pick<Terminal, 'paint'>): string {
+  if (text === '') return ''
+  return text
+    .split(/\r?\n/)
+    .map((line) => `${paint('dim', '  │')} ${visible(line)}\n`)
+    .join('')
 }
 
 export function titleOf(row: JsonObject): string {

@@ -2,7 +2,7 @@ import { OperatorError } from '../core/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../core/json.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
-import { field } from './reply.ts'
+import { field, quoted } from './reply.ts'
 import { visible } from './terminal.ts'
 import { span } from './text.ts'
 
@@ -37,6 +37,7 @@ export async function trigger(
   else {
     const mark = good ? terminal.paint('green', '✓') : terminal.paint('red', '✗')
     terminal.out(`${mark} ${options.handler} ${OUTCOMES[outcome] ?? visible(outcome)} (${detail(answer)})\n`)
+    terminal.out(quoted(field(answer, 'answer'), terminal))
     if (answer['wanted'] === false)
       terminal.err(
         `${terminal.paintErr('yellow', 'warning:')} its events do not include ${type}: it gets no real ones\n`,

@@ -10,6 +10,8 @@ export interface Attempt {
   error?: string
   /** How long it took, milliseconds. */
   ms: number
+  /** How a body began that came with an answer other than "done", for whoever looks for the reason. */
+  answer?: string
 }
 
 /** What a lane still owes its handler, with the fact that it is about. */
@@ -58,7 +60,9 @@ export interface DeliveryRecord {
   handler: string
   sessionId: string | null
   status: DeliveryStatus
+  /** Without their answers: of those the last one is kept. */
   attempts: Attempt[]
+  lastAnswer: string | null
   /** Milliseconds; null unless pending. */
   nextAt: number | null
 }

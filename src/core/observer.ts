@@ -36,7 +36,19 @@ export interface Observer {
   call(event: CallReport): void
 
   commit(seconds: number): void
+
+  /** How many read the relay now. */
+  relayReaders(count: number): void
+  /** Frames were handed to readers of the relay, each reader's counted. */
+  relayFrames(source: 'live' | 'replay', count: number): void
+  relayEnded(outcome: RelayOutcome): void
 }
+
+/**
+ * How a reader of the relay ended: it left, was too slow, had a replay's most, found the log unreadable, found no place, or
+ * we stopped.
+ */
+export type RelayOutcome = 'left' | 'slow' | 'replay_limit' | 'failed' | 'refused' | 'stopped'
 
 export interface CallReport {
   tool: string
@@ -108,6 +120,9 @@ const METHODS: readonly (keyof Observer)[] = [
   'toolRun',
   'call',
   'commit',
+  'relayReaders',
+  'relayFrames',
+  'relayEnded',
 ]
 
 /** Passes every event on to each of `observers`; an observer names only what it wants. */

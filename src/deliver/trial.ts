@@ -5,6 +5,8 @@ export interface Trial {
   outcome: Verdict['kind']
   status: number | null
   error: string | null
+  /** How its answer began, when it was not "done". */
+  answer: string | null
   /** Milliseconds. */
   ms: number
 }
@@ -14,6 +16,7 @@ export function trialOf(verdict: Verdict, ms: number): Trial {
     outcome: verdict.kind,
     status: 'status' in verdict ? (verdict.status ?? null) : null,
     error: 'error' in verdict ? (verdict.error ?? null) : null,
+    answer: 'answer' in verdict ? (verdict.answer ?? null) : null,
     ms,
   }
 }

@@ -1,16 +1,17 @@
 import type { Attempt } from '../core/delivery.ts'
 import { retryAfter } from '../core/retry-after.ts'
+import { excerptOf } from './excerpt.ts'
 
 /** What one attempt came to. */
 export type Verdict =
   | { kind: 'delivered'; status: number }
   /** Tried again by the policy. `floor`: milliseconds from `Retry-After`. */
-  | { kind: 'retry'; status?: number; error?: string; floor: number }
-  | { kind: 'dead'; status?: number; error: string }
+  | { kind: 'retry'; status?: number; error?: string; answer?: string; floor: number }
+  | { kind: 'dead'; status?: number; error: string; answer?: string }
   /** The handler cannot be reached: it is down, and nothing counts. */
   | { kind: 'unreachable'; error: string; reset: boolean }
   /** 410: the handler wants no more for now. */
-  | { kind: 'gone'; status: number }
+  | { kind: 'gone'; status: number; answer?: string }
   /** We are stopping: as if it had not been tried. */
   | { kind: 'aborted' }
 
@@ -28,14 +29,31 @@ export function readAnswer(
   now: number,
 ): Verdict {
   const { status } = reply
-  if (status >= 200 && status < 300) return verdictOf(reply.body, reply.headers, status, now)
+  const verdict =
+    status >= 200 && status < 300
+      ? verdictOf(reply.body, reply.headers, status, now)
+      : failureOf(reply.headers, status, now)
+  if (verdict.kind === 'delivered') return verdict
+  const answer = excerptOf(reply.body)
+  return answer === '' ? verdict : { ...verdict, answer }
+}
+
+/** Of an answer that says why it is not "done". */
+type AnsweredVerdict = Exclude<Verdict, { kind: 'unreachable' | 'aborted' }>
+
+function failureOf(headers: Record<string, string>, status: number, now: number): AnsweredVerdict {
   if (status === 410) return { kind: 'gone', status }
   const error = status >= 300 && status < 400 ? 'a redirect, which is never followed' : undefined
-  const floor = retryAfter(reply.headers['retry-after'], now)
+  const floor = retryAfter(headers['retry-after'], now)
   return error === undefined ? { kind: 'retry', status, floor } : { kind: 'retry', status, error, floor }
 }
 
-function verdictOf(body: string, headers: Record<string, string>, status: number, now: number): Verdict {
+function verdictOf(
+  body: string,
+  headers: Record<string, string>,
+  status: number,
+  now: number,
+): AnsweredVerdict {
   // Nearly every answer is empty or says nothing of the kind.
   if (body.length < 16 || !body.includes('"verdict"')) return { kind: 'delivered', status }
   let value: unknown
@@ -58,6 +76,7 @@ export function attemptOf(verdict: Exclude<Verdict, { kind: 'aborted' }>, at: nu
   const attempt: Attempt = { at, ms }
   if ('status' in verdict && verdict.status !== undefined) attempt.status = verdict.status
   if ('error' in verdict && verdict.error !== undefined) attempt.error = verdict.error.slice(0, ERROR_KEPT)
+  if ('answer' in verdict && verdict.answer !== undefined) attempt.answer = verdict.answer
   if (attempt.status === undefined && attempt.error === undefined) attempt.error = 'failed'
   return attempt
 }

@@ -87,7 +87,9 @@ export async function startAll(
     },
   }
   const throughput = createThroughput(clock)
-  const relay = config.stream.enabled ? createRelay({ store: () => opened(store).read, clock, log }) : null
+  const relay = config.stream.enabled
+    ? createRelay({ store: () => opened(store).read, clock, log, observer: metrics.observer })
+    : null
   const observer = fanOut([metrics.observer, own, throughput.observer, relay?.observer ?? {}, ...observers])
 
   const opening = openStore(config, clock, log, observer)

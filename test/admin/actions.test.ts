@@ -146,6 +146,7 @@ it('tries a handler with a made-up fact, of a type and data that may be left out
       outcome: 'delivered',
       status: 204,
       error: null,
+      answer: null,
       ms: 3,
     },
   ])

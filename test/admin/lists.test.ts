@@ -183,6 +183,7 @@ describe('GET /api/calls, /api/deliveries, /api/handlers, /api/tools', () => {
         session_id: 's-d',
         status: 'dead',
         attempts: [{ at: expect.any(Number), error: 'refused', ms: 3 }],
+        last_answer: null,
         next_at: null,
       },
     ])

@@ -25,7 +25,8 @@ tool_call_duration_seconds histogram tool | tool_answer_duration_seconds histogr
 required_action_oldest_timestamp_seconds gauge type | sessions gauge status | session_outcomes_total counter status
 turns_total counter outcome | turn_duration_seconds histogram outcome | turn_artifacts_total counter state
 session_slots_used gauge | session_slots_limit gauge | token_expiry_timestamp_seconds gauge | leader gauge
-store_commit_duration_seconds histogram | store_bytes gauge`
+store_commit_duration_seconds histogram | store_bytes gauge | relay_readers gauge
+relay_frames_sent_total counter source | relay_readers_ended_total counter outcome`
 
 async function everythingHappens(): Promise<void> {
   const { observer } = metering.metrics
@@ -97,6 +98,14 @@ it('names no session, turn or call', async () => {
 
 it('counts what it was told', async () => {
   await everythingHappens()
+  const { observer } = metering.metrics
+  observer.relayReaders(2)
+  observer.relayFrames('live', 1200)
+  observer.relayFrames('live', 3)
+  observer.relayEnded('slow')
+  expect(await metering.valueOf('relay_readers')).toBe(2)
+  expect(await metering.valueOf('relay_frames_sent_total', { source: 'live' })).toBe(1203)
+  expect(await metering.valueOf('relay_readers_ended_total', { outcome: 'slow' })).toBe(1)
   expect(await metering.valueOf('api_requests_total', { operation: 'readTurn', status_class: '2xx' })).toBe(1)
   expect(await metering.valueOf('api_rate_limit_remaining', { bucket: 'reads' })).toBe(41)
   expect(await metering.valueOf('stream_connected')).toBe(1)

@@ -15,6 +15,7 @@ import {
   settleFirst,
   turnFact,
   turnRaw,
+  relayLedger,
 } from './seed.ts'
 
 let running: Running
@@ -22,7 +23,12 @@ let document: JsonObject
 let deadId = ''
 
 beforeAll(async () => {
-  const relay = createRelay({ store: () => running.store.read, clock, log: memoryLog() })
+  const relay = createRelay({
+    store: () => running.store.read,
+    clock,
+    log: memoryLog(),
+    observer: relayLedger(),
+  })
   running = await startAdmin({
     relay,
     async seed(store) {
@@ -61,6 +67,7 @@ const REQUESTS: Record<string, () => Promise<Reply>> = {
   'get /api/sessions/{id}': () => running.get('/api/sessions/s-a'),
   'get /api/calls': () => running.get('/api/calls'),
   'get /api/deliveries': () => running.get('/api/deliveries'),
+  'get /api/deliveries/{id}': () => running.get(`/api/deliveries/${deadId}`),
   'get /api/handlers': () => running.get('/api/handlers'),
   'get /api/tools': () => running.get('/api/tools'),
   'get /api/turns': () => running.get('/api/turns'),

@@ -34,7 +34,7 @@ function frame(seq: number | null, text: string, sessionId = 's-a'): RelayFrame 
 
 function open(readers: readonly Reader[]): { hub: Hub; clock: VirtualClock } {
   const clock = new VirtualClock()
-  const hub = new Hub(clock)
+  const hub = new Hub(clock, () => undefined)
   for (const reader of readers) {
     hub.add(reader)
     hub.join(reader, null)

@@ -7,16 +7,18 @@ import type { Store } from '../../src/core/store.ts'
 import { until } from '../support/until.ts'
 import { EventReader } from './event-reader.ts'
 import { startAdmin, type Running } from './running.ts'
-import { clock, frameFact, memoryLog, turnFact, turnRaw } from './seed.ts'
+import { clock, frameFact, memoryLog, relayLedger, turnFact, turnRaw } from './seed.ts'
 
 interface World extends Running {
   relay: Relay
+  ledger: ReturnType<typeof relayLedger>
   /** Frames of session `s-a` unless it is said, as the stream would bring them. */
   stream: (seqs: readonly number[], sessionId?: string) => Promise<void>
 }
 
 async function open(stored: readonly number[] = []): Promise<World> {
   let store: Store | null = null
+  const ledger = relayLedger()
   const relay = createRelay({
     store: () => {
       if (store === null) throw new Error('no store')
@@ -24,6 +26,7 @@ async function open(stored: readonly number[] = []): Promise<World> {
     },
     clock,
     log: memoryLog(),
+    observer: ledger,
   })
   const running = await startAdmin({ relay })
   store = running.store
@@ -37,7 +40,7 @@ async function open(stored: readonly number[] = []): Promise<World> {
     relay.observer.streamCommitted?.(String(seqs.at(-1)))
   }
   if (stored.length > 0) await stream(stored)
-  return { ...running, relay, stream }
+  return { ...running, relay, ledger, stream }
 }
 
 test('without a cursor there are live frames only, with the type and data as they came', async () => {
@@ -203,6 +206,35 @@ test('a reader that does not read is cut past 8 MiB, and holds up nobody', { tim
   await quick.has(25)
 })
 
+test('tells how many read, what was handed to them, and how each ended', async () => {
+  const { base, stream, ledger, stop } = await open([1, 2, 3])
+  await using leaving = await EventReader.open(`${base}/v1/events?last_event_id=0`)
+  await leaving.has(3)
+  await using staying = await EventReader.open(`${base}/v1/sessions/s-b/events`)
+  await until('two readers', () => ledger.readers === 2)
+  await stream([4])
+  await stream([5], 's-b')
+  await leaving.has(5)
+  await staying.has(1)
+  expect(ledger.counts).toEqual({ replay: 3, live: 3 })
+  await leaving[Symbol.asyncDispose]()
+  await until('one reader', () => ledger.readers === 1)
+  await stop()
+  await until('none', () => ledger.readers === 0)
+  expect(ledger.counts).toMatchObject({ left: 1, stopped: 1 })
+})
+
+test("a session's replay looks at that session's facts alone, however long the log is", async () => {
+  const { store } = await open()
+  const facts = Array.from({ length: 20_000 }, (_, seq) =>
+    frameFact(String(seq + 1), seq % 4000 === 0 ? 's-a' : 's-b'),
+  )
+  await store.commit({ facts })
+  const { frames, next, more } = await store.read.frames({ after: 0, sessionId: 's-a' })
+  expect(frames.map(({ seq }) => seq)).toEqual(['1', '4001', '8001', '12001', '16001'])
+  expect({ next, more }).toEqual({ next: 20_000, more: false })
+})
+
 test('stopping ends every stream', async () => {
   const { base, stop } = await startAdminWithRelay()
   await using reader = await EventReader.open(`${base}/v1/events`)
@@ -217,6 +249,7 @@ async function startAdminWithRelay(): Promise<Running> {
     },
     clock,
     log: memoryLog(),
+    observer: relayLedger(),
   })
   return await startAdmin({ relay })
 }

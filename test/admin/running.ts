@@ -103,6 +103,7 @@ export async function startAdmin(
         outcome: 'delivered',
         status: 204,
         error: null,
+        answer: null,
         ms: 3,
       }
     },

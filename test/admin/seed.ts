@@ -64,6 +64,24 @@ export function actionRaw(callId: string, fields: JsonObject = {}): JsonObject {
   }
 }
 
+/** What a relay tells of its readers: how many there are, and what was counted, by name. */
+export function relayLedger() {
+  const counts: Record<string, number> = {}
+  const add = (name: string, by: number): void => {
+    counts[name] = (counts[name] ?? 0) + by
+  }
+  const ledger = {
+    readers: 0,
+    counts,
+    relayReaders: (count: number): void => {
+      ledger.readers = count
+    },
+    relayFrames: (source: string, count: number) => add(source, count),
+    relayEnded: (outcome: string) => add(outcome, 1),
+  }
+  return ledger
+}
+
 /** A reading of a session as the reconciler would write it. */
 export function readingOf(
   session: JsonObject,

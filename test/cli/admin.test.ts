@@ -129,6 +129,29 @@ describe('actions', () => {
   })
 })
 
+test('deliveries show tells of one delivery each attempt and what the handler said', async () => {
+  const record = {
+    ...deliveries[2],
+    last_answer: 'Error: no such order\n    at \u001b[2Jlookup',
+  }
+  const { url } = await adminApi({ 'GET /api/deliveries/dlv_3_1': () => record })
+  const { code, out } = await cli(['deliveries', 'show', 'dlv_3_1', '--url', url])
+  expect(code).toBe(0)
+  expect(out).toMatch(
+    /^delivery {2}dlv_3_1\nfact {6}turn\.settled evt_dlv_3_1\nsession {3}s\nhandler {3}app\nstatus {4}dead\n/,
+  )
+  expect(out).toMatch(/\n\S+ \S+ +503 +3 ms +-\n\S+ \S+ +- +1 ms +refused {2}\[2J\n/)
+  expect(out).toMatch(/did not take it:\n {2}│ Error: no such order\n {2}│ at {2}\[2Jlookup\n$/)
+  expect(JSON.parse((await cli(['deliveries', 'show', 'dlv_3_1', '--json', '--url', url])).out)).toEqual(
+    JSON.parse(JSON.stringify(record)),
+  )
+  const { code: unknown, err } = await cli(['deliveries', 'show', 'dlv_9_9', '--url', url])
+  expect({ unknown, err }).toEqual({
+    unknown: 1,
+    err: `error: ${url}/api/deliveries/dlv_9_9 answered 404: no /api/deliveries/dlv_9_9 here\n`,
+  })
+})
+
 describe('status', () => {
   test('is an outline of whatever the sidecar says', async () => {
     const status = {

@@ -65,10 +65,11 @@ describe('trigger', () => {
 
   test('says what a real fact would have met, and warns of one that is not asked for', async () => {
     await using rig = await Rig.open({ ...QUIET, handler: { events: ['action.*'] } })
-    rig.app.handle = () => ({ status: 503 })
+    rig.app.handle = () => ({ status: 503, body: 'closed until\n\u001b[31mnine' })
     const failing = await trigger(rig, 'turn.failed', '--handler', 'app')
     expect(failing.code).toBe(1)
     expect(failing.out).toMatch(/^✗ app failed; a real fact would be tried again \(status 503, /)
+    expect(failing.out).toContain('\n  │ closed until\n  │ [31mnine\n')
     expect(failing.err).toBe('warning: its events do not include turn.failed: it gets no real ones\n')
     expect(rig.app.callbacks).toHaveLength(1)
     rig.app.handle = () => ({ status: 410 })

@@ -158,6 +158,24 @@ describe('a callback', () => {
     ])
   })
 
+  it.each([
+    ['an answer of 500', 500, 'broken: no such table', 'broken: no such table'],
+    ['a verdict', 200, '{"verdict":"dead","why":"late"}', '{"verdict":"dead","why":"late"}'],
+    ['a long answer', 400, 'x'.repeat(5000), `${'x'.repeat(1024)}…`],
+    ['nothing', 500, '', undefined],
+    ['an answer that took the fact', 200, 'thanks', undefined],
+    [
+      'an answer with secrets',
+      500,
+      `authorization: Bearer abc.DEF-1 secret=${SECRETS[0]} token svc_pat_12ab {"auth":"Basic QWxh="}`,
+      'authorization: Bearer [redacted] secret=whsec_[redacted] token svc_pat_[redacted] {"auth":"Basic [redacted]"}',
+    ],
+  ])('keeps of %s how it began, when it did not take the fact', async (_what, status, body, kept) => {
+    const { send } = target({}, () => answer(status, body))
+    const verdict = await send([state])
+    expect('answer' in verdict ? verdict.answer : undefined).toBe(kept)
+  })
+
   it('reads 64 KiB of the answer at the most', async () => {
     const { requests, send } = target()
     await send([state])

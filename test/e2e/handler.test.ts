@@ -161,7 +161,9 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
       details,
       handler: { retry: { attempts: 3, base: '5ms', max: '10ms' } },
     })
-    rig.app.handle = ({ events }) => (events[0]?.type === 'turn.completed' ? { status: 500 } : {})
+    const body = (nth: number) => `the order is unknown (${nth})`
+    rig.app.handle = ({ events }, nth) =>
+      events[0]?.type === 'turn.completed' ? { status: 500, body: body(nth) } : {}
     await rig.client.start('say Hello')
     await rig.event('turn.settled')
     const [dead] = await until('dead letter', async () => {
@@ -171,6 +173,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(dead).toMatchObject({
       type: 'turn.completed',
       attempts: [{ status: 500 }, { status: 500 }, { status: 500 }],
+      last_answer: body(3),
     })
     rig.app.handle = () => ({})
     expect(await rig.admin('POST', '/api/deliveries/retry', { handler: 'app', dry_run: true })).toMatchObject(
@@ -181,6 +184,10 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     await rig.admin('POST', `/api/deliveries/${String(dead?.['id'])}/retry`)
     await rig.event('turn.completed')
     await until('no dead letter', async () => (await rig.list('/api/deliveries?status=dead')).length === 0)
+    // What it said stays until the fact is pruned, for whoever asks later what was wrong.
+    const path = `/api/deliveries/${String(dead?.['id'])}`
+    await until('delivered', async () => (await rig.admin('GET', path))['status'] === 'delivered')
+    expect(await rig.admin('GET', path)).toMatchObject({ last_answer: body(3) })
   })
 
   test('an event that resets the connection while others get through is a poison event, not an outage', async () => {

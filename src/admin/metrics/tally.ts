@@ -20,9 +20,9 @@ export class Tally {
     this.#values = Object.values(labels)
   }
 
-  add(first: string, second = ''): void {
+  add(first: string, second = '', count = 1): void {
     const cell = this.#cells.get(first)?.get(second) ?? this.#cell(first, second)
-    cell.count++
+    cell.count += count
   }
 
   /** Makes the series exist, so that its first event is seen as a change from 0. */

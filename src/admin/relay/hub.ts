@@ -33,6 +33,7 @@ export interface Start {
 /** Hands each frame, encoded once, to every reader that wants it. A reader that is behind holds up nobody. */
 export class Hub {
   readonly #clock: Clock
+  readonly #onSent: (count: number) => void
   /** Everybody who is to be pinged; those who read live frames with what they had when they joined. */
   readonly #readers = new Set<Reader>()
   readonly #live = new Map<Reader, Start | null>()
@@ -44,8 +45,10 @@ export class Hub {
   #restUntil = 0
   #lastPos = 0
 
-  constructor(clock: Clock) {
+  /** `onSent`: frames were written, each reader's counted. */
+  constructor(clock: Clock, onSent: (count: number) => void) {
     this.#clock = clock
+    this.#onSent = onSent
   }
 
   get size(): number {
@@ -96,6 +99,7 @@ export class Hub {
     this.#bytes = 0
     const started = this.#clock.steady()
     const views = new Views(frames)
+    let sent = 0
     for (const [reader, start] of this.#live) {
       const unread = reader.unread()
       if (unread > CUT) {
@@ -107,15 +111,17 @@ export class Hub {
           start === null
             ? views.of(reader.sessionId, transient)
             : this.#first(reader, start, transient, frames)
-        if (news.length > 0) reader.write(news)
+        if (news.count > 0) reader.write(news.bytes)
+        sent += news.count
       }
     }
+    if (sent > 0) this.#onSent(sent)
     const ended = this.#clock.steady()
     this.#restUntil = ended + Math.min((ended - started) * (SHARE - 1), LONGEST_REST)
   }
 
   /** The first frames after joining: some of them the reader may have from the log. */
-  #first(reader: Reader, start: Start, transient: boolean, frames: readonly RelayFrame[]): Buffer {
+  #first(reader: Reader, start: Start, transient: boolean, frames: readonly RelayFrame[]): View {
     const news = frames.filter(({ place }) => place === null || isAfter(place, start))
     if (news.some(({ place }) => place !== null)) this.#live.set(reader, null)
     return view(news, reader.sessionId, transient)
@@ -130,13 +136,13 @@ export class Hub {
 /** The bytes of a batch for each kind of reader, made once. */
 class Views {
   readonly #frames: readonly RelayFrame[]
-  readonly #made = new Map<string, Buffer>()
+  readonly #made = new Map<string, View>()
 
   constructor(frames: readonly RelayFrame[]) {
     this.#frames = frames
   }
 
-  of(sessionId: string | null, transient: boolean): Buffer {
+  of(sessionId: string | null, transient: boolean): View {
     const key = `${transient ? 1 : 0}${sessionId ?? ''}`
     let made = this.#made.get(key)
     if (made === undefined) this.#made.set(key, (made = view(this.#frames, sessionId, transient)))
@@ -144,13 +150,19 @@ class Views {
   }
 }
 
-function view(frames: readonly RelayFrame[], sessionId: string | null, transient: boolean): Buffer {
-  return Buffer.concat(
-    frames
-      .filter((frame) => sessionId === null || frame.sessionId === sessionId)
-      .filter(({ place }) => transient || place !== null)
-      .map(({ bytes }) => bytes),
-  )
+/** What one kind of reader gets of a batch. */
+interface View {
+  bytes: Buffer
+  /** Frames in it. */
+  count: number
+}
+
+function view(frames: readonly RelayFrame[], sessionId: string | null, transient: boolean): View {
+  const wanted = frames
+    .filter((frame) => sessionId === null || frame.sessionId === sessionId)
+    .filter(({ place }) => transient || place !== null)
+    .map(({ bytes }) => bytes)
+  return { bytes: Buffer.concat(wanted), count: wanted.length }
 }
 
 function isAfter(place: Start, { pos, seq }: Start): boolean {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { messageOf } from '../../core/errors.ts'
-import type { Observer } from '../../core/observer.ts'
+import type { Observer, RelayOutcome } from '../../core/observer.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
 import { Problem } from '../problem.ts'
@@ -23,6 +23,9 @@ export interface Subscription {
   transient: boolean
 }
 
+/** Whom the relay tells of its readers. */
+export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'relayEnded'>
+
 /** The service's event streams, served from our log: any number of readers cost the service one. */
 export interface Relay {
   /** Tells the relay what the stream brings. */
@@ -40,38 +43,56 @@ export function createRelay(options: {
   store: () => Pick<StoreReader, 'placeOf' | 'frames'>
   clock: Clock
   log: Log
+  observer: RelayObserver
 }): Relay {
-  const { clock, log } = options
-  const hub = new Hub(clock)
+  const { clock, log, observer } = options
+  const hub = new Hub(clock, (count) => observer.relayFrames('live', count))
   const answers = new Set<ServerResponse>()
+  let closing = false
 
   return {
     observer: inOrder((frame) => hub.publish(frame)),
     checkRoom() {
       if (answers.size < READERS) return
+      observer.relayEnded('refused')
       throw new Problem('rate_limit_exceeded', `${READERS} streams are open, which is the most`, {
         headers: { 'retry-after': ASK_AGAIN },
       })
     },
     open({ sessionId, cursor, transient }, response) {
-      const onCut = (reason: string): void => log.warn({ reason }, 'relay: a slow reader was cut')
+      let outcome: RelayOutcome = 'left'
+      const onCut = (reason: string): void => {
+        outcome = 'slow'
+        log.warn({ reason }, 'relay: a slow reader was cut')
+      }
       const reader = answerReader(response, { sessionId, transient, onCut })
       answers.add(response)
+      observer.relayReaders(answers.size)
       hub.add(reader)
       // A client that leaves while we write is no failure.
       response.on('error', () => undefined)
       response.once('close', () => {
         answers.delete(response)
         hub.leave(reader)
+        observer.relayReaders(answers.size)
+        observer.relayEnded(closing && outcome === 'left' ? 'stopped' : outcome)
       })
       reader.write(OPENING)
       if (cursor === null) return hub.join(reader, null)
-      replay({ hub, clock, store: options.store() }, reader, cursor).catch((error: unknown) => {
-        log.error({ err: error }, 'relay: the log could not be read')
-        reader.cut(messageOf(error))
-      })
+      const onSent = (count: number): void => observer.relayFrames('replay', count)
+      replay({ hub, clock, store: options.store(), onSent }, reader, cursor).then(
+        (end) => {
+          if (end === 'limit') outcome = 'replay_limit'
+        },
+        (error: unknown) => {
+          outcome = 'failed'
+          log.error({ err: messageOf(error) }, 'relay: the log could not be read')
+          response.destroy()
+        },
+      )
     },
     close() {
+      closing = true
       for (const response of answers) response.end()
     },
   }

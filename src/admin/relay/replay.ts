@@ -19,13 +19,20 @@ export interface PacedReader extends Reader {
 /**
  * Hands a reader what the log holds after `cursor`, at its own pace, and then what comes. Between the two nothing is lost
  * and nothing comes twice.
+ * @returns `limit` when it had a replay's most and was ended, `left` when it went away before it had everything.
  */
 export async function replay(
-  parts: { hub: Hub; store: Pick<StoreReader, 'placeOf' | 'frames'>; clock: Clock },
+  parts: {
+    hub: Hub
+    store: Pick<StoreReader, 'placeOf' | 'frames'>
+    clock: Clock
+    /** Frames were written to the reader. */
+    onSent: (count: number) => void
+  },
   reader: PacedReader,
   cursor: string,
-): Promise<void> {
-  const { hub, store, clock } = parts
+): Promise<'live' | 'limit' | 'left'> {
+  const { hub, store, clock, onSent } = parts
   const session = reader.sessionId === null ? {} : { sessionId: reader.sessionId }
   let pos = await store.placeOf(cursor)
   let last = cursor
@@ -36,15 +43,23 @@ export async function replay(
     const page = news.slice(0, REPLAYED - sent)
     sent += page.length
     last = page.at(-1)?.seq ?? last
-    if (page.length > 0) reader.write(Buffer.concat(page.flatMap((fact) => factFrame(fact)?.bytes ?? [])))
+    if (page.length > 0) {
+      reader.write(Buffer.concat(page.flatMap((fact) => factFrame(fact)?.bytes ?? [])))
+      onSent(page.length)
+    }
     if (page.length < news.length) {
       reader.write(stopFrame(last))
-      return reader.end()
+      reader.end()
+      return 'limit'
     }
     pos = next
     await reader.drained()
     // What was published while we read may be behind what we have read.
-    if (!more && hub.lastPos <= pos) return hub.join(reader, { pos, seq: last })
+    if (!more && hub.lastPos <= pos) {
+      hub.join(reader, { pos, seq: last })
+      return 'live'
+    }
     await new Promise<void>((resolve) => clock.soon(resolve))
   }
+  return 'left'
 }

@@ -33,6 +33,10 @@ const Delivery = component(
         ms: Type.Number({ description: 'How long it took, milliseconds.' }),
       }),
     ),
+    last_answer: nullable(
+      Type.String(),
+      'How the last answer began with which the handler did not take it: a kibibyte, what looks like a secret left out.',
+    ),
     next_at: nullable(time(), 'When it is tried again; null unless pending.'),
   }),
 )
@@ -76,6 +80,16 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
     ),
     route(
       {
+        method: 'GET',
+        path: '/api/deliveries/{id}',
+        summary: 'One delivery.',
+        success: { status: 200, description: 'The delivery.', content: Delivery },
+        problems: [404],
+      },
+      async ({ params }) => ok(deliveryOf(await requireDelivery(store, params['id'] ?? ''))),
+    ),
+    route(
+      {
         method: 'POST',
         path: '/api/deliveries/{id}/retry',
         summary: 'Delivers one again, dead or delivered, through the real path.',
@@ -84,8 +98,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
       },
       async ({ params }) => {
         const id = params['id'] ?? ''
-        const record = await store.delivery(id)
-        if (record === null) throw new Problem('not_found', 'there is no delivery with that id')
+        const record = await requireDelivery(store, id)
         if (record.status === 'pending') throw new Problem('conflict', 'the delivery is pending already')
         const { count } = await actions.retryDelivery(id)
         return accepted({ count, dry_run: false })
@@ -119,6 +132,12 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
   ]
 }
 
+async function requireDelivery(store: StoreReader, id: string): Promise<DeliveryRecord> {
+  const record = await store.delivery(id)
+  if (record === null) throw new Problem('not_found', 'there is no delivery with that id')
+  return record
+}
+
 function deliveryOf(record: DeliveryRecord): Static<typeof Delivery.schema> {
   return {
     id: record.id,
@@ -128,6 +147,7 @@ function deliveryOf(record: DeliveryRecord): Static<typeof Delivery.schema> {
     session_id: record.sessionId,
     status: record.status,
     attempts: record.attempts,
+    last_answer: record.lastAnswer,
     next_at: record.nextAt,
   }
 }

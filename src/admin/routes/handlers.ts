@@ -46,6 +46,7 @@ const HandlerTested = component(
     }),
     status: nullable(Type.Integer(), 'Of its answer.'),
     error: nullable(Type.String()),
+    answer: nullable(Type.String(), 'How its answer began, where it did not take the fact.'),
     ms: Type.Number({ description: 'How long it took, milliseconds.' }),
   }),
 )

@@ -57,10 +57,17 @@ function readers(program: Command, does: Does): void {
       'after',
       examples([
         'session-sidecar deliveries --status dead',
+        'session-sidecar deliveries show dlv_1042_1',
         'session-sidecar deliveries retry --dead --handler app --dry-run',
       ]),
     )
   does(remote(deliveries), async () => (await import('../deliveries.ts')).deliveries)
+
+  const show = deliveries.command('show').argument('<id>', 'of the delivery')
+  show
+    .description('Shows one delivery: each attempt, and what the handler said when it did not take the fact.')
+    .addHelpText('after', examples(['session-sidecar deliveries show dlv_1042_1']))
+  does(remote(show), async () => (await import('../delivery.ts')).showDelivery)
 
   const retry = deliveries.command('retry').argument('[id]', 'of the delivery')
   retry

@@ -55,12 +55,14 @@ export class Lanes {
     this.#shrinkLane = db.prepare<[number, number]>('UPDATE lanes SET pending = pending - ? WHERE id = ?')
     this.#dropLane = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
     this.#postpone = db.prepare<[number, number]>('UPDATE lanes SET due_at = ? WHERE id = ?')
-    this.#finish = db.prepare<[number, number, string, string, number, number]>(
-      `UPDATE deliveries SET status = ?, attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
+    this.#finish = db.prepare<[number, number, string, string, string | null, number, number]>(
+      `UPDATE deliveries SET status = ?, attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END,
+         answer = coalesce(?, answer)
        WHERE fact_pos = ? AND handler = ? AND status = 0`,
     )
-    this.#keepTrying = db.prepare<[number, string, string, number, number]>(
-      `UPDATE deliveries SET attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
+    this.#keepTrying = db.prepare<[number, string, string, string | null, number, number]>(
+      `UPDATE deliveries SET attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END,
+         answer = coalesce(?, answer)
        WHERE fact_pos = ? AND handler = ? AND status = 0`,
     )
     this.#due = db.prepare<[number, number, number], { id: number; key: string }>(
@@ -211,8 +213,9 @@ export class Lanes {
       const number = this.numberOf(lane.handler)
       if (number === null) continue
       const entry = attemptText(attempt)
+      const answer = attempt.answer ?? null
       if (result === 'retry') {
-        this.#keepTrying.run(attempts, entry, entry, pos, number)
+        this.#keepTrying.run(attempts, entry, entry, answer, pos, number)
         if (dueAt !== null) this.#postpone.run(dueAt, lane.id)
       } else {
         const { changes } = this.#finish.run(
@@ -220,6 +223,7 @@ export class Lanes {
           attempts,
           entry,
           entry,
+          answer,
           pos,
           number,
         )

@@ -36,6 +36,7 @@ interface DeliveryRow {
   handler_name: string
   status: number
   log: string
+  answer: string | null
   due_at: number | null
   id: string
   type: string
@@ -44,7 +45,7 @@ interface DeliveryRow {
 
 type Condition = readonly [string, ...unknown[]]
 
-const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, l.due_at, f.id, f.type, f.session_id
+const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, d.answer, l.due_at, f.id, f.type, f.session_id
   FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
   LEFT JOIN lanes l ON l.id = d.lane`
 
@@ -190,6 +191,7 @@ function deliveryOf(row: DeliveryRow): DeliveryRecord {
     sessionId: row.session_id,
     status,
     attempts: JSON.parse(`[${row.log}]`) as Attempt[],
+    lastAnswer: row.answer,
     nextAt: status === 'pending' ? (row.due_at ?? 0) : null,
   }
 }

@@ -70,5 +70,10 @@ function Attempts({ delivery }) {
         }
       </tbody>
     </table>
+    ${
+      delivery.last_answer &&
+      html`<p class="faint">What ${delivery.handler} last answered when it did not take it:</p>
+        <${Json} value=${delivery.last_answer} />`
+    }
   </div>`
 }

@@ -76,11 +76,11 @@ function Handler({ handler, canTest, again }) {
 }
 
 /** What a handler made of a made-up fact. */
-function answerOf({ type, outcome, status, error, ms }) {
+function answerOf({ type, outcome, status, error, answer: body, ms }) {
   const answer = [status === null ? null : `it answered ${status}`, error]
     .filter((part) => part !== null)
     .join(', ')
-  return `${type}, made up: ${outcome}${answer === '' ? '' : `, ${answer}`}, in ${duration(ms)}.`
+  return `${type}, made up: ${outcome}${answer === '' ? '' : `, ${answer}`}, in ${duration(ms)}.${body ? ` It said: ${body}` : ''}`
 }
 
 function Tool({ tool, calls }) {
