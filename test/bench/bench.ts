@@ -3,6 +3,7 @@ import { readOptions, USAGE, type Options } from './options.ts'
 import { printProfile } from './profile.ts'
 import { machine, renderMachine, renderOutcomes } from './report.ts'
 import { runScenarios } from './run.ts'
+import { bigStore } from './scenario/big-store.ts'
 import { burst } from './scenario/burst.ts'
 import { calls } from './scenario/calls.ts'
 import { catchUp } from './scenario/catch-up.ts'
@@ -26,6 +27,7 @@ const SCENARIOS = [
   calls,
   requests,
   relay,
+  bigStore,
   emulatorStream,
   emulatorIdle,
   emulatorStart,

@@ -1,10 +1,12 @@
-import { describe, expect, it } from 'vitest'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { newCall, type Call } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession } from '../../src/core/wire.ts'
 import { turnFact } from '../support/fact.ts'
-import { openStore } from './database.ts'
+import { folder, openStore } from './database.ts'
 
 const hint = (more: Partial<Hint> = {}): Hint => ({
   sessionId: 'ses_1',
@@ -268,5 +270,49 @@ describe('the rest of the store', () => {
     ])
     await store.pauseHandler('app', null)
     expect(await store.read.handlers()).toMatchObject([{ pausedAt: null, pauseReason: null }])
+  })
+})
+
+describe('the count of sessions', () => {
+  it('follows each session as it comes, changes, goes, comes back, and is pruned', async () => {
+    const path = join(folder(), 'store.db')
+    const { store } = await openStore({ path })
+    const recount = new Database(path, { readonly: true })
+    onTestFinished(() => void recount.close())
+    const statuses = ['idle', 'working', 'failed', null]
+    let state = 7
+    for (let step = 0; step < 200; step++) {
+      state = (state * 1103515245 + 12345) % 2147483648
+      const id = `ses_${(state >> 8) % 9}`
+      const status = statuses[(state >> 16) % 4] ?? null
+      const known = await store.known(id)
+      const session =
+        status === null ? null : readSession({ id, status, updated_at: step, title: null }, () => undefined)
+      const revision = known?.revision ?? null
+      if (session !== null || known !== null)
+        await store.commit({ readings: [reading(revision, { sessionId: id, session, at: step })] })
+      if (step % 50 === 49) await store.prune(step - 10)
+      const truth = recount
+        .prepare<[], { status: string; count: number }>(
+          'SELECT status, count(*) AS count FROM sessions WHERE deleted_at IS NULL GROUP BY status',
+        )
+        .all()
+      expect((await store.read.counts()).sessions).toEqual(
+        Object.fromEntries(truth.map((row) => [row.status, row.count])),
+      )
+    }
+  })
+
+  it('begins right in a store of the version before', async () => {
+    const path = join(folder(), 'store.db')
+    const { store } = await openStore({ path })
+    await store.commit({ readings: [reading(null)] })
+    await store.close()
+    const db = new Database(path)
+    for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
+    db.exec('DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer; PRAGMA user_version = 3')
+    db.close()
+    const { store: again } = await openStore({ path })
+    expect((await again.read.counts()).sessions).toEqual({ idle: 1 })
   })
 })

@@ -221,7 +221,7 @@ function counts(db: Sqlite): StoreCounts {
     if (entry !== undefined) entry.dead = row.dead
   }
   const sessions = all<{ status: string; count: number }>(
-    'SELECT status, count(*) AS count FROM sessions WHERE deleted_at IS NULL GROUP BY status',
+    'SELECT status, count FROM session_counts WHERE count > 0 ORDER BY status',
   )
   const actions = all<{ type: string; count: number; oldest: number | null }>(
     `SELECT type, count(*) AS count, min(coalesce(created_at, opened_at)) AS oldest
