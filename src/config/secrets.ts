@@ -7,7 +7,7 @@ import type { SecretPart } from './config.ts'
 const MAX_SECRET_FILE = 64 * 1024
 
 /** @throws {Error} which says, without the content, what is wrong with the file. */
-export async function readPart(part: SecretPart): Promise<string[]> {
+async function readPart(part: SecretPart): Promise<string[]> {
   if (part.kind === 'value') return [part.value]
   const words = (await readSmallFile(part.file, MAX_SECRET_FILE))
     .split(/\r?\n/)

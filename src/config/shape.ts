@@ -16,7 +16,7 @@ export function propertyOf(shape: Shape | undefined, key: string): Shape | undef
 }
 
 /** A text from the environment as the number or the truth value that its key asks for; itself when it fits neither. */
-export function scalarOf(text: string, shape: Shape | undefined): Json {
+function scalarOf(text: string, shape: Shape | undefined): Json {
   if (shape?.type === 'boolean' && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
   const numeric = shape?.type === 'integer' || shape?.type === 'number'
   return numeric && /^-?[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text

@@ -5,7 +5,7 @@ import type { HandlerStatus } from './health.ts'
 import type { Worker } from './worker.ts'
 
 /** Grace that a stop leaves to deliveries under way, milliseconds. */
-export const DRAIN = 10_000
+const DRAIN = 10_000
 
 /** All handlers' deliveries. */
 export interface Dispatcher {

@@ -56,7 +56,7 @@ export function viewSession(details: OpenDetails, session: Session): Fields {
   }
 }
 
-export function viewAction(details: OpenDetails, action: Action): Fields {
+function viewAction(details: OpenDetails, action: Action): Fields {
   const common = { type: action.type, turn_id: action.turnId, call_id: action.callId }
   const times = { created_at: action.createdAt, expires_at: action.expiresAt }
   return { ...common, ...particularsOf(details, action), ...times }

@@ -14,7 +14,7 @@ export interface Specs {
 }
 
 /** The handler of functions given by `sidecar.on`. */
-export const LIBRARY_HANDLER = 'library'
+const LIBRARY_HANDLER = 'library'
 
 const TOOL_DEFAULTS = {
   timeout: 30_000,

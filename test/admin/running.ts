@@ -27,7 +27,7 @@ export interface Running {
   stop: () => Promise<void>
 }
 
-const status: StatusReport = {
+export const STATUS: StatusReport = {
   version: '1.2.3',
   started_at: 1,
   leader: true,
@@ -122,7 +122,7 @@ export async function startAdmin(
     store: store.read,
     brief: (id) => store.brief(id),
     actions,
-    status: () => status,
+    status: () => STATUS,
     metrics,
     ready: () => ({ ok: true, checks: [{ name: 'store', ok: true }] }),
     started: () => true,

@@ -32,8 +32,19 @@ describe('the command line', () => {
   })
 
   test.each([
-    ...['calls', 'completion', 'config', 'deliveries', 'events', 'handlers', 'replay', 'sessions'],
-    ...['status', 'tools', 'trigger', 'init'],
+    'calls',
+    'completion',
+    'config',
+    'deliveries',
+    'delivery',
+    'events',
+    'handlers',
+    'init',
+    'replay',
+    'sessions',
+    'status',
+    'tools',
+    'trigger',
   ])('%s needs no package before its first word', (command) => {
     expect(packagesOf(`${command}.ts`).filter((name) => name !== 'commander')).toEqual([])
   })

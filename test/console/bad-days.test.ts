@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startAdmin, type Running } from '../admin/running.ts'
+import { STATUS, startAdmin, type Running } from '../admin/running.ts'
+import { actionRaw, readingOf, sessionRaw } from '../admin/seed.ts'
 import { freePort } from '../support/listen.ts'
 import { hasBrowser, openBrowser, visit } from './browser.ts'
 
@@ -99,6 +100,32 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await page.goto(`${running.base}/#/sessions?status=%E0%A4%A`)
     await page.getByText('No session is like that.').waitFor()
     expect(visited.complaints.filter((text) => !text.includes('404'))).toEqual([])
+  })
+
+  it("leads from what waits to its session in the service's Console, where the configuration says how", async () => {
+    const approval = actionRaw('call_1', { type: 'approval' })
+    running = await startAdmin({
+      status: () => ({
+        ...STATUS,
+        service: {
+          base_url: 'https://agents.example.com',
+          console_url: 'https://console.example.com/s/{session_id}?tab=open',
+        },
+      }),
+      seed: (store) =>
+        store.commit({
+          readings: [
+            readingOf(sessionRaw('s/1', { status: 'requires_action', required_actions: [approval] })),
+          ],
+        }),
+    })
+    await using visited = await visit(browser, `${running.base}/#/actions`)
+    const { page } = visited
+    const link = page.getByRole('link', { name: 'answer in the Console' })
+    expect(await link.getAttribute('href')).toBe('https://console.example.com/s/s%2F1?tab=open')
+    expect(await link.getAttribute('rel')).toBe('noreferrer noopener')
+    const front = page.getByRole('link', { name: 'https://console.example.com/s/', exact: true })
+    expect(await front.getAttribute('href')).toBe('https://console.example.com/s/')
   })
 
   it('sends a handler a test where the sidecar can, and shows what it answered', async () => {

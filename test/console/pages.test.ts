@@ -49,6 +49,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     const attempts = settled.getByRole('table', { name: 'Attempts at audit' })
     await attempts.getByText('attempt 2').waitFor()
     expect(await attempts.getByText('500').count()).toBe(2)
+    await settled.locator('pre').getByText('{"error":"the <b>ledger</b> is closed"}').waitFor()
     await settled.getByText(/^(stream|webhook|poll) first$/).waitFor()
     await settled.locator('pre').getByText('"artifacts_skipped"').waitFor()
 
@@ -183,7 +184,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     const { page } = visited
     const rows = page.getByRole('listitem')
     await expect.poll(() => rows.count()).toBe(2)
-    await rows.first().getByText('2 attempts: 500').waitFor()
+    await rows.first().getByText('2 attempts: 500, {"error":"the <b>ledger</b> is closed"}').waitFor()
     stage.rig.app.handle = () => ({})
     await rows.first().getByRole('button', { name: 'Retry' }).click()
     await page.getByText('turn.settled is due again at audit.').waitFor()

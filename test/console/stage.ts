@@ -37,7 +37,8 @@ export async function openStage(): Promise<Stage> {
     tools: { lookup_order: { description: 'Finds an order by its id' } },
   })
   try {
-    rig.app.handle = ({ name }) => (name === 'audit' ? { status: 500 } : {})
+    rig.app.handle = ({ name }) =>
+      name === 'audit' ? { status: 500, body: '{"error":"the <b>ledger</b> is closed"}' } : {}
     const { client } = rig
     const plain = await client.withTools({ lookup_order: 60 }, { title: 'Where is order 42?' })
     await client.send(

@@ -7,7 +7,7 @@ import { readCookie, writeCookie } from './cookie.ts'
 import { LOGIN_TIME, type Logins } from './logins.ts'
 
 /** What a form or a link of another page cannot send. */
-export const CONSOLE_HEADER = 'x-sidecar-console'
+const CONSOLE_HEADER = 'x-sidecar-console'
 
 const POLICY = [
   "default-src 'none'",

@@ -233,7 +233,7 @@ export function recordOf(row: SessionRow): SessionRecord {
   }
 }
 
-export function turnOf(row: TurnRow): KnownTurn {
+function turnOf(row: TurnRow): KnownTurn {
   const parsed = row.raw === null ? null : parseTurn(objectOf(row.raw))
   return {
     turn: parsed ?? {

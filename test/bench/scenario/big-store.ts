@@ -16,7 +16,7 @@ const FACTS = 1_000_000
 /** Frames of the session that is replayed; they lie all over the log. */
 const REPLAYED = 20
 const TOGETHER = 1000
-const SCRAPES = 5
+const SCRAPES = 11
 /** A little longer than a reading of the store is shared by scrapes, milliseconds: each is the first of its second. */
 const APART = 1050
 

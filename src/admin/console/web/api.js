@@ -6,7 +6,7 @@ const TIMEOUT = 15_000
 const KEPT = 50
 
 /** The sidecar said no; the message is its own. */
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, message) {
     super(message)
     this.status = status
@@ -39,7 +39,7 @@ export async function post(path, body = {}) {
 }
 
 /** Entries of a list, at most `limit`. */
-export async function list(path, query = {}, limit = 100) {
+async function list(path, query = {}, limit = 100) {
   const rows = []
   let after
   for (;;) {

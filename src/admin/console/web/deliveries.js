@@ -78,9 +78,7 @@ function Delivery({ delivery, onRetry }) {
   return html`<div class="cells delivery-cells">
     <a data-item class="cell-main" href=${link} tabindex="0"><${Text}>${delivery.type}<//></a>
     <span class="cell-id">${delivery.handler}</span>
-    <span class="cell-extra"
-      ><span class="narrow">${delivery.handler}, </span>${said(delivery.attempts)}</span
-    >
+    <span class="cell-extra"><span class="narrow">${delivery.handler}, </span>${said(delivery)}</span>
     <span class="cell-badge"><${Badge} word=${delivery.status} /></span>
     <span class="cell-age">${last === undefined ? '–' : html`<${Age} at=${last.at} suffix=" ago" />`}</span>
     <span class="cell-do"
@@ -89,9 +87,12 @@ function Delivery({ delivery, onRetry }) {
   </div>`
 }
 
-function said(attempts) {
+/** How often it was tried and what came of it; while it is owed or dead also the handler's own words. */
+function said({ attempts, status, last_answer: words }) {
   const last = attempts.at(-1)
   if (last === undefined) return 'not tried yet'
-  const answer = [last.status, last.error].filter((part) => part !== undefined).join(', ')
+  const answer = [last.status, last.error, status === 'delivered' ? null : words]
+    .filter((part) => part !== undefined && part !== null)
+    .join(', ')
   return html`${count(attempts.length, 'attempt')}: <${Text}>${answer}<//>`
 }

@@ -155,7 +155,7 @@ function Throughput({ minutes }) {
   const most = Math.max(1, ...shown.map(({ facts }) => facts))
   const sum = (name) => shown.reduce((total, minute) => total + minute[name], 0)
   return html`<section>
-    <h2>Last ${count(shown.length, 'minute')}</h2>
+    <h2>Last ${shown.length === 1 ? 'minute' : count(shown.length, 'minute')}</h2>
     <svg
       class="bars"
       viewBox=${`0 0 ${BARS * 4} 40`}

@@ -58,7 +58,7 @@ export function useRows(path, query, idOf) {
 }
 
 /** Puts a page in the place of the entries that it covers. */
-export function merge(state, start, page, idOf) {
+function merge(state, start, page, idOf) {
   const { rows } = state
   const last = page.data.at(-1)
   // The entry before the page is gone: what we have stands until the list is read from its top.

@@ -31,7 +31,7 @@ export function Session({ id, route }) {
   const groups = groupByTurn(shown).toReversed()
   const byFact = Map.groupBy(data.deliveries.rows, ({ fact_id: fact }) => fact)
   return html`<div class="page session">
-    <p class="crumbs"><a href="#/sessions">Sessions</a> /</p>
+    <p class="crumbs"><a href="#/sessions">Sessions</a></p>
     <h1>
       <${Text}>${session.title || 'without a title'}<//>
       <${Badge} word=${session.deleted_at === null ? session.status : 'deleted'} />

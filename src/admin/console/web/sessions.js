@@ -67,7 +67,7 @@ function waits(actions) {
   return `waits for ${actions.map(({ type, name }) => (type === 'function_call' ? String(name) : String(type))).join(', ')}`
 }
 
-export function TextFilter({ value, label, onText }) {
+function TextFilter({ value, label, onText }) {
   const timer = useRef(null)
   const field = useRef(null)
   // What stands in the address may change by a link, and what is being typed may not.
