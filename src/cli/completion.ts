@@ -5,6 +5,7 @@ import type { Context } from './context.ts'
 interface Place {
   /** Commands so far, joined by a space; empty for none. */
   path: string
+  /** And words of which one must be chosen. */
   commands: string[]
   options: string[]
 }
@@ -39,7 +40,10 @@ function placesOf(command: Command, path: string, values: Values): Place[] {
   return [
     {
       path,
-      commands: command.commands.map((one) => one.name()),
+      commands: [
+        ...command.commands.map((one) => one.name()),
+        ...command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
+      ],
       options: [
         ...options.flatMap(({ long }) => (long === undefined || long === null ? [] : [long])),
         '--help',

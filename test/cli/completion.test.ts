@@ -1,10 +1,18 @@
 import { execFile, spawnSync } from 'node:child_process'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { folderWith } from '../config/folder.ts'
 import { cli } from './process.ts'
 
 const exec = promisify(execFile)
+/** Milliseconds for a shell that starts and offers. */
+const PATIENCE = 15_000
+
+function isThere(shell: string): boolean {
+  const there = spawnSync(shell, ['--version']).status === 0
+  if (!there) process.stderr.write(`completion: there is no ${shell} here, its script is NOT tried\n`)
+  return there
+}
 
 /** What bash offers for the last of `words`. */
 async function complete(folder: string, ...words: string[]): Promise<string[]> {
@@ -39,13 +47,52 @@ test('every command and option of the help is offered', async () => {
   for (const name of commands) expect(out).toMatch(new RegExp(`offered='[^']*\\b${name}\\b`))
 })
 
-for (const shell of ['zsh', 'fish']) {
-  const there = spawnSync(shell, ['--version']).status === 0
-  if (!there) process.stderr.write(`completion: there is no ${shell} here, its script is NOT tried\n`)
+/** What is asked of every shell: the words so far, and what must be among the offers. */
+const OFFERS: [string, string[]][] = [
+  ['de', ['deliveries', 'dev']],
+  ['handlers ', ['pause', 'resume']],
+  ['deliveries retry --d', ['--dead', '--dry-run']],
+  ['deliveries --status d', ['dead', 'delivered']],
+  ['completion ', ['bash', 'fish', 'zsh']],
+  ['check -c side', ['sidecar.yaml']],
+]
 
-  test.skipIf(!there)(`${shell} can read its script`, async () => {
-    const { out } = await cli(['completion', shell])
-    const folder = await folderWith({ completion: out })
-    expect((await exec(shell, ['-n', 'completion'], { cwd: folder })).stderr).toBe('')
+describe.skipIf(!isThere('fish'))('fish', () => {
+  test.each(OFFERS)('offers for "%s" what may follow', async (words, offers) => {
+    const { out } = await cli(['completion', 'fish'])
+    const folder = await folderWith({ 'completion.fish': out, 'sidecar.yaml': '' })
+    const script = `source completion.fish; complete -C 'session-sidecar ${words}'`
+    const { stdout } = await exec('fish', ['--no-config', '-c', script], { cwd: folder, timeout: PATIENCE })
+    const offered = stdout.split('\n').map((line) => line.split('\t')[0])
+    expect(offered).toEqual(expect.arrayContaining(offers))
   })
+})
+
+// Its script is bash's, so two of them will do.
+describe.skipIf(!isThere('zsh'))('zsh', () => {
+  test.each(OFFERS.slice(-2))('offers for "%s" what may follow', async (words, offers) => {
+    const { out } = await cli(['completion', 'zsh'])
+    const folder = await folderWith({
+      completion: `autoload -Uz compinit && compinit -u -d ./dump\n${out}`,
+      'sidecar.yaml': '',
+      // It completes on a terminal only: one is made, a tab is typed, and what comes is read until all of it is there.
+      'type.zsh': `zmodload zsh/zpty
+zpty -b terminal zsh -f -i
+read_until() {
+  local seen='' part word
+  for word in $@; do
+    until [[ $seen == *$word* ]]; do zpty -rt terminal part && seen+=$part || sleep 0.05; done
+  done
+  print -r -- $seen
 }
+zpty -w terminal "source ./completion; bindkey '^I' list-choices; print REA''DY"
+read_until READY > /dev/null
+zpty -n -w terminal $'session-sidecar ${words}\\t'
+read_until ${offers.join(' ')}
+zpty -d terminal
+`,
+    })
+    const { stdout } = await exec('zsh', ['-f', 'type.zsh'], { cwd: folder, timeout: PATIENCE })
+    for (const offer of offers) expect(stdout).toContain(offer)
+  })
+})
