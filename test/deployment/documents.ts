@@ -62,8 +62,13 @@ export function healthCheck(): string[] {
 
 /** Every document of a YAML file. */
 export function documents<T>(file: string): T[] {
-  return parseAllDocuments(text(file)).map((document) => {
-    if (document.errors.length > 0) throw document.errors[0] ?? new Error(file)
+  return documentsOf<T>(text(file))
+}
+
+/** Every document of a YAML text. */
+export function documentsOf<T>(yaml: string): T[] {
+  return parseAllDocuments(yaml).map((document) => {
+    if (document.errors.length > 0) throw document.errors[0] ?? new Error(yaml)
     return document.toJS() as T
   })
 }

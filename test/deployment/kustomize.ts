@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { parseAllDocuments } from 'yaml'
+import { documentsOf } from './documents.ts'
 
 /** `kubectl` has kustomize built in, and renders without a cluster. */
 export const hasKustomize = spawnSync('kubectl', ['version', '--client']).status === 0
@@ -11,5 +11,5 @@ if (!hasKustomize) {
 export function render(folder: string): unknown[] {
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], { encoding: 'utf8' })
   if (status !== 0) throw new Error(stderr)
-  return parseAllDocuments(stdout).map((document) => document.toJS() as unknown)
+  return documentsOf<unknown>(stdout)
 }

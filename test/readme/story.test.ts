@@ -1,6 +1,12 @@
 import { spawnSync } from 'node:child_process'
+import { cp, readFile, writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { blocks, group } from './document.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { documentsOf } from '../deployment/documents.ts'
+import { hasKustomize } from '../deployment/kustomize.ts'
+import { unknownKeys, validateManifest } from '../deployment/schemas.ts'
+import { blocks, group, ROOT } from './document.ts'
 import { Story, type Told } from './story.ts'
 
 /** Programs start one after the other, each compiling its source. Milliseconds. */
@@ -78,6 +84,38 @@ describe('the README', () => {
         (await story.run('curl -s -o forged -w "%{http_code}" -d "{}" http://127.0.0.1:3000/agent-events'))
           .out,
       ).toBe('401')
+    },
+  )
+
+  test.skipIf(!hasKustomize)(
+    'leads to a pod with the app and the sidecar, and a configuration that loads',
+    async () => {
+      const story = await begin()
+      const at = (file: string): string => path.join(story.folder, file)
+      await cp(path.join(ROOT, 'config/kubernetes'), at('config/kubernetes'), { recursive: true })
+      const [secret] = group('first')
+      if (secret === undefined) throw new Error('README makes no secret')
+      await story.play(secret)
+      await play(story, 'pod')
+      const rendered = documentsOf(await readFile(at('manifests.yaml'), 'utf8'))
+      for (const manifest of rendered) validateManifest(manifest)
+      expect(unknownKeys(rendered)).toBe('')
+      expect(rendered).toContainEqual(
+        expect.objectContaining({
+          kind: 'Deployment',
+          spec: expect.objectContaining({
+            template: expect.objectContaining({
+              spec: expect.objectContaining({
+                containers: [expect.objectContaining({ name: 'shop' })],
+                initContainers: [expect.objectContaining({ name: 'agent-session-sidecar' })],
+              }),
+            }),
+          }),
+        }),
+      )
+      const configuration = await readFile(at('pod/sidecar.yaml'), 'utf8')
+      await writeFile(at('sidecar.yaml'), configuration.replaceAll('/run/secrets/sidecar', at('pod')))
+      expect((await loadConfig(at('sidecar.yaml'), {})).warnings).toEqual([])
     },
   )
 

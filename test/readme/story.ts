@@ -48,8 +48,10 @@ export class Story {
   async play(block: Block): Promise<void> {
     const file = block.value('file')
     const port = block.value('start')
-    if (file !== null) await writeFile(path.join(this.folder, file), this.#elsewhere(block.text))
-    else if (port !== null) await this.start(block.text, port)
+    if (file !== null) {
+      await mkdir(path.dirname(path.join(this.folder, file)), { recursive: true })
+      await writeFile(path.join(this.folder, file), this.#elsewhere(block.text))
+    } else if (port !== null) await this.start(block.text, port)
     else if (block.words.includes('run')) {
       const { code, err } = await this.run(block.text)
       if (code !== 0 || err !== '') throw new Error(`ended with ${code}: ${block.text}${err}`)
