@@ -138,6 +138,7 @@ function commands(context: Context, done: (code: number) => void): Command {
   const schema = config
     .command('schema')
     .description('Prints the JSON Schema (2020-12) of the configuration, for editors.')
+    .option('--json', 'for programs: it is JSON in any case')
   does(schema, async () => (await import('./config.ts')).schema)
   const print = config.command('print').description('Prints the effective configuration, secrets redacted.')
   print.option('-c, --config <file>', CONFIG).option('--json', 'for programs: JSON in place of YAML')
