@@ -21,6 +21,7 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY package.json LICENSE ./
 COPY config/scenarios ./config/scenarios
+COPY config/schema.json ./config/
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # The one place that is written to: store.url is sqlite:data/sidecar.db unless the configuration says otherwise.
