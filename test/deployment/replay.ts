@@ -6,7 +6,7 @@ import { ROOT, stages, type Instruction } from './documents.ts'
 
 const exec = promisify(execFile)
 /** Milliseconds for one RUN: an install or a build. */
-const STEP = 180_000
+const STEP = 300_000
 
 /** Does what the Dockerfile says, each stage in a folder of its own below `folder`. @returns the last stage's root. */
 export async function replay(folder: string): Promise<string> {

@@ -10,7 +10,7 @@ import { blocks, group, ROOT } from './document.ts'
 import { Story, type Told } from './story.ts'
 
 /** Programs start one after the other, each compiling its source. Milliseconds. */
-const LONG = 60_000
+const LONG = 90_000
 
 const stories: Story[] = []
 
