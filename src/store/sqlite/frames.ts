@@ -22,9 +22,9 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
     `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.pos > ? AND f.pos <= ? AND f.seq IS NOT NULL ORDER BY f.pos`,
   )
   // By the index of a session's facts: what a replay costs does not grow with the rest of the log.
-  const ofSession = db.prepare<[string, number, number], FactRow>(
+  const ofSession = db.prepare<[string, number], FactRow>(
     `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.session_id = ? AND f.pos > ? AND f.seq IS NOT NULL
-       ORDER BY f.pos LIMIT ?`,
+       ORDER BY f.pos LIMIT ${STRETCH}`,
   )
 
   return {
@@ -43,7 +43,7 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
     async frames({ after, sessionId }) {
       const last = ends.get()?.last ?? 0
       if (sessionId !== undefined) {
-        const { frames, rows, reached, full } = read(ofSession.iterate(sessionId, after, STRETCH))
+        const { frames, rows, reached, full } = read(ofSession.iterate(sessionId, after))
         const more = full || rows === STRETCH
         return { frames, next: more ? reached : Math.max(after, last), more }
       }
