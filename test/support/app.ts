@@ -75,6 +75,8 @@ export interface Answer {
   hang?: true
   /** Cuts the connection instead of answering. */
   reset?: true
+  /** Dies in the middle of the answer. */
+  torn?: true
 }
 
 /** An application that takes callbacks and runs tools, keeps all it gets, and answers what a test tells it to. */
@@ -179,6 +181,10 @@ async function answer(exchange: Exchange, response: ServerResponse, said: Answer
   if (said.reset === true) return void response.socket?.resetAndDestroy()
   const { status = 200, headers = {}, body = '' } = said
   response.writeHead(status, { 'content-type': 'text/plain', ...headers })
+  if (said.torn === true) {
+    response.write(body.slice(0, body.length / 2), () => response.socket?.resetAndDestroy())
+    return
+  }
   // What could not be written was not answered.
   if (response.destroyed || response.socket?.destroyed === true) return
   exchange.answered = status

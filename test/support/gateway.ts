@@ -8,6 +8,11 @@ export interface Passed {
   at: number
   status: number | null
   headers: IncomingMessage['headers']
+  /** What was sent with it, as far as it came. */
+  body: string
+  /** Of the answer, and when it began; null: none came. */
+  reply: IncomingMessage['headers'] | null
+  answeredAt: number | null
 }
 
 /** `reset` cuts the connection; undefined lets the request through. */
@@ -26,9 +31,9 @@ export class Gateway implements AsyncDisposable {
     this.url = listening.url
   }
 
-  static async start(target: string): Promise<Gateway> {
+  static async start(target: string, port = 0): Promise<Gateway> {
     let gateway: Gateway | undefined
-    const listening = await listen((request, response) => void gateway?.pass(target, request, response))
+    const listening = await listen((request, response) => void gateway?.pass(target, request, response), port)
     gateway = new Gateway(listening)
     return gateway
   }
@@ -40,6 +45,9 @@ export class Gateway implements AsyncDisposable {
       at: performance.now(),
       status: null,
       headers: request.headers,
+      body: '',
+      reply: null,
+      answeredAt: null,
     }
     this.passed.push(entry)
     const said = await this.intercept(request)
@@ -56,6 +64,8 @@ export class Gateway implements AsyncDisposable {
     })
     upstream.on('response', (reply) => {
       entry.status = reply.statusCode ?? null
+      entry.reply = reply.headers
+      entry.answeredAt = performance.now()
       response.writeHead(reply.statusCode ?? 502, reply.headers)
       response.flushHeaders()
       reply.pipe(response)
@@ -66,6 +76,7 @@ export class Gateway implements AsyncDisposable {
     })
     upstream.on('error', () => response.destroy())
     response.on('close', () => upstream.destroy())
+    request.on('data', (bytes: Buffer) => (entry.body += bytes.toString()))
     request.pipe(upstream)
   }
 

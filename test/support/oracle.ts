@@ -64,7 +64,7 @@ async function faultsOf(rig: Rig, options: OracleOptions): Promise<string[]> {
   return faults.length > 0 || rig.program === null ? faults : await deliveries(rig, options)
 }
 
-function underWay(ledger: LedgerView): string[] {
+export function underWay(ledger: LedgerView): string[] {
   const working = ledger.sessions.filter(
     ({ deleted_at, status }) => deleted_at === null && status === 'working',
   )
@@ -90,7 +90,7 @@ export function naturalKey(event: Event): string {
 }
 
 /** One id for one thing, and one thing for one id, over all attempts, restarts and channels. */
-function identities(events: readonly Event[]): string[] {
+export function identities(events: readonly Event[]): string[] {
   const ids = new Map<string, string>()
   const keys = new Map<string, string>()
   const faults: string[] = []
@@ -106,7 +106,7 @@ function identities(events: readonly Event[]): string[] {
   return [...new Set(faults)]
 }
 
-function transcript(
+export function transcript(
   ledger: LedgerView,
   events: readonly Event[],
   { afterSeq = 0, except = [] }: OracleOptions,
@@ -123,7 +123,7 @@ function transcript(
     })
 }
 
-function turns(ledger: LedgerView, events: readonly Event[], { except = [] }: OracleOptions): string[] {
+export function turns(ledger: LedgerView, events: readonly Event[], { except = [] }: OracleOptions): string[] {
   const faults: string[] = []
   const gone = new Set(ledger.sessions.filter(({ deleted_at }) => deleted_at !== null).map(({ id }) => id))
   for (const turn of ledger.turns) {
@@ -152,7 +152,7 @@ function turns(ledger: LedgerView, events: readonly Event[], { except = [] }: Or
 }
 
 /** What came and went while nobody looked makes no fact; what was told must be told to its end. */
-function actions(ledger: LedgerView, events: readonly Event[], { except = [] }: OracleOptions): string[] {
+export function actions(ledger: LedgerView, events: readonly Event[], { except = [] }: OracleOptions): string[] {
   const faults: string[] = []
   for (const action of ledger.actions) {
     if (except.includes(action.session_id)) continue

@@ -1,0 +1,80 @@
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import type { LedgerView } from '../../src/emulator/index.ts'
+import { Books } from './books.ts'
+import { postings } from './oracle/postings.ts'
+import type { World } from './world.ts'
+
+/** Highest cursor that was found in a world's database. */
+const cursors = new WeakMap<World, number>()
+
+/** Looks at what a killed program left on its disk: what was told outside must be written there. */
+export async function examine(world: World): Promise<void> {
+  if (!existsSync(world.store)) return
+  const ledger = await world.service.ledger().catch(() => null)
+  const folder = mkdtempSync(path.join(world.folder, 'autopsy-'))
+  // On a copy: to look into a file that was left open is to recover it, which is the next life's to do.
+  const copy = path.join(folder, 'sidecar.db')
+  for (const side of ['', '-wal']) {
+    if (existsSync(world.store + side)) copyFileSync(world.store + side, copy + side)
+  }
+  try {
+    using books = new Books(copy)
+    if (books.count("SELECT count(*) FROM sqlite_schema WHERE name = 'facts'") === 0) return
+    const verdict = books.check()
+    if (verdict !== 'ok') world.violated('I1', `the database is damaged after a kill: ${verdict}`)
+    checkpoint(world, books, ledger)
+    postedResults(world, books)
+    if (ledger !== null) hints(world, books, ledger)
+    world.tally.add('databases examined after a kill')
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** I2. */
+function checkpoint(world: World, books: Books, ledger: LedgerView | null): void {
+  const cursor = books.cursor()
+  const before = cursors.get(world) ?? 0
+  if (cursor < before) world.violated('I2', `the checkpoint went back from ${before} to ${cursor}`)
+  cursors.set(world, cursor)
+  if (ledger === null || world.gaps) return
+  const stored = books.seqs()
+  const missing = ledger.events.find(({ seq }) => seq <= cursor && !stored.has(seq))
+  if (missing !== undefined)
+    world.violated('I2', `the checkpoint is ${cursor} and seq ${missing.seq} is not stored`)
+}
+
+/** I4: what was posted is on the disk. */
+function postedResults(world: World, books: Books): void {
+  const calls = new Map(books.calls().map((row) => [row.call_id, row]))
+  for (const { callId, kind, text } of postings(world)) {
+    const row = calls.get(callId)
+    const replaced = kind === 'output' && row?.result_kind === 'error'
+    if (row === undefined || row.result_kind === null)
+      world.violated('I4', `${callId} was answered, and no result is stored`)
+    else if (!replaced && (row.result_kind !== kind || row.result_text !== text))
+      world.violated('I4', `${callId} was answered with "${text}", stored is "${row.result_text}"`)
+  }
+}
+
+/** I6: what a webhook told is wished to be read, or was read since. */
+function hints(world: World, books: Books, ledger: LedgerView): void {
+  const hinted = books.hinted()
+  // The wish for a sweep is one for every session.
+  if (hinted.has('')) return
+  const known = new Map(books.sessions().map((row) => [row.id, row]))
+  const alive = new Set(ledger.sessions.filter(({ deleted_at }) => deleted_at === null).map(({ id }) => id))
+  for (const { session_id: session, attempts, event } of ledger.deliveries) {
+    if (!alive.has(session) || hinted.has(session)) continue
+    const taken = attempts.findLast(({ status }) => status !== null && status >= 200 && status < 300)
+    if (taken === undefined) continue
+    world.tally.add('answered webhooks examined')
+    const readAt = known.get(session)?.read_at ?? 0
+    if (readAt < taken.at)
+      world.violated(
+        'I6',
+        `${event} of ${session} was answered 2xx at ${taken.at}; it was last read at ${readAt}, and no hint is stored`,
+      )
+  }
+}

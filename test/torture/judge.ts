@@ -1,0 +1,86 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Fault } from './fault.ts'
+import { delivered, inOrder, notAhead, sameIds, signed, whole } from './oracle/callbacks.ts'
+import { closed, rightAnswers, runs, sameAnswers } from './oracle/calls.ts'
+import { gather, type Evidence } from './oracle/evidence.ts'
+import { agreed, busy, logged } from './oracle/knowledge.ts'
+import { counters, gauges } from './oracle/metrics.ts'
+import { heeded } from './oracle/requests.ts'
+import { kept } from './oracle/secrets.ts'
+import type { World } from './world.ts'
+
+/** Between two looks, milliseconds. */
+const LOOK = 250
+
+/** What is over once it was so: no waiting mends it. */
+const LASTING = [sameIds, signed, inOrder, notAhead, logged, sameAnswers, rightAnswers, runs]
+/** What comes to be so at rest. */
+const AT_REST = [busy, delivered, closed, agreed, whole, gauges]
+
+/**
+ * Waits until everything rests and agrees, `patience` milliseconds at the most. Dead letters are looked at and then
+ * brought back, so that in the end everything was delivered.
+ * @returns what is wrong: what no waiting mends, or what the waiting did not.
+ */
+export async function judge(world: World, patience: number): Promise<Fault[]> {
+  const limit = performance.now() + patience
+  let retried = false
+  for (;;) {
+    await tidy(world)
+    const evidence = await gather(world)
+    const pending = first(AT_REST, evidence)
+    if (pending.length === 0 && !retried) {
+      retried = true
+      const dead = evidence.deliveries.filter(({ status }) => status === 2)
+      inOrder(evidence)
+      world.tally.add('dead letters', dead.length)
+      if (dead.length > 0) {
+        await world.sidecar.ask('POST', '/api/deliveries/retry', {})
+        continue
+      }
+    }
+    const over = performance.now() > limit
+    if (pending.length === 0 || over) {
+      const lasting = LASTING.flatMap((find) => find(evidence))
+      count(evidence)
+      return [...world.violations, ...lasting, ...pending, ...heeded(evidence), ...(await kept(evidence)), ...exact(evidence)]
+    }
+    await pause(LOOK)
+  }
+}
+
+/** The faults of the first that finds any: the others cost more and say the same. */
+function first(finders: readonly ((evidence: Evidence) => Fault[])[], evidence: Evidence): Fault[] {
+  for (const find of finders) {
+    const faults = find(evidence)
+    if (faults.length > 0) return faults
+  }
+  return []
+}
+
+/** A killed program takes along what it had counted and not told. */
+function exact(evidence: Evidence): Fault[] {
+  return evidence.world.sidecar.lives.length === 1 ? counters(evidence) : []
+}
+
+/** What waits for a person gets one; who paused is resumed. */
+async function tidy({ load, sidecar }: World): Promise<void> {
+  await load.resolveAll(1)
+  const handlers = await sidecar.list('/api/handlers').catch(() => [])
+  for (const { name, state } of handlers)
+    if (state === 'paused') await sidecar.ask('POST', `/api/handlers/${String(name)}/resume`)
+}
+
+function count({ world, facts, deliveries, ledger, calls }: Evidence): void {
+  const { tally, app } = world
+  tally.add('facts', facts.length)
+  tally.add('deliveries', deliveries.length)
+  tally.add('callbacks', app.callbacks.length)
+  const ids = app.callbacks.map(({ name, id }) => `${name}/${id}`)
+  tally.add('repeated attempts', ids.length - new Set(ids).size)
+  tally.add('tool runs', app.runs.length)
+  tally.add('calls', calls.length)
+  tally.add('calls answered', calls.filter(({ state }) => state === 'answered').length)
+  tally.add('turns', ledger.turns.length)
+  tally.add('service restarts', world.service.restarts)
+}

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Fault } from '../fault.ts'
+import type { Evidence } from './evidence.ts'
+
+const ROUTES = [
+  '/metrics',
+  '/livez',
+  '/readyz?verbose',
+  '/startupz?verbose',
+  '/openapi.json',
+  '/api/status',
+  '/api/handlers',
+  '/api/tools',
+  '/api/nothing',
+]
+const LISTS = ['/api/events', '/api/sessions', '/api/calls', '/api/deliveries']
+
+/** I13: no secret is where people look, or in the database at all; those of the subscriptions are in the database alone. */
+export async function kept({ world, ledger, webhookSecrets }: Evidence): Promise<Fault[]> {
+  const { sidecar, folder, store, secrets, tally } = world
+  const shown: [where: string, text: string][] = [
+    ['the log', readFileSync(path.join(folder, 'sidecar.log'), 'latin1')],
+    ['an answer to the model', ledger.answers.map(({ output, error }) => `${output} ${error}`).join('\n')],
+  ]
+  for (const route of ROUTES) shown.push([route, (await sidecar.ask('GET', route)).text])
+  for (const list of LISTS) shown.push([list, JSON.stringify(await sidecar.list(list))])
+  const stored = readdirSync(path.dirname(store))
+    .filter((name) => name.startsWith(path.basename(store)))
+    .map((name): [string, string] => [`the file ${name}`, readFileSync(path.join(path.dirname(store), name), 'latin1')])
+  const subscriptions = webhookSecrets.map((secret): [string, string] => ['the secret of a subscription', secret])
+  tally.add('places searched for secrets', shown.length + stored.length)
+  return [
+    ...found([...secrets], [...shown, ...stored]),
+    ...found(subscriptions, shown),
+  ]
+}
+
+function found(
+  secrets: readonly (readonly [string, string])[],
+  places: readonly (readonly [string, string])[],
+): Fault[] {
+  return secrets.flatMap(([name, secret]) =>
+    places
+      .filter(([, text]) => text.includes(secret))
+      .map(([where]) => ({ invariant: 'I13', message: `${name} stands in ${where}` })),
+  )
+}

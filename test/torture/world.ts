@@ -1,0 +1,204 @@
+import { writeFileSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { App, NEXT_SECRET, SECRET } from '../support/app.ts'
+import type { ProfileName } from '../support/client.ts'
+import { Gateway } from '../support/gateway.ts'
+import { freePort } from '../support/listen.ts'
+import { Chance } from '../simulation/chance.ts'
+import { writeConfiguration } from './configuration.ts'
+import { openDisk, type Disk } from './disk.ts'
+import type { Fault } from './fault.ts'
+import { Link } from './link.ts'
+import { Load } from './load.ts'
+import { Mood } from './mood.ts'
+import { Service } from './service.ts'
+import { Sidecar } from './sidecar.ts'
+import { Tally } from './tally.ts'
+
+/** Where the program under test and its library are. */
+export interface Build {
+  main: string
+  library: string
+}
+
+export interface WorldOptions {
+  seed: number
+  build: Build
+  /** May mount a small file system, where the machine lets us. */
+  mount: boolean
+}
+
+/** An old token may be in use so long after it was replaced, milliseconds. */
+const TOKEN_READ = 2000
+
+/** All that stands around the program in one round, and the program. */
+export class World implements AsyncDisposable {
+  readonly seed: number
+  readonly profile: ProfileName
+  readonly chance: Chance
+  readonly tally = new Tally()
+  readonly folder: string
+  readonly service: Service
+  readonly gateway: Gateway
+  readonly app: App
+  readonly mood: Mood
+  readonly load: Load
+  readonly sidecar: Sidecar
+  readonly disk: Disk
+  /** SQLite file of the program. */
+  readonly store: string
+  readonly links: Readonly<Record<'service' | 'handlers' | 'tools' | 'webhooks', Link>>
+  /** What must never be seen outside, by name. */
+  readonly secrets = new Map<string, string>()
+  /** What was found to be wrong while things went on. */
+  readonly violations: Fault[] = []
+  /** `handler/id` of what was dead at some time. */
+  readonly dead = new Set<string>()
+  /** The service lost our cursor: the transcript may have gaps. */
+  gaps = false
+  /** Wall milliseconds: since when the disk is full, until when it was; null: it never was. */
+  full: { from: number; until: number | null } | null = null
+  /** Wall milliseconds at which the program could last be told that its token is rejected. */
+  rejectedAt = 0
+  /** Times at which the program was stopped and went on, wall milliseconds. */
+  readonly pauses: { from: number; until: number }[] = []
+  #token: { id: string; token: string }
+  readonly #stack: AsyncDisposableStack
+
+  private constructor(
+    options: WorldOptions,
+    parts: Pick<
+      World,
+      'folder' | 'service' | 'gateway' | 'app' | 'sidecar' | 'disk' | 'store' | 'links' | 'chance'
+    > & { token: { id: string; token: string }; canary: string },
+    stack: AsyncDisposableStack,
+  ) {
+    this.seed = options.seed
+    this.profile = profileOf(options.seed)
+    this.chance = parts.chance
+    this.folder = parts.folder
+    this.service = parts.service
+    this.gateway = parts.gateway
+    this.app = parts.app
+    this.sidecar = parts.sidecar
+    this.disk = parts.disk
+    this.store = parts.store
+    this.links = parts.links
+    this.#token = parts.token
+    this.#stack = stack
+    this.load = new Load(this.service, this.draw('load'), this.tally)
+    this.mood = new Mood(this.app, {
+      chance: this.draw('mood'),
+      tally: this.tally,
+      canary: parts.canary,
+      later: (callId, output) => void this.#answerLater(callId, output),
+    })
+    this.secrets.set('what a tool threw or a handler said in failing', parts.canary)
+    this.secrets.set('the secret of the handler app and of the tools', SECRET.slice('whsec_'.length))
+    this.secrets.set('the secret of the handler books', NEXT_SECRET.slice('whsec_'.length))
+    this.secrets.set('the service token', parts.token.token)
+  }
+
+  static async open(options: WorldOptions): Promise<World> {
+    await using stack = new AsyncDisposableStack()
+    const { seed, build } = options
+    const chance = new Chance(seed, 'world')
+    const profile = profileOf(seed)
+    const folder = await mkdtemp(path.join(tmpdir(), `torture-${seed}-`))
+    const disk = stack.use(await openDisk(folder, options.mount))
+    const service = stack.use(new Service(profile, await freePort(), path.join(folder, 'service.db')))
+    await service.start()
+    const gateway = stack.use(await Gateway.start(service.url, await freePort()))
+    const app = stack.use(await App.start())
+    const webhookPort = await freePort()
+    const link = async (target: number | string, name: string): Promise<Link> => {
+      const port = typeof target === 'number' ? target : Number(new URL(target).port)
+      return stack.use(await Link.open(await freePort(), port, new Chance(seed, `link ${name}`)))
+    }
+    const links = {
+      service: await link(gateway.url, 'service'),
+      handlers: await link(app.handlerUrl(''), 'handlers'),
+      tools: await link(app.toolUrl(''), 'tools'),
+      webhooks: await link(webhookPort, 'webhooks'),
+    }
+    const token = await service.mint()
+    const canary = `canary-${chance.hex(12)}`
+    const admin = { port: await freePort(), token: `canary-admin-${chance.hex(12)}` }
+    const store = path.join(disk.folder, 'sidecar.db')
+    const file = writeConfiguration(
+      folder,
+      {
+        service: links.service.url,
+        handlers: links.handlers.url,
+        tools: links.tools.url,
+        webhooks: links.webhooks.url,
+        webhookPort,
+        adminPort: admin.port,
+        adminToken: admin.token,
+        store,
+      },
+      { token: token.token, library: build.library, canary },
+    )
+    const sidecar = new Sidecar([build.main, 'run', '-c', file], folder, {
+      url: `http://127.0.0.1:${admin.port}`,
+      token: admin.token,
+    })
+    stack.defer(async () => {
+      if (sidecar.alive) await sidecar.kill()
+    })
+    const parts = { folder, service, gateway, app, sidecar, disk, store, links, chance, token, canary }
+    const world = new World(options, parts, stack.move())
+    world.secrets.set('the admin token', admin.token)
+    return world
+  }
+
+  /** Chance of its own for one concern. */
+  draw(label: string): Chance {
+    return new Chance(this.seed, label)
+  }
+
+  violated(invariant: string, message: string): void {
+    this.violations.push({ invariant, message })
+  }
+
+  /** The token that the program has is rejected from now on. */
+  async revokeToken(): Promise<void> {
+    await this.service.revoke(this.#token.id)
+    this.rejectedAt = Date.now()
+  }
+
+  /** Another token for the program, in its file. It is read within seconds. */
+  async replaceToken(): Promise<void> {
+    this.#token = await this.service.mint()
+    this.secrets.set(`the service token ${this.secrets.size}`, this.#token.token)
+    writeFileSync(path.join(this.folder, 'token'), this.#token.token)
+    this.rejectedAt = Date.now() + TOKEN_READ
+  }
+
+  async fillDisk(): Promise<boolean> {
+    const { pid } = this.sidecar.life
+    if (!this.sidecar.alive || !(await this.disk.fill(pid))) return false
+    this.full = { from: Date.now(), until: null }
+    return true
+  }
+
+  async freeDisk(): Promise<void> {
+    await this.disk.free(this.sidecar.alive ? this.sidecar.life.pid : null)
+    if (this.full !== null) this.full.until ??= Date.now()
+  }
+
+  async #answerLater(callId: string, output: string): Promise<void> {
+    await this.sidecar.ask('POST', `/api/calls/${callId}/answer`, { output }).catch(() => undefined)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#stack.disposeAsync()
+  }
+}
+
+/** The profiles take turns. */
+function profileOf(seed: number): ProfileName {
+  return seed % 2 === 0 ? 'a' : 'b'
+}
