@@ -38,10 +38,11 @@ export function createPump(options: {
         again = false
         await pass()
       } while (again && running)
-      const due = await next()
+      // What outlives the stop finds the store closed.
+      const due = running ? await next() : null
       if (due !== null) wait = Math.max(1, Math.min(IDLE_LOOK, due - clock.steady()))
     } catch (error) {
-      onError(error)
+      if (running) onError(error)
     }
     passing = false
     if (!running) return

@@ -80,6 +80,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       await sweep.firstLook((session) => readers.add(() => reader.readFirst(session)))
     } catch (error) {
+      if (!pump.running) return false
       firstFailures++
       const wait = backoff(FAILED, firstFailures, random, retryAfterOf(error))
       firstRetry = clock.steady() + Math.max(FAILED.base, wait)
@@ -87,6 +88,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       options.onFirstLook(false)
       return false
     }
+    if (!pump.running) return false
     const done = await sweep.looked()
     options.onFirstLook(done)
     return done

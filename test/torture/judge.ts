@@ -3,7 +3,8 @@ import type { Fault } from './fault.ts'
 import { delivered, inOrder, notAhead, sameIds, signed, whole } from './oracle/callbacks.ts'
 import { closed, rightAnswers, runs, sameAnswers } from './oracle/calls.ts'
 import { gather, type Evidence } from './oracle/evidence.ts'
-import { agreed, busy, logged } from './oracle/knowledge.ts'
+import { agreed, busy, once } from './oracle/knowledge.ts'
+import { logged } from './oracle/log.ts'
 import { counters, gauges } from './oracle/metrics.ts'
 import { heeded } from './oracle/requests.ts'
 import { kept } from './oracle/secrets.ts'
@@ -13,7 +14,7 @@ import type { World } from './world.ts'
 const LOOK = 250
 
 /** What is over once it was so: no waiting mends it. */
-const LASTING = [sameIds, signed, inOrder, notAhead, logged, sameAnswers, rightAnswers, runs]
+const LASTING = [sameIds, signed, inOrder, notAhead, once, sameAnswers, rightAnswers, runs, logged]
 /** What comes to be so at rest. */
 const AT_REST = [busy, delivered, closed, agreed, whole, gauges]
 

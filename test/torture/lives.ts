@@ -14,8 +14,10 @@ export interface LivesOptions {
   early: number
 }
 
-/** A start takes about so long; who dies in it dies somewhere in it, milliseconds. */
-const STARTING = 900
+/** What a start takes until one was measured, milliseconds. */
+const STARTING = 1000
+/** Before this part of a start nothing but code was loaded. */
+const LOADED = 0.4
 /** The supervisor waits so long before it starts what ended by itself, milliseconds. */
 const RESTART = 200
 /** So long after a fault its consequence may come, milliseconds. */
@@ -27,10 +29,14 @@ export async function live(world: World, options: LivesOptions): Promise<void> {
   const chance = world.draw('lives')
   const { signal } = options
   let kills = 0
+  let starting = STARTING
   while (!signal.aborted && kills < (options.kills ?? Infinity)) {
     if (!sidecar.alive) sidecar.start()
-    if (chance.is(options.early)) await rest(chance.int(0, STARTING), signal)
-    else if (await sidecar.ready()) await rest(lifetime(chance, options.longest), signal)
+    if (chance.is(options.early)) await rest(starting * (LOADED + (1 - LOADED) * chance.next()), signal)
+    else if (await sidecar.ready()) {
+      starting = Math.max(STARTING, Date.now() - sidecar.life.from)
+      await rest(lifetime(chance, options.longest), signal)
+    }
     if (!sidecar.alive) {
       diedAlone(world, sidecar.life)
       await pause(RESTART)
@@ -39,8 +45,9 @@ export async function live(world: World, options: LivesOptions): Promise<void> {
     if (signal.aborted) break
     if (await end(world, chance)) kills++
   }
-  while (!sidecar.alive || !(await sidecar.ready())) {
-    if (sidecar.lives.length > 0 && sidecar.life.until !== null) diedAlone(world, sidecar.life)
+  if (!sidecar.alive) sidecar.start()
+  while (!(await sidecar.ready())) {
+    diedAlone(world, sidecar.life)
     await pause(RESTART)
     sidecar.start()
   }

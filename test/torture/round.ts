@@ -5,12 +5,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Fault } from './fault.ts'
 import { judge } from './judge.ts'
 import { live } from './lives.ts'
+import { grows, restOf, watch, type Slope } from './steady.ts'
 import type { Tally } from './tally.ts'
 import { blow } from './weather.ts'
 import { World, type WorldOptions } from './world.ts'
 
-export interface RoundOptions extends WorldOptions {
-  /** The storm ends after so many SIGKILLs, or at the latest after `ms` milliseconds. */
+export interface Storm {
+  /** It ends after so many SIGKILLs, or at the latest after `ms` milliseconds. */
   kills: number | null
   ms: number
   /** Longest life after a start, milliseconds. */
@@ -23,6 +24,7 @@ export interface Outcome {
   seed: number
   faults: Fault[]
   tally: Tally
+  slopes: Slope[]
   /** Kept when something was wrong. */
   folder: string | null
 }
@@ -31,26 +33,69 @@ export interface Outcome {
 const LOAD = 250
 /** How long calm may take until everything rests, milliseconds: a handler that was away is tried every 30 s. */
 const CALM = 90_000
+/** How long it may take until idle connections are closed, milliseconds. */
+const RETURN = 30_000
+/** The connection of whoever asks, and of the service's pings. */
+const LEFT_OVER = 4
 
 /** A storm, then calm, then the truth. */
-export async function playRound(options: RoundOptions): Promise<Outcome> {
+export function playStorm(options: WorldOptions, storm: Storm): Promise<Outcome> {
+  return play(options, async (world) => {
+    await rage(world, storm)
+    return []
+  })
+}
+
+/** One life under load that is left alone for `ms` milliseconds, then calm, then the truth. */
+export function playSteady(options: WorldOptions, ms: number): Promise<Outcome> {
+  return play(options, async (world) => {
+    world.sidecar.start()
+    await world.sidecar.ready()
+    const before = await restOf(world)
+    world.load.start(LOAD)
+    const slopes = await watch(world, ms)
+    await world.load.stop()
+    await returned(world, before)
+    return slopes
+  })
+}
+
+async function play(options: WorldOptions, act: (world: World) => Promise<Slope[]>): Promise<Outcome> {
   const world = await World.open(options)
+  let slopes: Slope[] = []
   let faults: Fault[]
   try {
-    await storm(world, options)
-    faults = await judge(world, CALM)
+    slopes = await act(world)
+    faults = [...(await judge(world, CALM)), ...grows(slopes)]
   } catch (error) {
-    faults = [...world.violations, { invariant: 'round', message: String(error instanceof Error ? error.stack : error) }]
+    const message = String(error instanceof Error ? error.stack : error)
+    faults = [...world.violations, { invariant: 'round', message }]
   }
   if (world.sidecar.alive) await lastStop(world, faults)
   const folder = faults.length === 0 ? null : world.folder
   if (folder !== null) await keep(world, faults)
   await world[Symbol.asyncDispose]()
   if (folder === null) await rm(world.folder, { recursive: true, force: true })
-  return { seed: options.seed, faults, tally: world.tally, folder }
+  return { seed: options.seed, faults, tally: world.tally, slopes, folder }
 }
 
-async function storm(world: World, { kills, ms, longest, early }: RoundOptions): Promise<void> {
+/** I11: at rest there is no more than before the work. Connections that are kept open close by themselves. */
+async function returned(world: World, before: Readonly<Record<string, number>>): Promise<void> {
+  const limit = performance.now() + RETURN
+  for (;;) {
+    const now = await restOf(world)
+    const more = Object.entries(now).filter(([name, count]) => count > (before[name] ?? 0) + LEFT_OVER)
+    if (more.length === 0) return
+    if (performance.now() > limit) {
+      for (const [name, count] of more)
+        world.violated('I11', `at rest there are ${count} ${name}, and there were ${before[name]}`)
+      return
+    }
+    await pause(500)
+  }
+}
+
+async function rage(world: World, { kills, ms, longest, early }: Storm): Promise<void> {
   const over = new AbortController()
   world.load.start(LOAD)
   const weather = blow(world, over.signal)

@@ -19,9 +19,9 @@ const ACTS: readonly (readonly [weight: number, act: Act])[] = [
   [14, ailLink],
   [22, setFaults],
   [10, changeMood],
-  [4, fillDisk],
-  [3, changeToken],
-  [2, killService],
+  [1, fillDisk],
+  [0.5, changeToken],
+  [0.3, killService],
 ]
 
 /** Goes wrong again and again until `signal`; ends with everything as it should be. */
@@ -32,8 +32,8 @@ export async function blow(world: World, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     await rest(chance.int(0, BETWEEN), signal)
     const act = drawAct(chance)
-    // Each lasts as long as it does, while others begin.
-    lasting.push(act(world, chance).catch((error: unknown) => ignore(world, error)))
+    // Each lasts as long as it does, while others begin. While the service is killed, nothing can be asked of it.
+    lasting.push(act(world, chance).catch(() => world.tally.add('weather acts in vain')))
   }
   await Promise.all(lasting)
   await clear(world)
@@ -124,9 +124,4 @@ function drawLink({ links }: World, chance: Chance): [string, Link] {
 
 async function rest(ms: number, signal: AbortSignal): Promise<void> {
   await pause(ms, undefined, { signal }).catch(() => undefined)
-}
-
-/** While the service is killed, nothing can be asked of it. */
-function ignore(world: World, error: unknown): void {
-  world.tally.add(`weather failed: ${error instanceof Error ? error.message.slice(0, 60) : String(error)}`)
 }

@@ -6,8 +6,6 @@ import type { Fault } from '../fault.ts'
 import type { Evidence } from './evidence.ts'
 
 const SECRETS: Readonly<Record<string, string>> = { app: SECRET, books: NEXT_SECRET }
-/** Facts whose `data` is the frame and, beside it, what we know of the session at the time. */
-const TRANSCRIPT = /^(agent|user|stream|artifact|sandbox|file|approval|question|preview|mcp|tool|session\.error)\b/
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** I1, I3: what one thing is called never changes, nor does what is said of it. */
@@ -34,9 +32,9 @@ export function sameIds({ world: { app, tally } }: Evidence): Fault[] {
   return faults
 }
 
-/** What must be the same in every attempt. */
+/** What must be the same in every attempt. Beside a frame stands what we know of its session at the time. */
 function lastingBody({ type, timestamp, session_id, data }: Event): string {
-  const lasting = TRANSCRIPT.test(type) && data.payload !== undefined ? { ...data, session: null } : data
+  const lasting = data.payload === undefined ? data : { ...data, session: null }
   return JSON.stringify([type, timestamp, session_id, lasting])
 }
 

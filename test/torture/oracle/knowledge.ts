@@ -39,7 +39,7 @@ export function agreed({ ledger, sessions, turns, openActions }: Evidence): Faul
 }
 
 /** I1, I3: the log has every event and every end once. */
-export function logged({ facts }: Evidence): Fault[] {
+export function once({ facts }: Evidence): Fault[] {
   const ids = new Map<string, string>()
   const faults: Fault[] = []
   for (const { id, seq, type, turn_id, family } of facts) {

@@ -1,0 +1,25 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Fault } from '../fault.ts'
+import type { Evidence } from './evidence.ts'
+
+/** Errors that nobody but a programmer makes. */
+const MISTAKES = new Set(['TypeError', 'ReferenceError', 'RangeError', 'SyntaxError', 'AssertionError'])
+
+/** Whatever happens, no line of the log tells of a mistake in the program. */
+export function logged({ world: { folder } }: Evidence): Fault[] {
+  const lines = readFileSync(path.join(folder, 'sidecar.log'), 'utf8').split('\n')
+  return lines
+    .filter((line) => line.includes('"stack"') && MISTAKES.has(typeOf(line)))
+    .map((line) => ({ invariant: 'log', message: line.slice(0, 500) }))
+}
+
+/** A kill may have cut the line in two. */
+function typeOf(line: string): string {
+  try {
+    const { err } = JSON.parse(line) as { err?: { type?: unknown } }
+    return String(err?.type)
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,89 @@
+import { Chance } from '../simulation/chance.ts'
+import { programOf } from './build.ts'
+import { readOptions, USAGE, type Options } from './options.ts'
+import { complaint, table } from './report.ts'
+import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
+import type { Build } from './world.ts'
+
+/**
+ * The program as a process of its own, between a network, a service, an application, a disk and a machine that all fail.
+ * Exits 1 when something was lost, told twice in two ways, or is otherwise not as README's "Guarantees" says.
+ */
+
+/** SIGKILLs of one round, where kills are counted. */
+const KILLS = 40
+/** The longest round of kills, milliseconds. */
+const LONGEST_ROUND = 300_000
+/** Lives of the rounds of `--minutes`, milliseconds: mostly too short for anything, or long. */
+const LIVES = [600, 3000, 15_000]
+/** What of the minutes goes to the life that is left alone. */
+const STEADY = 1 / 3
+
+if (import.meta.main) {
+  process.exitCode = await main()
+}
+
+async function main(): Promise<number> {
+  let options: Options
+  try {
+    options = readOptions(process.argv.slice(2), Date.now())
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`)
+    return 2
+  }
+  const begun = performance.now()
+  const outcomes = await playAll(options, programOf(options.program))
+  process.stdout.write(`${table(outcomes, (performance.now() - begun) / 1000)}\n`)
+  return outcomes.some(({ faults }) => faults.length > 0) ? 1 : 0
+}
+
+async function playAll(options: Options, build: Build): Promise<Outcome[]> {
+  const { minutes, kills, rounds, parallel } = options
+  const stormsEnd = performance.now() + minutes * 60_000 * (1 - STEADY)
+  const outcomes: Outcome[] = []
+  let seed = options.seed
+  let wanted = kills ?? 0
+  const wrong = (): boolean => outcomes.some(({ faults }) => faults.length > 0)
+  const more = (): boolean => {
+    if (wrong()) return false
+    if (kills !== null) return wanted > 0
+    if (rounds !== null) return seed < options.seed + rounds
+    return performance.now() < stormsEnd
+  }
+  const lane = async (): Promise<void> => {
+    while (more()) {
+      const own = seed++
+      const most = Math.min(KILLS, wanted)
+      wanted -= most
+      const outcome = await playStorm({ seed: own, build, mount: own % 4 < 2 }, stormOf(own, kills === null ? null : most))
+      // A round that ended early owes the rest of its kills.
+      wanted += Math.max(0, most - killsOf(outcome))
+      outcomes.push(outcome)
+      process.stdout.write(`${progress(outcomes, options)}\n`)
+      if (outcome.faults.length > 0) process.stdout.write(`${complaint(outcome)}\n`)
+    }
+  }
+  await Promise.all(Array.from({ length: parallel }, lane))
+  if (kills === null && rounds === null && !wrong()) {
+    const outcome = await playSteady({ seed: seed++, build, mount: false }, minutes * 60_000 * STEADY)
+    outcomes.push(outcome)
+    if (outcome.faults.length > 0) process.stdout.write(`${complaint(outcome)}\n`)
+  }
+  return outcomes
+}
+
+function stormOf(seed: number, kills: number | null): Storm {
+  if (kills !== null) return { kills, ms: LONGEST_ROUND, longest: 600, early: 0.4 }
+  const chance = new Chance(seed, 'storm')
+  return { kills: null, ms: chance.int(10_000, 30_000), longest: chance.pick(LIVES), early: 0.2 }
+}
+
+function killsOf({ tally }: Outcome): number {
+  return tally.get('killed by SIGKILL') + tally.get('killed by SIGKILL while starting')
+}
+
+function progress(outcomes: readonly Outcome[], { kills }: Options): string {
+  const done = outcomes.reduce((sum, outcome) => sum + killsOf(outcome), 0)
+  const facts = outcomes.reduce((sum, { tally }) => sum + tally.get('facts'), 0)
+  return `${outcomes.length} rounds, ${done}${kills === null ? '' : ` of ${kills}`} SIGKILLs, ${facts} facts`
+}
