@@ -123,7 +123,11 @@ export function transcript(
     })
 }
 
-export function turns(ledger: LedgerView, events: readonly Event[], { except = [] }: OracleOptions): string[] {
+export function turns(
+  ledger: LedgerView,
+  events: readonly Event[],
+  { except = [] }: OracleOptions,
+): string[] {
   const faults: string[] = []
   const gone = new Set(ledger.sessions.filter(({ deleted_at }) => deleted_at !== null).map(({ id }) => id))
   for (const turn of ledger.turns) {
@@ -152,7 +156,11 @@ export function turns(ledger: LedgerView, events: readonly Event[], { except = [
 }
 
 /** What came and went while nobody looked makes no fact; what was told must be told to its end. */
-export function actions(ledger: LedgerView, events: readonly Event[], { except = [] }: OracleOptions): string[] {
+export function actions(
+  ledger: LedgerView,
+  events: readonly Event[],
+  { except = [] }: OracleOptions,
+): string[] {
   const faults: string[] = []
   for (const action of ledger.actions) {
     if (except.includes(action.session_id)) continue

@@ -76,6 +76,8 @@ export class Flow {
 async function room(sink: Socket): Promise<void> {
   const over = new AbortController()
   const { signal } = over
-  await Promise.race([once(sink, 'drain', { signal }), once(sink, 'close', { signal })]).catch(() => undefined)
+  await Promise.race([once(sink, 'drain', { signal }), once(sink, 'close', { signal })]).catch(
+    () => undefined,
+  )
   over.abort()
 }

@@ -44,7 +44,14 @@ export async function judge(world: World, patience: number): Promise<Fault[]> {
     if (pending.length === 0 || over) {
       const lasting = LASTING.flatMap((find) => find(evidence))
       count(evidence)
-      return [...world.violations, ...lasting, ...pending, ...heeded(evidence), ...(await kept(evidence)), ...exact(evidence)]
+      return [
+        ...world.violations,
+        ...lasting,
+        ...pending,
+        ...heeded(evidence),
+        ...(await kept(evidence)),
+        ...exact(evidence),
+      ]
     }
     await pause(LOOK)
   }

@@ -20,7 +20,12 @@ export class Mood {
   /** `later`: posts the answer of a call that was put off. */
   constructor(
     app: App,
-    options: { chance: Chance; tally: Tally; canary: string; later: (callId: string, output: string) => void },
+    options: {
+      chance: Chance
+      tally: Tally
+      canary: string
+      later: (callId: string, output: string) => void
+    },
   ) {
     this.#chance = options.chance
     this.#tally = options.tally

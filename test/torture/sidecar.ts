@@ -133,7 +133,10 @@ export class Sidecar {
     const rows: Fields[] = []
     let after = ''
     for (;;) {
-      const { status, text } = await this.ask('GET', `${path}${path.includes('?') ? '&' : '?'}limit=100${after}`)
+      const { status, text } = await this.ask(
+        'GET',
+        `${path}${path.includes('?') ? '&' : '?'}limit=100${after}`,
+      )
       if (status !== 200) throw new Error(`${path}: ${status} ${text}`)
       const page = JSON.parse(text) as { data: Fields[]; has_more: boolean; last_id: string }
       rows.push(...page.data)

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, test } from 'vitest'
 import { programOf } from './build.ts'
 import { playStorm } from './round.ts'
 
@@ -6,12 +6,15 @@ import { playStorm } from './round.ts'
 const SEEDS = process.env['SEED'] === undefined ? [1, 2] : [Number(process.env['SEED'])]
 const STORM = { kills: null, ms: 6000, longest: 1500, early: 0.2 }
 
-describe.for(SEEDS)('a storm (seed %i)', (seed) => {
+describe.concurrent.for(SEEDS)('a storm (seed %i)', (seed) => {
   test(
     'killed, stopped, cut off, out of disk and rejected at random: nothing lost, nothing told in two ways',
     { timeout: 120_000 },
-    async () => {
-      const { faults, folder, tally } = await playStorm({ seed, build: programOf('source'), mount: false }, STORM)
+    async ({ expect }) => {
+      const { faults, folder, tally } = await playStorm(
+        { seed, build: programOf('source'), mount: false },
+        STORM,
+      )
       expect(faults, `kept in ${folder}`).toEqual([])
       expect(tally.sum('killed by '), 'lives that were ended').toBeGreaterThan(0)
       expect(tally.sum('proxy fault '), 'faults of the network').toBeGreaterThan(0)

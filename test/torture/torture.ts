@@ -55,7 +55,10 @@ async function playAll(options: Options, build: Build): Promise<Outcome[]> {
       const own = seed++
       const most = Math.min(KILLS, wanted)
       wanted -= most
-      const outcome = await playStorm({ seed: own, build, mount: own % 4 < 2 }, stormOf(own, kills === null ? null : most))
+      const outcome = await playStorm(
+        { seed: own, build, mount: own % 4 < 2 },
+        stormOf(own, kills === null ? null : most),
+      )
       // A round that ended early owes the rest of its kills.
       wanted += Math.max(0, most - killsOf(outcome))
       outcomes.push(outcome)

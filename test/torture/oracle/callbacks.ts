@@ -17,7 +17,8 @@ export function sameIds({ world: { app, tally } }: Evidence): Fault[] {
   for (const event of app.callbacks.flatMap(({ events }) => events)) {
     const key = naturalKey(event)
     const other = ids.get(key) ?? event.id
-    if (other !== event.id) faults.push({ invariant: 'I3', message: `${key} came as ${other} and ${event.id}` })
+    if (other !== event.id)
+      faults.push({ invariant: 'I3', message: `${key} came as ${other} and ${event.id}` })
     if ((keys.get(event.id) ?? key) !== key)
       faults.push({ invariant: 'I3', message: `${event.id} means ${keys.get(event.id)} and ${key}` })
     const body = lastingBody(event)

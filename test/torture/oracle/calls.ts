@@ -23,7 +23,10 @@ export function sameAnswers({ world }: Evidence): Fault[] {
     const refused = last.status !== null && last.status >= 400 && last.status < 500
     if (last.kind === 'output' && kind === 'error' && refused) continue
     world.tally.add('answers with two bodies')
-    faults.push({ invariant: 'I4', message: `${callId} was answered with "${last.text}", then with "${text}"` })
+    faults.push({
+      invariant: 'I4',
+      message: `${callId} was answered with "${last.text}", then with "${text}"`,
+    })
   }
   return faults
 }
@@ -61,7 +64,8 @@ export function runs({ world: { app }, calls }: Evidence): Fault[] {
     if (name === 'charge') charged.set(id, (charged.get(id) ?? 0) + 1)
   }
   for (const [id, count] of charged)
-    if (count > 1) faults.push({ invariant: 'I5', message: `${id} must run once at the most and ran ${count} times` })
+    if (count > 1)
+      faults.push({ invariant: 'I5', message: `${id} must run once at the most and ran ${count} times` })
   return faults
 }
 
@@ -74,7 +78,9 @@ export function closed({ ledger, calls, facts }: Evidence): Fault[] {
   )
   const faults = calls.flatMap(({ call_id: id, ended_at, state, outcome }): Fault[] => {
     if (ended_at === null) return [{ invariant: 'I15', message: `${id} is still ${state}` }]
-    return told.has(id) ? [] : [{ invariant: 'I1', message: `no fact tells that ${id} is ${state} (${outcome})` }]
+    return told.has(id)
+      ? []
+      : [{ invariant: 'I1', message: `no fact tells that ${id} is ${state} (${outcome})` }]
   })
   const rows = new Map(calls.map((row) => [row.call_id, row]))
   for (const { call_id: id, name, type, resolved_at, resolution } of ledger.actions) {

@@ -44,7 +44,11 @@ export function once({ facts }: Evidence): Fault[] {
   const faults: Fault[] = []
   for (const { id, seq, type, turn_id, family } of facts) {
     const key =
-      seq === null ? (family === 'state' && type.startsWith('turn.') ? `${type} ${turn_id}` : id) : `seq ${seq}`
+      seq === null
+        ? family === 'state' && type.startsWith('turn.')
+          ? `${type} ${turn_id}`
+          : id
+        : `seq ${seq}`
     const other = ids.get(key) ?? id
     if (other !== id) faults.push({ invariant: 'I3', message: `${key} is stored as ${other} and as ${id}` })
     ids.set(key, id)

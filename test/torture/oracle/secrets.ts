@@ -27,13 +27,16 @@ export async function kept({ world, ledger, webhookSecrets }: Evidence): Promise
   for (const list of LISTS) shown.push([list, JSON.stringify(await sidecar.list(list))])
   const stored = readdirSync(path.dirname(store))
     .filter((name) => name.startsWith(path.basename(store)))
-    .map((name): [string, string] => [`the file ${name}`, readFileSync(path.join(path.dirname(store), name), 'latin1')])
-  const subscriptions = webhookSecrets.map((secret): [string, string] => ['the secret of a subscription', secret])
+    .map((name): [string, string] => [
+      `the file ${name}`,
+      readFileSync(path.join(path.dirname(store), name), 'latin1'),
+    ])
+  const subscriptions = webhookSecrets.map((secret): [string, string] => [
+    'the secret of a subscription',
+    secret,
+  ])
   tally.add('places searched for secrets', shown.length + stored.length)
-  return [
-    ...found([...secrets], [...shown, ...stored]),
-    ...found(subscriptions, shown),
-  ]
+  return [...found([...secrets], [...shown, ...stored]), ...found(subscriptions, shown)]
 }
 
 function found(
