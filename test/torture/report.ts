@@ -69,7 +69,7 @@ function group(tally: Tally, title: string, prefix: string): string[] {
   const counts = tally.of(prefix)
   if (counts.length === 0) return []
   const total = counts.reduce((sum, [, count]) => sum + count, 0)
-  if (counts.length === 1 && counts[0]?.[0] === '') return [row(`${prefix}`, String(total))]
+  if (counts.length === 1 && counts[0]?.[0] === '') return [row(prefix, String(total))]
   return [row(title, `${total}: ${counts.map(([name, count]) => `${name} ${count}`).join(', ')}`)]
 }
 

@@ -74,7 +74,7 @@ export function closed({ ledger, calls, facts }: Evidence): Fault[] {
   const told = new Set(
     facts
       .filter(({ type }) => type.startsWith('call.'))
-      .map(({ body }) => String((JSON.parse(body) as { call: { call_id: string } }).call.call_id)),
+      .map(({ body }) => (JSON.parse(body) as { call: { call_id: string } }).call.call_id),
   )
   const faults = calls.flatMap(({ call_id: id, ended_at, state, outcome }): Fault[] => {
     if (ended_at === null) return [{ invariant: 'I15', message: `${id} is still ${state}` }]
