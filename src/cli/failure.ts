@@ -1,4 +1,5 @@
 import { messageOf, OperatorError } from '../core/errors.ts'
+import { StoreError } from '../store/error.ts'
 import type { Terminal } from './terminal.ts'
 
 /**
@@ -12,6 +13,11 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
     terminal.err(lines.map((line) => `${label} ${line}\n`).join(''))
     if (lines.length > 1) terminal.err(`${lines.length} faults\n`)
     return error.exitCode
+  }
+  // A disk that is full at the start; later ones are logged and waited for.
+  if (error instanceof StoreError) {
+    terminal.err(`${label} ${error.message}\n`)
+    return 1
   }
   if (isSystemError(error)) {
     terminal.err(`${label} ${systemMessage(error)}\n`)

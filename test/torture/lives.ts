@@ -107,8 +107,9 @@ function diedAlone(world: World, life: Life): void {
   world.violated('exit', `life ${life.number} ended by itself with ${life.code ?? life.signal}`)
 }
 
-/** A program may end when its token is rejected at the start (3), or when its disk was full (1). */
-function excused({ full, rejectedAt }: World, { code, from, until }: Life): boolean {
+/** A start may fail: the token is rejected (3), or the disk is full (1). Who runs goes on. */
+function excused({ full, rejectedAt }: World, { code, from, until, ready }: Life): boolean {
+  if (ready) return false
   const rejected = rejectedAt > 0 && rejectedAt > from - AFTERMATH
   const wasFull = full !== null && (full.until ?? Infinity) > from && full.from < (until ?? Infinity)
   return (code === 3 && rejected) || (code === 1 && wasFull)

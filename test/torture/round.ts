@@ -79,8 +79,9 @@ async function play(options: WorldOptions, act: (world: World) => Promise<Slope[
   return { seed: options.seed, faults, tally: world.tally, slopes, folder }
 }
 
-/** I11: at rest there is no more than before the work. Connections that are kept open close by themselves. */
+/** I11: at rest there is no more than before the work. Idle connections close by themselves, but for those of others. */
 async function returned(world: World, before: Readonly<Record<string, number>>): Promise<void> {
+  world.links.webhooks.cutAll()
   const limit = performance.now() + RETURN
   for (;;) {
     const now = await restOf(world)

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { renameSync, writeFileSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -173,7 +173,10 @@ export class World implements AsyncDisposable {
   async replaceToken(): Promise<void> {
     this.#token = await this.service.mint()
     this.secrets.set(`the service token ${this.secrets.size}`, this.#token.token)
-    writeFileSync(path.join(this.folder, 'token'), this.#token.token)
+    // At once, as whoever rotates secrets does: nobody reads half a token.
+    const next = path.join(this.folder, 'token-next')
+    writeFileSync(next, this.#token.token)
+    renameSync(next, path.join(this.folder, 'token'))
     this.rejectedAt = Date.now() + TOKEN_READ
   }
 

@@ -83,6 +83,8 @@ export function closed({ ledger, calls, facts }: Evidence): Fault[] {
       : [{ invariant: 'I1', message: `no fact tells that ${id} is ${state} (${outcome})` }]
   })
   const rows = new Map(calls.map((row) => [row.call_id, row]))
+  // In whatever way: the service's word stands beside.
+  const replied = new Set(ledger.answers.map(({ call_id }) => call_id))
   for (const { call_id: id, name, type, resolved_at, resolution } of ledger.actions) {
     if (type !== 'function_call') continue
     const row = rows.get(id)
@@ -92,11 +94,10 @@ export function closed({ ledger, calls, facts }: Evidence): Fault[] {
         faults.push({ invariant: 'I4', message: `${id} was answered and nobody took it on` })
       continue
     }
-    const answered = resolution?.kind === 'output' || resolution?.kind === 'error'
-    if (row.state === 'answered' && !answered && row.outcome !== 'unknown')
+    if (row.state === 'answered' && row.outcome !== 'unknown' && !replied.has(id))
       faults.push({
         invariant: 'I15',
-        message: `${id} is answered (${row.outcome}), and the service says ${resolution?.kind ?? 'nothing'}`,
+        message: `${id} is answered (${row.outcome}), and the service never heard of it`,
       })
     if (name === RUN_IN_PROCESS && row.result_kind === 'output')
       faults.push({ invariant: 'I4', message: `${id} has an output, and its tool only throws` })

@@ -5,12 +5,14 @@ import type { Evidence } from './evidence.ts'
 
 /** Errors that nobody but a programmer makes. */
 const MISTAKES = new Set(['TypeError', 'ReferenceError', 'RangeError', 'SyntaxError', 'AssertionError'])
+/** The last words of a program that ends for no reason that it knows. */
+const UNEXPECTED = 'unexpected, and worth a report'
 
 /** Whatever happens, no line of the log tells of a mistake in the program. */
 export function logged({ world: { folder } }: Evidence): Fault[] {
   const lines = readFileSync(path.join(folder, 'sidecar.log'), 'utf8').split('\n')
   return lines
-    .filter((line) => line.includes('"stack"') && MISTAKES.has(typeOf(line)))
+    .filter((line) => line.includes(UNEXPECTED) || (line.includes('"stack"') && MISTAKES.has(typeOf(line))))
     .map((line) => ({ invariant: 'log', message: line.slice(0, 500) }))
 }
 
