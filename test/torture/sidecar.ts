@@ -66,6 +66,9 @@ export class Sidecar {
     }
     this.lives.push(life)
     this.#child = child
+    // Nothing stays behind when whoever watches is interrupted.
+    const leave = (): void => void child.kill('SIGKILL')
+    process.once('exit', leave)
     const ready = Promise.withResolvers<boolean>()
     this.#ready = ready
     const log = `${this.#folder}/sidecar.log`
@@ -76,6 +79,7 @@ export class Sidecar {
       ready.resolve(true)
     })
     this.#ended = once(child, 'close').then(([code, signal]: unknown[]) => {
+      process.off('exit', leave)
       life.until = Date.now()
       life.code = code as number | null
       life.signal = signal as NodeJS.Signals | null

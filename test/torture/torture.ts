@@ -20,6 +20,7 @@ const LIVES = [600, 3000, 15_000]
 const STEADY = 1 / 3
 
 if (import.meta.main) {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
   process.exitCode = await main()
 }
 
