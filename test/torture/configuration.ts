@@ -20,6 +20,8 @@ export interface Places {
   adminToken: string
   /** The SQLite file. */
   store: string
+  /** False: only what the stream and webhooks tell is looked at. */
+  polls: boolean
 }
 
 /** Everything at once: three channels, two handlers of which one takes batches, tools of three kinds, secrets in files. */
@@ -35,7 +37,7 @@ function configurationOf(places: Places): ConfigInput {
       listen: `127.0.0.1:${places.webhookPort}`,
       public_url: `${places.webhooks}/webhooks`,
     },
-    polling: { enabled: true, interval: '250ms', sweep: '2s' },
+    polling: { enabled: places.polls, interval: '250ms', sweep: '2s' },
     handlers: [
       { name: 'app', url: `${places.handlers}/events/app`, secret: SECRET, timeout: '1s', retry },
       {

@@ -12,6 +12,8 @@ import type { World } from './world.ts'
 
 /** Between two looks, milliseconds. */
 const LOOK = 250
+/** People wait so long for a turn to end by itself, milliseconds. */
+const GIVEN_UP = 15_000
 
 /** What is over once it was so: no waiting mends it. */
 const LASTING = [sameIds, signed, inOrder, notAhead, once, sameAnswers, rightAnswers, runs, logged]
@@ -25,9 +27,14 @@ const AT_REST = [busy, delivered, closed, agreed, whole, gauges]
  */
 export async function judge(world: World, patience: number): Promise<Fault[]> {
   const limit = performance.now() + patience
+  let givenUp = performance.now() + GIVEN_UP
   let retried = false
   for (;;) {
     await tidy(world)
+    if (performance.now() > givenUp) {
+      givenUp += GIVEN_UP
+      await world.load.cancelAll().catch(() => undefined)
+    }
     const evidence = await gather(world)
     const pending = first(AT_REST, evidence)
     if (pending.length === 0 && !retried) {

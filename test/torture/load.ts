@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { LedgerTurn } from '../../src/emulator/index.ts'
 import type { Chance } from '../simulation/chance.ts'
 import { TOOLS } from './configuration.ts'
 import type { Service } from './service.ts'
@@ -72,9 +73,18 @@ export class Load {
   }
 
   async #cancelOne(): Promise<void> {
-    const { turns } = await this.#service.ledger()
-    const turn = turns.find(({ status }) => status === 'working')
+    const [turn] = await this.#working()
     if (turn !== undefined) await this.#service.cancel(turn.session_id, turn.id)
+  }
+
+  /** A turn whose answer was lost may wait for ever, and those behind it too: people give it up. */
+  async cancelAll(): Promise<void> {
+    for (const { session_id, id } of await this.#working()) await this.#service.cancel(session_id, id)
+  }
+
+  async #working(): Promise<LedgerTurn[]> {
+    const { turns } = await this.#service.ledger()
+    return turns.filter(({ status }) => status === 'working')
   }
 
   /** Gives people's answers to the share `p` of what waits for a person. */

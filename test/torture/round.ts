@@ -42,6 +42,7 @@ const LEFT_OVER = 4
 export function playStorm(options: WorldOptions, storm: Storm): Promise<Outcome> {
   return play(options, async (world) => {
     await rage(world, storm)
+    if (!world.polls) await restart(world)
     return []
   })
 }
@@ -110,6 +111,13 @@ async function rage(world: World, { kills, ms, longest, early }: Storm): Promise
     await world.load.stop()
     await weather
   }
+}
+
+/** Without polling, webhooks that never came and sessions that were deleted are found by the look at the next start. */
+async function restart({ sidecar }: World): Promise<void> {
+  await sidecar.stop()
+  sidecar.start()
+  await sidecar.ready()
 }
 
 /** Every round ends as a deployment does. */

@@ -37,6 +37,8 @@ const TOKEN_READ = 2000
 export class World implements AsyncDisposable {
   readonly seed: number
   readonly profile: ProfileName
+  /** False in some rounds: what nobody tells is then found at the next start. */
+  readonly polls: boolean
   readonly chance: Chance
   readonly tally = new Tally()
   readonly folder: string
@@ -77,6 +79,7 @@ export class World implements AsyncDisposable {
   ) {
     this.seed = options.seed
     this.profile = profileOf(options.seed)
+    this.polls = pollsIn(options.seed)
     this.chance = parts.chance
     this.folder = parts.folder
     this.service = parts.service
@@ -138,6 +141,7 @@ export class World implements AsyncDisposable {
         adminPort: admin.port,
         adminToken: admin.token,
         store,
+        polls: pollsIn(seed),
       },
       { token: token.token, library: build.library, canary },
     )
@@ -204,4 +208,8 @@ export class World implements AsyncDisposable {
 /** The profiles take turns. */
 function profileOf(seed: number): ProfileName {
   return seed % 2 === 0 ? 'a' : 'b'
+}
+
+function pollsIn(seed: number): boolean {
+  return seed % 3 !== 0
 }
