@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { closeSync, cpSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -38,6 +38,9 @@ export async function openDisk(folder: string, mayMount: boolean): Promise<Disk>
 function smallDisk(folder: string): Disk {
   const ballast = path.join(folder, BALLAST)
   const free = (): void => rmSync(ballast, { force: true })
+  // Nothing stays mounted when whoever watches is interrupted.
+  const leave = (): void => void execFileSync('umount', ['--lazy', folder])
+  process.once('exit', leave)
   return {
     kind: 'tmpfs',
     folder,
@@ -62,6 +65,7 @@ function smallDisk(folder: string): Disk {
       const kept = `${folder}-kept`
       cpSync(folder, kept, { recursive: true })
       await run('umount', [folder])
+      process.off('exit', leave)
       cpSync(kept, folder, { recursive: true })
       rmSync(kept, { recursive: true })
     },
