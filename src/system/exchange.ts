@@ -108,7 +108,8 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#giveBack()
+    // undici is ending this connection's requests and takes no other before it is through.
+    queueMicrotask(() => this.#giveBack())
     if (this.#settled) return
     this.#settle()
     this.#reject(networkFault(error))

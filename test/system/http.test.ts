@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
@@ -258,6 +259,18 @@ describe('faults', () => {
       socket.once('data', () => socket.end(said))
     })
     expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'reset' })
+  })
+
+  test('a refused connection that others wait for fails them one by one, and ends no program', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    const refused = Array.from({ length: 3 }, () =>
+      faultOf(http.exchange(ask(`http://127.0.0.1:${port}`, { connections: 1 }))),
+    )
+    const kind = 'refused'
+    expect(await Promise.all(refused)).toMatchObject([{ kind }, { kind }, { kind }])
   })
 
   test('reset: the peer resets', async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Books, DEAD, PENDING } from './books.ts'
 import type { Fault } from './fault.ts'
 import { delivered, inOrder, notAhead, sameIds, signed, whole } from './oracle/callbacks.ts'
 import { closed, rightAnswers, runs, sameAnswers } from './oracle/calls.ts'
@@ -8,6 +9,7 @@ import { logged } from './oracle/log.ts'
 import { counters, gauges } from './oracle/metrics.ts'
 import { heeded } from './oracle/requests.ts'
 import { kept } from './oracle/secrets.ts'
+import { resumeAll } from './weather.ts'
 import type { World } from './world.ts'
 
 /** Between two looks, milliseconds. */
@@ -21,29 +23,40 @@ const LASTING = [sameIds, signed, inOrder, notAhead, once, sameAnswers, rightAns
 const AT_REST = [busy, delivered, closed, agreed, whole, gauges]
 
 /**
- * Waits until everything rests and agrees, `patience` milliseconds at the most. Dead letters are looked at and then
+ * Waits until everything rests and agrees, `patience` milliseconds at the most without anything being delivered. Dead letters are looked at and then
  * brought back, so that in the end everything was delivered.
  * @returns what is wrong: what no waiting mends, or what the waiting did not.
  */
 export async function judge(world: World, patience: number): Promise<Fault[]> {
-  const limit = performance.now() + patience
+  let limit = performance.now() + patience
+  let least = Infinity
   let givenUp = performance.now() + GIVEN_UP
   let retried = false
   for (;;) {
-    await tidy(world)
+    // What waits for a person gets one.
+    await world.load.resolveAll(1)
+    await resumeAll(world.sidecar)
     if (performance.now() > givenUp) {
       givenUp += GIVEN_UP
       await world.load.cancelAll().catch(() => undefined)
+    }
+    const owed = owedIn(world)
+    if (owed < least) limit = performance.now() + patience
+    least = Math.min(least, owed)
+    if (owed > 0 && performance.now() < limit) {
+      await pause(LOOK)
+      continue
     }
     const evidence = await gather(world)
     const pending = first(AT_REST, evidence)
     if (pending.length === 0 && !retried) {
       retried = true
-      const dead = evidence.deliveries.filter(({ status }) => status === 2)
+      const dead = evidence.deliveries.filter(({ status }) => status === DEAD)
       inOrder(evidence)
       world.tally.add('dead letters', dead.length)
       if (dead.length > 0) {
         await world.sidecar.ask('POST', '/api/deliveries/retry', {})
+        least = Infinity
         continue
       }
     }
@@ -64,6 +77,12 @@ export async function judge(world: World, patience: number): Promise<Fault[]> {
   }
 }
 
+/** Deliveries that are pending. */
+function owedIn({ store }: World): number {
+  using books = new Books(store)
+  return books.count(`SELECT count(*) FROM deliveries WHERE status = ${PENDING}`)
+}
+
 /** The faults of the first that finds any: the others cost more and say the same. */
 function first(finders: readonly ((evidence: Evidence) => Fault[])[], evidence: Evidence): Fault[] {
   for (const find of finders) {
@@ -76,14 +95,6 @@ function first(finders: readonly ((evidence: Evidence) => Fault[])[], evidence: 
 /** A killed program takes along what it had counted and not told. */
 function exact(evidence: Evidence): Fault[] {
   return evidence.world.sidecar.lives.length === 1 ? counters(evidence) : []
-}
-
-/** What waits for a person gets one; who paused is resumed. */
-async function tidy({ load, sidecar }: World): Promise<void> {
-  await load.resolveAll(1)
-  const handlers = await sidecar.list('/api/handlers').catch(() => [])
-  for (const { name, state } of handlers)
-    if (state === 'paused') await sidecar.ask('POST', `/api/handlers/${String(name)}/resume`)
 }
 
 function count({ world, facts, deliveries, ledger, calls }: Evidence): void {

@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Chance } from '../simulation/chance.ts'
 import { drawFaults, type FaultName } from './faults.ts'
 import { AILMENTS, STROKES, type Link } from './link.ts'
+import type { Sidecar } from './sidecar.ts'
 import type { World } from './world.ts'
 
 /** How long what lasts may last, milliseconds. */
@@ -89,11 +90,13 @@ async function setFaults(world: World, chance: Chance): Promise<void> {
   if ((settings.unauthorized ?? 0) > 0) await world.replaceToken()
 }
 
-async function changeMood({ mood }: World, chance: Chance): Promise<void> {
+async function changeMood({ mood, sidecar }: World, chance: Chance): Promise<void> {
   const [handlers, tools] = [chance.next() * 0.7, chance.next() * 0.7]
   mood.handlers = handlers
   mood.tools = tools
   await pause(chance.int(50, LASTING))
+  // Somebody looks after what answered 410.
+  await resumeAll(sidecar)
   if (mood.handlers === handlers) mood.handlers = 0
   if (mood.tools === tools) mood.tools = 0
 }
@@ -116,6 +119,13 @@ async function changeToken(world: World, chance: Chance): Promise<void> {
 async function killService(world: World): Promise<void> {
   world.tally.add('service killed')
   await world.service.restart()
+}
+
+/** Every handler that is paused takes callbacks again. */
+export async function resumeAll(sidecar: Sidecar): Promise<void> {
+  const handlers = await sidecar.list('/api/handlers').catch(() => [])
+  for (const { name, state } of handlers)
+    if (state === 'paused') await sidecar.ask('POST', `/api/handlers/${String(name)}/resume`)
 }
 
 function drawLink({ links }: World, chance: Chance): [string, Link] {
