@@ -211,7 +211,9 @@ describe('a timeout', () => {
     const secure = url.replace('http:', 'https:')
     for (let one = 1; one <= 3; one++) {
       const fault = await faultOf(own.exchange(ask(secure, { connections: 1, timeout: 30 })))
-      expect([fault, accepted]).toMatchObject([{ kind: 'timeout' }, one])
+      expect(fault).toMatchObject({ kind: 'timeout' })
+      // On a busy machine the other side hears of it later than we gave up.
+      await until(() => accepted === one)
     }
     await until(() => sockets.size === 0)
     await own.close()
