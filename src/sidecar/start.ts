@@ -70,6 +70,7 @@ export async function startAll(
     tools: specs.tools.map(({ name }) => name),
     tokenExpiresAt: () => config.service.tokenExpiresAt,
     slotsLimit: () => config.service.sessionSlots,
+    clockOffset: () => service.clockOffset(),
     leader: () => true,
   })
   const lags = new Map<Channel, number>()

@@ -83,6 +83,31 @@ it('reads what is true now from the store', async () => {
   expect(await metering.valueOf('store_bytes')).toBeGreaterThan(4096)
 })
 
+// [fault state-2]
+it('shows since when artifacts are waited for, of the oldest turn that is over, until they are final', async () => {
+  const name = 'artifact_oldest_pending_timestamp_seconds'
+  const pending = (id: string, createdAt: number, settled = false) =>
+    readingOf(sessionRaw(`s-${id}`), {
+      turns: [turnRaw(id, `s-${id}`, { artifacts: settled ? 'ready' : 'pending', created_at: createdAt })],
+      settled,
+    })
+  await metering.store.commit({ readings: [pending('old', 1000), pending('older', 500, true)] })
+  await metering.store.commit({ readings: [pending('young', 3000)] })
+  expect(await metering.valueOf(name)).toBe(1)
+  await metering.store.commit({ readings: [{ ...pending('old', 1000, true), revision: 1 }] })
+  metering.advance(1000)
+  expect(await metering.valueOf(name)).toBe(3)
+  await metering.store.commit({ readings: [{ ...pending('young', 3000, true), revision: 1 }] })
+  metering.advance(1000)
+  expect(await metering.valueOf(name)).toBeUndefined()
+})
+
+// [fault webhook-5]
+it('shows by how much the clock of the service is ahead of ours', async () => {
+  const metrics = metering.make({ clockOffset: () => -1500 })
+  expect(await metering.valueOf('service_clock_offset_seconds', {}, metrics)).toBe(-1.5)
+})
+
 it('says nothing of what it does not know', async () => {
   for (const name of [
     'stream_connected',
@@ -91,6 +116,8 @@ it('says nothing of what it does not know', async () => {
     'webhook_subscription_active',
     'session_slots_limit',
     'token_expiry_timestamp_seconds',
+    'service_clock_offset_seconds',
+    'artifact_oldest_pending_timestamp_seconds',
   ]) {
     expect([name, await metering.valueOf(name)]).toEqual([name, undefined])
   }

@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => metering.store.close())
 
-/** The contract's list: name, type, labels (product.md, Metrics). */
+/** The contract's list: name, type, labels (product.md, Metrics), and what was added since. */
 const CONTRACT = `
 build_info gauge version | api_requests_total counter operation,status_class | api_request_duration_seconds histogram operation
 api_retries_total counter code | api_rate_limit_remaining gauge bucket | stream_connected gauge
@@ -26,7 +26,8 @@ required_action_oldest_timestamp_seconds gauge type | sessions gauge status | se
 turns_total counter outcome | turn_duration_seconds histogram outcome | turn_artifacts_total counter state
 session_slots_used gauge | session_slots_limit gauge | token_expiry_timestamp_seconds gauge | leader gauge
 store_commit_duration_seconds histogram | store_bytes gauge | relay_readers gauge
-relay_frames_sent_total counter source | relay_readers_ended_total counter outcome`
+relay_frames_sent_total counter source | relay_readers_ended_total counter outcome
+artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge`
 
 async function everythingHappens(): Promise<void> {
   const { observer } = metering.metrics
@@ -34,7 +35,9 @@ async function everythingHappens(): Promise<void> {
   const fact = stored(turnFact('turn.completed', turn))
   await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   const session = sessionRaw('s-a', { status: 'requires_action', required_actions: [actionRaw('call_1')] })
-  await metering.store.commit({ readings: [readingOf(session, { facts: [fact] })] })
+  await metering.store.commit({
+    readings: [readingOf(session, { facts: [fact], turns: [turn], settled: false })],
+  })
   observer.request({ operation: 'readTurn', statusClass: '2xx', seconds: 0.02 })
   observer.requestRetried('rate_limit_exceeded')
   observer.budget('reads', 41)
@@ -67,7 +70,11 @@ async function everythingHappens(): Promise<void> {
 
 it('has the whole list of the contract, each of its type and with its labels', async () => {
   await metering.store.close()
-  metering = startMetering({ slotsLimit: () => 25, tokenExpiresAt: () => 1_800_000_000_000 })
+  metering = startMetering({
+    slotsLimit: () => 25,
+    clockOffset: () => 1500,
+    tokenExpiresAt: () => 1_800_000_000_000,
+  })
   await everythingHappens()
   const families = await metering.scrape()
   const expected = CONTRACT.split(/\||\n/)

@@ -85,7 +85,15 @@ export function relayLedger() {
 /** A reading of a session as the reconciler would write it. */
 export function readingOf(
   session: JsonObject,
-  extra: { turns?: JsonObject[]; calls?: Call[]; facts?: Fact[]; revision?: number; at?: number } = {},
+  extra: {
+    turns?: JsonObject[]
+    /** Whether the artifacts of the turns are final. */
+    settled?: boolean
+    calls?: Call[]
+    facts?: Fact[]
+    revision?: number
+    at?: number
+  } = {},
 ): Reading {
   const parsed = parseSession(session)
   if (parsed === null) throw new Error('the seed is no session')
@@ -96,7 +104,7 @@ export function readingOf(
       turn,
       read: true,
       final: true,
-      settled: true,
+      settled: extra.settled ?? true,
       endedFrameAt: null,
       finalReadAt: null,
       finalFact: true,

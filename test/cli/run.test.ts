@@ -71,6 +71,7 @@ describe('run', () => {
     expect((await one.ended).code).toBe(0)
   })
 
+  // [fault process-2]
   test('ends at once on a second signal, with a callback still under way', async () => {
     let asked = 0
     const hanging = createServer(() => {
@@ -96,6 +97,7 @@ describe('run', () => {
     hanging.close()
   })
 
+  // [fault process-4]
   test('ends with 1 and says why when a module of the app fails unseen', async () => {
     const folder = await folderWith({
       'handlers.mjs': [
@@ -179,6 +181,7 @@ describe('check', () => {
     expect(code).toBe(0)
   })
 
+  // [fault webhook-5]
   test('names all that would not work, each with its mend', async () => {
     const { token } = emulator.mintToken(['sessions:read'])
     const file = await configured(

@@ -163,6 +163,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     }
   })
 
+  // [fault stream-5]
   it('loses nothing when its reader is so slow that the service drops it', async () => {
     const { client, emulator } = await stand(profile, { limits: LIMITS })
     const { id } = await client.sessions.create()

@@ -176,6 +176,7 @@ describe('a callback', () => {
     expect('answer' in verdict ? verdict.answer : undefined).toBe(kept)
   })
 
+  // [fault callback-4]
   it('reads 64 KiB of the answer at the most', async () => {
     const { requests, send } = target()
     await send([state])

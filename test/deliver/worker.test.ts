@@ -112,6 +112,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
+  // [fault callback-7]
   it('is never held up by a session that fails, nor by one that hangs', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 16, base: 1000, max: 3_600_000 } } })
     world.reply = ({ fact }) => {
@@ -232,6 +233,7 @@ describe('a handler that cannot be reached', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
+  // [fault callback-6]
   it('for 30 days keeps its backlog whole, nothing dead, no attempt used up, few lanes in memory', async () => {
     const world = await deliveryWorld({ reply: () => AWAY, random: seededRandom() })
     const { claimLanes, releaseLane } = world.store

@@ -15,6 +15,7 @@ const CONFIGURATIONS: readonly { name: string; channels: readonly ChannelName[] 
 const COMPARED = /^(turn|action|call)\.|^session\.created$/
 
 describe.for(PROFILES)('channels (%s)', (details) => {
+  // [fault tool-7]
   test('the same turns make the same facts under the same ids whichever channel tells of them', async () => {
     await using first = await Rig.open({ details, channels: ['stream'], tools: { later: {} } })
     await using stack = new AsyncDisposableStack()

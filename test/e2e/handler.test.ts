@@ -58,6 +58,7 @@ describe.for(PROFILES)('handlers (%s)', (details) => {
     expect(rig.app.seen().every(({ delivery }) => delivery.attempt === 1)).toBe(true)
   })
 
+  // [fault callback-7]
   test('a poison session delays no other', async () => {
     await using rig = await Rig.open({
       details,
@@ -87,6 +88,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(1000)
   })
 
+  // [fault callback-1]
   test('a handler that hangs is cut at its timeout, and the event comes again', async () => {
     await using rig = await Rig.open({
       details,
@@ -110,6 +112,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(attemptsOf(rig.app, 'agent.message')).toHaveLength(1)
   })
 
+  // [fault callback-2]
   test('410 pauses the handler and keeps its backlog until it is resumed, also over a restart', async () => {
     await using rig = await Rig.open({ details })
     rig.app.handle = () => ({ status: 410 })
@@ -190,6 +193,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(await rig.admin('GET', path)).toMatchObject({ last_answer: body(3) })
   })
 
+  // [fault callback-5]
   test('an event that resets the connection while others get through is a poison event, not an outage', async () => {
     await using rig = await Rig.open({
       details,

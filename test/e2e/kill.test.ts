@@ -7,6 +7,7 @@ import { until } from '../support/until.ts'
 const CALL = 'call lookup_order {"order_id":"42"}'
 
 describe.for(PROFILES)('killed (%s)', (details) => {
+  // [fault tool-2]
   test('killed between a run and its answer: the stored result is posted and the tool not run again', async () => {
     await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
     // The answer's way is closed until the kill.
@@ -24,6 +25,7 @@ describe.for(PROFILES)('killed (%s)', (details) => {
     expect(rig.emulator.ledger().answers).toMatchObject([{ output: 'lookup_order says {"order_id":"42"}' }])
   })
 
+  // [fault tool-3]
   test('killed after a posting whose reply it never saw: the same answer counts, once', async () => {
     await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
     rig.emulator.faults.set({ lose_answer_replies: 1 })
@@ -41,6 +43,7 @@ describe.for(PROFILES)('killed (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
+  // [fault tool-1]
   test('killed while a tool runs: it runs again under the same key and is told that it is uncertain', async () => {
     await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
     rig.app.run = (_run, nth) => (nth === 1 ? { hang: true } : { body: 'second' })
@@ -75,6 +78,7 @@ describe.for(PROFILES)('killed (%s)', (details) => {
     ])
   })
 
+  // [fault process-1]
   test('SIGTERM lets what is under way end, exits with 0, and the next start repeats nothing', async () => {
     await using rig = await Rig.open({ details, process: true })
     rig.app.handle = () => ({ delay: 30 })

@@ -105,6 +105,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
+  // [fault stream-6]
   test('the retry hint is a floor for reconnecting', async () => {
     await using rig = await Rig.open({
       details,
@@ -118,6 +119,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect((opened()[1]?.at ?? 0) - dropped).toBeGreaterThanOrEqual(690)
   })
 
+  // [fault stream-3]
   test('replays that stop at their limit are asked for the rest, several times over', async () => {
     await using rig = await Rig.open({
       details,
@@ -133,6 +135,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(rig.gateway.passed.filter(({ path }) => path.startsWith('/v1/events')).length).toBeGreaterThan(5)
   })
 
+  // [fault stream-2]
   test('a cursor that the service cannot place repeats nothing and leaves every state told', async () => {
     await using rig = await Rig.open({ details, channels: ['stream', 'poll'] })
     const { client, emulator, app } = rig
@@ -155,6 +158,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
+  // [fault stream-15]
   test('a stream refused with 429 before it opens is asked for again, not before Retry-After', async () => {
     await using rig = await Rig.open({
       details,

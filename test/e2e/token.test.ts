@@ -12,6 +12,7 @@ import { until } from '../support/until.ts'
 const QUIET = 700
 
 describe.for(PROFILES)('the token (%s)', (details) => {
+  // [fault auth-1]
   test('revoked while running: no request more, the backlog is delivered, and a new token file goes on', async () => {
     await using rig = await Rig.open({
       details,
@@ -51,6 +52,7 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     await assertWhole(rig, { tools: ['lookup_order'] })
   })
 
+  // [fault auth-2]
   test('503 directory_unavailable is waited for, and is no 401', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('say Hello')
@@ -64,6 +66,7 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     expect(refused.length).toBeGreaterThan(0)
   })
 
+  // [fault auth-6]
   test('a service that errs, is full of HTML, resets or refuses by rate costs time and no fact', async () => {
     await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
     const { client, emulator } = rig
@@ -91,6 +94,7 @@ describe.for(PROFILES)('a token that is not enough (%s)', (details) => {
     expect(ended.err).not.toContain(rig.token.token)
   })
 
+  // [fault auth-3]
   test('without sessions:write and tools:respond only what needs them stops', async () => {
     await using rig = await Rig.open({
       details,

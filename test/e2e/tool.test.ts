@@ -134,6 +134,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('error')
   })
 
+  // [fault tool-6]
   test('a run that outlives the deadline is cut, and the fixed error is posted in time', async () => {
     await using rig = await open({
       tools: { lookup_order: { timeout: '20s', retry: { attempts: 5, base: '1ms', max: '2ms' } } },
@@ -146,6 +147,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
+  // [fault tool-4]
   test('not_delivered is sent as a fresh turn with the same information', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ not_delivered: 1 })
@@ -216,6 +218,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(answersOf(rig)).toEqual([])
   })
 
+  // [fault state-5]
   test('a tool deleted with its session is stopped, and its call is cancelled', async () => {
     await using rig = await open({ tools: { lookup_order: { timeout: '10s' } } })
     rig.app.run = () => ({ hang: true })
@@ -231,6 +234,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
 })
 
 describe.for(PROFILES)('outputs and refusals (%s)', (details) => {
+  // [fault tool-9]
   test('an output over 1 MiB is not posted: the model gets the fixed error, and other calls are not held up', async () => {
     await using rig = await Rig.open({ details, tools: { lookup_order: {}, second: {} } })
     rig.app.run = ({ call }) => ({ body: call.name === 'second' ? 'small' : 'x'.repeat(1024 * 1024 + 1) })
@@ -266,6 +270,7 @@ describe.for(PROFILES)('outputs and refusals (%s)', (details) => {
     expect(rig.emulator.ledger().answers).toMatchObject([{ output: null, error: FIXED }])
   })
 
+  // [fault tool-8]
   test('module tools: output as JSON, explained arguments, thrown text nowhere (I13)', async () => {
     const define = (name: string, explain: boolean) =>
       tool({

@@ -12,6 +12,7 @@ const EACH: readonly { name: string; channels: readonly ChannelName[] }[] = [
 ]
 
 describe.for(PROFILES)('turns and sessions (%s)', (details) => {
+  // [fault state-4]
   test.for(EACH)(
     'a cancelled turn is turn.ended, whatever its status is called ($name)',
     async ({ channels }) => {
@@ -26,6 +27,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     },
   )
 
+  // [fault state-5]
   test('a deleted session is told once, after what it waited for was resolved', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('ask Which colour?')
@@ -46,6 +48,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     expect(deleted.session_id).toBe(session)
   })
 
+  // [fault state-6]
   test.for(EACH)(
     'a run that cannot start is session.failed with the item that says why ($name)',
     async ({ channels }) => {
@@ -112,6 +115,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await assertWhole(rig)
   })
 
+  // [fault state-1]
   test.for(EACH)(
     'artifacts that settle long after the turn’s end: turn.completed now, turn.settled then ($name)',
     async ({ channels }) => {

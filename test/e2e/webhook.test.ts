@@ -11,6 +11,7 @@ const HOURS = 12
 const SECRET = 'made-elsewhere'
 
 describe.for(PROFILES)('webhooks (%s)', (details) => {
+  // [fault webhook-2] [fault state-3]
   test('duplicated, reordered and delayed deliveries change nothing', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], tools: { lookup_order: {} } })
     const { client, emulator, app } = rig
@@ -40,6 +41,7 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     await rig.event('turn.settled')
   })
 
+  // [fault webhook-8]
   test('a subscription that the service gave up is made anew, and what it missed is told', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'] })
     const { client, emulator } = rig
@@ -71,6 +73,7 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     await assertWhole(rig, { transcript: false })
   })
 
+  // [fault webhook-7]
   test('a subscription whose secret nobody knows any more is replaced', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
     await rig.client.call('POST', '/v1/webhooks', { url: rig.config.webhooks?.public_url, events: [] })
@@ -85,6 +88,7 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
 })
 
 describe.for(PROFILES)('deliveries (%s)', (details) => {
+  // [fault webhook-3] [fault webhook-4]
   test('forged, stale, truncated and wrongly timed deliveries are refused; several secrets are taken', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
     const { listen = '', public_url, ...webhooks } = rig.config.webhooks ?? {}

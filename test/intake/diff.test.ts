@@ -140,6 +140,7 @@ describe('a comparison', () => {
     ).toContain(type)
   })
 
+  // [fault state-2]
   it('never settles a turn whose artifacts are pending', () => {
     const before = known(session('working'), [turn('t', 'working')])
     expect(typesOf(before, session('idle'), [turn('t', 'completed', 'pending')])).toEqual([

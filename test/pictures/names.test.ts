@@ -58,6 +58,8 @@ describe('every metric named', () => {
       'session_sidecar_stream_seq',
       'session_sidecar_webhook_subscription_active',
       'session_sidecar_session_outcomes_total',
+      'session_sidecar_artifact_oldest_pending_timestamp_seconds',
+      'session_sidecar_service_clock_offset_seconds',
       'session_sidecar_leader',
     ])
   })

@@ -61,6 +61,7 @@ describe('a rejected token', () => {
   })
 })
 
+// [fault auth-2]
 test('a directory that is away rejects no token, even under a 401', async () => {
   await using bench = await startBench(() => refusal(401, 'directory_unavailable', { 'retry-after': '100' }))
   expect(await faultOf(bench.service.health())).toMatchObject({
@@ -70,6 +71,7 @@ test('a directory that is away rejects no token, even under a 401', async () => 
   expect(bench.service.authorized()).toBe(true)
 })
 
+// [fault auth-3]
 test('a missing scope stops only what needs it, in the words of the service', async () => {
   await using bench = await startBench(
     routes(null, {

@@ -25,6 +25,7 @@ test('an open bucket lets everybody through at once', async () => {
   expect(clock.waiting).toBe(0)
 })
 
+// [fault auth-4]
 test('a refusal closes its own bucket until Retry-After and leaves the other open', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 5000)

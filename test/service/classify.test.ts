@@ -42,6 +42,7 @@ describe('the code of an error', () => {
     expect(refusedBeforeActing(error)).toBe(true)
   })
 
+  // [fault auth-6]
   test.each([
     [502, '<html><h1>Bad Gateway</h1></html>', 'http_502'],
     [500, '', 'http_500'],
@@ -55,6 +56,7 @@ describe('the code of an error', () => {
     expect(refused(status, body)).toMatchObject({ code, status })
   })
 
+  // [fault auth-6]
   test('may be unknown: the status class decides', () => {
     expect(worthRepeating(refused(503, { error: { code: 'new_trouble' } }))).toBe(true)
     expect(worthRepeating(refused(422, { error: { code: 'new_refusal' } }))).toBe(false)

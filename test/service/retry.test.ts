@@ -130,6 +130,7 @@ describe('an act', () => {
     expect(bench.server.asked.filter(({ method }) => method === 'DELETE')).toHaveLength(1)
   })
 
+  // [fault auth-5]
   test('a full organization is never asked twice', async () => {
     const full = refusal(429, 'project_limit_exceeded', { 'retry-after': '1' })
     await using bench = await startBench(routes(plainDocument, { [`POST ${ANSWER}`]: inTurn(full) }))

@@ -51,6 +51,7 @@ const RECORDED =
   frame('9007199254740993')
 
 describe('draining a connection', () => {
+  // [fault stream-9]
   it('gives the same frames wherever the network cuts it', async () => {
     const bytes = encoder.encode(RECORDED)
     const whole = await drained(chunksOf(bytes, []))
@@ -64,6 +65,7 @@ describe('draining a connection', () => {
     for (let cut = 1; cut < bytes.length; cut++) expect(await drained(chunksOf(bytes, [cut]))).toEqual(whole)
   })
 
+  // [fault stream-9]
   it('gives the same frames for any number of cuts, line ends of either kind, and a byte order mark', async () => {
     const whole = await drained(chunksOf(encoder.encode(RECORDED), []))
     await fc.assert(
@@ -85,6 +87,7 @@ describe('draining a connection', () => {
     expect((await drained(chunksOf(bytes, []))).frames.map(({ id }) => id)).toEqual(['1'])
   })
 
+  // [fault stream-10]
   it('cuts a line without end at 16 MiB', async () => {
     let sent = 0
     async function* endless(): AsyncGenerator<Uint8Array> {

@@ -37,6 +37,7 @@ describe('following the stream', () => {
     expect(world.last().cursor).toBe('17')
   })
 
+  // [fault stream-4]
   it('passes transient frames on and stores nothing of them', async () => {
     const world = streamWorld()
     await world.start()
@@ -49,6 +50,7 @@ describe('following the stream', () => {
     expect([await world.seqs(), await world.cursor()]).toEqual([['1'], '1'])
   })
 
+  // [fault stream-13]
   it('stores an event whose name it does not know', async () => {
     const world = streamWorld()
     await world.start()
@@ -59,6 +61,7 @@ describe('following the stream', () => {
     ])
   })
 
+  // [fault stream-14]
   it('keeps a frame that cannot be read in quarantine, and its cursor moves on', async () => {
     const world = streamWorld()
     const kept: object[] = []
@@ -77,6 +80,7 @@ describe('following the stream', () => {
     expect([await world.seqs(), await world.cursor()]).toEqual([['1', '3'], '4'])
   })
 
+  // [fault stream-11]
   it('keeps the cursor at the highest seq when frames come twice or backwards', async () => {
     const world = streamWorld()
     await world.start()
@@ -85,6 +89,7 @@ describe('following the stream', () => {
     expect([await world.seqs(), await world.cursor()]).toEqual([['3', '1', '2'], '3'])
   })
 
+  // [fault stream-12]
   it('keeps every digit of a seq beyond 2^53', async () => {
     const world = streamWorld()
     await world.start()
@@ -94,6 +99,7 @@ describe('following the stream', () => {
     expect(await world.seqs()).toEqual(['9007199254740993', '9007199254740992'])
   })
 
+  // [fault stream-2]
   it('takes frames from before the cursor once more, says so once, and delivers none twice', async () => {
     const world = streamWorld()
     await world.start()
@@ -141,6 +147,7 @@ describe('reconnecting', () => {
     expect([stopped, world.stream.status().state]).toEqual([true, 'disabled'])
   })
 
+  // [fault stream-6]
   it.each([
     ['absent', null, 5000],
     ['2000', 'retry: 2000\n\n', 2000],
@@ -160,6 +167,7 @@ describe('reconnecting', () => {
     expect(world.connections).toHaveLength(2)
   })
 
+  // [fault stream-6]
   it('never goes round without a wait, whatever the service says', async () => {
     const world = streamWorld()
     await world.start()
@@ -191,6 +199,7 @@ describe('reconnecting', () => {
     expect(world.clock.next).toBeLessThanOrEqual(5000)
   })
 
+  // [fault stream-15]
   it('waits for as long as a refusal before the stream says', async () => {
     const world = streamWorld()
     world.refusals.push(refused(429, 'rate_limit_exceeded', 90_000))
@@ -202,6 +211,7 @@ describe('reconnecting', () => {
     expect(world.reasons).toEqual(['rate_limit_exceeded'])
   })
 
+  // [fault stream-7]
   it('takes a silence of 45 s for a dead connection', async () => {
     const world = streamWorld()
     await world.start()
@@ -213,6 +223,7 @@ describe('reconnecting', () => {
     expect(world.reasons).toEqual(['timeout'])
   })
 
+  // [fault stream-8]
   it('takes pings alone for life', async () => {
     const world = streamWorld()
     await world.start()
@@ -224,6 +235,7 @@ describe('reconnecting', () => {
     expect(world.stream.connected()).toBe(true)
   })
 
+  // [fault auth-1]
   it('stops while the token is rejected, and goes on the moment that it is not', async () => {
     const world = streamWorld()
     await world.start()
@@ -242,6 +254,7 @@ describe('reconnecting', () => {
 describe('a replay that stops', () => {
   const stop = (seq: number) => `event: replay.stopped\ndata: {"from_seq":${seq}}\n\n`
 
+  // [fault stream-3]
   it('several times in a row is asked on at once each time, and is never taken for live', async () => {
     const world = streamWorld()
     await world.start()
@@ -284,6 +297,7 @@ describe('a replay that stops', () => {
 })
 
 describe('without a cursor yet, a connection that ends before its first frame', () => {
+  // [fault stream-2]
   it('loses nothing: the next replays from the beginning and keeps what is news', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
@@ -313,6 +327,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
 })
 
 describe('a cursor that the service refuses', () => {
+  // [fault stream-2]
   it.each([400, 404, 410])(
     'with %s is an alarm: live frames go on and every session is read anew',
     async (status) => {
@@ -357,6 +372,7 @@ describe('a cursor that the service refuses', () => {
 })
 
 describe('a store that cannot be written', () => {
+  // [fault stream-1]
   it('breaks the connection, and the cursor never passes what was not committed', async () => {
     const world = streamWorld()
     await world.start()

@@ -95,6 +95,7 @@ describe('the subscription keeper', () => {
     expect([next.secrets(), held.subscriptions.length]).toEqual([['secret-1'], 1])
   })
 
+  // [fault webhook-7]
   it('replaces one whose secret it does not have, and leaves those of other addresses alone', async () => {
     const held = world()
     held.subscriptions = [theirs(), theirs({ id: 'wh_other', url: 'https://elsewhere.example.com' })]
@@ -124,6 +125,7 @@ describe('the subscription keeper', () => {
     expect([keeper.secrets(), held.hints.length]).toEqual([['secret-2'], 1])
   })
 
+  // [fault webhook-8]
   it.each([
     [
       'inactive',

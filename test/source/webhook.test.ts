@@ -67,6 +67,7 @@ describe('the webhook receiver', () => {
   })
 
   const genuine = signServiceWebhook(SECRET, '1763701200000', BODY)
+  // [fault webhook-3]
   it.each([
     ['forged', { secret: 'somebody-else' }],
     ['of another body', { signature: signServiceWebhook(SECRET, '1763701200000', `${BODY} `) }],
@@ -93,6 +94,7 @@ describe('the webhook receiver', () => {
     expect((await world.receive({ signature: genuine, timestamp: undefined, body })).status).toBe(401)
   })
 
+  // [fault webhook-4]
   it.each([
     ['six minutes old', -360_000, 'stale'],
     ['six minutes ahead', 360_000, 'stale'],
@@ -103,6 +105,7 @@ describe('the webhook receiver', () => {
     expect((await world.deliver({ timestamp: String(world.clock.now() + off) })).outcome).toBe(outcome)
   })
 
+  // [fault webhook-4]
   it.each(['1763701200', '', '-1', '1.7637012e12', ' 1763701200000', '9'.repeat(17)])(
     'counts %o as stale: it is no time in milliseconds',
     async (timestamp) => {
@@ -110,6 +113,7 @@ describe('the webhook receiver', () => {
     },
   )
 
+  // [fault webhook-1]
   it('stores the same delivery once when it comes a thousand times at once', async () => {
     const world = receiver()
     const timestamp = String(world.clock.now())
@@ -119,6 +123,7 @@ describe('the webhook receiver', () => {
     expect(world.outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(999)
   })
 
+  // [fault webhook-9] [fault process-6]
   it('answers 503 when the hint cannot be stored, to copies too, and takes the next try', async () => {
     const world = receiver()
     const { store } = world
@@ -134,6 +139,7 @@ describe('the webhook receiver', () => {
     expect(world.hints).toHaveLength(1)
   })
 
+  // [fault webhook-6]
   it('takes the old and the new secret while they rotate, and no other after', async () => {
     const world = receiver(['new', 'old'])
     expect((await world.deliver({ secret: 'old' })).status).toBe(200)

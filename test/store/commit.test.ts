@@ -67,6 +67,7 @@ describe('a commit', () => {
     ])
   })
 
+  // [fault stream-12]
   it('keeps the digits of a seq, and tells apart two that are one double', async () => {
     const { store } = await openStore()
     await store.commit({ facts: [frameFact('9007199254740992'), frameFact('9007199254740993')] })
@@ -130,6 +131,7 @@ describe('a commit', () => {
 describe('a full disk', () => {
   const large = (seq: number) => frameFact(seq, 'ses_1', { body: 'x'.repeat(8000) })
 
+  // [fault stream-1] [fault process-6]
   it('refuses the commit whole, keeps the cursor, and goes on when there is room', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store } = await openStore({ path, maxPages: 100 })

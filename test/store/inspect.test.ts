@@ -56,6 +56,7 @@ it('names each fact that is not what was written, and those that nobody is owed'
   )
 })
 
+// [fault process-7]
 it(
   'one byte flipped in any page: it is refused, or told, or no fact is other than what was written',
   { timeout: 60_000 },

@@ -64,6 +64,7 @@ describe('opening the store', () => {
     }
   })
 
+  // [fault process-9]
   it('refuses a file that another process uses, says so, and takes it when that one is killed', async () => {
     const path = join(folder(), 'sidecar.db')
     const program = `
@@ -92,6 +93,7 @@ describe('opening the store', () => {
     expect(refusal(path).message).toContain('in use by another sidecar')
   })
 
+  // [fault process-7]
   it('refuses a file of a newer version and leaves it alone', async () => {
     const path = await filled()
     const db = new Database(path)
@@ -128,6 +130,7 @@ describe('opening the store', () => {
     expect(exitCode).toBe(2)
   })
 
+  // [fault process-7]
   it.each([
     ['bytes flipped in its pages', (path: string) => flip(path)],
     [

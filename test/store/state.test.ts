@@ -144,6 +144,7 @@ describe('a reading', () => {
     expect((await store.commit({ readings: [{ ...late, revision: 1 }] })).facts).toHaveLength(1)
   })
 
+  // [fault tool-7]
   it('opens and resolves actions, and takes a call on once', async () => {
     const { store } = await openStore()
     const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })

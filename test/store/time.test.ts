@@ -15,6 +15,7 @@ const hint = (delay: number): Hint => ({
   delay,
 })
 
+// [fault process-8]
 it('what was due before a restart is due after it, also when the wall clock was set back in between', async () => {
   const path = join(folder(), 'sidecar.db')
   const before = await openStore({ path, clock: new VirtualClock(NOON) })

@@ -8,6 +8,7 @@ describe('the clock', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
   afterEach(() => void vi.useRealTimers())
 
+  // [fault process-8]
   test('does not count on steadily when the wall clock is moved', () => {
     const before = clock.steady()
     vi.setSystemTime(Date.now() + 3_600_000)

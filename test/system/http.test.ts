@@ -75,6 +75,7 @@ describe('an exchange', () => {
     expect((await http.exchange(ask(server.url))).headers['x-many']).toBe('a, b')
   })
 
+  // [fault callback-3]
   test('follows no redirect', async () => {
     const server = await serve(() => ({ status: 307, headers: { location: '/elsewhere' } }))
     expect((await http.exchange(ask(server.url))).status).toBe(307)

@@ -49,6 +49,7 @@ describe('a crash', () => {
     ])
   })
 
+  // [fault tool-1]
   it('after the tool ran and before its result was stored: as if it had been running', async () => {
     const world = toolWorld()
     crashBefore(world, ({ state }) => state === 'finished')
@@ -59,6 +60,7 @@ describe('a crash', () => {
     expect(world.runs.map(({ uncertain }) => uncertain)).toEqual([false, true])
   })
 
+  // [fault tool-2]
   it('after the result was stored and before it was posted: posted, not run again', async () => {
     const world = toolWorld()
     world.service.reply = never

@@ -53,6 +53,7 @@ describe('a function call', () => {
     expect(world.runs).toHaveLength(1)
   })
 
+  // [fault state-3]
   it('that is gone before it ran is not run, and expires', async () => {
     const world = toolWorld()
     world.service.authorized = false
@@ -199,6 +200,7 @@ describe('a tool that fails', () => {
     expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
   })
 
+  // [fault tool-6]
   it('runs past the deadline: it is stopped before it, and the fixed error still gets there', async () => {
     const world = toolWorld()
     let stopped = false
@@ -310,6 +312,7 @@ describe('an answer', () => {
     expect(postings.slice(0, 7)).toEqual(['post', 'read', 'post', 'read', 'post', 'read', 'post'])
   })
 
+  // [fault tool-3]
   it('whose reply was lost although it was taken is not posted twice', async () => {
     const world = toolWorld()
     world.service.reply = (callId) => {
@@ -322,6 +325,7 @@ describe('an answer', () => {
     expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'unknown' })
   })
 
+  // [fault tool-5]
   it('with a word that we do not know is believed once the action is gone, else posted again', async () => {
     const world = toolWorld()
     let posts = 0
@@ -390,6 +394,7 @@ describe('an answer', () => {
     expect(await world.facts()).toEqual(['call.not_delivered'])
   })
 
+  // [fault tool-4]
   it('that was not delivered is only reported when the policy says so', async () => {
     const world = toolWorld({ spec: { onNotDelivered: 'report' } })
     world.service.reply = () => 'not_delivered'

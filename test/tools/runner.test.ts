@@ -121,6 +121,7 @@ describe('a tool over HTTP', () => {
 })
 
 describe('a tool in this process', () => {
+  // [fault tool-8]
   it('that throws a secret tells neither the model nor the ledger', async () => {
     const world = toolWorld()
     const run = createModuleRunner(() => Promise.reject(new TypeError('password=hunter2')), silent, TRACER)

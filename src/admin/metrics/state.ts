@@ -10,6 +10,8 @@ export interface StateSources {
   slotsLimit?: () => number | null
   /** Milliseconds since the epoch; null when nobody told us: the service does not report it. */
   tokenExpiresAt?: () => number | null
+  /** The service's clock less ours, milliseconds. */
+  clockOffset?: () => number | null
   /** Whether this replica holds the stream and the sweep. */
   leader?: () => boolean
 }
@@ -53,6 +55,14 @@ export function stateMetrics(
     new LabelValues(ACTIONS, 20),
   )
   meter.gauge(
+    'artifact_oldest_pending_timestamp_seconds',
+    'When the oldest turn was created that is over but waits for artifacts. Absent if none.',
+    async () => {
+      const oldest = (await snapshot())?.counts.oldestUnsettled ?? null
+      return oldest === null ? null : oldest / 1000
+    },
+  )
+  meter.gauge(
     'session_slots_used',
     'Session slots in use: one for each session that is not deleted.',
     async () => {
@@ -71,6 +81,14 @@ export function stateMetrics(
     () => {
       const at = sources.tokenExpiresAt?.() ?? null
       return at === null ? null : at / 1000
+    },
+  )
+  meter.gauge(
+    'service_clock_offset_seconds',
+    "The service's clock less ours, by the dates of its answers. Absent when not known.",
+    () => {
+      const offset = sources.clockOffset?.() ?? null
+      return offset === null ? null : offset / 1000
     },
   )
   meter.gauge('leader', '1 on the replica that holds the stream and the sweep.', () =>

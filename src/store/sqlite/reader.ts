@@ -227,11 +227,16 @@ function counts(db: Sqlite): StoreCounts {
     `SELECT type, count(*) AS count, min(coalesce(created_at, opened_at)) AS oldest
      FROM actions WHERE resolved_at IS NULL GROUP BY type`,
   )
+  const [{ oldest } = {}] = all<{ oldest: number | null }>(
+    `SELECT min(t.created_at) AS oldest FROM turns t JOIN sessions s ON s.id = t.session_id
+     WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL`,
+  )
   return {
     sessions: Object.fromEntries(sessions.map(({ status, count }) => [status, count])),
     actions: Object.fromEntries(actions.map(({ type, count, oldest }) => [type, { count, oldest }])),
     deliveries,
     openCalls: one('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
+    oldestUnsettled: oldest ?? null,
     dirty: one('SELECT count(*) FROM hints'),
     bytes: one('PRAGMA page_count') * one('PRAGMA page_size'),
   }
