@@ -28,6 +28,7 @@ describe('the simulated sidecar', () => {
     expect(apart.traces).toBe(together.traces)
   })
 
+  // [fault process-3]
   it('comes through a crash at any place of a turn with two calls', { timeout: 60_000 }, async () => {
     const scenario = FIXED['two calls at once']
     if (scenario === undefined) throw new Error('there is no such scenario')

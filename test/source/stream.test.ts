@@ -199,6 +199,47 @@ describe('reconnecting', () => {
     expect(world.clock.next).toBeLessThanOrEqual(5000)
   })
 
+  // [fault stream-5]
+  it('after the service hung up on a reader that was behind goes on at the last commit', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(1))
+    await world.clock.settle()
+    const { commit } = world
+    const { promise: disk, resolve: written } = Promise.withResolvers<void>()
+    world.commit = async (batch) => {
+      await disk
+      return await commit(batch)
+    }
+    const first = world.last()
+    const body = 'x'.repeat(1024 * 1024)
+    for (let seq = 2; seq <= 12; seq++) first.send(frame(seq, 'agent.message', { payload: { body } }))
+    await world.clock.settle()
+    // It stops reading at four of the eight that the service keeps for it.
+    expect(first.taken).toBeLessThan(8)
+    first.break()
+    world.commit = commit
+    written()
+    await world.clock.advance(10_000)
+    expect(world.connections).toHaveLength(2)
+    expect(world.last().cursor).toBe(await world.cursor())
+    for (let seq = 1 + Number(world.last().cursor); seq <= 12; seq++) world.last().send(frame(seq))
+    await world.clock.settle()
+    expect(await world.seqs()).toEqual(Array.from({ length: 12 }, (_, index) => String(index + 1)))
+  })
+
+  // [fault stream-10]
+  it('after a line without end goes on at the last commit, and counts the cut', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(`${frame(1)}data: `)
+    for (let mebibyte = 0; mebibyte < 17; mebibyte++) world.last().send('x'.repeat(1024 * 1024))
+    await world.clock.advance(10_000)
+    expect(world.reasons).toEqual(['other'])
+    expect(world.stream.status().lastError).toBeNull()
+    expect([world.connections.length, world.last().cursor]).toEqual([2, '1'])
+  })
+
   // [fault stream-15]
   it('waits for as long as a refusal before the stream says', async () => {
     const world = streamWorld()

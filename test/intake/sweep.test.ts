@@ -1,0 +1,76 @@
+import { expect, it, onTestFinished } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import type { ListQuery, Service } from '../../src/core/ports.ts'
+import type { Page, Session } from '../../src/core/resource.ts'
+import { parseSession } from '../../src/core/wire.ts'
+import type { Intake } from '../../src/intake/intake.ts'
+import { createSweep } from '../../src/intake/sweep.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { keepingLog } from '../support/ports.ts'
+
+const PAGE = 2
+
+function session(id: string): Session {
+  const parsed = parseSession({ object: 'session', id, status: 'idle', created_at: 1, updated_at: 1 })
+  if (parsed === null) throw new Error('this is no session')
+  return parsed
+}
+
+/** A sweep over a list that changes before each page, as the test says. */
+function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void) {
+  const clock = new VirtualClock()
+  const log = keepingLog()
+  const store = openSqliteStore({ path: ':memory:', clock, log })
+  onTestFinished(() => store.close())
+  let asked = 0
+  const service: Pick<Service, 'listSessions' | 'clockOffset'> = {
+    async listSessions({ after }: ListQuery): Promise<Page<Session>> {
+      before(++asked, ids)
+      const from = after === undefined ? 0 : ids.indexOf(after) + 1
+      // A cursor that cannot be placed: an empty page.
+      const data = after !== undefined && from === 0 ? [] : ids.slice(from, from + PAGE)
+      return {
+        data: data.map(session),
+        hasMore: data.length > 0 && from + PAGE < ids.length,
+        lastId: data.at(-1) ?? null,
+      }
+    },
+    clockOffset: () => 0,
+  }
+  const marked = new Set<string | null>()
+  const intake: Pick<Intake, 'hint'> = {
+    hint: async (hints: readonly Hint[]) => hints.forEach(({ sessionId }) => marked.add(sessionId)),
+  }
+  const sweep = createSweep({
+    service: service as Service,
+    store,
+    intake: intake as Intake,
+    clock,
+    log,
+    fromBeginning: true,
+  })
+  return { sweep, marked, log, asked: () => asked }
+}
+
+// [fault state-7]
+it('an empty page, since the row of its cursor is gone, is no end: the list is begun again', async () => {
+  const world = sweepWorld(['a', 'b', 'c', 'd', 'e'], (nth, ids) => {
+    if (nth === 2) ids.splice(ids.indexOf('b'), 1)
+  })
+  await world.sweep.run(true, { poll: 1 })
+  expect([...world.marked].sort()).toEqual(['a', 'b', 'c', 'd', 'e'])
+})
+
+// [fault state-7]
+it('a list whose cursors vanish again and again is given up with a warning, and nothing is taken for gone', async () => {
+  const ids = Array.from({ length: 40 }, (_, index) => `s${index}`)
+  const world = sweepWorld(ids, (nth, list) => {
+    if (nth % 2 === 0) list.splice(1, 1)
+  })
+  await world.sweep.run(true, { poll: 1 })
+  expect(world.asked()).toBeLessThan(10)
+  expect(world.log.lines).toMatchObject([
+    { level: 'warn', message: expect.stringContaining('kept changing') },
+  ])
+})
