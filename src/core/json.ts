@@ -30,8 +30,9 @@ export function parseJson(text: string): unknown {
   return LONG_NUMBER.test(text) ? JSON.parse(text, keepDigits as never) : JSON.parse(text)
 }
 
+/** A text with something in it. One with half a surrogate pair is none: no database, path or header can carry it. */
 export function stringOf(value: unknown): string | null {
-  return typeof value === 'string' && value !== '' ? value : null
+  return typeof value === 'string' && value !== '' && value.isWellFormed() ? value : null
 }
 
 export function numberOf(value: unknown): number | null {

@@ -19,11 +19,8 @@ function idIn(data: JsonObject, payload: JsonObject, keys: readonly string[]): s
   for (const holder of [data, payload]) {
     for (const key of keys) {
       const value = holder[key]
-      if (typeof value === 'string' && value !== '') return value
-      if (isObject(value)) {
-        const id = stringOf(value.id)
-        if (id !== null) return id
-      }
+      const id = stringOf(isObject(value) ? value.id : value)
+      if (id !== null) return id
     }
   }
   return null

@@ -53,7 +53,8 @@ function search(holder: JsonObject, depth: number, found: Found): void {
   if (named === 'turn') found.turn ??= stringOf(holder.id)
   for (const key of Object.keys(holder)) {
     const value = holder[key]
-    if (typeof value === 'string' && value !== '') {
+    if (typeof value === 'string') {
+      if (stringOf(value) === null) continue
       if (Object.hasOwn(NAMES, value)) found.name ??= value
       else if (key === 'session_id' || key === 'sessionId' || key === 'session') found.session ??= value
       else if (key === 'turn_id' || key === 'turnId' || key === 'turn') found.turn ??= value

@@ -61,7 +61,7 @@ export function fillPath(path: string, ids: Ids, otherwise = ''): string {
 
 /** An id is opaque, so it may be `..`, which a URL swallows even when encoded; encoded twice it is an id that nothing has. */
 function encodeId(id: string): string {
-  return /^\.+$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id)
+  return /^\.+$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id.toWellFormed())
 }
 
 /** Two templates are the same path when only the names of their parameters differ. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import type { Clock, Http } from '../core/ports.ts'
 import { keyRing, signedHeaders } from '../core/signature.ts'
@@ -88,7 +89,8 @@ function resultOf(
   }
 }
 
-/** Ids are opaque: one that no header can carry is sent as its escaped form. */
+/** Ids are opaque: one that no header can carry is sent escaped, and one too long as its digest, lest two be cut to one. */
 function headerSafe(id: string): string {
-  return /^[\x21-\x7e]{1,255}$/.test(id) ? id : encodeURIComponent(id).slice(0, 255)
+  const escaped = /^[\x21-\x7e]+$/.test(id) ? id : encodeURIComponent(id.toWellFormed())
+  return escaped.length <= 255 ? escaped : hash('sha256', id, 'hex')
 }

@@ -6,6 +6,7 @@ import { readFrame } from '../../src/intake/frame.ts'
 import type { Pending } from '../../src/source/batch.ts'
 import { drain } from '../../src/source/drain.ts'
 import { VirtualClock } from '../support/clock.ts'
+import { Tally } from './tally.ts'
 import { mutateText, pick, whole } from './mutate.ts'
 
 const FRAMES = [
@@ -18,16 +19,16 @@ const FRAMES = [
 ]
 
 /** Mutated frames, cut anywhere: each is a fact, transient, a stop or quarantined, and every fact makes a callback. */
-export async function attackFrames(count: number, random: Random): Promise<string> {
-  const kinds = new Map<string, number>()
+export async function attackFrames(count: number, random: Random): Promise<Tally> {
+  const tally = new Tally()
   for (let done = 0; done < count;) {
     const text = Array.from({ length: 1 + whole(random, 6) }, () =>
       mutateText(pick(random, FRAMES), random),
     ).join('')
     done += Math.max(1, text.split('\n\n').length - 1)
-    await play(Buffer.from(text), random, (kind) => kinds.set(kind, (kinds.get(kind) ?? 0) + 1))
+    await play(Buffer.from(text), random, (kind) => tally.note(kind))
   }
-  return [...kinds].map(([kind, times]) => `${times} ${kind}`).join(', ')
+  return tally
 }
 
 async function play(bytes: Buffer, random: Random, saw: (kind: string) => void): Promise<void> {

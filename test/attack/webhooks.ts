@@ -4,13 +4,14 @@ import { readNotice } from '../../src/intake/notice.ts'
 import { createWebhookReceiver, type WebhookDelivery } from '../../src/source/webhook.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { deafObserver, keepingLog } from '../support/ports.ts'
+import { Tally } from './tally.ts'
 import { mutateText, pick, whole } from './mutate.ts'
 
 const SECRETS = ['secret-of-now', 'secret-of-before']
 const TOLERANCE = 300_000
 
 /** Forged, mutated and late deliveries at the receiver: none is accepted. @throws on the first that is. */
-export async function attackWebhooks(count: number, random: Random): Promise<string> {
+export async function attackWebhooks(count: number, random: Random): Promise<Tally> {
   const clock = new VirtualClock()
   let stored = 0
   const receive = createWebhookReceiver({
@@ -32,7 +33,7 @@ export async function attackWebhooks(count: number, random: Random): Promise<str
   const first = await receive(genuine())
   if (first.status !== 200 || stored !== 1)
     throw new Error('a genuine delivery was refused: nothing is tried')
-  const outcomes = new Map<string, number>()
+  const tally = new Tally()
   for (let index = 0; index < count; index++) {
     const real = genuine()
     const forged = pick(random, FORGERIES)(real, random)
@@ -40,10 +41,10 @@ export async function attackWebhooks(count: number, random: Random): Promise<str
     if (timestamp === real.timestamp && signature === real.signature && body.equals(real.body)) continue
     const { status, outcome } = await receive(forged)
     if (status !== 401) throw new Error(`accepted: ${JSON.stringify({ ...forged, body: body.toString() })}`)
-    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    tally.note(outcome)
   }
   if (stored !== 1) throw new Error(`${stored - 1} hints were stored`)
-  return [...outcomes].map(([outcome, times]) => `${times} ${outcome}`).join(', ')
+  return tally
 }
 
 type Genuine = { timestamp: string; signature: string; body: Buffer }

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { loadScenario, playTour, startEmulator } from '../../src/emulator/index.ts'
 import { readLines } from '../../src/emulator/script/line.ts'
 import { group } from '../readme/document.ts'
@@ -176,6 +176,13 @@ mcp_servers:
     const file = scenarioFile(text)
     expect(() => loadScenario(file)).toThrow(why)
     await expect(startEmulator({ scenario: file })).rejects.toThrow(file)
+  })
+
+  it('a map for a key, as {{last}} without quotes is, is told and makes no warning of the runtime', () => {
+    const warn = vi.spyOn(process, 'emitWarning')
+    onTestFinished(() => warn.mockRestore())
+    expect(faultsOf(scenarioFile('name: x\nreplies:\n  - steps: [{ say: {{last}} }]\n'))).not.toEqual([])
+    expect(warn).not.toHaveBeenCalled()
   })
 
   it('refuses a file that is not there', () =>

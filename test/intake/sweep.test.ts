@@ -59,7 +59,13 @@ it('an empty page, since the row of its cursor is gone, is no end: the list is b
     if (nth === 2) ids.splice(ids.indexOf('b'), 1)
   })
   await world.sweep.run(true, { poll: 1 })
-  expect([...world.marked].sort()).toEqual(['a', 'b', 'c', 'd', 'e'])
+  expect([...world.marked].toSorted((a, b) => String(a).localeCompare(String(b)))).toEqual([
+    'a',
+    'b',
+    'c',
+    'd',
+    'e',
+  ])
 })
 
 // [fault state-7]

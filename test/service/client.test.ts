@@ -36,11 +36,11 @@ describe('reading', () => {
 
   test('an id is data and never becomes another path', async () => {
     await using bench = await startBench(() => refusal(404, 'not_found'))
-    for (const id of ['../webhooks', 'a/b', 'x?y=z', '..', '%2e%2e', 'ü#1']) {
+    for (const id of ['../webhooks', 'a/b', 'x?y=z', '..', '%2e%2e', 'ü#1', '\ud800']) {
       expect(await faultOf(bench.service.readSession(id))).toMatchObject({ notFound: true })
     }
     const paths = bench.server.asked.map(({ path }) => path).filter((path) => path !== '/v1/openapi.json')
-    expect(paths).toHaveLength(6)
+    expect(paths).toHaveLength(7)
     expect(paths.every((path) => /^\/v1\/sessions\/[^/]+$/.test(path))).toBe(true)
   })
 

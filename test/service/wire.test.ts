@@ -54,6 +54,14 @@ describe('a session', () => {
     expect(told).toEqual(['a required action has no call_id', 'a required action is not an object'])
   })
 
+  test('an id with half a surrogate pair is malformed: a tool that ran under it ended the process', () => {
+    const told: string[] = []
+    const actions = [{ type: 'function_call', call_id: 'c\ud800', name: 'f' }]
+    const read = readSession({ ...session, required_actions: actions }, ({ message }) => told.push(message))
+    expect([read.actions, told]).toEqual([[], ['a required action has no call_id']])
+    expect(() => readSession({ ...session, id: '\udfff' }, none)).toThrow(Malformed)
+  })
+
   test('that waits without saying for what is not taken for one that waits for nothing', () => {
     const silent = { ...session, required_actions: null }
     expect(readSession(silent, none).actions).toEqual([])

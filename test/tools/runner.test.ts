@@ -67,6 +67,16 @@ describe('a tool over HTTP', () => {
     })
   })
 
+  it('with an id that no header can carry is asked all the same, and no two ids share a key', async () => {
+    const { requests, run } = overHttp(() => answer(200, '42'))
+    const long = 'x'.repeat(300)
+    for (const callId of ['half a pair \ud800', 'a b', 'é'.repeat(200), `${long}1`, `${long}2`])
+      expect((await run({ ...CALL, callId }, signal)).kind).toBe('output')
+    const keys = requests.map(({ headers }) => headers['idempotency-key'] ?? '')
+    expect(keys.filter((key) => !/^[\x21-\x7e]{1,255}$/.test(key))).toEqual([])
+    expect(new Set(keys).size).toBe(5)
+  })
+
   it('has one idempotency key over all attempts', async () => {
     const { requests, run } = overHttp(() => answer(500))
     await run(CALL, signal)

@@ -12,7 +12,12 @@ export const DEFAULT_SCENARIO: Scenario = { name: 'default' }
  */
 export function loadScenario(file: string): Scenario {
   const lines = new LineCounter()
-  const document = parseDocument(textOf(file), { lineCounter: lines, prettyErrors: false })
+  const document = parseDocument(textOf(file), {
+    lineCounter: lines,
+    prettyErrors: false,
+    // Else a map for a key, as `{{last}}` without quotes is, makes it warn on our stderr.
+    logLevel: 'error',
+  })
   const lineAt = (offset: number): number => lines.linePos(offset).line
   const broken = document.errors.map(({ pos, message }) => ({ line: lineAt(pos[0]), message }))
   if (broken.length > 0) throw faulty(file, broken)
