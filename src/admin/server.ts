@@ -4,6 +4,7 @@ import type { Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
 import { etagOf } from './console/assets.ts'
+import { closingInTime } from './closing.ts'
 import { createLogins, type Logins } from './console/logins.ts'
 import { addConsole, isConsolePath, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
@@ -107,6 +108,7 @@ export function createAdmin(options: AdminOptions): Listener {
   })
   for (const route of routes) add(app, route, options.version)
   addConsole(app, { token, logins })
+  const close = closingInTime(app)
 
   return {
     async listen() {
@@ -117,7 +119,7 @@ export function createAdmin(options: AdminOptions): Listener {
     },
     close() {
       options.relay?.close()
-      return app.close()
+      return close()
     },
   }
 }

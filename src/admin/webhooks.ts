@@ -3,6 +3,7 @@ import { fastify, type FastifyReply } from 'fastify'
 import { messageOf } from '../core/errors.ts'
 import type { Observer, WebhookOutcome } from '../core/observer.ts'
 import type { Log } from '../core/ports.ts'
+import { closingInTime } from './closing.ts'
 import { CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
 import { pathOf } from './problem.ts'
 
@@ -109,7 +110,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     return answer(reply, status)
   })
 
-  return { listen: () => open(app, options.listen), close: () => app.close() }
+  return { listen: () => open(app, options.listen), close: closingInTime(app) }
 }
 
 function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 415 | null {
