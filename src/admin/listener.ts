@@ -38,6 +38,9 @@ const STATUSES: Readonly<Record<string, 408 | 431>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 }
 
+/** Milliseconds for a peer to read why it was refused. */
+const LINGER = 1_000
+
 /** Answers a connection that brought no request. */
 export function refuseConnection(error: { code?: string }, socket: Socket, refusal?: Refusal): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return
@@ -46,4 +49,7 @@ export function refuseConnection(error: { code?: string }, socket: Socket, refus
   const contentType = type === null ? '' : `Content-Type: ${type}\r\n`
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${contentType}`
   socket.end(`${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
+  // A peer that never closes its own half would keep the connection, and its place, for ever.
+  const late = setTimeout(() => socket.destroy(), LINGER)
+  socket.once('close', () => clearTimeout(late))
 }

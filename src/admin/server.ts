@@ -42,6 +42,8 @@ export interface AdminOptions extends ProbeSources {
   now?: () => number
 }
 
+/** Milliseconds within which the headers must have come. */
+const HEADERS_TIME = 10_000
 /** Milliseconds within which a request must have come in whole. */
 const REQUEST_TIME = 15_000
 /** Milliseconds of silence after which a connection is closed. */
@@ -88,7 +90,12 @@ export function createAdmin(options: AdminOptions): Listener {
     requestTimeout: REQUEST_TIME,
     connectionTimeout: IDLE_TIME,
     bodyLimit: BODY,
-    http: { maxHeaderSize: HEADERS, connectionsCheckingInterval: CHECKED_EVERY },
+    // Node takes the longer of the two times for that of the whole request: this one must be the shorter.
+    http: {
+      maxHeaderSize: HEADERS,
+      headersTimeout: HEADERS_TIME,
+      connectionsCheckingInterval: CHECKED_EVERY,
+    },
     routerOptions: { maxParamLength: ID },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket, connectionProblem),
     frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),

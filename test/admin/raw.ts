@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
 
 /** Sends bytes as they are and gives back what came until the peer closed. */
@@ -9,6 +8,6 @@ export async function exchangeRaw(port: number, bytes: string): Promise<string> 
   // A peer that refuses early may reset what we still send.
   socket.on('error', () => undefined)
   socket.write(bytes)
-  await once(socket, 'close')
+  await new Promise<void>((resolve) => void socket.once('close', () => resolve()))
   return Buffer.concat(chunks).toString('latin1')
 }

@@ -74,7 +74,11 @@ async function seed(store: Store): Promise<void> {
   await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   await store.commit({ readings: [readingOf(sessionRaw('s-a'), { turns: [turnRaw('turn_1', 's-a')] })] })
   await store.commit({
-    facts: [frameFact('41', 's-a'), frameFact('9007199254740993', 's-b'), turnFact('turn.completed', turnRaw('turn_1', 's-a'))],
+    facts: [
+      frameFact('41', 's-a'),
+      frameFact('9007199254740993', 's-b'),
+      turnFact('turn.completed', turnRaw('turn_1', 's-a')),
+    ],
   })
 }
 
@@ -102,7 +106,10 @@ async function ask(
 function judge({ status, headers, text, json }: Reply): string {
   if (status < 400) return 'answered'
   const wrong =
-    status >= 500 || headers['content-type'] !== 'application/problem+json' || json['status'] !== status || /\n *at |node_modules/.test(text)
+    status >= 500 ||
+    headers['content-type'] !== 'application/problem+json' ||
+    json['status'] !== status ||
+    /\n *at |node_modules/.test(text)
   if (wrong) throw new Error(`${status} ${text}`)
   return `refused with ${status}`
 }
@@ -118,7 +125,10 @@ function addressOf(random: Random): string {
 
 /** A path that a client can send at all. */
 function mutatePath(path: string, random: Random): string {
-  return mutateText(path, random).split('/').map((part) => (random.next() < 0.5 ? encode(part) : part.replaceAll(/[^\w.%-]/g, ''))).join('/')
+  return mutateText(path, random)
+    .split('/')
+    .map((part) => (random.next() < 0.5 ? encode(part) : part.replaceAll(/[^\w.%-]/g, '')))
+    .join('/')
 }
 
 function encode(text: string): string {

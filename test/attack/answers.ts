@@ -1,71 +1,49 @@
-import { plainTracer } from '../../src/core/trace.ts'
 import type { HttpReply, Random } from '../../src/core/ports.ts'
 import { Malformed, readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import { attemptOf, readAnswer } from '../../src/deliver/verdict.ts'
 import { parseHealth, parseOutcome, parsePage, parseWebhook } from '../../src/service/wire.ts'
-import { createHttpRunner } from '../../src/tools/http.ts'
 import { VirtualClock } from '../support/clock.ts'
-import { fakeHttp, seededRandom } from '../support/ports.ts'
-import { SPEC } from '../tools/world.ts'
 import { mutateText, mutateValue, pick, whole } from './mutate.ts'
+import { Tally } from './tally.ts'
 
 const BODIES = ['', '{"verdict":"retry"}', '{"verdict":"dead"}', '{"ok":true}', 'text', '(no output)']
 const STATUSES = [100, 199, 200, 202, 204, 206, 299, 301, 304, 400, 404, 410, 422, 429, 500, 503, 599, 999]
 const RETRY_AFTER = ['0', '1', '1e9', '-5', 'Sat, 21 Nov 2026 05:00:00 GMT', 'never', '999999999999999999']
+
+/** What an app may answer, and more. */
+export function replyOf(random: Random): HttpReply {
+  return {
+    status: random.next() < 0.9 ? pick(random, STATUSES) : whole(random, 2000),
+    headers: random.next() < 0.5 ? {} : { 'retry-after': mutateText(pick(random, RETRY_AFTER), random) },
+    body: mutateText(pick(random, BODIES), random),
+    truncated: random.next() < 0.1,
+  }
+}
+
+/** Answers of handlers and resources of the service, of every shape: each has a meaning, and none is an exception. */
+export async function attackAnswers(count: number, random: Random): Promise<Tally> {
+  const tally = new Tally()
+  const clock = new VirtualClock()
+  for (let index = 0; index < count; index++) {
+    const reply = replyOf(random)
+    const verdict = readAnswer(reply, clock.now())
+    if (verdict.kind === 'retry' && !(verdict.floor >= 0 && verdict.floor < Number.MAX_SAFE_INTEGER))
+      throw new Error(`a wait of ${verdict.floor} after ${JSON.stringify(reply)}`)
+    if (verdict.kind !== 'aborted') JSON.stringify(attemptOf(verdict, 1, 1))
+    tally.note(`handler ${verdict.kind}`)
+    readResource(random, tally)
+  }
+  return tally
+}
 
 const SESSION = {
   id: 's', object: 'session', status: 'requires_action', updated_at: 5, created_at: 1, title: 't',
   metadata: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' },
   required_actions: [{ type: 'function_call', turn_id: 't', call_id: 'c', name: 'f', arguments: {}, created_at: 1, expires_at: null }],
 } // prettier-ignore
-const TURN = {
-  id: 'turn_1',
-  session_id: 's',
-  status: 'completed',
-  created_at: 1,
-  completed_at: 2,
-  artifacts: 'ready',
-}
+const TURN = { id: 'turn_1', session_id: 's', status: 'completed', created_at: 1, completed_at: 2, artifacts: 'ready' } // prettier-ignore
 const ITEM = { id: 'i', session_id: 's', type: 'message', created_at: 1, detail: { event: 'agent.message' } }
 const PAGE = { object: 'list', data: [SESSION], has_more: false, last_id: 's' }
-
-/** Answers of handlers, tools and the service, of every status and shape: each has a meaning, and none is an exception. */
-export async function attackAnswers(count: number, random: Random): Promise<string> {
-  const outcomes = new Map<string, number>()
-  const note = (kind: string): void => void outcomes.set(kind, (outcomes.get(kind) ?? 0) + 1)
-  const clock = new VirtualClock()
-  let reply: HttpReply = { status: 200, headers: {}, body: '', truncated: false }
-  const { http } = fakeHttp(() => reply)
-  const tool = createHttpRunner(
-    SPEC,
-    { url: 'http://127.0.0.1:1/', secrets: [] },
-    { http, clock, tracer: plainTracer(seededRandom()) },
-  )
-  for (let index = 0; index < count; index++) {
-    reply = {
-      status: random.next() < 0.9 ? pick(random, STATUSES) : whole(random, 2000),
-      headers: random.next() < 0.5 ? {} : { 'retry-after': mutateText(pick(random, RETRY_AFTER), random) },
-      body: mutateText(pick(random, BODIES), random),
-      truncated: random.next() < 0.1,
-    }
-    const verdict = readAnswer(reply, clock.now())
-    if (verdict.kind === 'retry' && !(verdict.floor >= 0 && verdict.floor < Number.MAX_SAFE_INTEGER))
-      throw new Error(`a wait of ${verdict.floor} after ${JSON.stringify(reply)}`)
-    if (verdict.kind !== 'aborted') JSON.stringify(attemptOf(verdict, 1, 1))
-    note(`handler ${verdict.kind}`)
-    const result = await tool(CALL, new AbortController().signal)
-    if (result.kind === 'output' && reply.status >= 300)
-      throw new Error(`status ${reply.status} became output`)
-    note(`tool ${result.kind}`)
-    readResources(random, note)
-  }
-  return [...outcomes].map(([kind, times]) => `${times} ${kind}`).join(', ')
-}
-
-const CALL = {
-  callId: 'c\r\nx: y', name: 'lookup', arguments: { __proto__: null }, sessionId: 's', turnId: 't', createdAt: 1,
-  expiresAt: null, attempt: 1, uncertain: false, session: { title: null, metadata: {}, status: 'working' },
-} // prettier-ignore
 
 const READERS: readonly [unknown, (value: unknown) => unknown][] = [
   [SESSION, (value) => readSession(value, () => undefined)],
@@ -77,13 +55,13 @@ const READERS: readonly [unknown, (value: unknown) => unknown][] = [
   [{ outcome: 'delivered' }, parseOutcome],
 ] // prettier-ignore
 
-function readResources(random: Random, note: (kind: string) => void): void {
+function readResource(random: Random, tally: Tally): void {
   const [value, read] = pick(random, READERS)
   try {
     read(mutateValue(value, random))
-    note('resource read')
+    tally.note('resource read')
   } catch (error) {
     if (!(error instanceof Malformed)) throw error
-    note('resource malformed')
+    tally.note('resource malformed')
   }
 }

@@ -9,7 +9,7 @@ import { VirtualClock } from '../support/clock.ts'
 import { Tally } from './tally.ts'
 import { mutateText, pick, whole } from './mutate.ts'
 
-const FRAMES = [
+export const FRAMES = [
   'id: 41\nevent: agent.message\ndata: {"type":"agent.message","internal_type":"m","seq":41,"session_id":"s","payload":{"text":"né \\"} {"}}\n\n',
   'event: agent.text\ndata: {"type":"agent.text","seq":null,"session_id":"s","payload":{"delta":"x"}}\n\n',
   'id: 9007199254740993\nevent: turn.ended\ndata: {"type":"turn.ended","seq":9007199254740993,"payload":{"turn_id":"t","sessionId":"s"}}\n\n',
