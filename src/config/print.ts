@@ -27,9 +27,18 @@ function secretValues(config: Config): string[] {
   }
   if (store.url.kind === 'postgres') {
     const { password } = new URL(store.url.url)
-    values.push(password, decodeURIComponent(password))
+    values.push(password, decoded(password))
   }
   return [...new Set(values)].filter((value) => value.length >= SHORTEST).sort((a, b) => b.length - a.length)
+}
+
+/** As the database is given it. */
+function decoded(password: string): string {
+  try {
+    return decodeURIComponent(password)
+  } catch {
+    return password
+  }
 }
 
 function redact(value: unknown, shape: Shape | undefined, secrets: readonly string[]): unknown {

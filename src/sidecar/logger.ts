@@ -50,7 +50,10 @@ const SHORTEST = 8
 function withhold(line: string, secrets: readonly string[]): string {
   let clean = line
   for (const secret of secrets) {
-    if (secret.length >= SHORTEST && clean.includes(secret)) clean = clean.replaceAll(secret, '[redacted]')
+    if (secret.length < SHORTEST) continue
+    // A line is JSON, where quotes and backslashes look otherwise.
+    for (const text of new Set([secret, JSON.stringify(secret).slice(1, -1)]))
+      if (clean.includes(text)) clean = clean.replaceAll(text, '[redacted]')
   }
   return clean
 }

@@ -32,6 +32,16 @@ describe('a printed configuration', () => {
       tools: [{ description: 'signed by [redacted] and [redacted]' }],
     })
   })
+
+  test('of a store whose password is not percent-encoded hides it: printing it threw', async () => {
+    const text = printConfig(
+      await resolveConfig({
+        service: { base_url: 'https://agents.example.com/', token: 'svc_pat_x' },
+        store: { url: 'postgres://sidecar:100%zz@db/sidecar' },
+      }),
+    )
+    expect(text).not.toContain('100%zz')
+  })
 })
 
 describe('the JSON Schema', () => {
