@@ -4,6 +4,7 @@ import { printProfile } from './profile.ts'
 import { machine, renderMachine, renderOutcomes } from './report.ts'
 import { runScenarios } from './run.ts'
 import { bigStore } from './scenario/big-store.ts'
+import { backlog } from './scenario/backlog.ts'
 import { burst } from './scenario/burst.ts'
 import { calls } from './scenario/calls.ts'
 import { catchUp } from './scenario/catch-up.ts'
@@ -31,6 +32,7 @@ const SCENARIOS = [
   emulatorStream,
   emulatorIdle,
   emulatorStart,
+  backlog,
 ]
 
 async function main(options: Options): Promise<number> {

@@ -243,6 +243,19 @@ describe('a signal', () => {
 })
 
 describe('faults', () => {
+  test('refused, while others wait for the same connection: each is told, and the process lives on', async () => {
+    const http = undiciHttp()
+    try {
+      const url = await raw((socket) => socket.destroy())
+      await servers.pop()?.[Symbol.asyncDispose]()
+      const asked = Array.from({ length: 5 }, () => http.exchange(ask(url, { connections: 1 })))
+      const faults = await Promise.all(asked.map(faultOf))
+      expect(faults).toMatchObject(Array.from({ length: 5 }, () => ({ kind: 'refused' })))
+    } finally {
+      await http.close()
+    }
+  })
+
   test('refused: nobody listens', async () => {
     const probe = createServer()
     await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
