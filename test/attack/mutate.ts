@@ -45,7 +45,7 @@ const nested = (depth: number): unknown =>
 
 const VALUES: readonly unknown[] = [
   null, true, false, 0, -1, 1.5, 1e300, -1e-300, 2 ** 53, 2 ** 63, '', 'x', '0', '\u0000', '\ud800', 'a\r\nb: c', '../..', '\u202e',
-  '9'.repeat(400), 'https://evil.example/', [], {}, [[]], ['__proto__'], [null], { constructor: 1 }, { length: 1e9 }, { then: 1 },
+  '9'.repeat(400), 'https://evil.example/', [], {}, [[]], ['__proto__'], [null], { constructor: 1 }, { length: 1e9 }, { valueOf: 1 },
   nested(60), nested(400), 'a'.repeat(5000), '${PATH}', '{{last}}', '%00', '<img src=x>',
 ] // prettier-ignore
 

@@ -91,7 +91,7 @@ test(
     await until('dead letter', async () =>
       /"status":"dead"/.test(await get('/api/deliveries?handler=inside')),
     )
-    const hooks = `${config.webhooks?.public_url ?? ''}`
+    const hooks = config.webhooks?.public_url ?? ''
     const forged = await request(hooks, {
       method: 'POST',
       headers: { 'x-service-timestamp': '1', 'x-service-signature': 'a' },

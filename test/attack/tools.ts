@@ -27,7 +27,7 @@ export async function attackTools(count: number, random: Random): Promise<Tally>
     const call = {
       ...CALL,
       callId: mutateText('call_1', random),
-      arguments: mutateValue(CALL.arguments, random),
+      arguments: mutateValue(CALL.arguments, random) as Json,
     }
     const result = await run(call, new AbortController().signal)
     if (result.kind === 'output' && (reply.status >= 300 || JSON.stringify(result.output).length > OUTPUT))
