@@ -156,8 +156,7 @@ export interface StoreCounts {
   /** By handler. `oldestPending` is when the oldest undelivered fact was taken in. */
   deliveries: Record<string, { pending: number; dead: number; oldestPending: number | null }>
   openCalls: number
-  /** When the oldest turn that is over and whose artifacts are not final was created, service clock; null: none is. */
-  oldestUnsettled: number | null
+  artifactsPendingSince: number | null
   dirty: number
   bytes: number
 }

@@ -58,7 +58,7 @@ export function stateMetrics(
     'artifact_oldest_pending_timestamp_seconds',
     'When the oldest turn was created that is over but waits for artifacts. Absent if none.',
     async () => {
-      const oldest = (await snapshot())?.counts.oldestUnsettled ?? null
+      const oldest = (await snapshot())?.counts.artifactsPendingSince ?? null
       return oldest === null ? null : oldest / 1000
     },
   )

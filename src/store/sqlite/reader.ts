@@ -236,7 +236,7 @@ function counts(db: Sqlite): StoreCounts {
     actions: Object.fromEntries(actions.map(({ type, count, oldest }) => [type, { count, oldest }])),
     deliveries,
     openCalls: one('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
-    oldestUnsettled: oldest ?? null,
+    artifactsPendingSince: oldest ?? null,
     dirty: one('SELECT count(*) FROM hints'),
     bytes: one('PRAGMA page_count') * one('PRAGMA page_size'),
   }
