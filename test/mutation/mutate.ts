@@ -42,7 +42,7 @@ for (const [file, tests] of files) {
   for (const { line, from, to } of unseen)
     process.stdout.write(`  ${file}:${line}: ${from} → ${to || 'nothing'}\n`)
 }
-process.stdout.write(`${row('all', all.tried, all.seen)}`)
+process.stdout.write(row('all', all.tried, all.seen))
 process.exit(0)
 
 /** @returns the changes that no test saw. */
