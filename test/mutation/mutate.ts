@@ -31,7 +31,7 @@ if (values.help === true || files.length === 0) {
 const folder = mkdtempSync(join(tmpdir(), 'sidecar-mutation-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
-for (const name of ['src', 'test', 'config', 'package.json'])
+for (const name of ['src', 'test', 'config', 'package.json', 'tsconfig.json'])
   cpSync(join(ROOT, name), join(folder, name), { recursive: true })
 symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
 
