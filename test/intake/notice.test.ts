@@ -36,6 +36,37 @@ describe('the body of a webhook', () => {
     })
   })
 
+  it.each([
+    ['session.created', 'turns', 'session.created/s'],
+    ['session.action_required', 'session', 'session.requires_action/s'],
+    ['session.working', 'turns', 'session.working/s'],
+    ['session.idle', 'turns', 'session.idle/s'],
+    ['session.failed', 'turns', 'session.failed/s'],
+    ['turn.completed', 'turns', 'turn.final/t'],
+    ['turn.failed', 'turns', 'turn.final/t'],
+  ])('named %s asks for %s and claims %s', (type, scope, subject) => {
+    const { hint, readable } = readNotice({ type, data: { session_id: 's', turn_id: 't' } }, AT)
+    expect([readable, hint.scope, hint.subject]).toEqual([true, scope, subject])
+  })
+
+  it.each(['session_id', 'sessionId', 'session'])('may name its session %s, and its turn likewise', (key) => {
+    const data = { [key]: 's', [key.replace('session', 'turn')]: 't' }
+    expect(readNotice({ type: 'turn.failed', data }, AT).hint).toMatchObject({
+      sessionId: 's',
+      subject: 'turn.final/t',
+    })
+  })
+
+  it('is searched four levels deep and no deeper', () => {
+    const at = (depth: number): unknown => (depth === 0 ? { session_id: 's' } : { data: at(depth - 1) })
+    expect(readNotice(at(3), AT).hint.sessionId).toBe('s')
+    expect(readNotice(at(4), AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
+  })
+
+  it('that cannot be read asks for a sweep of sessions', () => {
+    expect(readNotice(null, AT).hint.scope).toBe('session')
+  })
+
   it('with a name that does not exist yet still makes us look at its session', () => {
     const { hint } = readNotice({ type: 'session.dreaming', data: { session_id: 's' } }, AT)
     expect(hint).toMatchObject({ sessionId: 's', scope: 'turns' })
