@@ -11,7 +11,7 @@ import { mutantsOf, type Mutant } from './mutants.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** A change that makes the tests hang is seen, too, milliseconds. */
-const LIMIT = 60_000
+const LIMIT = 30_000
 
 const USAGE = `npm run mutate -- [--file NAME]
 
