@@ -4,7 +4,7 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'core/member.ts': ['core/member'],
   'core/retry-after.ts': ['deliver/http', 'core/'],
   'core/seq.ts': ['core/', 'source/stream', 'admin/relay.'],
-  'core/signature.ts': ['source/webhook', 'library/verify', 'deliver/http', 'core/'],
+  'core/signature.ts': ['admin/guard', 'source/webhook', 'library/verify', 'deliver/http', 'core/'],
   'intake/diff.ts': ['intake/diff'],
   'intake/facts.ts': ['intake/diff'],
   'intake/frame.ts': ['intake/frame', 'source/stream'],
