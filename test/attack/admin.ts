@@ -5,6 +5,7 @@ import type { Random } from '../../src/core/ports.ts'
 import type { Store } from '../../src/core/store.ts'
 import { startAdmin, send, type Reply } from '../admin/running.ts'
 import { clock, frameFact, memoryLog, readingOf, sessionRaw, turnFact, turnRaw } from '../admin/seed.ts'
+import { deafObserver } from '../support/ports.ts'
 import { mutateJson, mutateText, pick, whole } from './mutate.ts'
 import { Tally } from './tally.ts'
 
@@ -49,6 +50,7 @@ export async function attackRelay(count: number, random: Random): Promise<Tally>
     },
     clock,
     log: memoryLog(),
+    observer: deafObserver,
   })
   const running = await startAdmin({ seed, relay })
   store = running.store
