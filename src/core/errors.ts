@@ -11,7 +11,7 @@ export class ServiceError extends Error {
   readonly retryAfter: number | null
   /** What was asked for, by our name for it; null where the request was never made. */
   operation: string | null
-  /** An earlier attempt at the same request had no reply: the service may have acted on that one. */
+  /** An earlier attempt had no reply, or we were stopped while the request was out: the service may have acted on it. */
   readonly uncertain: boolean
 
   constructor(details: {

@@ -50,14 +50,29 @@ export async function readTurns(
       (turn) => !settled.has(turn.id) && !(isSettled(turn) && (turn.createdAt ?? 0) <= baseline),
     )
     if (!hasMore || lastId === null || data.length === 0) return turns
-    if (!news || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))) break
+    const enough = !news || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))
+    // Where single turns cannot be read, the list goes back to the last of them.
+    if (enough && (await readAlone(service, sessionId, missing, turns))) return turns
     after = lastId
   }
+  await readAlone(service, sessionId, missing, turns)
+  return turns
+}
+
+/** Moves what can be read of `missing` to `turns`. @returns whether that was all. */
+async function readAlone(
+  service: Service,
+  sessionId: string,
+  missing: Set<string>,
+  turns: Turn[],
+): Promise<boolean> {
   for (const id of missing) {
     const turn = await service.readTurn(sessionId, id)
-    if (turn !== null) turns.push(turn)
+    if (turn === null) return false
+    turns.push(turn)
+    missing.delete(id)
   }
-  return turns
+  return true
 }
 
 /** The newest item that tells of an error: why a run could not start. */

@@ -35,7 +35,7 @@ export interface ReadOptions {
   tools: () => ReadonlySet<string>
   /** The stream is connected: it tells of turns, and its turn.ended frames come. */
   streamConnected: () => boolean
-  /** Our wall clock: when this sidecar started. */
+  /** Steady milliseconds: when this sidecar started. */
   startedAt: number
   /** A session was read that is not stored yet: its tools are told whose they are. */
   announce: (session: Session) => void
@@ -47,8 +47,11 @@ export interface ReadOptions {
 }
 
 export interface SessionReader {
-  /** Reads a dirty session and commits what changed. `listed`: as a page of the list showed it. */
-  read(entry: DirtySession, sessionId: string, listed: Session | undefined): Promise<void>
+  /**
+   * Reads a dirty session and commits what changed. `listed`: as a page of the list showed it.
+   * @returns false when it was put off, and so is not claimed any more.
+   */
+  read(entry: DirtySession, sessionId: string, listed: Session | undefined): Promise<boolean>
   /** Reads a session that was there before us. */
   readFirst(session: Session): Promise<void>
   /** null: it is gone. */
@@ -67,7 +70,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     sessionId: string,
     listed: Session | undefined,
     firstLook: boolean,
-  ): Promise<void> => {
+  ): Promise<boolean> => {
     const ahead = options.ahead.take(sessionId)
     const before = await store.known(sessionId)
     // A page of the list may be older than what we read since.
@@ -76,7 +79,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const first = onlyArtifacts ? before.session : usable ? listed : await (ahead ?? readAlive(sessionId))
     if (first === null) return await writeGone(entry, sessionId)
     if (before !== null && first.updatedAt < before.updatedAt) return await writeNothing(entry, before)
-    const startedAt = options.startedAt + service.clockOffset()
+    // On the service's clock, by our age: the wall clock may have been set since we started.
+    const age = Math.round(clock.steady() - options.startedAt)
+    const startedAt = clock.now() + service.clockOffset() - age
     const streamTells = options.streamConnected()
     await takeCalls(before, first)
     const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
@@ -119,7 +124,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
         finalSince.set(turn.id, finalReadAt ?? context.steady)
       }
       await store.releaseHint(sessionId, difference.waitUntil)
-      return
+      return false
     }
     const collecting = difference.collecting.length > 0
     const nextLook = nextLookAt(difference.collecting, difference.reading.atRest, context.steady)
@@ -130,7 +135,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
     await items?.read(sessionId, difference.reading.baseline)
-    await write(entry, { ...difference.reading, hint })
+    return await write(entry, { ...difference.reading, hint })
   }
 
   /** Calls that are new are taken on at once: their tools run while the turns are read. */
@@ -178,19 +183,20 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
   }
 
-  const write = async (entry: DirtySession, reading: Reading): Promise<void> => {
+  const write = async (entry: DirtySession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
       if (entry !== FIRST) await store.releaseHint(entry.sessionId, clock.steady())
-      return
+      return false
     }
     for (const { turn } of reading.turns) finalSince.delete(turn.id)
     if (reading.resolved.length > 0) {
       options.onActionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
     }
+    return true
   }
 
   /** What we know is newer than what we were told: only the hint is done with. */
-  const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<void> => {
+  const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<true> => {
     const { session, revision, baseline, atRest } = known
     const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }
     await intake.commit({
@@ -198,9 +204,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
         { ...NOTHING, sessionId: session.id, revision, session, baseline, atRest, at: clock.now(), hint },
       ],
     })
+    return true
   }
 
-  const writeGone = async (entry: DirtySession, sessionId: string): Promise<void> => {
+  const writeGone = async (entry: DirtySession, sessionId: string): Promise<boolean> => {
     const known = await store.known(sessionId)
     const hint = { generation: entry.generation, nextLook: null, scope: 'session' as const }
     if (known === null || known.deleted) {
@@ -211,9 +218,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
           { ...NOTHING, sessionId, revision, session, baseline: 0, atRest: true, at: clock.now(), hint },
         ],
       })
-      return
+      return true
     }
-    await write(entry, {
+    return await write(entry, {
       ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }),
       hint,
     })
@@ -236,7 +243,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 
   return {
     read: (entry, sessionId, listed) => read(entry, sessionId, listed, false),
-    readFirst: (session) => read(FIRST, session.id, session, true),
+    async readFirst(session) {
+      await read(FIRST, session.id, session, true)
+    },
     readAlive,
   }
 }

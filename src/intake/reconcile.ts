@@ -117,8 +117,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         await store.finishSweep(entry.generation)
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
-        await reader.read(entry, sessionId, listed)
-        store.doneHint(sessionId)
+        if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)
       }
     } catch (error) {
       await failed(entry, error)

@@ -17,12 +17,13 @@ export function traced(
           .start('reading', traceOf(sessionId), { 'session_sidecar.session.id': sessionId }, since)
           .end(fault)
       try {
-        await reader.read(entry, sessionId, listed)
+        const done = await reader.read(entry, sessionId, listed)
+        end(null)
+        return done
       } catch (error) {
         end(messageOf(error))
         throw error
       }
-      end(null)
     },
   }
 }

@@ -217,7 +217,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       const streams = { baseUrl, http, clock, authorization, budget, requester, timeout }
       return openEvents(streams, path, cursor, signal)
     },
-    clockOffset: () => offset.milliseconds,
+    clockOffset: () => offset.from(clock),
     authorized: () => authorization.accepted,
     onAuthorization: (listener) => authorization.onChange(listener),
     discover: () => explorer.discover(),

@@ -38,7 +38,6 @@ export async function openBody(parts: StreamParts, call: StreamCall): Promise<Ht
   const { operation, path, headers, signal, bucket } = call
   const token = authorization.token()
   const given = new AbortController()
-  const sent = clock.now()
   const started = clock.steady()
   let stream: HttpStream
   try {
@@ -49,12 +48,12 @@ export async function openBody(parts: StreamParts, call: StreamCall): Promise<Ht
       signal: AbortSignal.any([signal, given.signal, requester.stopped]),
     })
   } catch (error) {
-    requester.note(operation, null, sent, started)
+    requester.note(operation, null, started)
     if (!(error instanceof NetworkFault)) throw error
     if (requester.stopped.aborted) throw stopped()
     throw signal.aborted ? ended(signal) : unanswered(error)
   }
-  requester.note(operation, stream, sent, started)
+  requester.note(operation, stream, started)
   if (stream.status < 300) return stream
   // A refusal has `timeout` to say why.
   const timer = clock.after(timeout, () => given.abort())

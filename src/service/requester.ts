@@ -183,7 +183,6 @@ export class Requester {
       text = body === undefined ? undefined : JSON.stringify(body),
     } = call
     const token = authorization.token()
-    const sent = clock.now()
     const started = clock.steady()
     try {
       const reply = await http.exchange({
@@ -196,7 +195,7 @@ export class Requester {
         connections: maxInFlight,
         signal: call.signal ?? this.#stop.signal,
       })
-      this.note(call.operation, reply, sent, started)
+      this.note(call.operation, reply, started)
       if (reply.status >= 300)
         throw this.refusal(call.operation, reply, call.anonymous === true ? null : token)
       if (!reply.truncated) return reply
@@ -204,8 +203,9 @@ export class Requester {
       throw new ServiceError({ code: 'answer_too_large', status: reply.status, message })
     } catch (error) {
       if (!(error instanceof NetworkFault)) throw error
-      this.note(call.operation, null, sent, started)
-      throw this.#stop.signal.aborted ? stopped() : unanswered(error)
+      this.note(call.operation, null, started)
+      // It was on its way when we were stopped: the service may have acted on it.
+      throw this.#stop.signal.aborted ? stopped().afterSilence() : unanswered(error)
     }
   }
 
@@ -222,18 +222,13 @@ export class Requester {
     return headers
   }
 
-  /** Learns from an answer, whatever it says; null when none came. `sent` is wall clock, `started` the steady one. */
-  note(
-    operation: string,
-    reply: Pick<HttpReply, 'status' | 'headers'> | null,
-    sent: number,
-    started: number,
-  ): void {
+  /** Learns from an answer, whatever it says; null when none came. `started` is the steady clock. */
+  note(operation: string, reply: Pick<HttpReply, 'status' | 'headers'> | null, started: number): void {
     const { clock, offset, budget, rateHeaders, observe } = this.#options
     const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
     observe?.({ operation, statusClass, seconds: (clock.steady() - started) / 1000 })
     if (reply === null) return
-    offset.learn(reply.headers['date'], sent, clock.now())
+    offset.learn(reply.headers['date'], started, clock.steady())
     budget.learn(operation, usualBucket(operation), reply.headers, rateHeaders())
   }
 

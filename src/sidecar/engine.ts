@@ -84,7 +84,7 @@ export function createEngine(options: EngineOptions): Engine {
     given: briefs.peek(sessionId)?.metadata['traceparent'],
     key: sessionId,
   })
-  const startedAt = clock.now()
+  const startedAt = clock.steady()
   let dispatcher: Dispatcher = createDispatcher([])
 
   const intake: Intake = createIntake({

@@ -4,11 +4,10 @@ import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone } from './answer.ts'
-import { answerLater, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
-import { timeLeft } from './deadline.ts'
+import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { isRequired, type Place, type Tool, type ToolPorts } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
-import { awaitApp, FAR, giveUp, runBegun, runTool } from './run.ts'
+import { FAR, giveUp, runBegun, runTool } from './run.ts'
 import { namesOf } from './trace.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
@@ -41,7 +40,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   )
   /** Calls under way, with what stops a run. */
   const active = new Map<string, AbortController>()
-  /** Calls that this process took on: of the others we do not know what a crash cut short. */
+  /** Calls that this process took on and knows all about: of the others we do not know what a crash cut short. */
   const ours = new Set<string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
   /** How often in a row a call could not be taken further. */
@@ -129,7 +128,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       case 'running':
         return await resume(tool, call, abort)
       case 'finished':
-        return await answerCall(ports, tool, call, !take(call.callId))
+        return await post(tool, call)
       case 'answered':
       case 'not_delivered':
       case 'failed':
@@ -137,12 +136,17 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     }
   }
 
-  /** @returns whether the call was ours already. */
-  const take = (callId: string): boolean => {
-    const known = ours.has(callId)
+  const take = (callId: string): void => {
     if (ours.size >= REMEMBERED) ours.clear()
     ours.add(callId)
-    return known
+  }
+
+  /** A posting of which nothing could be noted may have been taken: the call is ours again only when it was noted. */
+  const post = async (tool: Tool, call: Call): Promise<number | null> => {
+    const restarted = !ours.delete(call.callId)
+    const dueAt = await answerCall(ports, tool, call, restarted)
+    if (dueAt !== null) take(call.callId)
+    return dueAt
   }
 
   /** The reading that found a call allows it to run while it is fresh; otherwise the service is asked again. */
@@ -211,11 +215,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
 
   /** A call that was running: put off by its tool, or cut short by a crash. */
   const resume = async (tool: Tool, call: Call, abort: AbortController): Promise<number | null> => {
-    if (call.deferred) {
-      const left = timeLeft(call, clock.now(), service.clockOffset())
-      if (left > 0) return await awaitApp(ports, call, left)
-      return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
-    }
+    if (call.deferred) return await awaitApp(ports, tool, call, !ours.has(call.callId))
     log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a run was cut short')
     if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
     return await enter(tool, call, true, abort)

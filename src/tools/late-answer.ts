@@ -1,6 +1,10 @@
-import type { Tool, ToolPorts } from './context.ts'
+import type { Call } from '../core/call.ts'
+import { closeGone } from './answer.ts'
+import { isRequired, type Tool, type ToolPorts } from './context.ts'
+import { timeLeft } from './deadline.ts'
 import { finish } from './ledger.ts'
 import { fits } from './output.ts'
+import { FAR, giveUp } from './run.ts'
 
 /** What the app says of a call that its tool put off with 202 (product.md, Function tools). */
 export type LateAnswer = { output: string } | { error: true }
@@ -27,4 +31,23 @@ export async function answerLater(
       : ({ kind: 'error', text: tool.spec.error } as const)
   const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
   return done ? 'accepted' : 'conflict'
+}
+
+/**
+ * Nothing to do until the app answers, unless the deadline is over or the service waits no longer.
+ * @returns when to look again, steady milliseconds; null when the call is closed.
+ */
+export async function awaitApp(
+  ports: ToolPorts,
+  tool: Tool,
+  call: Call,
+  restarted: boolean,
+): Promise<number | null> {
+  const left = timeLeft(call, ports.clock.now(), ports.service.clockOffset())
+  if (left <= 0) return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
+  const state = await isRequired(ports, call)
+  if (state !== 'required') return await closeGone(ports, call, state, restarted)
+  const dueAt = Math.ceil(ports.clock.steady() + Math.min(left, FAR))
+  await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
+  return dueAt
 }

@@ -95,13 +95,6 @@ async function conclude(
 /** A call that waits for the app, or for its tool to come back, is looked at again so much later, milliseconds. */
 export const FAR = 3_600_000
 
-/** Nothing to do until the app answers, or the deadline comes (`left` milliseconds). */
-export async function awaitApp(ports: ToolPorts, call: Call, left: number): Promise<number> {
-  const dueAt = Math.ceil(ports.clock.steady() + Math.min(left, FAR))
-  await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
-  return dueAt
-}
-
 async function tryLater(
   ports: ToolPorts,
   spec: ToolSpec,

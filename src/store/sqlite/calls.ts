@@ -28,6 +28,7 @@ export class Calls {
   readonly #due
   readonly #next
   readonly #openOf
+  readonly #wake
 
   constructor(db: Sqlite) {
     this.#insert = db.prepare<CallRow>(
@@ -47,6 +48,9 @@ export class Calls {
     this.#openOf = db.prepare<[string], CallRow>(
       'SELECT * FROM calls WHERE session_id = ? AND ended_at IS NULL',
     )
+    this.#wake = db.prepare<[string]>(
+      'UPDATE calls SET due_at = 0 WHERE call_id = ? AND deferred = 1 AND ended_at IS NULL',
+    )
   }
 
   /** @returns false when the call is known already. */
@@ -59,6 +63,11 @@ export class Calls {
     if (row === undefined || !from.includes(row.state)) return false
     this.#update.run(callRow({ ...callOf(row), ...set }))
     return true
+  }
+
+  /** Its action is gone: whoever waits for the app is due, also when nobody lives to be told. */
+  wake(callId: string): void {
+    this.#wake.run(callId)
   }
 
   get(callId: string): Call | null {

@@ -122,6 +122,7 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
       }
       facts.append(reading.facts, into)
       for (const call of reading.newCalls) if (calls.add(call)) into.newCalls.push(call.callId)
+      for (const callId of reading.resolved) calls.wake(callId)
       hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
     }
     for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls.push(call.callId)
@@ -158,8 +159,8 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
 
     claimHints: async (limit, now) => hints.claim(limit, now),
     async releaseHint(sessionId, dueAt) {
-      hints.unclaim(sessionId)
       await write(() => hints.postpone(sessionId, dueAt))
+      hints.unclaim(sessionId)
     },
     doneHint: (sessionId) => hints.unclaim(sessionId),
     async finishSweep(generation) {
