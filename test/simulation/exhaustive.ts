@@ -1,5 +1,5 @@
 import { Chance } from './chance.ts'
-import type { Fault } from './faults.ts'
+import { only, type Plan } from './faults.ts'
 import { FIXED } from './fixed.ts'
 import { faultsText } from './replay.ts'
 import { run, type Outcome } from './run.ts'
@@ -8,58 +8,102 @@ import type { Scenario } from './scenario.ts'
 /** Every fixed scenario has a seed of its own, for what else is left to chance. */
 export const SEED = 7
 
-/** Where a run of `scenario` may crash: the passages of its faultless run, up to the end of its news. */
-async function placesOf(scenario: Scenario): Promise<number[]> {
-  const places: number[] = []
-  await run({
-    seed: SEED,
-    mode: 'liveness',
-    scenario,
-    plan: {
-      decide(passage, _site, _when, possible) {
-        if (possible.includes('crash')) places.push(passage)
-        return null
-      },
+interface Places {
+  /** The passages of a faultless run at which it may crash, up to the end of its news. */
+  passages: number[]
+  /** Their places, each once: `site when`. */
+  names: string[]
+}
+
+async function placesOf(scenario: Scenario): Promise<Places> {
+  const passages: number[] = []
+  const names = new Set<string>()
+  const plan: Plan = {
+    decide(passage, site, when, possible) {
+      if (!possible.includes('crash')) return null
+      passages.push(passage)
+      names.add(`${site} ${when}`)
+      return null
     },
-  })
-  return places
+  }
+  await run({ seed: SEED, mode: 'liveness', scenario, plan })
+  return { passages, names: [...names] }
 }
 
-/** Plays `scenario` with these crashes. */
-export function crashAt(scenario: Scenario, passages: readonly number[]): Promise<Outcome> {
-  const faults = new Map(passages.map((passage): [number, Fault] => [passage, 'crash']))
-  return run({ seed: SEED, mode: 'liveness', scenario, faults })
+/** A crash at the first passage of one place, and one at the first passage of another after it. */
+function crashTwice(first: string, second: string): Plan {
+  const left = [first, second]
+  return {
+    decide(_passage, site, when, possible) {
+      if (`${site} ${when}` !== left[0] || !possible.includes('crash')) return null
+      left.shift()
+      return 'crash'
+    },
+  }
 }
 
-/** Every single crash, and after them `pairs` ordered pairs by chance. */
-function* crashesOf(places: readonly number[], pairs: number): Generator<number[]> {
-  for (const place of places) yield [place]
+/** Every single crash, then pairs: `pairs` of them by chance, or all. */
+function* plansOf({ passages, names }: Places, pairs: number): Generator<Plan> {
+  for (const passage of passages) yield only(new Map([[passage, 'crash']]))
   const chance = new Chance(SEED, 'pairs')
-  for (let made = 0; made < pairs; made++)
-    yield [chance.pick(places), chance.pick(places)].sort((a, b) => a - b)
+  if (pairs >= names.length ** 2)
+    for (const first of names) for (const second of names) yield crashTwice(first, second)
+  else for (let made = 0; made < pairs; made++) yield crashTwice(chance.pick(names), chance.pick(names))
+}
+
+export interface Exhausted {
+  /** Runs with one crash. */
+  singles: number
+  /** Pairs of places that there are. */
+  pairs: number
+  played: number
+  broken: Outcome | null
+}
+
+/** Plays `scenario` with a crash at each of its places, and with `pairs` pairs of crashes, until an invariant breaks. */
+export async function exhaustOne(scenario: Scenario, pairs: number): Promise<Exhausted> {
+  const places = await placesOf(scenario)
+  const sizes = { singles: places.passages.length, pairs: places.names.length ** 2 }
+  let played = 0
+  for (const plan of plansOf(places, pairs)) {
+    const outcome = await run({ seed: SEED, mode: 'liveness', scenario, plan })
+    played++
+    if (outcome.violation !== null) return { ...sizes, played, broken: outcome }
+  }
+  return { ...sizes, played, broken: null }
+}
+
+/** What broke, and the line that plays it again. */
+export function brokenText(name: string, { violation, fired }: Outcome): string {
+  return [
+    `${name}: ${violation?.invariant}: ${violation?.message}`,
+    `  ${fired.map(({ when, site }) => `crash ${when} ${site}`).join('; ')}`,
+    `  npm run simulate -- --scenario '${name}' --faults '${faultsText(fired)}'`,
+  ].join('\n')
 }
 
 /**
- * Plays each fixed scenario with a crash at each of its places, and with `pairs` pairs of crashes. `part`: of the scenarios
- * with this in their names alone.
+ * Does so with each fixed scenario. `part`: with those alone that have this in their names.
  * @returns false when an invariant broke.
  */
 export async function exhaust(part: string | undefined, pairs: number): Promise<boolean> {
-  let held = true
+  const total = { singles: 0, pairs: 0, played: 0, broken: 0 }
   for (const [name, scenario] of Object.entries(FIXED)) {
     if (part !== undefined && !name.includes(part)) continue
-    let played = 0
-    for (const passages of crashesOf(await placesOf(scenario), pairs)) {
-      const { violation, fired } = await crashAt(scenario, passages)
-      played++
-      if (violation === null) continue
-      held = false
-      console.log(`${name}: ${violation.invariant}: ${violation.message}`)
-      console.log(`  ${fired.map(({ when, site }) => `crash ${when} ${site}`).join('; ')}`)
-      console.log(`  npm run simulate -- --scenario '${name}' --faults '${faultsText(fired)}'`)
-      break
-    }
-    console.log(`${name}: ${played} times crashed${held ? ', all held' : ''}`)
+    const { broken, ...sizes } = await exhaustOne(scenario, pairs)
+    total.singles += sizes.singles
+    total.pairs += sizes.pairs
+    total.played += sizes.played
+    if (broken !== null) total.broken++
+    console.log(
+      broken === null
+        ? `${name}: ${sizes.singles} single crashes and ${sizes.played - sizes.singles} of ${sizes.pairs} pairs held`
+        : brokenText(name, broken),
+    )
   }
-  return held
+  const pairsPlayed = Math.max(0, total.played - total.singles)
+  console.log(
+    `${total.singles} single crashes, ${pairsPlayed} of ${total.pairs} pairs: ${total.broken} broke`,
+  )
+  return total.broken === 0
 }

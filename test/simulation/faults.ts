@@ -37,6 +37,7 @@ export type Fault =
   | 'service_away'
   | 'app_away'
   | 'disk_full'
+  | 'disk_error'
   | 'clock_ahead'
   | 'clock_back'
   | 'revoked'
@@ -114,7 +115,8 @@ export function drawn(seed: number, sites: readonly string[]): Plan {
     crash: chance.pick([0, 0, 0.0005, 0.002]),
     other: chance.pick([0, 0.01, 0.03, 0.1]),
     weather: chance.pick([0, 0.05, 0.2]),
-    kinds: new Set(ALL.filter(() => chance.is(0.6))),
+    // One kind alone shows what it costs.
+    kinds: new Set(chance.is(0.1) ? [chance.pick(ALL)] : ALL.filter(() => chance.is(0.6))),
   }
   // Rare places are hit as often as common ones when they are aimed at.
   const aims = Array.from({ length: chance.pick([0, 1, 1, 2, 3]) }, () => ({
@@ -168,6 +170,7 @@ export const ALL: readonly Fault[] = [
   'service_away',
   'app_away',
   'disk_full',
+  'disk_error',
   'clock_ahead',
   'clock_back',
   'revoked',

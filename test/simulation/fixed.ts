@@ -3,7 +3,7 @@ import { APP, PLAIN, type CallPlan, type Scenario, type Step, type TurnPlan } fr
 const CALL: CallPlan = { tool: 'lookup', timeout: 60, held: true, refusesOutput: false }
 const ALL = { stream: true, webhook: true, poll: true }
 
-function scenario(steps: Step[], more: Partial<Scenario> = {}, turn: Partial<TurnPlan> = {}): Scenario {
+export function story(steps: Step[], more: Partial<Scenario> = {}, turn: Partial<TurnPlan> = {}): Scenario {
   return {
     channels: ALL,
     startFrom: 'beginning',
@@ -22,30 +22,30 @@ const call = (...calls: Partial<CallPlan>[]): Step => ({
 
 /** Small stories that are short enough to crash at every one of their places. */
 export const FIXED: Readonly<Record<string, Scenario>> = {
-  'plain turn': scenario([{ do: 'say' }]),
-  'two calls at once': scenario([call({}, { tool: 'charge' })]),
-  'a call that its app puts off': scenario([call({ tool: 'later' })]),
-  'an answer that is refused': scenario([call({ refusesOutput: true })]),
-  'an approval': scenario([{ do: 'person', kind: 'approval', after: 400 }]),
-  'an answer that is not delivered': scenario([call({ held: false })]),
-  'artifacts that are partial': scenario(
+  'plain turn': story([{ do: 'say' }]),
+  'two calls at once': story([call({}, { tool: 'charge' })]),
+  'a call that its app puts off': story([call({ tool: 'later' })]),
+  'an answer that is refused': story([call({ refusesOutput: true })]),
+  'an approval': story([{ do: 'person', kind: 'approval', after: 400 }]),
+  'an answer that is not delivered': story([call({ held: false })]),
+  'artifacts that are partial': story(
     [{ do: 'say' }],
     {},
     { artifacts: { ms: 900, state: 'partial', count: 1 } },
   ),
-  'a run that cannot start': scenario([], {}, { startFails: true }),
-  'webhooks only': scenario([call({})], { channels: { stream: false, webhook: true, poll: false } }),
+  'a run that cannot start': story([], {}, { startFails: true }),
+  'webhooks only': story([call({})], { channels: { stream: false, webhook: true, poll: false } }),
   // A look comes every ten seconds.
-  'polling only': scenario([call({})], {
+  'polling only': story([call({})], {
     channels: { stream: false, webhook: false, poll: true },
     faultsUntil: 25_000,
   }),
-  'polling what is over already': scenario(
+  'polling what is over already': story(
     [{ do: 'say' }],
     { channels: { stream: false, webhook: false, poll: true }, faultsUntil: 25_000 },
     { artifacts: { ms: 0, state: 'ready', count: 0 } },
   ),
-  'a session that is deleted while its artifacts are collected': scenario([], {
+  'a session that is deleted while its artifacts are collected': story([], {
     channels: { stream: true, webhook: false, poll: false },
     sessions: [
       {
@@ -55,5 +55,5 @@ export const FIXED: Readonly<Record<string, Scenario>> = {
       },
     ],
   }),
-  'stream only': scenario([call({})], { channels: { stream: true, webhook: false, poll: false } }),
+  'stream only': story([call({})], { channels: { stream: true, webhook: false, poll: false } }),
 }

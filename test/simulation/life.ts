@@ -1,4 +1,7 @@
+import type { Metrics } from '../../src/admin/metrics.ts'
 import type { Owner } from './agenda.ts'
+import { Claims } from './claims.ts'
+import { newCounts } from './counts.ts'
 
 /** One run of the sidecar's process, from its start to its crash or end. What it asks for after that does not happen. */
 export class Life implements Owner {
@@ -13,6 +16,10 @@ export class Life implements Owner {
   exchanges = 0
   streams = 0
   timers = 0
+  readonly claims = new Claims()
+  readonly counts = newCounts()
+  /** What Prometheus would read; null in most seeds. */
+  metrics: Metrics | null = null
   /** The token that the service rejected to its face. */
   rejectedToken: string | null = null
   /** True time: the reads bucket is closed until then, and it knows. */

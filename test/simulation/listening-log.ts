@@ -1,16 +1,12 @@
 import type { Log } from '../../src/core/ports.ts'
+import { secretIn } from './oracle/secrets.ts'
 import type { Trace } from './trace.ts'
 
-/** What must be in no line of the log. */
-export interface Secrets {
-  list: readonly string[]
-}
-
 /** A log that keeps its warnings for the trace and looks for secrets in every line. */
-export function listeningLog(trace: Trace, now: () => number, secrets: Secrets): Log {
+export function listeningLog(trace: Trace, now: () => number): Log {
   const look = (details: object, message: string): void => {
     const line = message + JSON.stringify(details, plain)
-    for (const secret of secrets.list) if (line.includes(secret)) trace.broken('I13', `the log says: ${line}`)
+    if (secretIn(line) !== undefined) trace.broken('I13', `the log says: ${line}`)
   }
   const kept = (level: string) => (details: object, message: string) => {
     look(details, message)

@@ -16,6 +16,11 @@ export const SERVICE = 'https://service.test'
 export const APP = 'http://app.test'
 
 const BEFORE: readonly Fault[] = ['crash', 'refused', 'reset', 'lost']
+const PACES = [
+  [2, 2, 10, 60],
+  [2, 2, 10, 60],
+  [60, 400, 900],
+]
 const AFTER: readonly Fault[] = ['crash', 'reset_reply', 'lost_reply', 'slow']
 
 export interface NetworkParts {
@@ -31,12 +36,15 @@ export interface NetworkParts {
 /** The network between the sidecar, the service and the application. */
 export class Network {
   readonly #parts: NetworkParts
+  /** What a way takes, milliseconds: on a slow network much is under way at once. */
+  readonly #pace: readonly number[]
   /** Nobody gets through. */
   serviceAway = false
   appAway = false
 
   constructor(parts: NetworkParts) {
     this.#parts = parts
+    this.#pace = parts.chance.pick(PACES)
   }
 
   /** The network as one life of the sidecar sees it. */
@@ -49,7 +57,7 @@ export class Network {
   }
 
   #latency(): number {
-    return 0.3 + this.#parts.chance.next() * this.#parts.chance.pick([2, 2, 10, 60])
+    return 0.3 + this.#parts.chance.next() * this.#parts.chance.pick(this.#pace)
   }
 
   async #exchange(life: Life, request: HttpRequest): Promise<HttpReply> {

@@ -1,5 +1,6 @@
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
+import { scrapeFault } from './oracle/scrape.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
@@ -101,6 +102,10 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
     if (fault === null) break
   }
   if (fault !== null) return trace.broken(fault.invariant, `after ten minutes of calm: ${fault.message}`)
+  for (const life of simulation.all) {
+    const wrong = await scrapeFault(life)
+    if (wrong !== null) return trace.broken(wrong.invariant, wrong.message)
+  }
   const { life, running } = simulation
   if (over() || life === null || running === null) return
   simulation.restart()

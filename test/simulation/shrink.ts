@@ -2,7 +2,7 @@ import type { Fired } from './faults.ts'
 import { run, type Outcome, type RunOptions } from './run.ts'
 
 /** Runs that shrinking may cost. */
-const RUNS = 60
+const RUNS = 250
 
 /**
  * Leaves out faults as long as the same invariant still breaks: halves first, then one by one.

@@ -1,6 +1,9 @@
+import { createMetrics, type Metrics } from '../../src/admin/metrics.ts'
+import { fanOut } from '../../src/core/observer.ts'
+import type { Store } from '../../src/core/store.ts'
 import { plainTracer } from '../../src/core/trace.ts'
 import type { HandlerSpec } from '../../src/core/handler.ts'
-import type { Log } from '../../src/core/ports.ts'
+import type { Clock, Log } from '../../src/core/ports.ts'
 import type { ToolSpec } from '../../src/core/tool.ts'
 import { DeadLetter } from '../../src/core/errors.ts'
 import { createService, type ServiceClient } from '../../src/service/client.ts'
@@ -10,21 +13,24 @@ import type { Sqlite } from '../../src/store/sqlite/open.ts'
 import type { Agenda } from './agenda.ts'
 import type { Application } from './application.ts'
 import { Chance } from './chance.ts'
+import { noteClaims } from './claims.ts'
 import { clockOf, type WallClock } from './clock.ts'
-import { counting, type Counts } from './counts.ts'
+import { counting } from './counts.ts'
 import type { Life } from './life.ts'
 import { APP, SERVICE, type Network } from './network.ts'
+import { HANDLER_KEY, THROWN } from './oracle/secrets.ts'
 import type { Watch } from './oracle/watch.ts'
 import { TOOLS, type HandlerPlan, type Scenario } from './scenario.ts'
 import type { Sites } from './sites.ts'
 import { storeOf } from './store.ts'
+import { noteTold } from './told.ts'
 
 /** Attempts after which a delivery is dead. */
 export const ATTEMPTS = 5
 export const WEBHOOK_URL = 'https://app.test/webhooks'
 export const FIXED_ERROR = 'The tool could not complete this request.'
-/** What tools and handlers throw: nobody but their own log may see it. */
-export const THROWN = 'hush: thrown by a function'
+/** In one seed of so many the metrics are there, too: they cost more than they find. */
+const METERED = 8
 
 export interface Running {
   engine: Engine
@@ -43,7 +49,6 @@ export interface SidecarParts {
   db: Sqlite
   scenario: Scenario
   token: string
-  counts: Counts
   log: Log
   onFirstLook: (done: boolean) => void
   seed: number
@@ -54,9 +59,11 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const { agenda, sites, wall, network, app, watch, scenario, log } = parts
   const clock = clockOf(life, agenda, wall, sites)
   const random = new Chance(parts.seed, `life ${life.number}`)
-  const observer = counting(parts.counts)
   const inner = createSqliteStore(parts.db, { clock, log, onCommit: () => watch.committed() })
-  const store = storeOf(life, inner, sites, (batch) => watch.stored(batch))
+  if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
+  const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
+  const stored = storeOf(life, inner, sites, (batch) => watch.stored(batch))
+  const store = noteClaims(noteTold(stored, life.counts), life.claims)
   const http = network.portOf(life)
   const service = createService({ baseUrl: SERVICE, token: parts.token, http, clock, random, log })
   const { channels } = scenario
@@ -94,6 +101,19 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   return { engine, service, started: start() }
 }
 
+function metricsOf(store: Store, { handlers }: Scenario, clock: Clock, log: Log): Metrics {
+  return createMetrics({
+    version: '0',
+    store: () => store.read,
+    clock,
+    log,
+    handlers: handlers.map(({ name }) => name),
+    tools: TOOLS,
+    tokenExpiresAt: () => null,
+    leader: () => true,
+  })
+}
+
 function handlerOf(plan: HandlerPlan, life: Life, app: Application): HandlerSpec {
   const base = {
     name: plan.name,
@@ -106,7 +126,10 @@ function handlerOf(plan: HandlerPlan, life: Life, app: Application): HandlerSpec
     retry: { attempts: ATTEMPTS, base: 200, max: 3000 },
   }
   if (plan.kind === 'http') {
-    return { ...base, target: { kind: 'http', url: `${APP}/handlers/${plan.name}`, secrets: [] } }
+    return {
+      ...base,
+      target: { kind: 'http', url: `${APP}/handlers/${plan.name}`, secrets: [`whsec_${HANDLER_KEY}`] },
+    }
   }
   return {
     ...base,
@@ -141,7 +164,7 @@ function toolOf(name: string, life: Life, app: Application): ToolSpec {
                 })
               }),
           }
-        : { kind: 'http', url: `${APP}/tools/${name}`, secrets: [] },
+        : { kind: 'http', url: `${APP}/tools/${name}`, secrets: [`whsec_${HANDLER_KEY}`] },
     timeout: 3000,
     concurrency: 2,
     retry: { attempts: 3, base: 100, max: 1000 },

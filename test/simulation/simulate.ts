@@ -15,8 +15,8 @@ import { count as countIn, type Broken, type Tally } from './tally.ts'
 
 /**
  * `npm run simulate -- --seeds N | --minutes M [--seed S] [--mode safety|liveness] [--threads T]`, `--seed S` for one,
- * `--exhaustive [--pairs N]` or `--mutants`. Exits 1 when an invariant broke, a run could not be repeated, or too little
- * was tried. Ctrl-C ends it with what was done so far.
+ * `--exhaustive [--pairs N|all]` or `--mutants [--write]`. Exits 1 when an invariant broke, a run could not be repeated,
+ * or too little was tried. Ctrl-C ends it with what was done so far.
  */
 
 /** From so many seeds on, every place and fault must have been tried. */
@@ -40,6 +40,7 @@ const { values } = parseArgs({
     exhaustive: { type: 'boolean', default: false },
     pairs: { type: 'string', default: '0' },
     mutants: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
     brief: { type: 'boolean', default: false },
     only: { type: 'string' },
   },
@@ -55,8 +56,8 @@ const mode: Mode = values.mode === 'safety' ? 'safety' : 'liveness'
 process.exitCode = (await chosen()) ? 0 : 1
 
 function chosen(): Promise<boolean> {
-  if (values.exhaustive) return exhaust(values.only, Number(values.pairs))
-  if (values.mutants) return tryMutants(seeds, values.only)
+  if (values.exhaustive) return exhaust(values.only, values.pairs === 'all' ? Infinity : Number(values.pairs))
+  if (values.mutants) return tryMutants(seeds, values.only, values.write)
   if (values.brief) return playBriefly()
   return one ? playOne() : playMany()
 }

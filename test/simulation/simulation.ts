@@ -3,12 +3,12 @@ import type { Sqlite } from '../../src/store/sqlite/open.ts'
 import { Agenda } from './agenda.ts'
 import { Application } from './application.ts'
 import { Chance } from './chance.ts'
-import { newCounts, type Counts } from './counts.ts'
 import { emptyDisk, giveBack, newDatabase } from './database.ts'
 import type { Plan } from './faults.ts'
 import { Life } from './life.ts'
 import { listeningLog } from './listening-log.ts'
 import { Network } from './network.ts'
+import { secretIn, TOKEN } from './oracle/secrets.ts'
 import { Watch } from './oracle/watch.ts'
 import type { Scenario } from './scenario.ts'
 import { Agent } from './service/agent.ts'
@@ -18,7 +18,7 @@ import { ServiceHost } from './service/host.ts'
 import { ServiceState } from './service/state.ts'
 import { EventStream } from './service/stream.ts'
 import { Webhooks } from './service/webhooks.ts'
-import { startSidecar, THROWN, type Running } from './sidecar.ts'
+import { startSidecar, type Running } from './sidecar.ts'
 import { Sites } from './sites.ts'
 import { Trace } from './trace.ts'
 
@@ -43,9 +43,8 @@ export class Simulation {
   readonly watch: Watch
   readonly app: Application
   readonly network: Network
-  /** What each life said of itself. */
-  readonly counts: Counts[] = []
-  readonly secrets = { list: [THROWN, 'svc_pat_', 'secret of the tool'] }
+  /** Every life so far. */
+  readonly all: Life[] = []
   life: Life | null = null
   running: Running | null = null
   lives = 0
@@ -54,6 +53,8 @@ export class Simulation {
   lookedFrom: number | null = null
   /** How much is owed to handlers and to the service. */
   readonly underWay
+  /** True time at which the first copy of a webhook's delivery came, by its signature. */
+  readonly #arrived = new Map<string, number>()
   readonly #chance: Chance
 
   constructor(seed: number, scenario: Scenario, plan: Plan) {
@@ -112,22 +113,22 @@ export class Simulation {
   start(): void {
     const { agenda, trace } = this
     const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset)
-    const counts = newCounts()
-    this.counts.push(counts)
+    this.all.push(life)
     this.life = life
     trace.note(agenda.now, '== start', String(life.number))
-    const log = listeningLog(trace, () => agenda.now, this.secrets)
+    const log = listeningLog(trace, () => agenda.now)
     const onFirstLook = (done: boolean): void => {
       if (done) this.lookedFrom ??= life.startedAt
     }
     const { seed, scenario, sites, wall, network, app, watch, db } = this
-    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, counts, log, onFirstLook }
+    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, log, onFirstLook }
     const running = startSidecar(life, { ...parts, token: this.host.token })
     this.running = running
     running.started.then(
       () => (life.started = true),
       (error: unknown) => {
         trace.note(agenda.now, '== start failed', String(error))
+        if (secretIn(String(error)) !== undefined) trace.broken('I13', `the start failed: ${String(error)}`)
         // Its supervisor tries again.
         if (life.alive) this.#end(life, 2000)
       },
@@ -205,12 +206,14 @@ export class Simulation {
   ): void {
     const { life, running } = this
     if (life === null || running === null || this.network.serviceAway) return
+    const since = this.#arrived.get(signature) ?? this.agenda.now
+    this.#arrived.set(signature, since)
     this.agenda.in(
       0,
       () => {
         void running.engine.receiveWebhook({ signature, timestamp, body }).then(({ status }) => {
           if (!life.alive) return
-          if (status === 200) this.watch.acknowledged(sessionId)
+          if (status === 200) this.watch.acknowledged(sessionId, since)
           this.trace.note(this.agenda.now, 'webhook answered', String(status))
           answer(status)
         })
@@ -229,6 +232,8 @@ export class Simulation {
         )
         .get(callId)
       if (row === undefined || row.ended_at !== null || row.state === 'finished') return
+      // An app that sees that nobody waits any more need not answer.
+      if (this.state.calls.get(callId)?.open === false && this.#chance.is(0.5)) return
       if (life !== null && running !== null) {
         running.engine.tools.answer(callId, { output: `late ${callId}` }).catch(() => undefined)
       }
@@ -248,7 +253,7 @@ export class Simulation {
 
   /** The token file changes. */
   newToken(): void {
-    this.host.token = `svc_pat_${createHash('sha256').update(this.host.token).digest('hex').slice(0, 8)}`
+    this.host.token = `${TOKEN}${createHash('sha256').update(this.host.token).digest('hex').slice(0, 8)}`
     this.host.accepts = true
     this.running?.service.setToken(this.host.token)
   }

@@ -1,4 +1,6 @@
 import type { Batch, Store } from '../../src/core/store.ts'
+import { StoreError } from '../../src/store/error.ts'
+import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'
 import { never, type Life } from './life.ts'
 
@@ -56,7 +58,11 @@ export function storeOf(life: Life, inner: Store, sites: Sites, onStored: (batch
     const call = inner[name] as (...args: unknown[]) => Promise<unknown>
     wrapped[name] = async (...args: unknown[]): Promise<unknown> => {
       const site = name === 'commit' ? `store.commit ${partOf(args[0] as Batch)}` : `store.${name}`
-      if (!life.alive || sites.crashes(site, 'before')) return await never()
+      const fault = life.alive
+        ? sites.pass(site, 'before', writes(name, args) ? MAY_FAIL : MAY_CRASH)
+        : 'crash'
+      if (fault === 'crash') return await never()
+      if (fault === 'disk_error') throw new StoreError('full')
       let result: unknown
       try {
         result = await call(...args)
@@ -72,6 +78,25 @@ export function storeOf(life: Life, inner: Store, sites: Sites, onStored: (batch
   }
   return wrapped as unknown as Store
 }
+
+/** What the disk may refuse. */
+const WRITES: ReadonlySet<Method> = new Set<Method>([
+  'commit',
+  'setCheckpoint',
+  'releaseHint',
+  'finishSweep',
+  'releaseLane',
+  'settle',
+  'pauseHandler',
+  'saveSubscription',
+])
+/** A lane that is given back without a time is given back in memory. */
+function writes(name: Method, args: readonly unknown[]): boolean {
+  return WRITES.has(name) && (name !== 'releaseLane' || args[1] !== undefined)
+}
+
+const MAY_CRASH: readonly Fault[] = ['crash']
+const MAY_FAIL: readonly Fault[] = ['crash', 'disk_error']
 
 /** What a commit is mainly about. */
 function partOf(batch: Batch): string {

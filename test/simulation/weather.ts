@@ -10,7 +10,7 @@ export class Weather {
   readonly #kinds: Partial<Record<Fault, () => void>>
 
   constructor(simulation: Simulation) {
-    const { agenda, network, host, wall, db, webhooks } = simulation
+    const { agenda, network, host, db, webhooks } = simulation
     this.#simulation = simulation
     this.#chance = new Chance(simulation.seed, 'weather')
     // Webhooks carry the service's time: beyond five minutes they are refused, as they should be.
@@ -29,14 +29,8 @@ export class Weather {
         fillDisk(db)
         this.#later(() => emptyDisk(db))
       },
-      clock_ahead: () => {
-        wall.offset = jump
-        this.#later(() => (wall.offset = 0))
-      },
-      clock_back: () => {
-        wall.offset = -jump
-        this.#later(() => (wall.offset = 0))
-      },
+      clock_ahead: () => this.#setClock(jump),
+      clock_back: () => this.#setClock(-jump),
       revoked: () => {
         host.accepts = false
         this.#later(() => simulation.newToken())
@@ -56,6 +50,14 @@ export class Weather {
   change(): void {
     const fault = this.#simulation.sites.pass('weather', 'before', Object.keys(this.#kinds) as Fault[])
     if (fault !== null) this.#kinds[fault]?.()
+  }
+
+  /** Whoever sets a clock may well restart what runs on the machine. */
+  #setClock(offset: number): void {
+    const simulation = this.#simulation
+    simulation.wall.offset = offset
+    if (this.#chance.is(0.5)) simulation.crash()
+    this.#later(() => (simulation.wall.offset = 0))
   }
 
   #later(mend: () => void): void {

@@ -3,21 +3,33 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { MUTANTS, type Mutant } from './mutants.ts'
+import { run } from '../run.ts'
+import type { Mutant } from './mutant.ts'
+import { MUTANTS } from './mutants.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-/** A mutant that hangs is caught, too, milliseconds. */
-const LIMIT = 600_000
+const TABLE = join(import.meta.dirname, 'TABLE.md')
+/** A mutant that is not through by then says nothing, milliseconds. */
+const LIMIT = 1_200_000
+
+interface Sight {
+  seed: number
+  invariant: string
+  message: string
+}
 
 /**
- * Plants each bug in a copy of the source, plays at most `seeds` seeds there, and prints bug, seed and invariant.
+ * Plants each bug in a copy of the source, plays the seed that TABLE.md has for it and then at most `seeds` from 1 on, and
+ * prints bug, seed and invariant. A seed that shows the bug must hold without it. `write`: keeps what was seen in TABLE.md.
+ * `part`: of the bugs with this in their names alone.
  * @returns false when a bug was not seen.
  * @throws {Error} when a bug cannot be planted any more.
  */
-export async function tryMutants(seeds: number, part: string | undefined): Promise<boolean> {
-  const waiting = MUTANTS.filter(({ name }) => part === undefined || name.includes(part))
-  const all = waiting.length
-  let missed = 0
+export async function tryMutants(seeds: number, part: string | undefined, write: boolean): Promise<boolean> {
+  const known = await readTable()
+  const chosen = MUTANTS.filter(({ name }) => part === undefined || name.includes(part))
+  const waiting = [...chosen]
+  const seen = new Map<string, Sight>()
   const work = async (): Promise<void> => {
     await using stack = new AsyncDisposableStack()
     const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
@@ -26,54 +38,111 @@ export async function tryMutants(seeds: number, part: string | undefined): Promi
       await cp(join(ROOT, name), join(folder, name), { recursive: true })
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-      const { seen, text } = await tryOne(folder, mutant, seeds)
-      if (!seen) missed++
-      console.log(`${mutant.name.padEnd(64)} ${text}`)
+      const sight = await tryOne(folder, mutant, seeds, known.get(mutant.name)?.seed)
+      if (typeof sight !== 'string') seen.set(mutant.name, sight)
+      console.log(`${mutant.name.padEnd(72)} ${typeof sight === 'string' ? sight : textOf(sight)}`)
     }
   }
   await Promise.all(Array.from({ length: availableParallelism() }, work))
-  console.log(`${all - missed} of ${all} planted bugs were seen within ${seeds} seeds`)
-  return missed === 0
+  console.log(`${seen.size} of ${chosen.length} planted bugs were seen within ${seeds} seeds`)
+  if (write) {
+    // What was tried and not seen has no seed any more.
+    for (const { name } of chosen) known.delete(name)
+    await keep(new Map([...known, ...seen]))
+  }
+  return seen.size === chosen.length
 }
 
-interface Sight {
-  seen: boolean
-  /** The seed and the invariant. */
-  text: string
-}
-
-async function tryOne(folder: string, { edits, name }: Mutant, seeds: number): Promise<Sight> {
+/** @returns the source with the bug in it, by file below src. @throws {Error} where it does not fit any more. */
+export async function planted({ name, edits }: Mutant): Promise<Map<string, string>> {
+  const texts = new Map<string, string>()
   for (const [file, find, put] of edits) {
-    const text = await readFile(join(ROOT, 'src', file), 'utf8')
+    const text = texts.get(file) ?? (await readFile(join(ROOT, 'src', file), 'utf8'))
     if (text.split(find).length !== 2) throw new Error(`"${name}" cannot be planted: ${file} has changed`)
-    await writeFile(
-      join(folder, 'src', file),
+    texts.set(
+      file,
       text.replace(find, () => put),
     )
   }
+  return texts
+}
+
+/** The rows of TABLE.md by the name of the bug, in order; a bug that was not seen has the seed 0. */
+export async function readTable(): Promise<Map<string, Sight>> {
+  const rows = (await readFile(TABLE, 'utf8')).split('\n').filter((line) => line.startsWith('| '))
+  return new Map(
+    rows.slice(2).map((row) => {
+      const [, name = '', seed = '', invariant = '', message = ''] = row.split('|').map((cell) => cell.trim())
+      return [name, { seed: Number(seed), invariant, message }]
+    }),
+  )
+}
+
+/** @returns what shows the bug, or in words why nothing does. */
+async function tryOne(
+  folder: string,
+  mutant: Mutant,
+  seeds: number,
+  known: number | undefined,
+): Promise<Sight | string> {
+  const texts = await planted(mutant)
+  for (const [file, text] of texts) await writeFile(join(folder, 'src', file), text)
   try {
-    const script = join(folder, 'test/simulation/simulate.ts')
-    await promisify(execFile)(process.execPath, [script, '--brief', '--seeds', String(seeds)], {
-      timeout: LIMIT,
-    })
-    return { seen: false, text: 'NOT SEEN' }
-  } catch (error) {
-    return readOutcome(error)
+    const again =
+      known === undefined || known === 0
+        ? null
+        : await play(folder, ['--seed', String(known), '--seeds', '1'])
+    const found =
+      typeof again === 'object' && again !== null ? again : await play(folder, ['--seeds', String(seeds)])
+    if (typeof found === 'string') return found
+    const { violation } = await run({ seed: found.seed, mode: 'liveness' })
+    return violation === null ? found : `NOT SEEN: seed ${found.seed} breaks without it, too`
   } finally {
-    for (const [file] of edits) await cp(join(ROOT, 'src', file), join(folder, 'src', file))
+    for (const file of texts.keys()) await cp(join(ROOT, 'src', file), join(folder, 'src', file))
   }
 }
 
-/** A copy that does not even start says nothing of the simulation. */
-function readOutcome(error: unknown): Sight {
-  const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-  const line = stdout.trim().split('\n').at(-1) ?? ''
-  if (!line.startsWith('{')) return { seen: false, text: `does not run: ${(line || stderr).slice(0, 200)}` }
-  const { seed, invariant, message } = JSON.parse(line) as {
-    seed: number
-    invariant: string
-    message: string
+async function play(folder: string, seeds: readonly string[]): Promise<Sight | string> {
+  const script = join(folder, 'test/simulation/simulate.ts')
+  try {
+    await promisify(execFile)(process.execPath, [script, '--brief', ...seeds], { timeout: LIMIT })
+    return 'NOT SEEN'
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+    const line = stdout.trim().split('\n').at(-1) ?? ''
+    // A copy that does not even start says nothing of the simulation.
+    return line.startsWith('{')
+      ? (JSON.parse(line) as Sight)
+      : `does not run: ${(line || stderr).slice(0, 200)}`
   }
-  const said = message.replace(/^after ten minutes of calm: /, '').slice(0, 90)
-  return { seen: true, text: `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${said}` }
+}
+
+function textOf({ seed, invariant, message }: Sight): string {
+  return `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${short(message)}`
+}
+
+function short(message: string): string {
+  const [line = ''] = message.replace(/^after ten minutes of calm: /, '').split('\n')
+  return line.slice(0, 90)
+}
+
+async function keep(seen: ReadonlyMap<string, Sight>): Promise<void> {
+  const rows = MUTANTS.map(({ name }) => {
+    const { seed, invariant, message } = seen.get(name) ?? { seed: 0, invariant: '', message: 'not seen' }
+    return `| ${name} | ${seed} | ${invariant} | ${short(message).replaceAll('|', '/')} |`
+  })
+  const lines = [
+    '# Planted bugs',
+    '',
+    'Made by `npm run simulate -- --mutants --seeds 1000 --write`: each bug alone in a copy of the source, seeds from 1 on, each',
+    'played to its rest. At this seed something was seen; without the bug it holds. Seed 0: not seen. The command tries the seeds',
+    'that stand here first, so that a later run takes minutes.',
+    '',
+    '| bug | seed | invariant | what was seen |',
+    '| --- | ---: | --- | --- |',
+    ...rows,
+    '',
+  ]
+  await writeFile(TABLE, lines.join('\n'))
+  await promisify(execFile)(join(ROOT, 'node_modules/.bin/oxfmt'), [TABLE])
 }

@@ -1,3 +1,4 @@
+import type { ModelSession } from '../service/state.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
@@ -15,7 +16,8 @@ interface TurnRow {
 }
 
 /** I15: what we know equals what the service says. */
-export function knowledgeFaults({ state, db, scenario }: Simulation): Fault | null {
+export function knowledgeFaults(simulation: Simulation): Fault | null {
+  const { state, db } = simulation
   const broken = (message: string): Fault => ({ invariant: 'I15', message })
   const rows = new Map(
     db
@@ -39,9 +41,7 @@ export function knowledgeFaults({ state, db, scenario }: Simulation): Fault | nu
   for (const session of state.sessions.values()) {
     const row = rows.get(session.id)
     if (session.deleted) {
-      // No frame and no webhook tells of it: without polling it is noticed when we ask for something.
-      const noticed = scenario.channels.poll || session.missed
-      if (noticed && row !== undefined && row.deleted_at === null)
+      if (isNoticed(simulation, session) && row !== undefined && row.deleted_at === null)
         return broken(`${session.id} is gone and we do not know it`)
       for (const action of row?.deleted_at === null ? open(row.id) : []) actions.delete(action)
       continue
@@ -69,5 +69,31 @@ export function knowledgeFaults({ state, db, scenario }: Simulation): Fault | nu
         )
     }
   }
-  return null
+  return subscriptionFault(simulation)
+}
+
+/** One subscription, whose secret we have: otherwise the next start could not verify its deliveries. */
+function subscriptionFault({ webhooks, db, scenario }: Simulation): Fault | null {
+  if (!scenario.channels.webhook) return null
+  const active = webhooks.subscriptions.filter((subscription) => subscription.active)
+  const [ours] = active
+  const secret = db
+    .prepare<[string], string>('SELECT secret FROM subscriptions WHERE id = ? AND retired_at IS NULL')
+    .pluck()
+    .get(ours?.id ?? '')
+  if (active.length === 1 && secret === ours?.secret) return null
+  return {
+    invariant: 'I15',
+    message: `there are ${active.length} subscriptions, and we know the secret of ${secret === undefined ? 'none' : 'one'}`,
+  }
+}
+
+/**
+ * No frame and no webhook tells of a session that is gone. It is noticed by polling, when we ask for it, at the next
+ * start, and with the next connection of the stream.
+ */
+function isNoticed({ scenario, life, events }: Simulation, { deletedAt, missed }: ModelSession): boolean {
+  const at = deletedAt ?? Infinity
+  const lookedAnew = (life?.startedAt ?? 0) > at || (scenario.channels.stream && events.freshAt > at)
+  return scenario.channels.poll || missed || lookedAnew
 }

@@ -1,42 +1,61 @@
+import type { Counts } from '../counts.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
-/**
- * I14: what the sidecar counted equals what happened. A crash takes what it had not told. Callbacks are counted as tried:
- * one whose end could not be written, for want of a disk, is tried again.
- */
-export function metricFaults({ counts, db, crashes, sites }: Simulation): Fault | null {
-  const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
-  const pairs: [string, number, number][] = [
-    ['facts', sum(counts.map(({ facts }) => facts)), one('SELECT count(*) FROM facts')],
-    [
-      'delivered callbacks',
-      sum(counts.map(({ callbacks }) => callbacks['delivered'] ?? 0)),
-      one('SELECT count(*) FROM deliveries WHERE status = 1'),
-    ],
-    [
-      'dead letters',
-      sum(counts.map(({ callbacks }) => callbacks['dead'] ?? 0)),
-      one('SELECT count(*) FROM deliveries WHERE status = 2'),
-    ],
-    [
-      'closed calls',
-      sum(counts.map(({ calls }) => calls.size)),
-      one('SELECT count(*) FROM calls WHERE ended_at IS NOT NULL'),
-    ],
-  ]
-  const exact = crashes === 0 && !sites.fired.some(({ fault }) => fault === 'disk_full')
-  for (const [what, counted, happened] of pairs) {
-    if (exact && counted !== happened)
-      return { invariant: 'I14', message: `${counted} ${what} were counted, and ${happened} there are` }
+/** I14: each life counted what it was told, crashed or not; all of them together what there is. */
+export function metricFaults(simulation: Simulation): Fault | null {
+  for (const { number, counts } of simulation.all) {
+    const wrong = miscounted(counts)
+    if (wrong !== null) return { invariant: 'I14', message: `life ${number}: ${wrong}` }
   }
-  for (const { calls } of counts) {
-    for (const [callId, count] of calls)
-      if (count > 1) return { invariant: 'I14', message: `the end of ${callId} was counted ${count} times` }
+  return uncounted(simulation)
+}
+
+function miscounted({ facts, calls, callbacks, told }: Counts): string | null {
+  if (facts !== told.facts) return `${facts} facts were counted and ${told.facts} were new`
+  for (const [callId, count] of calls) {
+    if (count > 1) return `the end of ${callId} was counted ${count} times`
+    if (!told.closed.has(callId)) return `the end of ${callId} was counted and not stored`
+  }
+  for (const callId of told.closed) if (!calls.has(callId)) return `the end of ${callId} was not counted`
+  for (const [handler, { delivered, failed, late }] of told.answers) {
+    const count = (outcome: string): number => callbacks.get(`${handler} ${outcome}`) ?? 0
+    const taken = count('delivered')
+    if (taken < delivered || taken > delivered + late)
+      return `${taken} deliveries to ${handler} were counted, and it took ${delivered}, ${late} of them late`
+    if (count('retry') + count('dead') < failed)
+      return `${count('retry')} retries and ${count('dead')} dead letters of ${handler} were counted, and it refused ${failed}`
   }
   return null
 }
 
-function sum(list: readonly number[]): number {
-  return list.reduce((total, one) => total + one, 0)
+const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_error'])
+
+/** What nobody was told of, because of a crash or a full disk, is in no count; without those the counts are whole. */
+function uncounted({ all, db, crashes, sites }: Simulation): Fault | null {
+  if (crashes > 0 || sites.fired.some(({ fault }) => DISK.has(fault))) return null
+  const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
+  const sum = (of: (counts: Counts) => number): number =>
+    all.reduce((total, { counts }) => total + of(counts), 0)
+  const callbacks = (outcome: string) => (counts: Counts) =>
+    [...counts.callbacks].reduce((total, [key, n]) => total + (key.endsWith(` ${outcome}`) ? n : 0), 0)
+  const pairs: [string, number, number][] = [
+    ['facts', sum(({ facts }) => facts), one('SELECT count(*) FROM facts')],
+    [
+      'delivered callbacks',
+      sum(callbacks('delivered')),
+      one('SELECT count(*) FROM deliveries WHERE status = 1'),
+    ],
+    ['dead letters', sum(callbacks('dead')), one('SELECT count(*) FROM deliveries WHERE status = 2')],
+    [
+      'closed calls',
+      sum(({ calls }) => calls.size),
+      one('SELECT count(*) FROM calls WHERE ended_at IS NOT NULL'),
+    ],
+  ]
+  for (const [what, counted, happened] of pairs) {
+    if (counted !== happened)
+      return { invariant: 'I14', message: `${counted} ${what} were counted, and ${happened} there are` }
+  }
+  return null
 }

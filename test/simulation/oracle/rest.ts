@@ -3,7 +3,9 @@ import { callFaults, keyFaults } from './calls.ts'
 import { deliveredFaults, deliveryFaults } from './deliveries.ts'
 import { factFaults, logFaults } from './facts.ts'
 import { knowledgeFaults } from './knowledge.ts'
+import { leftovers } from './leftovers.ts'
 import { metricFaults } from './metrics.ts'
+import { secretFaults } from './secrets.ts'
 
 export interface Fault {
   invariant: string
@@ -18,7 +20,16 @@ export function busy({ agent, life, underWay }: Simulation): boolean {
 /** The first thing that is not as it must be at rest; null when all is whole. */
 export function unsettled(simulation: Simulation): Fault | null {
   if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
-  for (const find of [knowledgeFaults, callFaults, factFaults, deliveryFaults, keyFaults, metricFaults]) {
+  for (const find of [
+    knowledgeFaults,
+    callFaults,
+    factFaults,
+    deliveryFaults,
+    keyFaults,
+    metricFaults,
+    leftovers,
+    secretFaults,
+  ]) {
     const fault = find(simulation)
     if (fault !== null) return fault
   }
@@ -29,5 +40,7 @@ export function unsettled(simulation: Simulation): Fault | null {
 
 /** What must hold at any time, and is too dear to look at after each step. */
 export function unsound(simulation: Simulation): Fault | null {
-  return logFaults(simulation) ?? deliveredFaults(simulation) ?? keyFaults(simulation)
+  return (
+    logFaults(simulation) ?? deliveredFaults(simulation) ?? keyFaults(simulation) ?? secretFaults(simulation)
+  )
 }

@@ -10,6 +10,8 @@ import type { ServiceState } from '../service/state.ts'
 import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf } from '../application.ts'
+import { noteAnswer } from '../told.ts'
+import { leakOf } from './secrets.ts'
 
 /** What the application saw and said of one event. */
 export interface Receipt {
@@ -21,6 +23,8 @@ export interface Receipt {
   /** True time: no further try of the same life before. */
   notBefore: number
   lastLife: number
+  /** Answers with a Retry-After that came. */
+  putOff: number
 }
 
 interface WatchParts {
@@ -39,6 +43,8 @@ interface CallRow {
 
 /** The id of an event that is not stored. */
 const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
+/** The status with which a handler asks for time. */
+const PUT_OFF = 429
 /** Seconds of a deadline that a call may miss all by itself, above all one that was there before us. */
 const SHORT = 20
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
@@ -56,6 +62,7 @@ export class Watch {
   readonly #pos
   readonly #cursor
   readonly #bySeq
+  readonly #tries
   #lastCursor = 0n
   #ordered: ReadonlySet<string>
   /** True time at which a webhook's hint about a session was last stored. */
@@ -71,6 +78,12 @@ export class Watch {
     this.#pos = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
     this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
     this.#bySeq = db.prepare<[string], number>('SELECT pos FROM facts WHERE seq = ?').pluck()
+    this.#tries = db
+      .prepare<[string, string], string>(
+        `SELECT d.log FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
+         WHERE f.id = ? AND h.name = ?`,
+      )
+      .pluck()
   }
 
   #broken(invariant: string, message: string): void {
@@ -101,15 +114,17 @@ export class Watch {
     }
   }
 
-  /** A webhook was answered 2xx. */
-  acknowledged(sessionId: string): void {
-    if (!this.#hinted.has(sessionId))
+  /** A webhook was answered 2xx, whose delivery, or a copy of it, came first at `since`. */
+  acknowledged(sessionId: string, since: number): void {
+    if ((this.#hinted.get(sessionId) ?? -Infinity) < since)
       this.#broken('I6', `a webhook about ${sessionId} was answered, its hint is not stored`)
   }
 
   /** A request leaves the sidecar. */
   sent(life: Life, name: string, request: HttpRequest | HttpStreamRequest): void {
     const { now } = this.#parts.agenda
+    const leak = leakOf(request, name !== 'tool' && name !== 'callback')
+    if (leak !== undefined) this.#broken('I13', `${name} goes out with "${leak}" in it`)
     const token = request.headers['authorization']
     if (token !== undefined && token === life.rejectedToken)
       this.#broken('I9', `${name} was asked with a token that was rejected`)
@@ -139,12 +154,17 @@ export class Watch {
 
   /** The application's answer has come. */
   answered(life: Life, name: string, request: HttpRequest, reply: HttpReply): void {
+    if (name !== 'callback') return
+    const handler = handlerOf(request)
+    const events = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !TRANSIENT.test(id))
+    noteAnswer(life.counts, handler, events, reply, life.stopping)
     const after = reply.headers['retry-after']
-    if (name !== 'callback' || after === undefined) return
-    for (const { id } of eventsOf(request.body?.toString() ?? '')) {
-      const receipt = this.#receipt(handlerOf(request), id)
+    if (after === undefined) return
+    for (const { id } of events) {
+      const receipt = this.#receipt(handler, id)
       receipt.notBefore = this.#parts.agenda.now + Number(after) * 1000
       receipt.lastLife = life.number
+      receipt.putOff++
     }
   }
 
@@ -204,12 +224,19 @@ export class Watch {
 
   #tried(handler: string, { id }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
-    // What a crash wiped out of memory cannot be kept to.
-    if (receipt.lastLife !== life.number) receipt.notBefore = 0
+    if (receipt.lastLife !== life.number && !this.#knowsWait(handler, id, receipt)) receipt.notBefore = 0
     if (this.#parts.agenda.now < receipt.notBefore)
       this.#broken('I9', `${handler} was asked to take ${id} before its Retry-After`)
     receipt.lastLife = life.number
     receipt.sent++
+  }
+
+  /** What was not on disk in a crash cannot be kept to; nor can a wait when the wall clock was set between two lives. */
+  #knowsWait(handler: string, id: string, { notBefore, putOff }: Receipt): boolean {
+    const { agenda, sites } = this.#parts
+    if (notBefore <= agenda.now || sites.fired.some(({ fault }) => fault.startsWith('clock_'))) return false
+    const tries = this.#tries.get(id, handler) ?? ''
+    return tries.split(`"status":${PUT_OFF}`).length - 1 === putOff
   }
 
   /** The handler got this, and will say `status`; null: nothing. */
@@ -271,7 +298,7 @@ export class Watch {
     const key = `${handler} ${id}`
     let receipt = this.receipts.get(key)
     if (receipt === undefined) {
-      receipt = { sent: 0, taken: 0, verdictDead: false, notBefore: 0, lastLife: 0 }
+      receipt = { sent: 0, taken: 0, verdictDead: false, notBefore: 0, lastLife: 0, putOff: 0 }
       this.receipts.set(key, receipt)
     }
     return receipt

@@ -34,6 +34,7 @@ export class Agent {
       queue: [],
       busy: false,
       deleted: false,
+      deletedAt: null,
       missed: false,
     }
     this.#state.sessions.set(session.id, session)
@@ -52,6 +53,7 @@ export class Agent {
 
   delete(session: ModelSession): void {
     session.deleted = true
+    session.deletedAt = this.#agenda.now
     for (const { call } of session.actions) if (call !== null) call.open = false
     session.actions = []
     session.queue = []

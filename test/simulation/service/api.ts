@@ -177,7 +177,7 @@ export class Api {
   #page<T extends { id: string }>(asked: Asked, all: readonly T[], body: (one: T) => object): Said {
     const order = asked.query.get('order') ?? 'desc'
     const sorted = order === 'asc' ? [...all] : all.toReversed()
-    const limit = Number(asked.query.get('limit') ?? LIMIT)
+    const limit = Math.min(Number(asked.query.get('limit') ?? LIMIT), this.#state.details.pageMax)
     const after = asked.query.get('after')
     const from = after === null ? 0 : sorted.findIndex(({ id }) => id === after) + 1
     const page = after !== null && from === 0 ? [] : sorted.slice(from, from + limit)

@@ -24,6 +24,8 @@ export interface Details {
   artifactTurn: boolean
   /** How far apart seqs are. */
   seqStep: number
+  /** No page is longer, whatever is asked for. */
+  pageMax: number
 }
 
 export function drawDetails(chance: Chance): Details {
@@ -53,5 +55,6 @@ export function drawDetails(chance: Chance): Details {
     queueFull: chance.pick([409, 429]),
     artifactTurn: chance.is(0.5),
     seqStep: chance.pick([1, 1, 3]),
+    pageMax: chance.pick([2, 7, 100]),
   }
 }

@@ -2,6 +2,7 @@ import type { HttpReply, HttpRequest } from '../../../src/core/ports.ts'
 import type { Agenda } from '../agenda.ts'
 import type { Chance } from '../chance.ts'
 import type { Fault } from '../faults.ts'
+import { TOKEN } from '../oracle/secrets.ts'
 import type { Sites } from '../sites.ts'
 import { refusal, type Api, type Asked, type Said } from './api.ts'
 import type { ServiceState } from './state.ts'
@@ -27,7 +28,7 @@ export class ServiceHost {
   readonly #replies = new Map<string, Said>()
   /** True time: the reads bucket refills then. */
   #limitedUntil = 0
-  token = 'svc_pat_one'
+  token = `${TOKEN}one`
   accepts = true
   readonly postings: Posting[] = []
 

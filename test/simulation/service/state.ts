@@ -57,6 +57,8 @@ export interface ModelSession {
   queue: TurnPlan[]
   busy: boolean
   deleted: boolean
+  /** True time. */
+  deletedAt: number | null
   /** Somebody asked for it since. */
   missed: boolean
 }

@@ -33,6 +33,9 @@ export class EventStream {
   readonly #sites: Sites
   readonly #replayMax: number
   readonly #readers = new Set<Reader>()
+  #stopped = false
+  /** True time of the last connection that did not go on with a replay: its reader looks at everything anew. */
+  freshAt = -Infinity
 
   constructor(agenda: Agenda, state: ServiceState, sites: Sites, replayMax: number) {
     this.#agenda = agenda
@@ -54,6 +57,8 @@ export class EventStream {
       lastSeq: Number(cursor ?? 0),
       from: cursor === null ? null : Number(cursor),
     }
+    if (!this.#stopped) this.freshAt = this.#agenda.now
+    this.#stopped = false
     const { retry } = this.#state.details
     pipe.push(retry === null ? ': hello\n\n' : `retry: ${retry}\n\n`)
     if (cursor !== null) {
@@ -61,6 +66,7 @@ export class EventStream {
       for (const { frame, seq } of missed.slice(0, this.#replayMax)) this.#send(reader, frame, seq)
       if (missed.length > this.#replayMax && reader.open) {
         pipe.push(this.#state.stopFrame(reader.lastSeq))
+        this.#stopped = true
         this.#end(reader, true)
       }
     }
@@ -111,6 +117,7 @@ export class EventStream {
     }
     if (fault === 'replay_stop') {
       // It may lie before what was sent.
+      this.#stopped = true
       reader.pipe.push(
         this.#state.stopFrame(Math.max(reader.from ?? reader.lastSeq, reader.lastSeq - REPEATED)),
       )

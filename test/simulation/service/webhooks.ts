@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { Agenda } from '../agenda.ts'
 import type { Chance } from '../chance.ts'
+import { WEBHOOK_SECRET } from '../oracle/secrets.ts'
 import type { Sites } from '../sites.ts'
 import type { ModelSession, ModelTurn, ServiceState } from './state.ts'
 
@@ -45,7 +46,12 @@ export class Webhooks {
   }
 
   subscribe(url: string): Subscription {
-    const made = { id: this.#state.id('whsub_'), url, secret: this.#chance.hex(16), active: true }
+    const made = {
+      id: this.#state.id('whsub_'),
+      url,
+      secret: `${WEBHOOK_SECRET}${this.#chance.hex(8)}`,
+      active: true,
+    }
     this.subscriptions.push(made)
     return made
   }

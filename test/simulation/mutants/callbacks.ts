@@ -1,0 +1,83 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in deliveries to handlers. */
+export const CALLBACKS: readonly Mutant[] = [
+  mutant(
+    'delivered before it is sent',
+    'deliver/worker.ts',
+    '    const at = clock.now()\n    const started = clock.steady()\n    const outgoing',
+    "    const at = clock.now()\n    const started = clock.steady()\n    recorder.settle(active, batch, 'delivered', { at, ms: 0, status: 200 })\n    const outgoing",
+  ),
+  mutant(
+    'an error of the handler counts as delivered',
+    'deliver/verdict.ts',
+    'status >= 200 && status < 300',
+    'status >= 200 && status < 600 && status !== 410',
+  ),
+  mutant(
+    'a redirect is a success',
+    'deliver/verdict.ts',
+    'status >= 200 && status < 300',
+    'status >= 200 && status < 400',
+  ),
+  mutant(
+    'the verdict is not read',
+    'deliver/verdict.ts',
+    "if (verdict === 'retry') {",
+    "if (verdict === 'again') {",
+  ),
+  mutant(
+    'one failure is enough to die',
+    'deliver/record.ts',
+    'const spent = batch.filter(({ attempts }) => attempts + 1 >= spec.retry.attempts)\n      const left = batch.filter(({ attempts }) => attempts + 1 < spec.retry.attempts)',
+    'const spent = batch.filter(({ attempts }) => attempts + 1 >= 2)\n      const left = batch.filter(({ attempts }) => attempts + 1 < 2)',
+  ),
+  mutant(
+    'a handler that is away uses up attempts',
+    'deliver/http.ts',
+    "return { kind: 'unreachable', error: error.message, reset: error.kind === 'reset' }",
+    "return { kind: 'dead', error: error.message }",
+  ),
+  mutant(
+    'Retry-After of a handler is ignored',
+    'core/backoff.ts',
+    'return Math.max(floor, Math.round(ceiling * random.next()))',
+    'return Math.round(ceiling * random.next())',
+  ),
+  mutant(
+    'a lane goes on before its head is done',
+    'deliver/worker.ts',
+    'const dueAt = await attempt(active, batch, briefOf(active, first.fact))',
+    'const trying = attempt(active, batch, briefOf(active, first.fact))\n      if (taken > 0) active.drop(batch.length)\n      const dueAt = taken > 0 ? undefined : await trying',
+  ),
+  mutant(
+    'a lane is claimed twice',
+    'store/sqlite/lanes.ts',
+    'if (this.#claimed.has(row.id)) continue\n      this.#claimed.add(row.id)',
+    '',
+  ),
+  mutant(
+    'a lane is never given back',
+    'store/sqlite/store.ts',
+    '      lanes.release(lane)\n',
+    '      if (dueAt !== undefined) lanes.release(lane)\n',
+  ),
+  mutant(
+    'no rescue: a running call is left after a crash',
+    'store/sqlite/calls.ts',
+    'SELECT * FROM calls WHERE ended_at IS NULL AND due_at <= ? ORDER',
+    'SELECT * FROM calls WHERE ended_at IS NULL AND (started_at IS NULL OR finished_at IS NOT NULL) AND due_at <= ? ORDER',
+  ),
+  mutant(
+    'a module that throws is done',
+    'deliver/module.ts',
+    "return { kind: 'retry', error: thrownName(error), floor: 0 }",
+    "return { kind: 'delivered', status: 200 }",
+  ),
+  mutant(
+    'thrown messages are logged',
+    'core/errors.ts',
+    'error instanceof Error ? `it threw ${error.name}`',
+    'error instanceof Error ? `it threw ${error.message}`',
+  ),
+]

@@ -1,0 +1,59 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in stream, webhooks and polling. */
+export const CHANNELS: readonly Mutant[] = [
+  mutant(
+    'acknowledge first',
+    'source/webhook.ts',
+    '    try {\n      await stored\n',
+    "    stored.catch(() => undefined)\n    if (readable) return answer(200, 'accepted')\n    try {\n      await stored\n",
+  ),
+  mutant(
+    'webhook hints are dropped',
+    'source/webhook.ts',
+    'const stored = options.storeHint(hint)',
+    'const stored = Promise.resolve()',
+  ),
+  mutant(
+    'a stop frame ends the stream for good',
+    'source/stream.ts',
+    "return { reason: 'replay_stop', error: null, wait: moved ? 0 : Math.max(FAILURE.base, floor()) }",
+    "return { reason: 'replay_stop', error: null, wait: 1e9 }",
+  ),
+  mutant(
+    'half-open connections live for ever',
+    'source/drain.ts',
+    'if (clock.steady() - lastByte < SILENCE) return',
+    'if (clock.steady() - lastByte >= 0) return',
+  ),
+  mutant(
+    'after a failed write the rest of the batch is written',
+    'source/drain.ts',
+    'if (!disk.failed) await write()',
+    'await write()',
+  ),
+  mutant(
+    'the stream starts at live frames after a crash',
+    'source/stream.ts',
+    'if (saved !== null) return saved\n',
+    'if (saved !== null) return null\n',
+  ),
+  mutant(
+    'an inactive subscription is left',
+    'source/subscription.ts',
+    'active && known.get(id)?.retiredAt === null',
+    'active || known.get(id)?.retiredAt === null',
+  ),
+  mutant(
+    'a webhook that could not be stored is a duplicate',
+    'source/webhook.ts',
+    'if (stored) return answer(200',
+    'if (known !== undefined) return answer(200',
+  ),
+  mutant(
+    'the secret of a subscription is not stored',
+    'source/subscription.ts',
+    'await store.saveSubscription(record)\n    records',
+    'records',
+  ),
+]

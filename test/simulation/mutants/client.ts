@@ -1,0 +1,36 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in the service's client. */
+export const CLIENT: readonly Mutant[] = [
+  mutant('a 401 is retried', 'service/requester.ts', 'authorization.reject(token)', 'void token'),
+  mutant(
+    'a used-up budget is asked again at once',
+    'service/budget.ts',
+    'const until = clock.steady() + wait',
+    'const until = clock.steady() + wait / 20',
+  ),
+  mutant(
+    'waiters of a closed budget are forgotten',
+    'service/budget.ts',
+    '      this.#admit(bucket)\n    })\n  }',
+    '    })\n  }',
+  ),
+  mutant(
+    'a directory that is away is a 401',
+    'service/requester.ts',
+    "if (status === 401 && code !== 'directory_unavailable' && token !== null)",
+    "if ((status === 401 || code === 'directory_unavailable') && token !== null)",
+  ),
+  mutant(
+    'a stop leaves its timers',
+    'service/budget.ts',
+    '        waiter.timer.cancel()\n        waiter.fail(error)',
+    '        waiter.fail(error)',
+  ),
+  mutant(
+    'polling goes on after the stop',
+    'source/poll.ts',
+    'for (const timer of timers) timer.cancel()',
+    '',
+  ),
+]

@@ -1,0 +1,115 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in reading sessions and comparing. */
+export const READINGS: readonly Mutant[] = [
+  mutant(
+    'a hint that came while we read is lost',
+    'store/sqlite/hints.ts',
+    'WHERE session_id = ? AND generation = ?',
+    'WHERE session_id = ? AND ? >= 0',
+  ),
+  mutant(
+    'a failed reading is not tried again',
+    'store/sqlite/hints.ts',
+    'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
+    'UPDATE hints SET due_at = ? + 90000000, failures = failures + 1 WHERE session_id = ?',
+  ),
+  mutant(
+    'a claimed hint is not given back',
+    'intake/reconcile.ts',
+    'if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)',
+    'await reader.read(entry, sessionId, listed)',
+  ),
+  mutant(
+    'turn.ended is believed',
+    'core/resource.ts',
+    "if (turn.status === 'working') return false",
+    "if (turn.status === 'working') return 'artifacts' in turn && turn.completedAt === null && Math.abs(String(turn.status).length) > 6 && (turn as { startedAt?: number }).startedAt !== undefined",
+  ),
+  mutant(
+    'pending artifacts count as final',
+    'core/resource.ts',
+    "new Set(['ready', 'partial', 'failed'])",
+    "new Set(['ready', 'partial', 'failed', 'pending'])",
+  ),
+  mutant(
+    'any final turn is completed',
+    'intake/facts.ts',
+    "return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'",
+    "return 'turn.completed'",
+  ),
+  mutant(
+    'the fourth status is no end',
+    'core/resource.ts',
+    'return turn.completedAt !== null',
+    'return false',
+  ),
+  mutant(
+    'artifacts are not looked at again',
+    'intake/read.ts',
+    'if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK',
+    'if (collecting.length >= 0) return atRest ? null : null',
+  ),
+  mutant(
+    'deleted sessions are not noticed',
+    'intake/sweep.ts',
+    'if (listed !== null) await findGone(listed, channel, at)',
+    '',
+  ),
+  mutant(
+    'what went on while the turns were read is not read again',
+    'intake/read.ts',
+    'if (agrees || attempt === REREAD) return',
+    'if (agrees || attempt >= 0) return',
+  ),
+  mutant('the oldest turn is told last', 'intake/diff.ts', 'read.toReversed().sort(byAge)', 'read'),
+  mutant(
+    'an answered action is not resolved',
+    'intake/diff.ts',
+    'const resolved = knownActions.filter(({ callId }) => !open.has(callId))',
+    'const resolved = knownActions.filter(({ callId }) => !open.has(callId) && open.size > 0)',
+  ),
+  mutant(
+    'the items checkpoint moves before the facts',
+    'intake/items.ts',
+    '        await intake.commit({\n          facts: data',
+    '        await store.setCheckpoint(name, newest.id)\n        await intake.commit({\n          facts: data',
+  ),
+  mutant(
+    'the first page is the whole list of items',
+    'intake/items.ts',
+    '        if (!hasMore) return\n        after = newest.id',
+    '        return',
+  ),
+  mutant(
+    'the first page is the whole list of turns',
+    'intake/look.ts',
+    'if (!hasMore || lastId === null || data.length === 0) return turns',
+    'if (page >= 0) return turns',
+  ),
+  mutant(
+    'the first page is the whole list of sessions',
+    'intake/sweep.ts',
+    'if (!hasMore || lastId === null || lastId === after) return ids',
+    'return ids',
+  ),
+  // Readings ahead of their hint
+  mutant(
+    'a reading ahead answers hints that came after it began',
+    'intake/ahead.ts',
+    'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
+    'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
+  ),
+  mutant(
+    'a reading ahead answers twice',
+    'intake/ahead.ts',
+    '      const reading = readings.get(sessionId)\n      readings.delete(sessionId)\n',
+    '      const reading = readings.get(sessionId)\n',
+  ),
+  mutant(
+    'a reading ahead of a first look that is not through',
+    'sidecar/engine.ts',
+    'ready: () => looked && service.authorized()',
+    'ready: () => true',
+  ),
+]

@@ -1,0 +1,73 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in the store and the one door. */
+export const STORE: readonly Mutant[] = [
+  {
+    name: 'look-then-insert dedupe',
+    edits: [
+      ['store/sqlite/migrations/0001.sql', 'id           TEXT NOT NULL UNIQUE', 'id           TEXT NOT NULL'],
+      ['store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
+      [
+        'intake/intake.ts',
+        'const committed = await store.commit(batch)',
+        `const looked = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
+    const committed = await store.commit({ ...batch, facts: looked.flat() })`,
+      ],
+    ],
+  },
+  mutant(
+    'the cursor is committed without its facts',
+    'store/sqlite/store.ts',
+    'if (batch.facts !== undefined) facts.append(batch.facts, into)',
+    'if (batch.facts !== undefined && (batch.cursor === undefined || batch.facts.length < 2)) facts.append(batch.facts, into)',
+  ),
+  mutant(
+    'checkpoint first',
+    'source/stream.ts',
+    '    const made = batchOf(batch)\n',
+    '    const made = batchOf(batch)\n    if (made.cursor !== undefined) await store.setCheckpoint(STREAM_CURSOR, made.cursor)\n',
+  ),
+  mutant(
+    'the cursor may move back',
+    'store/sqlite/store.ts',
+    'if (known === null || given === null || given > known) checkpoints.set(name, value)',
+    'checkpoints.set(name, value)',
+  ),
+  mutant(
+    'a write settles before it is on disk',
+    'store/sqlite/committer.ts',
+    '      this.#schedule()\n    })',
+    '      resolve(undefined as T)\n      this.#schedule()\n    })',
+  ),
+  mutant(
+    'a failed batch takes the others with it',
+    'store/sqlite/committer.ts',
+    'else for (const write of writes) this.#alone(write)',
+    'else for (const write of writes) write.committed(undefined)',
+  ),
+  mutant(
+    'facts have an id of their own each time',
+    'core/fact.ts',
+    'digest([type, ...key].join',
+    'digest([type, String(counter++), ...key].join',
+  ),
+  mutant(
+    'state ids forget their session',
+    'intake/facts.ts',
+    'id: stateFactId(type, ...key)',
+    "id: stateFactId(type, ...key.slice(1), type === 'session.created' ? '' : key[0] ?? '')",
+  ),
+  mutant(
+    'a delivery less for a handler',
+    'store/sqlite/lanes.ts',
+    'else list.push(fact)',
+    'else if (list.length < 3) list.push(fact)',
+  ),
+  mutant('steady time is not carried over', 'store/sqlite/time.ts', 'if (back > 0)', 'if (back > 1e15)'),
+  mutant(
+    'a checkpoint is set once and never again',
+    'store/sqlite/checkpoints.ts',
+    'ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    'ON CONFLICT (name) DO NOTHING',
+  ),
+]

@@ -1,0 +1,115 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in function calls. */
+export const TOOLS: readonly Mutant[] = [
+  mutant(
+    'after_crash: fail is forgotten',
+    'tools/host.ts',
+    "if (tool.spec.afterCrash === 'fail') return",
+    'if (tool.spec.afterCrash.length > 9) return',
+  ),
+  mutant(
+    'a tool that must not run twice is tried again',
+    'tools/run.ts',
+    "const mayRunAgain = spec.afterCrash === 'retry' || result.ran === false",
+    'const mayRunAgain = true',
+  ),
+  mutant(
+    'a fresh key per attempt',
+    'tools/http.ts',
+    "'idempotency-key': id,",
+    "'idempotency-key': `${id}.${call.attempt}`,",
+  ),
+  mutant(
+    'a fresh key per answer',
+    'tools/answer.ts',
+    ': call.callId\n}',
+    ': `${call.callId}.${call.posts}`\n}',
+  ),
+  mutant(
+    'answer from memory',
+    'tools/run.ts',
+    "const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
+    "void ports.service.answer(call.sessionId, call.callId, { output: result.output }, call.callId).catch(() => undefined)\n      const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
+  ),
+  mutant(
+    'the run is not written down first',
+    'tools/run.ts',
+    'if (!(await ports.step(begun))) return null',
+    'void ports.step(begun)',
+  ),
+  mutant(
+    'a finished call runs again after a crash',
+    'tools/host.ts',
+    'return await post(tool, call)',
+    'return ours.has(call.callId) ? await post(tool, call) : await enter(tool, call, true, abort)',
+  ),
+  mutant(
+    'a call that is put off is answered at once',
+    'tools/run.ts',
+    'return (await ports.step(deferRun(call, dueAt))) ? dueAt : null',
+    "return await giveUp(ports, spec, call, 'put off')",
+  ),
+  mutant(
+    'the fresh turn has a fresh key',
+    'tools/answer.ts',
+    '`${call.callId}.resend`',
+    '`${call.callId}.resend.${call.posts}.${ports.clock.now()}`',
+  ),
+  mutant(
+    'a refused output is posted for ever',
+    'tools/answer.ts',
+    'if (error.status >= 400 && error.status < 500 && !error.transient) {',
+    'if (error.status >= 499 && error.status < 500 && !error.transient) {',
+  ),
+  mutant(
+    'an answer whose action is gone stays open',
+    'tools/answer.ts',
+    "if (state !== 'required') return await closeGone(ports, call, state, restarted)",
+    "if (state !== 'required') return clock.steady() + 1e9",
+  ),
+  mutant(
+    'a closed call is closed again',
+    'tools/ledger.ts',
+    '(from) => !FINAL_CALL_STATES.includes(from as CallState),\n    ) as CallState[],\n    set: { state,',
+    '(from) => !FINAL_CALL_STATES.includes(from as CallState),\n    ).concat(FINAL_CALL_STATES) as CallState[],\n    set: { state,',
+  ),
+  // Calls that a reading takes on at once
+  mutant(
+    'a call runs before it is written as running',
+    'tools/host.ts',
+    '      let added: ReadonlySet<string> = new Set()\n',
+    '      for (const held of places.values()) held.begin()\n      let added: ReadonlySet<string> = new Set()\n',
+  ),
+  mutant(
+    'a call that is known already is run by whoever finds it',
+    'tools/host.ts',
+    'if (added.has(callId)) held.begin()',
+    'if (added.size >= 0) held.begin()',
+  ),
+  mutant('a place that is not used is kept', 'tools/host.ts', '          else held.leave()\n', ''),
+  mutant(
+    'a call that is written as running is claimed by nobody',
+    'store/sqlite/store.ts',
+    "if (call.state === 'running' && committed.newCalls.includes(call.callId))",
+    "if (call.state === 'answered' && committed.newCalls.includes(call.callId))",
+  ),
+  mutant(
+    'a run that was not begun stays written as running',
+    'tools/host.ts',
+    '      await ports.step(unbeginRun(running, clock.steady()))\n',
+    '',
+  ),
+  mutant(
+    'actions that are gone do not close their calls',
+    'tools/host.ts',
+    'if (abort === undefined) void settleGone(callId)',
+    'if (abort === undefined) gone.delete(callId)',
+  ),
+  mutant(
+    'a call that is over is posted all the same',
+    'tools/host.ts',
+    'if (left !== undefined) return await closeGone(ports, call, left, !ours.has(call.callId))',
+    '',
+  ),
+]

@@ -1,0 +1,56 @@
+import type { HttpRequest, HttpStreamRequest } from '../../../src/core/ports.ts'
+import type { Simulation } from '../simulation.ts'
+import type { Fault } from './rest.ts'
+
+/** What tools and handlers throw: nobody but their own log may see it. */
+export const THROWN = 'hush: thrown by a function'
+/** What a tool over HTTP answers besides a result. */
+export const TOLD_BY_TOOL = 'secret of the tool'
+export const TOKEN = 'svc_pat_'
+export const WEBHOOK_SECRET = 'secret_of_the_subscription_'
+export const HANDLER_KEY = Buffer.from('the key of a handler, for signing').toString('base64')
+
+/** Whatever is read by people or other programs has none of these in it. */
+const SECRETS: readonly string[] = [THROWN, TOLD_BY_TOOL, TOKEN, WEBHOOK_SECRET, HANDLER_KEY]
+
+/** Columns that a console, the admin API or a callback shows. */
+const SHOWN: readonly (readonly [table: string, column: string])[] = [
+  ['facts', 'body'],
+  ['deliveries', 'log'],
+  ['calls', 'error'],
+  ['calls', 'result_text'],
+  ['calls', 'outcome'],
+  ['handlers', 'pause_reason'],
+  ['sessions', 'raw'],
+  ['turns', 'raw'],
+  ['actions', 'raw'],
+  ['quarantine', 'reason'],
+]
+
+/** @returns the first secret in `text`. */
+export function secretIn(text: string): string | undefined {
+  return SECRETS.find((secret) => text.includes(secret))
+}
+
+/** I13: what leaves the sidecar. Only the service sees the token, and only in its header. */
+export function leakOf(
+  { url, headers, ...rest }: HttpRequest | HttpStreamRequest,
+  toService: boolean,
+): string | undefined {
+  const shown = Object.entries(headers).filter(([name]) => !(toService && name === 'authorization'))
+  const body = 'body' in rest ? (rest.body?.toString() ?? '') : ''
+  return secretIn(`${url}\n${shown.join('\n')}\n${body}`)
+}
+
+/** I13: what is kept for showing. */
+export function secretFaults({ db }: Simulation): Fault | null {
+  for (const [table, column] of SHOWN) {
+    const text = db
+      .prepare<[], string | null>(`SELECT group_concat(${column}, char(10)) FROM ${table}`)
+      .pluck()
+      .get()
+    const secret = secretIn(text ?? '')
+    if (secret !== undefined) return { invariant: 'I13', message: `${table}.${column} has "${secret}" in it` }
+  }
+  return null
+}

@@ -1,0 +1,162 @@
+import type { Fault, Plan } from './faults.ts'
+import { SEED } from './exhaustive.ts'
+import { FIXED, story } from './fixed.ts'
+import { run, type Outcome } from './run.ts'
+import { drawScenario, PLAIN, type Scenario } from './scenario.ts'
+import type { When } from './sites.ts'
+
+/** The `nth` passage of a place, from 1, or each (0), and what goes wrong there. */
+type Step = readonly [nth: number, when: When, site: string, fault: Fault]
+
+/** A bug that the simulation found, as the story that shows it. */
+export interface Regression {
+  name: string
+  scenario: Scenario
+  /** For what else is left to chance. */
+  seed?: number
+  steps: readonly Step[]
+}
+
+const STREAM = { stream: true, webhook: false, poll: false }
+
+export const REGRESSIONS: readonly Regression[] = [
+  {
+    name: 'a wall clock set back during the first look made all sessions old',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [{ at: 2000, messages: [{ at: 10, turn: PLAIN }], deleted: null }],
+      faultsUntil: 40_000,
+    }),
+    seed: 3,
+    steps: [
+      [1, 'before', 'http health', 'lost'],
+      [57, 'before', 'weather', 'clock_back'],
+    ],
+  },
+  {
+    name: 'a turn that ended after the start was taken as known when the first look was slow',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -1000,
+          messages: [{ at: 3000, turn: PLAIN }],
+          deleted: null,
+        },
+      ],
+    }),
+    steps: [[1, 'before', 'http health', 'lost']],
+  },
+  {
+    name: 'items that were asked for were lost in a crash: they were stored after their hint had gone',
+    scenario: fixed('polling what is over already'),
+    steps: [[1, 'after', 'http list items', 'crash']],
+  },
+  {
+    name: 'the turns of a session that was gone were asked for without end',
+    scenario: fixed('a session that is deleted while its artifacts are collected'),
+    steps: [],
+  },
+  {
+    name: 'what came before the first subscription was told by nobody',
+    scenario: story([{ do: 'say' }], { channels: { stream: false, webhook: true, poll: false } }),
+    steps: [[0, 'before', 'http list webhooks', 'refused']],
+  },
+  {
+    name: 'a stop waited for a session that the stream looked up',
+    scenario: story([{ do: 'say' }], { channels: STREAM, startFrom: 'now', faultsUntil: 40_000 }),
+    steps: [
+      [1, 'before', 'stream frame', 'cut'],
+      [0, 'before', 'http read session', 'lost'],
+      [24, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
+    name: 'a stop waited for whoever did not answer a tool',
+    scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
+    steps: [
+      [1, 'before', 'http answer', 'lost'],
+      [2, 'before', 'http answer', 'lost'],
+      [3, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
+    name: 'a call whose action was found gone kept no fresh turn that was owed',
+    scenario: { ...fixed('an answer that is not delivered'), faultsUntil: 20_000 },
+    steps: [[0, 'before', 'service message', 'bad_gateway']],
+  },
+  {
+    name: 'an answer that was taken counted as expired: an attempt without a reply was forgotten',
+    scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
+    steps: [
+      [1, 'after', 'http answer', 'lost_reply'],
+      [2, 'before', 'service answer', 'project_limit'],
+    ],
+  },
+  {
+    name: 'an answer that was taken before a crash counted as expired: nobody could ask whether it was',
+    scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
+    steps: [
+      [1, 'after', 'http answer', 'crash'],
+      [4, 'before', 'http read session', 'lost'],
+      [3, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
+    name: 'a hint that was put off was given back twice: somebody else may have had it by then',
+    scenario: drawScenario(2),
+    seed: 2,
+    steps: [],
+  },
+  {
+    name: 'a turn that was not settled was lost from sight behind newer ones where single turns cannot be read',
+    scenario: drawScenario(68),
+    seed: 68,
+    steps: [],
+  },
+  {
+    name: 'a call that its app put off stayed open when a crash hid that its action was gone',
+    scenario: story([
+      {
+        do: 'call',
+        calls: [
+          { tool: 'later', timeout: null, held: true, refusesOutput: false },
+          { tool: 'lookup', timeout: 60, held: false, refusesOutput: false },
+        ],
+      },
+    ]),
+    seed: 3,
+    steps: [[4, 'after', 'store.commit reading', 'crash']],
+  },
+]
+
+/** Plays one. @returns what came of it, and the steps that were not reached. */
+export async function replay({
+  scenario,
+  steps,
+  seed = SEED,
+}: Regression): Promise<Outcome & { missed: readonly Step[] }> {
+  const left = new Set(steps)
+  const passed = new Map<string, number>()
+  const plan: Plan = {
+    decide(_passage, site, when, possible) {
+      const place = `${site} ${when}`
+      const nth = (passed.get(place) ?? 0) + 1
+      passed.set(place, nth)
+      const step = steps.find((one) => (one[0] === nth || one[0] === 0) && one[1] === when && one[2] === site)
+      if (step === undefined || !possible.includes(step[3])) return null
+      left.delete(step)
+      return step[3]
+    },
+  }
+  const outcome = await run({ seed, mode: 'liveness', scenario, plan })
+  return { ...outcome, missed: [...left] }
+}
+
+function fixed(name: string): Scenario {
+  const scenario = FIXED[name]
+  if (scenario === undefined) throw new Error(`there is no scenario "${name}"`)
+  return scenario
+}

@@ -1,0 +1,34 @@
+import type { HttpReply } from '../../src/core/ports.ts'
+import type { Store } from '../../src/core/store.ts'
+import type { CallbackEvent } from '../../src/core/handler.ts'
+import type { Counts } from './counts.ts'
+
+/** The store as one life sees it; what its commits brought is noted, for it must be counted. */
+export function noteTold(store: Store, { told }: Counts): Store {
+  return {
+    ...store,
+    async commit(batch) {
+      const committed = await store.commit(batch)
+      told.facts += committed.facts.length
+      for (const { callId, set } of batch.calls ?? [])
+        if (typeof set.endedAt === 'number' && !committed.refused.includes(callId)) told.closed.add(callId)
+      return committed
+    },
+  }
+}
+
+/** A handler's answer to stored events has come. */
+export function noteAnswer(
+  { told }: Counts,
+  handler: string,
+  events: readonly CallbackEvent[],
+  { status, body }: HttpReply,
+  stopping: boolean,
+): void {
+  const answers = told.answers.get(handler) ?? { delivered: 0, failed: 0, late: 0 }
+  told.answers.set(handler, answers)
+  if (stopping) answers.late += events.length
+  else if (status < 300 && !body.includes('"verdict":"')) answers.delivered += events.length
+  // One that pauses its handler is counted when that is stored.
+  else if (status !== 410) answers.failed += events.length
+}
