@@ -93,7 +93,7 @@ async function conclude(
 }
 
 /** A call that waits for the app, or for its tool to come back, is looked at again so much later, milliseconds. */
-export const FAR = 3_600_000
+export const FAR = 300_000
 
 async function tryLater(
   ports: ToolPorts,
