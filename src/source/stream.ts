@@ -7,6 +7,7 @@ import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
+import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { drain } from './drain.ts'
 import { findOpening, STREAM_OPENED, type Opening } from './opening.ts'
 
@@ -16,10 +17,6 @@ const RETRY_CAP = 60_000
 const FAILURE = { base: 1000, max: 60_000 }
 /** How much of a frame that cannot be read is kept, characters. */
 const QUARANTINED = 64 * 1024
-
-export const STREAM_CURSOR = 'stream'
-/** The first seq of a transcript that had no cursor to begin from. */
-export const STREAM_BEGAN = 'stream_began'
 
 export interface StreamSource {
   start(): void
@@ -41,8 +38,7 @@ export interface StreamOptions {
   clock: Clock
   random: Random
   log: Log
-  /** First start only. */
-  startFrom: 'now' | 'beginning' | { seq: string }
+  startFrom: StartFrom
 }
 
 /** How a connection ended, and how long to wait before the next, milliseconds. */
@@ -59,6 +55,7 @@ interface End {
 export function createStream(options: StreamOptions): StreamSource {
   const { service, store, commit, observer, clock, random, log } = options
   const batchOf = createBatcher()
+  const cursors = createCursor(store, options.startFrom)
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
@@ -66,12 +63,6 @@ export function createStream(options: StreamOptions): StreamSource {
   /** Milliseconds, from the service's `retry:`. */
   let retry = RETRY_DEFAULT
   let failures = 0
-  /** From where a replay that stopped is to go on. */
-  let resumeAt: string | null = null
-  /** Where a transcript begins that has no cursor to begin from: what lies before is no news. */
-  let began: string | null = null
-  /** The service refused our cursor: live frames until the next one is committed. */
-  let lost = false
   let status: ChannelStatus = {
     state: 'waiting',
     since: 0,
@@ -121,11 +112,10 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const connect = async (): Promise<End> => {
     become('connecting')
-    const saved = await cursorToUse()
-    began = await store.checkpoint(STREAM_BEGAN)
+    const saved = await cursors.saved()
     const opening = saved === null ? await findOpening(options) : null
-    const continuing = resumeAt !== null
-    const cursor = startOfReplay(saved, opening)
+    const continuing = cursors.stoppedAt !== null
+    const cursor = await cursors.next(saved, opening !== null)
     // We were told to stop while the store was asked: there was no connection to end.
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
     abort = new AbortController()
@@ -139,6 +129,7 @@ export function createStream(options: StreamOptions): StreamSource {
       await follow(chunks, cursor, opening, abort)
       return await closed(saved, openedAt)
     } catch (error) {
+      cursors.broken(saved)
       return await broken(error, cursor)
     } finally {
       abort.abort()
@@ -157,7 +148,7 @@ export function createStream(options: StreamOptions): StreamSource {
       const at = clock.now()
       const meaning = options.readFrame(frame, at)
       if (meaning.kind === 'stop') {
-        resumeAt = meaning.fromSeq
+        cursors.stopAt(meaning.fromSeq)
         return 'stop'
       }
       if (meaning.kind === 'transient') {
@@ -179,14 +170,12 @@ export function createStream(options: StreamOptions): StreamSource {
       }
       return { meaning, raw: '', at }
     }
-    const fresh = cursor === null || opening !== null
     const commitNews = async (batch: readonly Pending[]): Promise<void> =>
-      write(opening === null ? batch : await opening.sift(batch), fresh)
+      write(opening === null ? batch : await opening.sift(batch))
     await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry: (ms) => (retry = ms) })
   }
 
-  /** `fresh`: there was no cursor to follow from. */
-  const write = async (batch: readonly Pending[], fresh: boolean): Promise<void> => {
+  const write = async (batch: readonly Pending[]): Promise<void> => {
     if (batch.length === 0) return
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
@@ -195,11 +184,9 @@ export function createStream(options: StreamOptions): StreamSource {
       await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }
     const made = batchOf(batch)
-    const first = fresh ? (began ?? lowestSeq(batch)) : began
-    await commit(
-      first === began || first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } },
-    )
-    began = first
+    const first = cursors.beginning ? lowestSeq(batch) : null
+    await commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
+    if (first !== null) cursors.begunAt(first)
     if (made.cursor !== undefined) {
       status.lastSeq = made.cursor
       observer.streamCommitted(made.cursor)
@@ -211,14 +198,14 @@ export function createStream(options: StreamOptions): StreamSource {
   const floor = (): number => Math.min(RETRY_CAP, Math.max(0, retry))
 
   const closed = async (saved: string | null, openedAt: number): Promise<End> => {
-    const moved = (await cursorToUse()) !== saved
-    if (resumeAt === null) {
+    const moved = (await cursors.saved()) !== saved
+    if (cursors.stoppedAt === null) {
       // A service that closes at once, again and again, is not hurried by a `retry:` of nothing.
       failures = moved || clock.steady() - openedAt >= RETRY_CAP ? 0 : failures + 1
       const wait = failures === 0 ? floor() : backoff(FAILURE, failures, random, floor())
       return { reason: 'closed', error: 'the service closed the stream', wait }
     }
-    log.info({ fromSeq: resumeAt }, 'stream: the replay stopped at its limit, asking for the rest')
+    log.info({ fromSeq: cursors.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
     // A replay that stops where it began would go round for ever.
     return { reason: 'replay_stop', error: null, wait: moved ? 0 : Math.max(FAILURE.base, floor()) }
   }
@@ -244,29 +231,11 @@ export function createStream(options: StreamOptions): StreamSource {
     return { reason: error instanceof NetworkFault ? error.kind : 'failed', error: message, wait }
   }
 
-  const cursorToUse = async (): Promise<string | null> => {
-    const saved = await store.checkpoint(STREAM_CURSOR)
-    if (saved !== null) return saved
-    if (lost || options.startFrom === 'now') return null
-    return options.startFrom === 'beginning' ? '0' : options.startFrom.seq
-  }
-
-  /** What a stopped replay names may lie before what we have, whose repeats are deduplicated, and before our beginning. */
-  const startOfReplay = (saved: string | null, opening: Opening | null): string | null => {
-    const stopped = resumeAt
-    resumeAt = null
-    if (saved === null) return opening === null ? null : (stopped ?? '0')
-    if (stopped === null || !isBefore(stopped, saved)) return saved
-    return began !== null && isBefore(stopped, began) ? began : stopped
-  }
-
   /** The transcript has a gap now, which no reading fills; states are read anew. */
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
-    await store.setCheckpoint(STREAM_CURSOR, null)
+    await cursors.lose()
     await store.setCheckpoint(STREAM_OPENED, null)
-    await store.setCheckpoint(STREAM_BEGAN, null)
-    lost = true
     await commit({ hints: [sweepHint(clock.now())] })
   }
 

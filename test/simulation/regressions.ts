@@ -50,6 +50,19 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'http health', 'lost']],
   },
   {
+    name: 'frames before the stop of a replay were lost when they could not be stored and there was no cursor yet',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [{ at: 2000, messages: [{ at: 10, turn: PLAIN }], deleted: null }],
+      faultsUntil: 40_000,
+    }),
+    steps: [
+      [1, 'before', 'stream frame', 'replay_stop'],
+      [1, 'before', 'store.commit frames', 'disk_error'],
+    ],
+  },
+  {
     name: 'items that were asked for were lost in a crash: they were stored after their hint had gone',
     scenario: fixed('polling what is over already'),
     steps: [[1, 'after', 'http list items', 'crash']],

@@ -34,7 +34,7 @@ export const CHANNELS: readonly Mutant[] = [
   ),
   mutant(
     'the stream starts at live frames after a crash',
-    'source/stream.ts',
+    'source/cursor.ts',
     'if (saved !== null) return saved\n',
     'if (saved !== null) return null\n',
   ),

@@ -25,7 +25,7 @@ export const STORE: readonly Mutant[] = [
     'checkpoint first',
     'source/stream.ts',
     '    const made = batchOf(batch)\n',
-    '    const made = batchOf(batch)\n    if (made.cursor !== undefined) await store.setCheckpoint(STREAM_CURSOR, made.cursor)\n',
+    '    const made = batchOf(batch)\n    if (made.cursor !== undefined) await store.setCheckpoint("stream", made.cursor)\n',
   ),
   mutant(
     'the cursor may move back',

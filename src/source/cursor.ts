@@ -1,0 +1,78 @@
+import { isBefore } from '../core/seq.ts'
+import type { Store } from '../core/store.ts'
+
+/** The highest seq that was committed. */
+export const STREAM_CURSOR = 'stream'
+/** The first seq of a transcript that had no cursor to begin from. */
+export const STREAM_BEGAN = 'stream_began'
+
+/** First start only. */
+export type StartFrom = 'now' | 'beginning' | { seq: string }
+
+/** From where the stream is asked for. */
+export interface Cursor {
+  /** What is followed from; null where there is nothing yet, and the news has to be found. */
+  saved(): Promise<string | null>
+  /** A replay stopped at its limit; `seq` is from where the rest is to be asked for. */
+  stopAt(seq: string): void
+  /** From where the rest of a replay that stopped is still to be asked for. */
+  readonly stoppedAt: string | null
+  /** What the next connection asks from. `replaying`: without a cursor, all is replayed and the news is sifted from it. */
+  next(saved: string | null, replaying: boolean): Promise<string | null>
+  /** The connection broke before it was known that all it brought is stored. */
+  broken(saved: string | null): void
+  /** The next frames are the first of a transcript without a cursor: with them goes the checkpoint STREAM_BEGAN. */
+  readonly beginning: boolean
+  /** It was committed. */
+  begunAt(seq: string): void
+  /** The service refused it: live frames until the next one is committed. */
+  lose(): Promise<void>
+}
+
+export function createCursor(store: Store, startFrom: StartFrom): Cursor {
+  let stoppedAt: string | null = null
+  let began: string | null = null
+  let beginning = false
+  let lost = false
+
+  return {
+    async saved() {
+      const saved = await store.checkpoint(STREAM_CURSOR)
+      if (saved !== null) return saved
+      if (lost || startFrom === 'now') return null
+      return startFrom === 'beginning' ? '0' : startFrom.seq
+    },
+    stopAt(seq) {
+      stoppedAt = seq
+    },
+    get stoppedAt() {
+      return stoppedAt
+    },
+    get beginning() {
+      return beginning
+    },
+    begunAt(seq) {
+      began = seq
+      beginning = false
+    },
+    async next(saved, replaying) {
+      const stopped = stoppedAt
+      stoppedAt = null
+      began = await store.checkpoint(STREAM_BEGAN)
+      beginning = saved === null && began === null
+      if (saved === null) return replaying ? (stopped ?? '0') : null
+      if (stopped === null || !isBefore(stopped, saved)) return saved
+      // What lies before what we have is deduplicated; what lies before the news was never ours.
+      return began !== null && isBefore(stopped, began) ? began : stopped
+    },
+    broken(saved) {
+      // What came before the stop may not have been stored: without a cursor only the beginning is sure to hold it.
+      if (saved === null) stoppedAt = null
+    },
+    async lose() {
+      await store.setCheckpoint(STREAM_CURSOR, null)
+      await store.setCheckpoint(STREAM_BEGAN, null)
+      lost = true
+    },
+  }
+}
