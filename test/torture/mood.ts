@@ -12,8 +12,10 @@ export class Mood {
   tools = 0
   /** `handler/id` of what was answered with the verdict dead. */
   readonly buried = new Set<string>()
-  /** Stands in every answer that fails. */
+  /** Stands in every answer of a tool that fails. */
   readonly canary: string
+  /** Stands in every answer of a handler that fails. */
+  readonly refusal: string
   readonly #chance: Chance
   readonly #tally: Tally
 
@@ -24,12 +26,14 @@ export class Mood {
       chance: Chance
       tally: Tally
       canary: string
+      refusal: string
       later: (callId: string, output: string) => void
     },
   ) {
     this.#chance = options.chance
     this.#tally = options.tally
     this.canary = options.canary
+    this.refusal = options.refusal
     app.handle = ({ name, events }) => {
       if (!this.#chance.is(this.handlers)) return {}
       const [kind, answer] = this.#chance.pick(this.#callbacks())
@@ -48,7 +52,7 @@ export class Mood {
   }
 
   #callbacks(): readonly [string, Answer][] {
-    const body = this.canary
+    const body = this.refusal
     return [
       ['500', { status: 500, body }],
       ['503', { status: 503, body, headers: { 'retry-after': '1' } }],

@@ -74,7 +74,7 @@ export class World implements AsyncDisposable {
     parts: Pick<
       World,
       'folder' | 'service' | 'gateway' | 'app' | 'sidecar' | 'disk' | 'store' | 'links' | 'chance'
-    > & { token: { id: string; token: string }; canary: string },
+    > & { token: { id: string; token: string }; canary: string; refusal: string },
     stack: AsyncDisposableStack,
   ) {
     this.seed = options.seed
@@ -96,9 +96,10 @@ export class World implements AsyncDisposable {
       chance: this.draw('mood'),
       tally: this.tally,
       canary: parts.canary,
+      refusal: parts.refusal,
       later: (callId, output) => void this.#answerLater(callId, output),
     })
-    this.secrets.set('what a tool threw or a handler said in failing', parts.canary)
+    this.secrets.set('what a tool threw or said in failing', parts.canary)
     this.secrets.set('the secret of the handler app and of the tools', SECRET.slice('whsec_'.length))
     this.secrets.set('the secret of the handler books', NEXT_SECRET.slice('whsec_'.length))
     this.secrets.set('the service token', parts.token.token)
@@ -128,6 +129,7 @@ export class World implements AsyncDisposable {
     }
     const token = await service.mint()
     const canary = `canary-${chance.hex(12)}`
+    const refusal = `refusal-${new Chance(seed, 'refusal').hex(12)}`
     const admin = { port: await freePort(), token: `canary-admin-${chance.hex(12)}` }
     const store = path.join(disk.folder, 'sidecar.db')
     const file = writeConfiguration(
@@ -152,7 +154,20 @@ export class World implements AsyncDisposable {
     stack.defer(async () => {
       if (sidecar.alive) await sidecar.kill()
     })
-    const parts = { folder, service, gateway, app, sidecar, disk, store, links, chance, token, canary }
+    const parts = {
+      folder,
+      service,
+      gateway,
+      app,
+      sidecar,
+      disk,
+      store,
+      links,
+      chance,
+      token,
+      canary,
+      refusal,
+    }
     const world = new World(options, parts, stack.move())
     world.secrets.set('the admin token', admin.token)
     return world

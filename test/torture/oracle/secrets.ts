@@ -16,7 +16,10 @@ const ROUTES = [
 ]
 const LISTS = ['/api/events', '/api/sessions', '/api/calls', '/api/deliveries']
 
-/** I13: no secret is where people look, or in the database at all; those of the subscriptions are in the database alone. */
+/**
+ * I13: no secret is where people look, or in the database at all; those of the subscriptions are in the database alone, and
+ * what a handler said in failing is with its delivery alone.
+ */
 export async function kept({ world, ledger, webhookSecrets }: Evidence): Promise<Fault[]> {
   const { sidecar, folder, store, secrets, tally } = world
   const shown: [where: string, text: string][] = [
@@ -35,8 +38,14 @@ export async function kept({ world, ledger, webhookSecrets }: Evidence): Promise
     'the secret of a subscription',
     secret,
   ])
+  const refusals = [['what a handler said in failing', world.mood.refusal] as const]
+  const elsewhere = shown.filter(([where]) => where !== '/api/deliveries')
   tally.add('places searched for secrets', shown.length + stored.length)
-  return [...found([...secrets], [...shown, ...stored]), ...found(subscriptions, shown)]
+  return [
+    ...found([...secrets], [...shown, ...stored]),
+    ...found(subscriptions, shown),
+    ...found(refusals, elsewhere),
+  ]
 }
 
 function found(
