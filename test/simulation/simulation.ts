@@ -23,6 +23,8 @@ import { Sites } from './sites.ts'
 import { Trace } from './trace.ts'
 
 const START = 1_763_701_200_000
+/** Seconds for which an operator looks whether a handler is paused. */
+const PATIENCE = 180
 /** What a stop may take of what is under way, milliseconds. */
 const GRACE = 10_000
 
@@ -183,11 +185,14 @@ export class Simulation {
     if (life.timers > 0) this.trace.broken('I11', `${life.timers} timers wait after the stop`)
   }
 
-  resume(handler: string): void {
+  /** An operator who knows that a handler answered 410, and resumes it once it shows that it is paused. */
+  resume(handler: string, patience = PATIENCE): void {
     const { running } = this
     const worker = running?.engine.dispatcher.worker(handler)
-    if (running === null || worker === undefined || this.life?.stopping === true) {
-      this.agenda.in(1000, () => this.resume(handler))
+    const paused = worker?.status().state === 'paused'
+    if (running === null || worker === undefined || this.life?.stopping === true || !paused) {
+      // The answer may be slow to be seen by a machine that is asleep, or lost.
+      if (patience > 0) this.agenda.in(1000, () => this.resume(handler, patience - 1))
       return
     }
     // As the admin API does it; the disk may be full.
