@@ -150,18 +150,19 @@ export class Network {
     } else if (fault === null) {
       agenda.in(this.#latency(), () => {
         const reply = host.serve(asked, request)
-        agenda.in(
-          this.#latency(),
-          () => {
-            if (settled || sites.crashes('http stream', 'after')) return
-            timeout.cancelled = true
-            watch.served(life, asked, request, reply)
-            const { stream, ended } = this.#connect(life, asked, request, reply, close)
-            end = ended
-            resolve(stream)
-          },
-          life,
-        )
+        if (settled || !life.alive) return
+        // What happens from now on is in the stream, however late its head arrives; nothing arrives before it.
+        let headed = false
+        const head = (): void => {
+          if (headed || settled || sites.crashes('http stream', 'after')) return
+          headed = true
+          timeout.cancelled = true
+          watch.served(life, asked, request, reply)
+          resolve(stream)
+        }
+        const { stream, ended } = this.#connect(life, asked, request, reply, head, close)
+        end = ended
+        agenda.in(this.#latency(), head, life)
       })
     }
     return await promise
@@ -172,6 +173,7 @@ export class Network {
     asked: Asked,
     request: HttpStreamRequest,
     reply: HttpReply,
+    head: () => void,
     close: (how: 'clean' | NetworkFault) => void,
   ): { stream: HttpStream; ended: (how: 'clean' | NetworkFault) => void } {
     const { agenda, events } = this.#parts
@@ -192,6 +194,7 @@ export class Network {
     // What is written while it is on its way arrives together, and TCP knows no frames.
     let wire = ''
     const arrive = (): void => {
+      head()
       const size = this.#parts.chance.is(0.1) ? this.#parts.chance.int(1, wire.length + 1) : wire.length
       const piece = wire.slice(0, size)
       wire = wire.slice(size)
@@ -207,6 +210,7 @@ export class Network {
       },
       end: (clean) =>
         arriving(() => {
+          head()
           if (wire !== '') this.#arrive(queue, Buffer.from(wire))
           wire = ''
           close(clean ? 'clean' : new NetworkFault('reset', 'reset'))
