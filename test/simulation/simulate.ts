@@ -6,7 +6,8 @@ import { exhaust, SEED } from './exhaustive.ts'
 import { aimed } from './faults.ts'
 import { FIXED } from './fixed.ts'
 import { KNOWN_SITES } from './known-sites.ts'
-import { tryMutants } from './mutants/table.ts'
+import { REPLAY, tryMutants } from './mutants/table.ts'
+import { REGRESSIONS, replay } from './regressions.ts'
 import { faultsText, parseFaults } from './replay.ts'
 import { cpuSince, progressLine, replayLine, summary } from './report.ts'
 import { run, type Mode, type Outcome, type RunOptions } from './run.ts'
@@ -42,6 +43,7 @@ const { values } = parseArgs({
     mutants: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
     brief: { type: 'boolean', default: false },
+    replays: { type: 'boolean', default: false },
     only: { type: 'string' },
   },
 })
@@ -58,6 +60,7 @@ process.exitCode = (await chosen()) ? 0 : 1
 function chosen(): Promise<boolean> {
   if (values.exhaustive) return exhaust(values.only, values.pairs === 'all' ? Infinity : Number(values.pairs))
   if (values.mutants) return tryMutants(seeds, values.only, values.write)
+  if (values.replays) return playReplays()
   if (values.brief) return playBriefly()
   return one ? playOne() : playMany()
 }
@@ -68,6 +71,17 @@ async function playBriefly(): Promise<boolean> {
     const { violation } = await run({ seed, mode })
     if (violation === null) continue
     console.log(JSON.stringify({ seed, ...violation }))
+    return false
+  }
+  return true
+}
+
+/** For programs, too: the bugs that were found once. */
+async function playReplays(): Promise<boolean> {
+  for (const regression of REGRESSIONS) {
+    const { violation } = await replay(regression)
+    if (violation === null) continue
+    console.log(JSON.stringify({ seed: REPLAY, ...violation, message: violation.message }))
     return false
   }
   return true

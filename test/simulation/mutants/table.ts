@@ -12,7 +12,11 @@ const TABLE = join(import.meta.dirname, 'TABLE.md')
 /** A mutant that is not through by then says nothing, milliseconds. */
 const LIMIT = 1_200_000
 
+/** In place of a seed: a replay of a bug that was found once (regressions.ts). */
+export const REPLAY = -1
+
 interface Sight {
+  /** Or REPLAY. */
   seed: number
   invariant: string
   message: string
@@ -48,7 +52,7 @@ export async function tryMutants(seeds: number, part: string | undefined, write:
   if (write) {
     // What was tried and not seen has no seed any more.
     for (const { name } of chosen) known.delete(name)
-    await keep(new Map([...known, ...seen]))
+    await keep(new Map([...known, ...seen]), seeds)
   }
   return seen.size === chosen.length
 }
@@ -73,7 +77,7 @@ export async function readTable(): Promise<Map<string, Sight>> {
   return new Map(
     rows.slice(2).map((row) => {
       const [, name = '', seed = '', invariant = '', message = ''] = row.split('|').map((cell) => cell.trim())
-      return [name, { seed: Number(seed), invariant, message }]
+      return [name, { seed: seed === 'replay' ? REPLAY : Number(seed), invariant, message }]
     }),
   )
 }
@@ -89,17 +93,23 @@ async function tryOne(
   for (const [file, text] of texts) await writeFile(join(folder, 'src', file), text)
   try {
     const again =
-      known === undefined || known === 0
-        ? null
-        : await play(folder, ['--seed', String(known), '--seeds', '1'])
-    const found =
-      typeof again === 'object' && again !== null ? again : await play(folder, ['--seeds', String(seeds)])
-    if (typeof found === 'string') return found
-    const { violation } = await run({ seed: found.seed, mode: 'liveness' })
-    return violation === null ? found : `NOT SEEN: seed ${found.seed} breaks without it, too`
+      known === undefined || known <= 0
+        ? 'NOT SEEN'
+        : await play(folder, ['--seed', `${known}`, '--seeds', '1'])
+    if (typeof again !== 'string') return await without(again)
+    const replayed = known === REPLAY ? await play(folder, ['--replays']) : 'NOT SEEN'
+    if (typeof replayed !== 'string') return replayed
+    const found = await play(folder, ['--seeds', String(seeds)])
+    return typeof found === 'string' ? await play(folder, ['--replays']) : await without(found)
   } finally {
     for (const file of texts.keys()) await cp(join(ROOT, 'src', file), join(folder, 'src', file))
   }
+}
+
+/** A seed that shows a bug must hold without it. */
+async function without(found: Sight): Promise<Sight | string> {
+  const { violation } = await run({ seed: found.seed, mode: 'liveness' })
+  return violation === null ? found : `NOT SEEN: seed ${found.seed} breaks without it, too`
 }
 
 async function play(folder: string, seeds: readonly string[]): Promise<Sight | string> {
@@ -118,7 +128,11 @@ async function play(folder: string, seeds: readonly string[]): Promise<Sight | s
 }
 
 function textOf({ seed, invariant, message }: Sight): string {
-  return `seed ${String(seed).padEnd(5)} ${invariant.padEnd(9)} ${short(message)}`
+  return `seed ${cellOf(seed).padEnd(6)} ${invariant.padEnd(9)} ${short(message)}`
+}
+
+function cellOf(seed: number): string {
+  return seed === REPLAY ? 'replay' : String(seed)
 }
 
 function short(message: string): string {
@@ -126,17 +140,17 @@ function short(message: string): string {
   return line.slice(0, 90)
 }
 
-async function keep(seen: ReadonlyMap<string, Sight>): Promise<void> {
+async function keep(seen: ReadonlyMap<string, Sight>, seeds: number): Promise<void> {
   const rows = MUTANTS.map(({ name }) => {
     const { seed, invariant, message } = seen.get(name) ?? { seed: 0, invariant: '', message: 'not seen' }
-    return `| ${name} | ${seed} | ${invariant} | ${short(message).replaceAll('|', '/')} |`
+    return `| ${name} | ${cellOf(seed)} | ${invariant} | ${short(message).replaceAll('|', '/')} |`
   })
   const lines = [
     '# Planted bugs',
     '',
-    'Made by `npm run simulate -- --mutants --seeds 1000 --write`: each bug alone in a copy of the source, seeds from 1 on, each',
-    'played to its rest. At this seed something was seen; without the bug it holds. Seed 0: not seen. The command tries the seeds',
-    'that stand here first, so that a later run takes minutes.',
+    `Last made by \`npm run simulate -- --mutants --seeds ${seeds} --write\`: each bug alone in a copy of the source, seeds from 1 on,`,
+    'each played to its rest, then the replays of bugs that were found once. At this seed something was seen; without the bug it',
+    'holds. Seed 0: not seen. The command tries what stands here first, so that a later run takes minutes.',
     '',
     '| bug | seed | invariant | what was seen |',
     '| --- | ---: | --- | --- |',
