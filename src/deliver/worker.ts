@@ -12,6 +12,7 @@ import type { Briefs } from './briefs.ts'
 import { HandlerHealth, type HandlerStatus } from './health.ts'
 import { ActiveLane } from './lane.ts'
 import { createRecorder } from './record.ts'
+import { createReleaser } from './release.ts'
 import type { Settler } from './settler.ts'
 import type { Outgoing, Target } from './target.ts'
 import { trialOf, type Trial } from './trial.ts'
@@ -69,6 +70,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const stopping = new AbortController()
   const health = new HandlerHealth(spec.name, options.paused, options)
   const recorder = createRecorder(options)
+  const releaser = createReleaser({ handler: spec.name, store, clock, log })
   let idle: (() => void) | null = null
 
   const claim = async (): Promise<void> => {
@@ -117,7 +119,8 @@ export function createWorker(options: WorkerOptions): Worker {
         { handler: spec.name, lane: active.lane.key, err: error },
         'deliver: a lane stopped; it goes on later',
       )
-      dueAt = clock.steady() + FAILED
+      // What the handler asked for may be longer.
+      dueAt = Math.max(dueAt ?? 0, clock.steady() + FAILED)
     }
     await leave(active, dueAt)
   }
@@ -125,12 +128,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const mayGoOn = (): boolean => pump.running && health.state !== 'paused'
 
   const leave = async (active: ActiveLane, dueAt: number | undefined): Promise<void> => {
-    try {
-      await store.releaseLane(active.lane, dueAt)
-    } catch (error) {
-      log.error({ handler: spec.name, err: error }, 'deliver: a lane could not be put off')
-      await store.releaseLane(active.lane)
-    }
+    await releaser.release(active.lane, dueAt)
     lanes.delete(active.lane.id)
     if (lanes.size === 0) idle?.()
     pump.nudge()
@@ -230,6 +228,7 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     async stop(grace) {
       pump.stop()
+      releaser.stop()
       if (lanes.size === 0) return
       const { promise, resolve } = Promise.withResolvers<void>()
       idle = resolve

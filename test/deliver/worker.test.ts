@@ -89,6 +89,79 @@ describe('delivering', () => {
     expect(world.sent).toHaveLength(2)
   })
 
+  it('never tries before Retry-After, though neither the attempt nor the wait could be stored', async () => {
+    const world = await deliveryWorld()
+    const { settle, releaseLane } = world.store
+    world.store.settle = () => Promise.reject(new StoreError('full'))
+    world.store.releaseLane = (lane, dueAt) =>
+      dueAt === undefined ? releaseLane(lane) : Promise.reject(new StoreError('full'))
+    world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
+    await world.commit(facts(1))
+    await world.clock.advance(119_999)
+    expect(world.sent).toHaveLength(1)
+    Object.assign(world.store, { settle, releaseLane })
+    world.reply = () => DELIVERED
+    await world.clock.advance(1000)
+    expect(world.sent).toHaveLength(2)
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
+  })
+
+  it('keeps to a Retry-After that is longer than our own wait when the attempt could not be stored', async () => {
+    const world = await deliveryWorld()
+    const { settle } = world.store
+    world.store.settle = () => Promise.reject(new StoreError('full'))
+    world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
+    await world.commit(facts(1))
+    await world.clock.advance(60_000)
+    world.store.settle = settle
+    await world.clock.advance(59_999)
+    expect(world.sent).toHaveLength(1)
+    await world.clock.advance(1000)
+    expect(world.sent).toHaveLength(2)
+  })
+
+  it('stores a wait as soon as that can be done, so that a restart keeps to it', async () => {
+    const world = await deliveryWorld()
+    const { releaseLane } = world.store
+    world.store.settle = () => Promise.reject(new StoreError('full'))
+    world.store.releaseLane = () => Promise.reject(new StoreError('full'))
+    world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
+    await world.commit(facts(1))
+    await world.clock.advance(60_000)
+    world.store.releaseLane = releaseLane
+    const asked = world.clock.steady() - 60_000
+    await world.clock.advance(5000)
+    expect(await world.store.nextLane('app')).toBeGreaterThanOrEqual(asked + 120_000)
+    expect(world.sent).toHaveLength(1)
+  })
+
+  it('does not send again and again what it can neither write down nor put off', async () => {
+    const world = await deliveryWorld()
+    world.store.settle = () => Promise.reject(new StoreError('full'))
+    const { releaseLane } = world.store
+    world.store.releaseLane = (lane, dueAt) =>
+      dueAt === undefined ? releaseLane(lane) : Promise.reject(new StoreError('full'))
+    await world.commit(facts(1))
+    await world.clock.advance(60_000)
+    expect(world.sent.length).toBeLessThanOrEqual(12)
+  })
+
+  it('stops at once although a lane is held whose wait could not be stored', async () => {
+    const world = await deliveryWorld()
+    const { releaseLane } = world.store
+    world.store.settle = () => Promise.reject(new StoreError('full'))
+    world.store.releaseLane = (lane, dueAt) =>
+      dueAt === undefined ? releaseLane(lane) : Promise.reject(new StoreError('full'))
+    world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
+    await world.commit(facts(1))
+    await world.clock.advance(1000)
+    let stopped = false
+    const stopping = world.worker.stop(10_000).then(() => (stopped = true))
+    await world.clock.settle()
+    expect(stopped).toBe(true)
+    await stopping
+  })
+
   it('gives up when the attempts are used up: a dead letter, and the lane goes on', async () => {
     const world = await deliveryWorld({ reply: ({ fact }) => (fact.seq === '1' ? FAILED : DELIVERED) })
     await world.commit(facts(3))

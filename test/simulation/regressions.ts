@@ -143,6 +143,15 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 3,
     steps: [[4, 'after', 'store.commit reading', 'crash']],
   },
+  {
+    name: "a handler's Retry-After was lost when neither the attempt nor the wait could be stored",
+    scenario: story([{ do: 'say' }], { channels: STREAM }),
+    steps: [
+      [1, 'before', 'app handler', 'busy'],
+      [1, 'before', 'store.settle', 'disk_error'],
+      [1, 'before', 'store.releaseLane', 'disk_error'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

@@ -86,4 +86,10 @@ export const FOUND: readonly Mutant[] = [
     'if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)',
     'await reader.read(entry, sessionId, listed)\n        store.doneHint(sessionId)',
   ),
+  mutant(
+    'a lane whose wait cannot be stored is let go at once',
+    'deliver/release.ts',
+    'if (left <= 0 || stopped) break',
+    'if (left <= Infinity) break',
+  ),
 ]
