@@ -125,6 +125,13 @@ export function createWorker(options: WorkerOptions): Worker {
     await leave(active, dueAt)
   }
 
+  const lanesAreIdle = (): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    if (lanes.size === 0) resolve()
+    else idle = resolve
+    return promise
+  }
+
   const mayGoOn = (): boolean => pump.running && health.state !== 'paused'
 
   const leave = async (active: ActiveLane, dueAt: number | undefined): Promise<void> => {
@@ -229,16 +236,13 @@ export function createWorker(options: WorkerOptions): Worker {
     async stop(grace) {
       pump.stop()
       releaser.stop()
-      if (lanes.size === 0) return
-      const { promise, resolve } = Promise.withResolvers<void>()
-      idle = resolve
+      const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
       // Who does not answer within the grace is left behind: the callback goes out again after the next start.
-      const limit = clock.after(grace, () => {
-        stopping.abort()
-        resolve()
-      })
-      await promise
+      const limit = clock.after(grace, giveUp)
+      // Transient events have no lane: they are only in the queue.
+      await Promise.race([Promise.all([lanesAreIdle(), queue.onIdle()]), late])
       limit.cancel()
+      stopping.abort()
     },
     news({ lane, claimed, deliveries }) {
       const active = lanes.get(lane.id)
@@ -256,6 +260,8 @@ export function createWorker(options: WorkerOptions): Worker {
     transient(fact) {
       if (!pump.running || health.state !== 'up' || queue.size >= TRANSIENT_WAITING) return
       void queue.add(async () => {
+        // At most once: what still waits for its turn is not worth a longer stop.
+        if (!pump.running) return
         const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
         await target.send([{ fact, attempt: 1, session }], stopping.signal)
       })

@@ -83,12 +83,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const age = Math.round(clock.steady() - options.startedAt)
     const startedAt = clock.now() + service.clockOffset() - age
     const streamTells = options.streamConnected()
-    await takeCalls(before, first)
+    const taken = await takeCalls(before, first)
     const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
     const baseline = before?.baseline ?? baselineOf(first, { firstLook, startedAt })
     const view = needsTurns(before, first, entry.scope !== 'session', streamTells)
       ? await readBoth(first, knownTurns, baseline)
       : { session: first, turns: null }
+    tellOver(taken, view?.session ?? null)
     if (view === null) return await writeGone(entry, sessionId)
     const { session, turns } = view
     const startFailed =
@@ -138,14 +139,22 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return await write(entry, { ...difference.reading, hint })
   }
 
-  /** Calls that are new are taken on at once: their tools run while the turns are read. */
-  const takeCalls = async (before: KnownSession | null, session: Session): Promise<void> => {
+  /** Calls that are new are taken on at once: their tools run while the turns are read. @returns their ids. */
+  const takeCalls = async (before: KnownSession | null, session: Session): Promise<string[]> => {
     const known = new Set(before?.actions.map(({ callId }) => callId))
     const context = { tools: options.tools(), now: clock.now(), steady: clock.steady() }
     const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
-    if (newCalls.length === 0) return
+    if (newCalls.length === 0) return []
     options.announce(session)
     await options.takeCalls(newCalls)
+    return newCalls.map(({ callId }) => callId)
+  }
+
+  /** Calls that were over before their turns were read: no reading ever knows their actions, nor finds them gone. */
+  const tellOver = (taken: readonly string[], session: Session | null): void => {
+    const open = new Set(session?.actions.map(({ callId }) => callId))
+    const over = taken.filter((callId) => !open.has(callId))
+    if (over.length > 0) options.onActionsGone(over, session === null ? 'deleted' : 'resolved')
   }
 
   /**

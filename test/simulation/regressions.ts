@@ -2,7 +2,7 @@ import type { Fault, Plan } from './faults.ts'
 import { SEED } from './exhaustive.ts'
 import { FIXED, story } from './fixed.ts'
 import { run, type Outcome } from './run.ts'
-import { drawScenario, PLAIN, type Scenario } from './scenario.ts'
+import { APP, drawScenario, PLAIN, type Scenario } from './scenario.ts'
 import type { When } from './sites.ts'
 
 /** The `nth` passage of a place, from 1, or each (0), and what goes wrong there. */
@@ -150,6 +150,35 @@ export const REGRESSIONS: readonly Regression[] = [
       [1, 'before', 'app handler', 'busy'],
       [1, 'before', 'store.settle', 'disk_error'],
       [1, 'before', 'store.releaseLane', 'disk_error'],
+    ],
+  },
+  {
+    name: 'a call that was over before its turns were read stayed open until its deadline',
+    scenario: story(
+      [
+        {
+          do: 'call',
+          calls: [
+            { tool: 'inside', timeout: 120, held: false, refusesOutput: false },
+            { tool: 'later', timeout: 120, held: true, refusesOutput: false },
+          ],
+        },
+      ],
+      { channels: STREAM, faultsUntil: 5000 },
+    ),
+    seed: 1004,
+    steps: [],
+  },
+  {
+    name: 'a stop left behind a handler that had a transient event in hand',
+    scenario: story([{ do: 'wait', ms: 3000 }, { do: 'think' }], {
+      channels: STREAM,
+      handlers: [{ ...APP, name: 'inside', kind: 'module', events: ['agent.text'] }],
+      faultsUntil: 15_000,
+    }),
+    steps: [
+      [1, 'before', 'app function', 'hang'],
+      [11, 'before', 'weather', 'restart'],
     ],
   },
 ]

@@ -156,6 +156,21 @@ describe('a reading', () => {
     expect((await store.known('ses_1'))?.actions).toEqual([])
   })
 
+  it('makes the calls due that wait for their app and are not required, though no reading knew their actions', async () => {
+    const { store } = await openStore()
+    const calls = ['call_1', 'call_2'].map((callId) => ({ ...call, callId, deferred: true, dueAt: 9000 }))
+    await store.commit({ newCalls: [...calls, { ...call, callId: 'call_3', dueAt: 9000 }] })
+    await store.commit({
+      newCalls: [{ ...call, callId: 'call_4', sessionId: 'ses_2', deferred: true, dueAt: 9000 }],
+    })
+    const action = { type: 'function_call', call_id: 'call_2', name: 'lookup' }
+    const raw = { id: 'ses_1', status: 'requires_action', updated_at: 1, required_actions: [action] }
+    const session = readSession(raw, () => undefined)
+    await store.commit({ readings: [reading(null, { session })] })
+    const due = await store.claimCalls(10, 8999)
+    expect(due.map(({ callId }) => callId)).toEqual(['call_1'])
+  })
+
   it('of a session that is gone leaves what is known of it, as gone and at rest', async () => {
     const { store } = await openStore()
     await store.commit({ readings: [reading(null, { atRest: false })] })
@@ -311,7 +326,8 @@ describe('the count of sessions', () => {
     await store.close()
     const db = new Database(path)
     for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
-    db.exec('DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer; PRAGMA user_version = 3')
+    db.exec('DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer; DROP INDEX calls_deferred')
+    db.pragma('user_version = 3')
     db.close()
     const { store: again } = await openStore({ path })
     expect((await again.read.counts()).sessions).toEqual({ idle: 1 })

@@ -48,8 +48,9 @@ export class Calls {
     this.#openOf = db.prepare<[string], CallRow>(
       'SELECT * FROM calls WHERE session_id = ? AND ended_at IS NULL',
     )
-    this.#wake = db.prepare<[string]>(
-      'UPDATE calls SET due_at = 0 WHERE call_id = ? AND deferred = 1 AND ended_at IS NULL',
+    this.#wake = db.prepare<[string, string]>(
+      `UPDATE calls SET due_at = 0 WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL
+         AND call_id NOT IN (SELECT value FROM json_each(?))`,
     )
   }
 
@@ -65,9 +66,12 @@ export class Calls {
     return true
   }
 
-  /** Its action is gone: whoever waits for the app is due, also when nobody lives to be told. */
-  wake(callId: string): void {
-    this.#wake.run(callId)
+  /**
+   * Whoever waits for the app and is not among the actions that the session still requires is due, also when nobody lives
+   * to be told, and when its action came and went without having been written down.
+   */
+  wakeOthers(sessionId: string, required: readonly string[]): void {
+    this.#wake.run(sessionId, JSON.stringify(required))
   }
 
   get(callId: string): Call | null {

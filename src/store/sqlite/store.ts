@@ -122,7 +122,7 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
       }
       facts.append(reading.facts, into)
       for (const call of reading.newCalls) if (calls.add(call)) into.newCalls.push(call.callId)
-      for (const callId of reading.resolved) calls.wake(callId)
+      calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])
       hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
     }
     for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls.push(call.callId)

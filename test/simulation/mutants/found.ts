@@ -71,7 +71,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a call that its app puts off is not woken when its action is gone',
     'store/sqlite/store.ts',
-    '      for (const callId of reading.resolved) calls.wake(callId)\n',
+    '      calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])\n',
     '',
   ),
   mutant(
