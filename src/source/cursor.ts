@@ -25,6 +25,8 @@ export interface Cursor {
   readonly beginning: boolean
   /** It was committed. */
   begunAt(seq: string): void
+  /** False for what lies before the beginning, which a service that repeats itself may show after it. */
+  isOurs(seq: string | null): boolean
   /** The service refused it: live frames until the next one is committed. */
   lose(): Promise<void>
 }
@@ -55,6 +57,7 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
       began = seq
       beginning = false
     },
+    isOurs: (seq) => began === null || seq === null || !isBefore(seq, began),
     async next(saved, replaying) {
       const stopped = stoppedAt
       stoppedAt = null

@@ -170,8 +170,10 @@ export function createStream(options: StreamOptions): StreamSource {
       }
       return { meaning, raw: '', at }
     }
-    const commitNews = async (batch: readonly Pending[]): Promise<void> =>
-      write(opening === null ? batch : await opening.sift(batch))
+    const commitNews = async (batch: readonly Pending[]): Promise<void> => {
+      const news = opening === null ? batch : await opening.sift(batch)
+      await write(news.filter(({ meaning }) => cursors.isOurs(meaning.seq)))
+    }
     await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry: (ms) => (retry = ms) })
   }
 

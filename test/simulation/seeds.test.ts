@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { campaign } from './campaign.ts'
 import { cpuSince, progressLine, replayLine } from './report.ts'
 
-/** Other seeds than `npm run simulate` begins with, of which CI plays 20,000 after the tests. */
+/** Other seeds than `npm run simulate` begins with, of which CI plays some after the tests. */
 const FIRST = 2_000_000
 const SEEDS = 1000
 /** On a slow machine fewer are played, milliseconds. */

@@ -326,6 +326,16 @@ describe('a replay that stops', () => {
     expect(world.last().cursor).toBe('10')
   })
 
+  it('brings nothing from before the news, though a service repeats it afterwards', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    world.last().send(frame(10) + frame(11))
+    await world.clock.settle()
+    world.last().send(frame(8) + frame(10) + frame(12))
+    await world.clock.settle()
+    expect([await world.seqs(), await world.cursor()]).toEqual([['10', '11', '12'], '12'])
+  })
+
   it('where it began waits, so that it does not go round for ever', async () => {
     const world = streamWorld()
     await world.start()
