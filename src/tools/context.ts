@@ -35,10 +35,14 @@ export interface Tool {
   run: Runner
 }
 
-/** Whether the service still waits for a call. */
+/** Whether the service still waits for a call. A session that is gone may be news to everybody. */
 export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {
   const session = await ports.refresh(call.sessionId)
-  if (session === null) return 'deleted'
+  if (session === null) {
+    const { sessionId } = call
+    await ports.hint([{ sessionId, channel: 'poll', at: ports.clock.now(), scope: 'session', delay: 0 }])
+    return 'deleted'
+  }
   return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
 }
 

@@ -54,6 +54,14 @@ describe('a function call', () => {
   })
 
   // [fault state-3]
+  it('whose session is found to be gone makes everybody look at that session', async () => {
+    const world = toolWorld()
+    world.service.gone = true
+    await world.found('call_1', { receivedAt: world.clock.now() - 5000 })
+    expect(world.hints).toMatchObject([{ sessionId: 'ses_1', scope: 'session', delay: 0 }])
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'cancelled' })
+  })
+
   it('that is gone before it ran is not run, and expires', async () => {
     const world = toolWorld()
     world.service.authorized = false
