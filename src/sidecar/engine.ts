@@ -26,8 +26,7 @@ import { readSession } from '../intake/look.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { traced } from '../intake/trace.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
-import { STREAM_BEGAN, STREAM_CURSOR } from '../source/cursor.ts'
-import { STREAM_OPENED } from '../source/opening.ts'
+import { forgetCursor } from '../source/cursor.ts'
 import { createStream, type StreamSource } from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
 import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
@@ -229,11 +228,8 @@ export function createEngine(options: EngineOptions): Engine {
     const before = await store.checkpoint(TRANSCRIPT)
     if (before !== null && before !== now) {
       log.warn({ before, now }, 'the transcript has a new source and starts anew here')
-      if (now === 'stream') {
-        await store.setCheckpoint(STREAM_CURSOR, null)
-        await store.setCheckpoint(STREAM_OPENED, null)
-        await store.setCheckpoint(STREAM_BEGAN, null)
-      } else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
+      if (now === 'stream') await forgetCursor(store)
+      else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
     }
     if (before !== now) await store.setCheckpoint(TRANSCRIPT, now)
   }

@@ -2,9 +2,11 @@ import { isBefore } from '../core/seq.ts'
 import type { Store } from '../core/store.ts'
 
 /** The highest seq that was committed. */
-export const STREAM_CURSOR = 'stream'
+const STREAM_CURSOR = 'stream'
 /** The first seq of a transcript that had no cursor to begin from. */
 export const STREAM_BEGAN = 'stream_began'
+/** Service clock: when we first followed the stream without a cursor. */
+export const STREAM_OPENED = 'stream_opened'
 
 /** First start only. */
 export type StartFrom = 'now' | 'beginning' | { seq: string }
@@ -29,6 +31,11 @@ export interface Cursor {
   isOurs(seq: string | null): boolean
   /** The service refused it: live frames until the next one is committed. */
   lose(): Promise<void>
+}
+
+/** The next connection follows the stream as the first one did. */
+export async function forgetCursor(store: Pick<Store, 'setCheckpoint'>): Promise<void> {
+  for (const name of [STREAM_CURSOR, STREAM_OPENED, STREAM_BEGAN]) await store.setCheckpoint(name, null)
 }
 
 export function createCursor(store: Store, startFrom: StartFrom): Cursor {
@@ -73,8 +80,7 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
       if (saved === null) stoppedAt = null
     },
     async lose() {
-      await store.setCheckpoint(STREAM_CURSOR, null)
-      await store.setCheckpoint(STREAM_BEGAN, null)
+      await forgetCursor(store)
       lost = true
     },
   }

@@ -2,14 +2,12 @@ import { ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 import type { Pending } from './batch.ts'
+import { STREAM_OPENED } from './cursor.ts'
 
 /** A replay comes without pause; after one so long, what comes is live. Milliseconds. */
 const LULL = 1000
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
-
-/** Service clock: when we first followed the stream without a cursor. */
-export const STREAM_OPENED = 'stream_opened'
 
 /**
  * With `start_from: now` there is no cursor until the first frame is stored. When the connection, or we, went down before

@@ -9,7 +9,7 @@ import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { drain } from './drain.ts'
-import { findOpening, STREAM_OPENED, type Opening } from './opening.ts'
+import { findOpening, type Opening } from './opening.ts'
 
 /** Without a `retry:` hint, long enough for the service to free the slot of the last connection, milliseconds. */
 const RETRY_DEFAULT = 5000
@@ -237,7 +237,6 @@ export function createStream(options: StreamOptions): StreamSource {
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
     await cursors.lose()
-    await store.setCheckpoint(STREAM_OPENED, null)
     await commit({ hints: [sweepHint(clock.now())] })
   }
 
