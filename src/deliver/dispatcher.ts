@@ -2,6 +2,7 @@ import type { Committed, HandlerRecord } from '../core/store.ts'
 import { compilePatterns, type EventPattern } from '../core/pattern.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerStatus } from './health.ts'
+import type { Settler } from './settler.ts'
 import type { Worker } from './worker.ts'
 
 /** Grace that a stop leaves to deliveries under way, milliseconds. */
@@ -18,7 +19,7 @@ export interface Dispatcher {
   statuses(): HandlerStatus[]
 }
 
-export function createDispatcher(workers: readonly Worker[]): Dispatcher {
+export function createDispatcher(workers: readonly Worker[], settler: Settler): Dispatcher {
   const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
@@ -29,7 +30,9 @@ export function createDispatcher(workers: readonly Worker[]): Dispatcher {
       for (const worker of workers) worker.start()
     },
     async stop(grace = DRAIN) {
-      await Promise.all(workers.map((worker) => worker.stop(grace)))
+      const stopping = Promise.all(workers.map((worker) => worker.stop(grace)))
+      settler.stop()
+      await stopping
     },
     news(committed) {
       for (const news of committed.lanes) byName.get(news.lane.handler)?.news(news)

@@ -1,5 +1,5 @@
 import type { Settlement } from '../core/delivery.ts'
-import type { Clock } from '../core/ports.ts'
+import type { Clock, Log, Timer } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 
 /**
@@ -9,40 +9,123 @@ import type { Store } from '../core/store.ts'
 const DELAY = 20
 /** From so many on they are written at once. */
 const ENOUGH = 512
+/** What the store refused is tried to be written again so much later, milliseconds. */
+const AGAIN = 1000
+/** A store that goes on refusing is told of so often, milliseconds. */
+const TOLD_EVERY = 10_000
 
-/** Writes what became of attempts, many in one commit. */
+/**
+ * Writes what became of attempts, many in one commit, in the order in which it became known. What the store refuses is
+ * kept and written when it takes it: what we know of a delivery never goes back to what we knew before.
+ */
 export interface Settler {
-  /** Settles once it is durable. */
+  /** Settles once it is durable; rejects only when we stop before it could be written. */
   add(settlement: Settlement): Promise<void>
+  /** While the store refuses: settles when it takes again what we write, or when we stop. Otherwise null. */
+  readonly refused: Promise<void> | null
+  /** What could not be written is tried once more and then let go: it is delivered again, under its id, after a start. */
+  stop(): void
 }
 
-export function createSettler(store: Pick<Store, 'settle'>, clock: Clock): Settler {
-  let batch: Settlement[] = []
-  let promise: Promise<void> | null = null
-  let flush: () => void = () => undefined
+interface Batch {
+  settlements: Settlement[]
+  written: PromiseWithResolvers<void>
+  /** It has waited long enough for others. */
+  due: boolean
+  timer: Timer | null
+}
 
-  const open = (): Promise<void> => {
-    const opened = new Promise<void>((resolve, reject) => {
-      const timer = clock.after(DELAY, () => flush())
-      flush = () => {
+export function createSettler(store: Pick<Store, 'settle'>, clock: Clock, log: Log): Settler {
+  let open: Batch | null = null
+  let writing = false
+  let stopped = false
+  let refused: PromiseWithResolvers<void> | null = null
+  let toldAt = Number.NEGATIVE_INFINITY
+  let endPause: () => void = () => undefined
+
+  const begin = (): Batch => {
+    const batch: Batch = { settlements: [], written: Promise.withResolvers<void>(), due: false, timer: null }
+    // Awaited by each lane before it is given back; marked here so that a failure meanwhile does not count as forgotten.
+    batch.written.promise.catch(() => undefined)
+    batch.timer = clock.after(DELAY, () => close(batch))
+    return batch
+  }
+
+  const close = (batch: Batch): void => {
+    batch.due = true
+    batch.timer?.cancel()
+    if (!writing) void write()
+  }
+
+  /** One commit at a time, so that a later one never overtakes one that is refused. */
+  const write = async (): Promise<void> => {
+    writing = true
+    while (open?.due === true) {
+      const batch = open
+      open = null
+      await put(batch)
+    }
+    writing = false
+  }
+
+  const put = async ({ settlements, written }: Batch): Promise<void> => {
+    for (;;) {
+      const last = stopped
+      try {
+        await store.settle(settlements)
+        accepted()
+        written.resolve()
+        return
+      } catch (error) {
+        if (last) {
+          accepted()
+          written.reject(error)
+          return
+        }
+        refused ??= Promise.withResolvers<void>()
+        tell(error, settlements.length)
+        if (!stopped) await pause()
+      }
+    }
+  }
+
+  const accepted = (): void => {
+    refused?.resolve()
+    refused = null
+  }
+
+  const tell = (error: unknown, count: number): void => {
+    if (clock.steady() - toldAt < TOLD_EVERY) return
+    toldAt = clock.steady()
+    log.error(
+      { err: error, attempts: count },
+      'deliver: what became of attempts could not be stored; nothing more is delivered until it can',
+    )
+  }
+
+  const pause = (): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = clock.after(AGAIN, resolve)
+      endPause = () => {
         timer.cancel()
-        const settlements = batch
-        batch = []
-        promise = null
-        store.settle(settlements).then(resolve, reject)
+        resolve()
       }
     })
-    // Awaited by each lane before it is given back; marked here so that a failure meanwhile does not count as forgotten.
-    opened.catch(() => undefined)
-    return opened
-  }
 
   return {
     add(settlement) {
-      batch.push(settlement)
-      const shared = (promise ??= open())
-      if (batch.length >= ENOUGH) flush()
-      return shared
+      const batch = (open ??= begin())
+      batch.settlements.push(settlement)
+      if (batch.settlements.length >= ENOUGH || stopped) close(batch)
+      return batch.written.promise
+    },
+    get refused() {
+      return refused?.promise ?? null
+    },
+    stop() {
+      stopped = true
+      endPause()
+      if (open !== null) close(open)
     },
   }
 }

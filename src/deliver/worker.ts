@@ -63,7 +63,7 @@ export interface WorkerOptions {
  * When the handler is down its lanes wait in the store and one probe at a time goes on.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { spec, target, store, briefs, clock, log } = options
+  const { spec, target, store, settler, briefs, clock, log } = options
   const queue = new PQueue({ concurrency: spec.concurrency })
   const lanes = new Map<number, ActiveLane>()
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_PLACE)
@@ -108,6 +108,7 @@ export function createWorker(options: WorkerOptions): Worker {
     let dueAt: number | undefined
     try {
       while (mayGoOn() && (await active.fill())) {
+        if (settler.refused !== null) await settler.refused
         dueAt = await step(active)
         if (dueAt !== undefined) break
       }
@@ -154,6 +155,8 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Attempts one after the other, while the lane has something at hand and nobody has waited for long. */
   const turn = async (active: ActiveLane): Promise<number | undefined> => {
     for (let taken = 0; mayGoOn() && (taken < TURN || queue.size === 0); taken++) {
+      // What cannot be written down would only be sent twice.
+      if (settler.refused !== null) return undefined
       // Lanes that were waiting their turn when the handler went down wait in the store.
       if (health.state === 'down' && !active.probe) return clock.steady()
       const first = active.first()

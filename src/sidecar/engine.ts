@@ -85,7 +85,8 @@ export function createEngine(options: EngineOptions): Engine {
     key: sessionId,
   })
   const startedAt = clock.steady()
-  let dispatcher: Dispatcher = createDispatcher([])
+  const settler = createSettler(store, clock, log)
+  let dispatcher: Dispatcher = createDispatcher([], settler)
 
   const intake: Intake = createIntake({
     store,
@@ -201,7 +202,6 @@ export function createEngine(options: EngineOptions): Engine {
         wants: compilePatterns(events).wants,
       })),
     )
-    const settler = createSettler(store, clock)
     dispatcher = createDispatcher(
       options.handlers.map((spec) =>
         createWorker({
@@ -218,6 +218,7 @@ export function createEngine(options: EngineOptions): Engine {
           observer,
         }),
       ),
+      settler,
     )
     engine.dispatcher = dispatcher
   }

@@ -31,7 +31,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   const replies = [quick, ...others]
   const specs = replies.map((_, index) => ({ ...SPEC, name: `h${index}`, timeout: TIMEOUT }))
   await store.registerHandlers(specs.map(({ name }) => ({ name, ordered: true, wants: () => true })))
-  const settler = createSettler(store, clock)
+  const settler = createSettler(store, clock, log)
   const briefs = createBriefs(store, clock)
   const workers = specs.map((spec, index) =>
     createWorker({
@@ -47,7 +47,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
       log,
     }),
   )
-  const dispatcher = createDispatcher(workers)
+  const dispatcher = createDispatcher(workers, settler)
   dispatcher.start()
   const facts = Array.from({ length: FACTS }, (_, index) =>
     turnFact('turn.completed', `t${index}`, `ses_${index % 20}`),

@@ -89,24 +89,7 @@ describe('delivering', () => {
     expect(world.sent).toHaveLength(2)
   })
 
-  it('never tries before Retry-After, though neither the attempt nor the wait could be stored', async () => {
-    const world = await deliveryWorld()
-    const { settle, releaseLane } = world.store
-    world.store.settle = () => Promise.reject(new StoreError('full'))
-    world.store.releaseLane = (lane, dueAt) =>
-      dueAt === undefined ? releaseLane(lane) : Promise.reject(new StoreError('full'))
-    world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
-    await world.commit(facts(1))
-    await world.clock.advance(119_999)
-    expect(world.sent).toHaveLength(1)
-    Object.assign(world.store, { settle, releaseLane })
-    world.reply = () => DELIVERED
-    await world.clock.advance(1000)
-    expect(world.sent).toHaveLength(2)
-    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
-  })
-
-  it('keeps to a Retry-After that is longer than our own wait when the attempt could not be stored', async () => {
+  it('never tries before Retry-After, though the attempt could not be stored for longer than that', async () => {
     const world = await deliveryWorld()
     const { settle } = world.store
     world.store.settle = () => Promise.reject(new StoreError('full'))
@@ -116,47 +99,66 @@ describe('delivering', () => {
     world.store.settle = settle
     await world.clock.advance(59_999)
     expect(world.sent).toHaveLength(1)
+    world.reply = () => DELIVERED
     await world.clock.advance(1000)
-    expect(world.sent).toHaveLength(2)
+    expect(world.sent.map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('stores a wait as soon as that can be done, so that a restart keeps to it', async () => {
+  it('buries for good what was given up while the disk refused, though what came after it could be stored', async () => {
+    const world = await deliveryWorld({ spec: { retry: { attempts: 1, base: 1000, max: 1000 } } })
+    const { settle } = world.store
+    let refusals = 1
+    world.store.settle = (settlements) =>
+      refusals-- > 0 ? Promise.reject(new StoreError('full')) : settle(settlements)
+    world.reply = ({ fact }) =>
+      fact.seq === '1' ? { kind: 'retry', status: 503, floor: 120_000 } : DELIVERED
+    await world.commit(facts(3))
+    await world.clock.advance(60_000)
+    expect(seqs(world.sent)).toEqual([1, 2, 3])
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
+  })
+
+  it('puts off a lane that waits, as soon as that can be stored, so that a restart keeps to it', async () => {
     const world = await deliveryWorld()
-    const { releaseLane } = world.store
+    const { settle } = world.store
     world.store.settle = () => Promise.reject(new StoreError('full'))
-    world.store.releaseLane = () => Promise.reject(new StoreError('full'))
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
+    const asked = world.clock.steady()
     await world.clock.advance(60_000)
-    world.store.releaseLane = releaseLane
-    const asked = world.clock.steady() - 60_000
+    world.store.settle = settle
     await world.clock.advance(5000)
     expect(await world.store.nextLane('app')).toBeGreaterThanOrEqual(asked + 120_000)
     expect(world.sent).toHaveLength(1)
   })
 
-  it('does not send again and again what it can neither write down nor put off', async () => {
-    const world = await deliveryWorld()
+  it('delivers nothing more while it can write nothing down, says so once in a while, and goes on after', async () => {
+    const world = await deliveryWorld({ spec: { concurrency: 2 } })
+    const { settle } = world.store
     world.store.settle = () => Promise.reject(new StoreError('full'))
-    const { releaseLane } = world.store
-    world.store.releaseLane = (lane, dueAt) =>
-      dueAt === undefined ? releaseLane(lane) : Promise.reject(new StoreError('full'))
-    await world.commit(facts(1))
-    await world.clock.advance(60_000)
-    expect(world.sent.length).toBeLessThanOrEqual(12)
+    await world.commit(Array.from({ length: 40 }, (_, index) => facts(5, `ses_${index}`)).flat())
+    await world.clock.advance(1000)
+    const before = world.sent.length
+    await world.clock.advance(59_000)
+    expect(world.sent).toHaveLength(before)
+    const told = world.log.lines.filter(({ message }) => message.includes('could not be stored'))
+    expect(told.length).toBeGreaterThanOrEqual(5)
+    expect(told.length).toBeLessThanOrEqual(7)
+    world.store.settle = settle
+    await world.clock.advance(2000)
+    expect(world.sent).toHaveLength(200)
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('stops at once although a lane is held whose wait could not be stored', async () => {
+  it('stops at once although what became of an attempt cannot be stored', async () => {
     const world = await deliveryWorld()
-    const { releaseLane } = world.store
     world.store.settle = () => Promise.reject(new StoreError('full'))
-    world.store.releaseLane = (lane, dueAt) =>
-      dueAt === undefined ? releaseLane(lane) : Promise.reject(new StoreError('full'))
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
     await world.clock.advance(1000)
     let stopped = false
-    const stopping = world.worker.stop(10_000).then(() => (stopped = true))
+    const stopping = world.stop(10_000).then(() => (stopped = true))
     await world.clock.settle()
     expect(stopped).toBe(true)
     await stopping
@@ -226,7 +228,7 @@ describe('delivering', () => {
     expect(world.batches).toEqual([10, 10, 5])
   })
 
-  it('sends again, under the same id, what could not be written down as delivered', async () => {
+  it('writes down as delivered, once the disk takes it, what it refused; nothing is sent twice', async () => {
     const world = await deliveryWorld()
     const { settle } = world.store
     world.store.settle = () => Promise.reject(new StoreError('full'))
@@ -235,10 +237,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 1, dead: 0 })
     world.store.settle = settle
     await world.clock.advance(10_000)
-    expect(world.sent.map(({ seq, attempt }) => [seq, attempt])).toEqual([
-      ['1', 1],
-      ['1', 1],
-    ])
+    expect(world.sent.map(({ seq, attempt }) => [seq, attempt])).toEqual([['1', 1]])
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
@@ -248,7 +247,7 @@ describe('delivering', () => {
     world.reply = () => new Promise((resolve) => (answer = () => resolve(DELIVERED)))
     await world.commit(facts(3))
     let stopped = false
-    const stopping = world.worker.stop(10_000).then(() => (stopped = true))
+    const stopping = world.stop(10_000).then(() => (stopped = true))
     await world.clock.advance(5000)
     expect(stopped).toBe(false)
     answer()
@@ -260,7 +259,7 @@ describe('delivering', () => {
   it('stops after its grace although a handler hangs, and uses up no attempt', async () => {
     const world = await deliveryWorld({ reply: () => new Promise(() => undefined) })
     await world.commit(facts(1))
-    const stopping = world.worker.stop(10_000)
+    const stopping = world.stop(10_000)
     await world.clock.advance(10_000)
     await stopping
     const [owed] = await world.store.read.deliveries({ limit: 1 })

@@ -4,6 +4,7 @@ import type { HandlerSpec } from '../../src/core/handler.ts'
 import { fanOut, type CallbackReport } from '../../src/core/observer.ts'
 import type { Random } from '../../src/core/ports.ts'
 import { createBriefs } from '../../src/deliver/briefs.ts'
+import { createDispatcher } from '../../src/deliver/dispatcher.ts'
 import { createSettler } from '../../src/deliver/settler.ts'
 import type { Outgoing, Target } from '../../src/deliver/target.ts'
 import type { Verdict } from '../../src/deliver/verdict.ts'
@@ -75,12 +76,13 @@ export async function deliveryWorld(
   const records = await store.registerHandlers([
     { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, wants: () => true },
   ])
+  const settler = createSettler(store, clock, log)
   const worker = createWorker({
     spec,
     target,
     paused: options.paused ?? records.some(({ pausedAt }) => pausedAt !== null),
     store,
-    settler: createSettler(store, clock),
+    settler,
     briefs: createBriefs(store, clock),
     observer: fanOut([
       { callback: (report) => reports.push(report), handler: (_, state) => states.push(state) },
@@ -92,6 +94,7 @@ export async function deliveryWorld(
   worker.start()
   return Object.assign(world, {
     worker,
+    stop: (grace: number) => createDispatcher([worker], settler).stop(grace),
     /** Commits facts and tells the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
       const { lanes } = await store.commit({ facts })
