@@ -1,8 +1,17 @@
 #!/usr/bin/env node
-import { enableCompileCache } from 'node:module'
+import module from 'node:module'
+
+const OLDEST = 24
+
+if (Number.parseInt(process.versions.node) < OLDEST) {
+  process.stderr.write(
+    `session-sidecar needs Node ${OLDEST} or newer; this is ${process.version} (${process.execPath}).\n`,
+  )
+  process.exit(2)
+}
 
 // A later start is faster and smaller by what compiling costs; without a folder to write to it is as it was.
-enableCompileCache()
+module.enableCompileCache()
 
 const { runProgram } = await import('./cli/program.ts')
 const { processTerminal } = await import('./cli/terminal.ts')

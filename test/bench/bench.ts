@@ -8,6 +8,8 @@ import { backlog } from './scenario/backlog.ts'
 import { burst } from './scenario/burst.ts'
 import { calls } from './scenario/calls.ts'
 import { catchUp } from './scenario/catch-up.ts'
+import { commands } from './scenario/commands.ts'
+import { consolePages } from './scenario/console.ts'
 import { emulatorIdle } from './scenario/emulator-idle.ts'
 import { emulatorStart } from './scenario/emulator-start.ts'
 import { emulatorStream } from './scenario/emulator-stream.ts'
@@ -29,6 +31,8 @@ const SCENARIOS = [
   requests,
   relay,
   bigStore,
+  commands,
+  consolePages,
   emulatorStream,
   emulatorIdle,
   emulatorStart,

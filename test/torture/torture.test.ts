@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { programOf } from './build.ts'
+import { programOf } from '../support/build.ts'
 import { playStorm } from './round.ts'
 
 /** A part of what `npm run torture` does, on fixed seeds; SEED=… plays another. What the machine makes of one differs. */

@@ -3,6 +3,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { App, NEXT_SECRET, SECRET } from '../support/app.ts'
+import type { Build } from '../support/build.ts'
 import type { ProfileName } from '../support/client.ts'
 import { Gateway } from '../support/gateway.ts'
 import { freePort } from '../support/listen.ts'
@@ -16,12 +17,6 @@ import { Mood } from './mood.ts'
 import { Service } from './service.ts'
 import { Sidecar } from './sidecar.ts'
 import { Tally } from './tally.ts'
-
-/** Where the program under test and its library are. */
-export interface Build {
-  main: string
-  library: string
-}
 
 export interface WorldOptions {
   seed: number

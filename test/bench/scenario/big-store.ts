@@ -1,9 +1,8 @@
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openSqliteStore } from '../../../src/store/sqlite/store.ts'
 import { EventReader } from '../../admin/event-reader.ts'
-import { clock, frameFact, memoryLog, readingOf, sessionRaw } from '../../admin/seed.ts'
 import { now } from '../clock.ts'
+import { fillStore } from '../fill.ts'
 import type { Figures } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { median } from '../statistics.ts'
@@ -15,7 +14,6 @@ const SESSIONS = 100_000
 const FACTS = 1_000_000
 /** Frames of the session that is replayed; they lie all over the log. */
 const REPLAYED = 20
-const TOGETHER = 1000
 const SCRAPES = 11
 /** A little longer than a reading of the store is shared by scrapes, milliseconds: each is the first of its second. */
 const APART = 1050
@@ -42,7 +40,8 @@ export const bigStore: Scenario = {
   ],
   async open(bench) {
     const folder = bench.folder()
-    await fill(path.join(folder, 'store.db'), bench.scaled(SESSIONS), bench.scaled(FACTS))
+    const file = path.join(folder, 'store.db')
+    await fillStore(file, bench.scaled(SESSIONS), bench.scaled(FACTS), REPLAYED)
     return {
       async ours(): Promise<Figures> {
         // Nobody listens there: nothing changes in the store, and the relay serves its log all the same.
@@ -56,26 +55,6 @@ export const bigStore: Scenario = {
       },
     }
   },
-}
-
-async function fill(file: string, sessions: number, facts: number): Promise<void> {
-  const store = openSqliteStore({ path: file, clock, log: memoryLog() })
-  await store.registerHandlers([])
-  for (let from = 0; from < sessions; from += TOGETHER) {
-    const readings = Array.from({ length: Math.min(TOGETHER, sessions - from) }, (_, index) =>
-      readingOf(sessionRaw(`s-${from + index}`)),
-    )
-    await store.commit({ readings })
-  }
-  const apart = Math.max(1, Math.floor(facts / REPLAYED))
-  for (let from = 0; from < facts; from += TOGETHER) {
-    const frames = Array.from({ length: Math.min(TOGETHER, facts - from) }, (_, index) => {
-      const place = from + index
-      return frameFact(String(place + 1), place % apart === 0 ? 's-0' : `s-${(place % (sessions - 1)) + 1}`)
-    })
-    await store.commit({ facts: frames })
-  }
-  await store.close()
 }
 
 async function scrapes(subject: Subject): Promise<number> {

@@ -1,8 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Build } from './world.ts'
 
 const ROOT = new URL('../../', import.meta.url)
+
+/** The program as files: what is run, and what is imported. */
+export interface Build {
+  main: string
+  library: string
+}
 
 /** What runs as the program under test. `build` makes it first. */
 export function programOf(kind: 'build' | 'built' | 'source'): Build {

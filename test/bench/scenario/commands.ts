@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { Type } from 'typebox'
+import { programOf } from '../../support/build.ts'
+import { Child } from '../child.ts'
+import { now } from '../clock.ts'
+import type { Figures, Measure } from '../measure.ts'
+import type { Scenario } from '../scenario.ts'
+import { Subject } from '../subject.ts'
+
+const WHOLE = 'command check, to its end'
+/** What people wait for most. `run` and `dev` go on; they are ended at their first line. */
+const COMMANDS = ['help', 'config print', 'check', 'status', 'sessions list', 'run', 'dev'] as const
+
+const Address = Type.Object({ url: Type.String(), token: Type.String() })
+
+const named = (command: string): string => `command ${command}`
+
+const measure = (name: string, most: number): Measure => ({
+  name,
+  unit: 'ms',
+  digits: 0,
+  judge: (ours) => ours,
+  judged: '# ms',
+  floor: { at: 'most', value: most },
+})
+
+/** From the start of a command of the built program to its first output; the baseline is a Node that prints a letter. */
+export const commands: Scenario = {
+  measures: [...COMMANDS.map((command) => measure(named(command), 150)), measure(WHOLE, 5000)],
+  async open(bench) {
+    const { main } = programOf('build')
+    const emulator = bench.use(await Child.fork('emulator'))
+    const { url, token } = await emulator.ask('address', Address)
+    const service = { base_url: url, token }
+    const subject = bench.use(await Subject.start(bench.folder(), { service }))
+    const folder = bench.folder()
+    writeFileSync(
+      path.join(folder, 'sidecar.yaml'),
+      JSON.stringify({ service, admin: { listen: '127.0.0.1:0' } }),
+    )
+    const told = (args: readonly string[]) => firstOutput([main, ...args], folder, subject.adminUrl)
+    // The first start of all writes the cache of compiled code; what counts is every later one.
+    for (const command of COMMANDS) await told(command.split(' '))
+    return {
+      async ours() {
+        const figures: Record<string, number> = {}
+        for (const command of COMMANDS) {
+          const { first, end } = await told(command.split(' '))
+          figures[named(command)] = first
+          if (command === 'check') figures[WHOLE] = end
+        }
+        return figures
+      },
+      async baseline(): Promise<Figures> {
+        const { first } = await firstOutput(['-e', 'process.stdout.write(".")'], folder, '')
+        return Object.fromEntries(COMMANDS.map((command) => [named(command), first]))
+      },
+    }
+  },
+}
+
+/** Milliseconds to the first output and to the end, which is made where the command would go on. */
+async function firstOutput(
+  args: readonly string[],
+  folder: string,
+  admin: string,
+): Promise<{ first: number; end: number }> {
+  const goesOn = args.includes('run') || args.includes('dev')
+  const begun = now()
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], SIDECAR_ADMIN_URL: admin },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = once(child, 'close')
+  let first = Number.NaN
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.once('data', () => {
+      if (Number.isNaN(first)) first = now() - begun
+      if (goesOn) child.kill('SIGTERM')
+    })
+    stream.resume()
+  }
+  await ended
+  return { first, end: now() - begun }
+}
