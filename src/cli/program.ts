@@ -81,7 +81,7 @@ function commands(context: Context, done: (code: number) => void): Command {
   /** Binds a command to the function that does it, which is imported when it is needed. */
   function does<O extends object>(
     command: Command,
-    load: () => Promise<Run<O>>,
+    load: (options: O) => Promise<Run<O>>,
     required: string[] = [],
   ): void {
     command.action(async () => {
@@ -93,7 +93,7 @@ function commands(context: Context, done: (code: number) => void): Command {
         const option = command.options.find((one) => one.attributeName() === name)
         command.error(`error: option '${option?.long ?? name}' is required`)
       }
-      const run = await load()
+      const run = await load(options)
       done(await run(context, options, command.args))
     })
   }
@@ -107,7 +107,11 @@ function commands(context: Context, done: (code: number) => void): Command {
     .option('--scenario <file>', 'what the sessions do instead of the built-in tour')
     .option('--json', 'for programs: a line for each thing that happens')
     .addHelpText('after', examples(['npm start', 'npm start -- --once']))
-  does(dev, async () => (await import('./dev.ts')).dev)
+  does(dev, async ({ json = false }: { json?: boolean }) => {
+    // Loading all of it takes a second or two; nobody should wonder meanwhile.
+    if (!json) terminal.err(terminal.paintErr('dim', 'Starting the service, the sidecar and an app ...\n'))
+    return (await import('./dev.ts')).dev
+  })
 
   const run = program.command('run').summary('the sidecar; what the container runs')
   run

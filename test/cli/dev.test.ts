@@ -9,6 +9,8 @@ import { folderWith } from '../config/folder.ts'
 import { until } from '../support/until.ts'
 import { start, type Running } from './process.ts'
 
+const STARTING = 'Starting the service, the sidecar and an app ...\n'
+
 const running: Running[] = []
 
 afterEach(async () => {
@@ -40,7 +42,7 @@ async function hold(port: number): Promise<Server> {
 describe('the demonstration', () => {
   test('with --once plays the tour, shows it, and ends well when all of it was delivered and answered', async () => {
     const { code, out, err } = await (await dev('--once')).ended
-    expect(err).toBe('')
+    expect(err).toBe(STARTING)
     expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
     expect(out).toMatch(/✓ 3 of 3 function calls answered\n/)
     expect(out).toContain('✓ everything at rest\n')
@@ -97,7 +99,7 @@ describe('the demonstration', () => {
     const events = await start(['events', '--type', 'turn.settled', '--url', url]).ended
     expect(events.out.match(/turn\.settled/g)?.length).toBeGreaterThan(4)
     one.process.kill('SIGINT')
-    expect(await one.ended).toMatchObject({ code: 0, err: '' })
+    expect(await one.ended).toMatchObject({ code: 0, err: STARTING })
   })
 })
 

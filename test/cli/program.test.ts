@@ -143,6 +143,15 @@ describe('the command line', () => {
     }
   })
 
+  test('says which Node it needs when it is started by an older one', async () => {
+    const old = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.0' } })`
+    const { code, err } = await cli(['status'], {
+      NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(old)}"`,
+    })
+    expect(code).toBe(2)
+    expect(err).toMatch(/^session-sidecar needs Node 24 or newer; this is v\S+ \(\/\S+\)\.\n$/)
+  })
+
   test('is plain in a pipe, and coloured where it is asked to be', async () => {
     expect((await cli(['rnu'])).err).not.toContain('\u001b[')
     expect((await cli(['rnu'], { FORCE_COLOR: '1' })).err).toContain('\u001b[')
