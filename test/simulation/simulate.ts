@@ -53,12 +53,14 @@ const first = scenario === undefined ? Number(values.seed ?? 1) : SEED
 const many = values.seeds !== undefined || values.minutes !== undefined
 const one = (values.seed !== undefined || scenario !== undefined) && !many
 const seeds = values.minutes === undefined ? Number(values.seeds ?? 1000) : Infinity
+const threads = Number(values.threads ?? availableParallelism())
 const mode: Mode = values.mode === 'safety' ? 'safety' : 'liveness'
 
 process.exitCode = (await chosen()) ? 0 : 1
 
 function chosen(): Promise<boolean> {
-  if (values.exhaustive) return exhaust(values.only, values.pairs === 'all' ? Infinity : Number(values.pairs))
+  if (values.exhaustive)
+    return exhaust(values.only, values.pairs === 'all' ? Infinity : Number(values.pairs), threads)
   if (values.mutants) return tryMutants(seeds, values.only, values.write)
   if (values.replays) return playReplays()
   if (values.brief) return playBriefly()
@@ -118,7 +120,7 @@ async function playMany(): Promise<boolean> {
     first,
     count: seeds,
     mode,
-    threads: Number(values.threads ?? availableParallelism()),
+    threads,
     stop: stop.signal,
     onProgress: progress(cpu),
   })
