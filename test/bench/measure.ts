@@ -13,6 +13,18 @@ export interface Measure {
   floor: { at: 'least' | 'most'; value: number }
 }
 
+/** So many milliseconds at most. */
+export function milliseconds(name: string, most: number): Measure {
+  return {
+    name,
+    unit: 'ms',
+    digits: 0,
+    judge: (ours) => ours,
+    judged: '# ms',
+    floor: { at: 'most', value: most },
+  }
+}
+
 /** Figures of one run, by the name of the measure. */
 export type Figures = Readonly<Record<string, number>>
 

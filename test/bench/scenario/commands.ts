@@ -6,7 +6,7 @@ import { Type } from 'typebox'
 import { programOf } from '../../support/build.ts'
 import { Child } from '../child.ts'
 import { now } from '../clock.ts'
-import type { Figures, Measure } from '../measure.ts'
+import { milliseconds, type Figures } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { Subject } from '../subject.ts'
 
@@ -18,18 +18,9 @@ const Address = Type.Object({ url: Type.String(), token: Type.String() })
 
 const named = (command: string): string => `command ${command}`
 
-const measure = (name: string, most: number): Measure => ({
-  name,
-  unit: 'ms',
-  digits: 0,
-  judge: (ours) => ours,
-  judged: '# ms',
-  floor: { at: 'most', value: most },
-})
-
 /** From the start of a command of the built program to its first output; the baseline is a Node that prints a letter. */
 export const commands: Scenario = {
-  measures: [...COMMANDS.map((command) => measure(named(command), 150)), measure(WHOLE, 5000)],
+  measures: [...COMMANDS.map((command) => milliseconds(named(command), 150)), milliseconds(WHOLE, 5000)],
   async open(bench) {
     const { main } = programOf('build')
     const emulator = bench.use(await Child.fork('emulator'))

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core'
 import { hasBrowser, openBrowser, visit } from '../../console/browser.ts'
 import { FIRST_PAINT, scrollThrough } from '../../console/pace.ts'
 import { fillStore } from '../fill.ts'
-import type { Figures } from '../measure.ts'
+import { milliseconds, type Figures } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 import { median } from '../statistics.ts'
 import { Subject } from '../subject.ts'
@@ -21,14 +21,7 @@ const PAINTS = 3
  */
 export const consolePages: Scenario = {
   measures: [
-    {
-      name: PAINT,
-      unit: 'ms',
-      digits: 0,
-      judge: (ours) => ours,
-      judged: '# ms',
-      floor: { at: 'most', value: 300 },
-    },
+    milliseconds(PAINT, 300),
     {
       name: PACE,
       unit: 'frames/s',

@@ -1,21 +1,12 @@
 import { Type } from 'typebox'
 import { Child } from '../child.ts'
-import type { Measure } from '../measure.ts'
+import { milliseconds } from '../measure.ts'
 import type { Scenario } from '../scenario.ts'
 
 const START = 'emulator-start'
 const IMPORT = 'emulator-start, import'
 
 const Took = Type.Object({ importing: Type.Number(), starting: Type.Number() })
-
-const milliseconds = (name: string, most: number): Measure => ({
-  name,
-  unit: 'ms',
-  digits: 0,
-  judge: (ours) => ours,
-  judged: '# ms',
-  floor: { at: 'most', value: most },
-})
 
 /** Starting an emulator in a process that is fresh, and loading its code there before. */
 export const emulatorStart: Scenario = {
