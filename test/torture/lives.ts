@@ -108,9 +108,9 @@ function diedAlone(world: World, life: Life): void {
 }
 
 /** A start may fail: the token is rejected (3), or the disk is full (1). Who runs goes on. */
-function excused({ full, rejectedAt }: World, { code, from, until, ready }: Life): boolean {
+function excused({ full, rejectedUntil }: World, { code, from, until, ready }: Life): boolean {
   if (ready) return false
-  const rejected = rejectedAt > 0 && rejectedAt > from - AFTERMATH
+  const rejected = rejectedUntil > 0 && rejectedUntil > from - AFTERMATH
   const wasFull = full !== null && (full.until ?? Infinity) > from && full.from < (until ?? Infinity)
   return (code === 3 && rejected) || (code === 1 && wasFull)
 }

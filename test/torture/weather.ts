@@ -50,7 +50,7 @@ async function clear(world: World): Promise<void> {
     link.cutAll()
   }
   await world.service.faults({})
-  if (world.rejectedAt > 0) await world.replaceToken()
+  if (world.rejectedUntil > 0) await world.replaceToken()
 }
 
 function drawAct(chance: Chance): Act {
@@ -81,7 +81,7 @@ async function ailLink(world: World, chance: Chance): Promise<void> {
 async function setFaults(world: World, chance: Chance): Promise<void> {
   const except = new Set<FaultName>(world.gaps ? [] : ['lose_cursors'])
   const settings = drawFaults(chance, except)
-  if ((settings.unauthorized ?? 0) > 0) world.rejectedAt = Date.now()
+  if ((settings.unauthorized ?? 0) > 0) world.rejectedUntil = Math.max(world.rejectedUntil, Date.now())
   await world.service.faults(settings)
   for (const name of Object.keys(settings)) world.tally.add(`service fault ${name}`)
   await pause(chance.int(50, LASTING))
@@ -109,7 +109,6 @@ async function fillDisk(world: World, chance: Chance): Promise<void> {
 }
 
 async function changeToken(world: World, chance: Chance): Promise<void> {
-  world.rejectedAt = Date.now()
   await world.revokeToken()
   world.tally.add('token revoked')
   await pause(chance.int(50, LASTING))

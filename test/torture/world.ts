@@ -57,8 +57,8 @@ export class World implements AsyncDisposable {
   gaps = false
   /** Wall milliseconds: since when the disk is full, until when it was; null: it never was. */
   full: { from: number; until: number | null } | null = null
-  /** Wall milliseconds at which the program could last be told that its token is rejected. */
-  rejectedAt = 0
+  /** Wall milliseconds until which the program may be told that its token is rejected. */
+  rejectedUntil = 0
   /** Times at which the program was stopped and went on, wall milliseconds. */
   readonly pauses: { from: number; until: number }[] = []
   #token: { id: string; token: string }
@@ -179,8 +179,9 @@ export class World implements AsyncDisposable {
 
   /** The token that the program has is rejected from now on. */
   async revokeToken(): Promise<void> {
+    // A busy machine may take long over minting the next one.
+    this.rejectedUntil = Infinity
     await this.service.revoke(this.#token.id)
-    this.rejectedAt = Date.now()
   }
 
   /** Another token for the program, in its file. It is read within seconds. */
@@ -191,7 +192,7 @@ export class World implements AsyncDisposable {
     const next = path.join(this.folder, 'token-next')
     writeFileSync(next, this.#token.token)
     renameSync(next, path.join(this.folder, 'token'))
-    this.rejectedAt = Date.now() + TOKEN_READ
+    this.rejectedUntil = Date.now() + TOKEN_READ
   }
 
   async fillDisk(): Promise<boolean> {
