@@ -81,7 +81,7 @@ async function ailLink(world: World, chance: Chance): Promise<void> {
 async function setFaults(world: World, chance: Chance): Promise<void> {
   const except = new Set<FaultName>(world.gaps ? [] : ['lose_cursors'])
   const settings = drawFaults(chance, except)
-  if ((settings.unauthorized ?? 0) > 0) world.rejectedUntil = Math.max(world.rejectedUntil, Date.now())
+  if ((settings.unauthorized ?? 0) > 0) world.rejectedUntil = Infinity
   await world.service.faults(settings)
   for (const name of Object.keys(settings)) world.tally.add(`service fault ${name}`)
   await pause(chance.int(50, LASTING))
