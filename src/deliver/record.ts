@@ -1,5 +1,6 @@
 import { backoff } from '../core/backoff.ts'
 import type { Attempt, PendingDelivery } from '../core/delivery.ts'
+import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { CallbackOutcome, Observer } from '../core/observer.ts'
 import type { Clock, Log, Random } from '../core/ports.ts'
@@ -44,6 +45,14 @@ export function createRecorder(options: {
   let toldAt = Number.NEGATIVE_INFINITY
   let untold = 0
 
+  const namesOf = (fact: StoredFact) => ({
+    handler: spec.name,
+    fact: fact.id,
+    type: fact.type,
+    sessionId: fact.sessionId,
+    trace_id: traceIdOf(traceOf(fact, null)),
+  })
+
   /** For whoever is woken: the first failure at once, of a long row a line now and then. */
   const tell = (batch: readonly PendingDelivery[], { status, error }: Attempt, dueAt: number): void => {
     untold += batch.length
@@ -53,10 +62,7 @@ export function createRecorder(options: {
     const { fact, attempts } = first
     log.warn(
       {
-        handler: spec.name,
-        fact: fact.id,
-        type: fact.type,
-        trace_id: traceIdOf(traceOf(fact, null)),
+        ...namesOf(fact),
         attempt: attempts + 1,
         status,
         error,
@@ -87,17 +93,7 @@ export function createRecorder(options: {
       recorder.settle(active, batch, 'dead', attempt)
       for (const { fact } of batch) {
         const { error, status } = attempt
-        log.warn(
-          {
-            handler: spec.name,
-            fact: fact.id,
-            type: fact.type,
-            trace_id: traceIdOf(traceOf(fact, null)),
-            error,
-            status,
-          },
-          'deliver: dead letter',
-        )
+        log.warn({ ...namesOf(fact), error, status }, 'deliver: dead letter')
       }
     },
     retry(active, batch, attempt, floor) {

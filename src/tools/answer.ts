@@ -174,12 +174,8 @@ async function resend(ports: ToolPorts, tool: Tool, call: Call): Promise<number 
   const { random, log } = ports
   if (tool.spec.onNotDelivered === 'report') return await end(ports, call, 'not_delivered', 'not_delivered')
   try {
-    const brief = await ports.briefOf(call.sessionId)
     await ports.service.sendMessage(call.sessionId, resendText(call), `${call.callId}.resend`)
-    log.warn(
-      { ...namesOf(ports, call), session: brief?.title },
-      'tools: an answer was not delivered; it was sent as a fresh turn',
-    )
+    log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a fresh turn')
     return await end(ports, call, 'not_delivered', 'not_delivered')
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error

@@ -10,8 +10,8 @@ export function traceOf(call: Pick<ToolCall, 'sessionId' | 'session'>): TraceSou
 export function namesOf(
   ports: Pick<ToolPorts, 'traceOf'>,
   { name, callId, sessionId }: { name: string; callId: string; sessionId: string },
-): { tool: string; call: string; trace_id: string } {
-  return { tool: name, call: callId, trace_id: traceIdOf(ports.traceOf(sessionId)) }
+): { tool: string; call: string; sessionId: string; trace_id: string } {
+  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.traceOf(sessionId)) }
 }
 
 /** What the span of a run or an answer says of its call. */
