@@ -6,8 +6,9 @@ import {
   type DeliveryStatus,
 } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
-import type { StoreCounts, StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store.ts'
 import { parseAction, parseTurn } from '../../core/wire.ts'
+import { createCounts } from './counts.ts'
 import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
@@ -57,6 +58,7 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
     const where = used.length === 0 ? '' : `WHERE ${used.map(([text]) => text).join(' AND ')}`
     return db.prepare<unknown[], T>(sql(where)).all(...used.flatMap(([, ...values]) => values))
   }
+  const counts = createCounts(db)
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
   const factById = db.prepare<[string], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f WHERE id = ?`)
   const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
@@ -175,7 +177,7 @@ export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
       return lanes.handlers()
     },
     async counts() {
-      return counts(db)
+      return counts()
     },
   }
 }
@@ -193,51 +195,5 @@ function deliveryOf(row: DeliveryRow): DeliveryRecord {
     attempts: JSON.parse(`[${row.log}]`) as Attempt[],
     lastAnswer: row.answer,
     nextAt: status === 'pending' ? (row.due_at ?? 0) : null,
-  }
-}
-
-function counts(db: Sqlite): StoreCounts {
-  const all = <T>(sql: string) => db.prepare<[], T>(sql).all()
-  const one = (sql: string) => db.prepare<[], number>(sql).pluck().get() ?? 0
-  const deliveries: StoreCounts['deliveries'] = {}
-  for (const { name } of all<{ name: string }>('SELECT name FROM handlers')) {
-    deliveries[name] = { pending: 0, dead: 0, oldestPending: null }
-  }
-  const pending = all<{ name: string; pending: number; oldest: number | null }>(
-    `SELECT name, pending, (SELECT at FROM facts WHERE pos = oldest) AS oldest FROM (
-       SELECT h.name, sum(l.pending) AS pending,
-         min((SELECT min(d.fact_pos) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)) AS oldest
-       FROM lanes l JOIN handlers h ON h.number = l.handler WHERE l.pending > 0 GROUP BY h.name)`,
-  )
-  for (const row of pending) {
-    deliveries[row.name] = { pending: row.pending, dead: 0, oldestPending: row.oldest }
-  }
-  const dead = all<{ name: string; dead: number }>(
-    `SELECT h.name, count(*) AS dead FROM deliveries d JOIN handlers h ON h.number = d.handler
-     WHERE d.status = 2 GROUP BY h.name`,
-  )
-  for (const row of dead) {
-    const entry = deliveries[row.name]
-    if (entry !== undefined) entry.dead = row.dead
-  }
-  const sessions = all<{ status: string; count: number }>(
-    'SELECT status, count FROM session_counts WHERE count > 0 ORDER BY status',
-  )
-  const actions = all<{ type: string; count: number; oldest: number | null }>(
-    `SELECT type, count(*) AS count, min(coalesce(created_at, opened_at)) AS oldest
-     FROM actions WHERE resolved_at IS NULL GROUP BY type`,
-  )
-  const [{ oldest } = {}] = all<{ oldest: number | null }>(
-    `SELECT min(t.created_at) AS oldest FROM turns t JOIN sessions s ON s.id = t.session_id
-     WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL`,
-  )
-  return {
-    sessions: Object.fromEntries(sessions.map(({ status, count }) => [status, count])),
-    actions: Object.fromEntries(actions.map(({ type, count, oldest }) => [type, { count, oldest }])),
-    deliveries,
-    openCalls: one('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
-    artifactsPendingSince: oldest ?? null,
-    dirty: one('SELECT count(*) FROM hints'),
-    bytes: one('PRAGMA page_count') * one('PRAGMA page_size'),
   }
 }
