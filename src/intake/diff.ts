@@ -221,7 +221,7 @@ function compareTurns(
       const { connected, ms } = context.frameWait
       const until = (next.finalReadAt ?? context.steady) + ms
       if (connected && next.endedFrameAt === null && until > context.steady) {
-        changes.waitUntil = Math.max(changes.waitUntil ?? 0, until)
+        changes.waitUntil = Math.max(changes.waitUntil ?? until, until)
       }
     }
     if (settled) changes.settled.push(turn)

@@ -1,5 +1,5 @@
 import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
-import type { JsonObject } from '../core/json.ts'
+import { isObject, stringOf, type JsonObject } from '../core/json.ts'
 import type { Action, SessionBrief, Turn } from '../core/resource.ts'
 
 export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
@@ -30,13 +30,9 @@ export function stateFact(
   }
 }
 
-function turnIdOf(data: JsonObject): string | null {
-  for (const holder of [data.turn, data.action, data.call]) {
-    if (typeof holder !== 'object' || holder === null || Array.isArray(holder)) continue
-    const id = holder === data.turn ? holder.id : holder.turn_id
-    if (typeof id === 'string') return id
-  }
-  return null
+function turnIdOf({ turn, action }: JsonObject): string | null {
+  if (isObject(turn)) return stringOf(turn.id)
+  return isObject(action) ? stringOf(action.turn_id) : null
 }
 
 export function turnData(turn: Turn, session: SessionBrief): JsonObject {
@@ -45,7 +41,7 @@ export function turnData(turn: Turn, session: SessionBrief): JsonObject {
 
 /** The fields of an artifact are not shown: its turn is where one of these names it. */
 function turnOf({ turn_id, turnId, turn }: JsonObject): string | null {
-  return [turn_id, turnId, turn].find((value) => typeof value === 'string') ?? null
+  return stringOf(turn_id) ?? stringOf(turnId) ?? stringOf(turn)
 }
 
 /** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */

@@ -8,7 +8,13 @@ import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
  * What a frame asks the reconciler to look at. Delays, in milliseconds, let hints that come together cost one reading; the
  * end of a turn waits for artifacts that settle at once.
  */
-const NEWS: Readonly<Record<string, { scope: HintScope; delay: number; subject?: string } | null>> = {
+interface News {
+  scope: HintScope
+  delay: number
+  subject?: string
+}
+
+const NEWS: Readonly<Record<string, News | null>> = {
   'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
   'turn.ended': { scope: 'turns', delay: 60, subject: 'turn.final' },
   'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
@@ -38,7 +44,7 @@ const NEWS: Readonly<Record<string, { scope: HintScope; delay: number; subject?:
 }
 
 /** A name that this version does not know may mean anything: look, but not at once. */
-const UNKNOWN_NEWS = { scope: 'turns', delay: 1000 } as const
+const UNKNOWN_NEWS: News = { scope: 'turns', delay: 1000 }
 /** A frame that names no session may concern any: the wish for a sweep, shared by all such frames. */
 const SWEEP_DELAY = 2000
 
@@ -108,7 +114,7 @@ function hintsOf(
   if (news === null || news === undefined) return []
   if (sessionId === null) return [{ sessionId, channel: 'stream', at, scope: 'session', delay: SWEEP_DELAY }]
   const hint: Hint = { sessionId, channel: 'stream', at, scope: news.scope, delay: news.delay }
-  if ('subject' in news && news.subject !== undefined) {
+  if (news.subject !== undefined) {
     const key = news.subject.startsWith('turn') ? turnId : callIn(data, payload)
     if (key !== null) hint.subject = `${news.subject}/${key}`
   }

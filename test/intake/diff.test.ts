@@ -1,8 +1,9 @@
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isFinal, isSettled, type Session, type Turn } from '../../src/core/resource.ts'
 import type { KnownSession, KnownTurn } from '../../src/core/store.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
-import { compare, compareGone, type DiffContext } from '../../src/intake/diff.ts'
+import { baselineOf, compare, compareGone, type DiffContext, type Look } from '../../src/intake/diff.ts'
 
 const CONTEXT: DiffContext = {
   now: 5000,
@@ -63,6 +64,10 @@ function knownTurn(one: Turn): KnownTurn {
     finalReadAt: null,
     finalFact: final,
   }
+}
+
+function looked(status: string, turns: Turn[], fields: object = {}): Look {
+  return { session: session(status, fields), turns, errorItem: null, artifacts: [] }
 }
 
 function typesOf(
@@ -166,7 +171,8 @@ describe('a comparison', () => {
     }
     const connected = { ...CONTEXT, frameWait: { connected: true, ms: 2000 } }
     expect(compare(before, [], look, connected, new Map()).waitUntil).toBe(7000)
-    expect(compare(before, [], look, connected, new Map([['t', 2999]])).waitUntil).toBeNull()
+    expect(compare(before, [], look, connected, new Map([['t', 3001]])).waitUntil).toBe(5001)
+    expect(compare(before, [], look, connected, new Map([['t', 3000]])).waitUntil).toBeNull()
     const seen = { ...before, turns: before.turns.map((entry) => ({ ...entry, endedFrameAt: 4000 })) }
     expect(compare(seen, [], look, connected, new Map()).waitUntil).toBeNull()
   })
@@ -214,6 +220,150 @@ describe('a comparison', () => {
     })
   })
 
+  it('waits for the last of the frames of several turns', () => {
+    const ended = [turn('t', 'completed', 'ready'), turn('u', 'completed', 'ready')]
+    const connected = { ...CONTEXT, frameWait: { connected: true, ms: 2000 } }
+    const since = new Map([
+      ['t', 4000],
+      ['u', 3500],
+    ])
+    const before = known(session('working'), [turn('t', 'working'), turn('u', 'working')])
+    expect(compare(before, [], looked('idle', ended), connected, since).waitUntil).toBe(6000)
+    expect(compare(before, [], looked('idle', ended.toReversed()), connected, since).waitUntil).toBe(6000)
+  })
+
+  it.each([
+    [true, 'idle', [], []],
+    [true, 'failed', [], [turn('t', 'completed', 'ready')]],
+    [false, 'working', [], []],
+    [false, 'resting', [], []],
+    [false, 'idle', [action], []],
+    [false, 'idle', [], [turn('t', 'completed', 'pending')]],
+    [false, 'failed', [], [turn('t', 'working')]],
+  ])(
+    'finds at rest (%s) a session that is %s with the actions %j and the turns %j',
+    (atRest, status, actions, turns) => {
+      const look = looked(status, turns, { required_actions: actions })
+      expect(compare(null, [], look, CONTEXT, new Map()).reading.atRest).toBe(atRest)
+    },
+  )
+
+  it('says with a failure the item that tells why', () => {
+    const look = { ...looked('failed', []), errorItem: { id: 'item_1' } }
+    const bodies = [look, { ...look, errorItem: null }].map(
+      (one) => compare(known(session('working')), [], one, CONTEXT, new Map()).reading.facts[0]?.body,
+    )
+    expect(bodies.map((body) => JSON.parse(body ?? '').item)).toEqual([{ id: 'item_1' }, undefined])
+  })
+
+  it('tells of turns by their age, whatever order they are read in', () => {
+    const turns = [
+      turn('a', 'working', null, { created_at: null }),
+      turn('b', 'working', null, { created_at: 1000, started_at: 1500 }),
+      turn('c', 'working', null, { created_at: 1000, started_at: 2500 }),
+      turn('d', 'working', null, { created_at: 1000, started_at: null }),
+      turn('e', 'working', null, { created_at: 2000, started_at: 2100 }),
+    ]
+    fc.assert(
+      fc.property(fc.shuffledSubarray(turns, { minLength: 5 }), (read) => {
+        const { facts } = compare(
+          known(session('working')),
+          [],
+          looked('working', read),
+          CONTEXT,
+          new Map(),
+        ).reading
+        expect(facts.map(({ turnId }) => turnId)).toEqual(['a', 'b', 'c', 'd', 'e'])
+      }),
+    )
+  })
+
+  it('takes a turn that two pages of a list have for one', () => {
+    const twice = [turn('t', 'working'), turn('t', 'completed', 'ready')]
+    const { facts } = compare(
+      known(session('working')),
+      [],
+      looked('working', twice),
+      CONTEXT,
+      new Map(),
+    ).reading
+    expect(facts.map(({ type }) => type)).toEqual(['turn.started', 'turn.completed', 'turn.settled'])
+  })
+
+  it('remembers every turn that it read, with when its end was first read, and no turn that was settled', () => {
+    const settled = turn('old', 'completed', 'ready')
+    const before = known(session('working'), [settled, turn('t', 'working'), turn('u', 'working')])
+    const now = [
+      settled,
+      turn('t', 'completed', 'pending'),
+      turn('u', 'working'),
+      turn('v', 'completed', 'ready'),
+    ]
+    const { reading, collecting } = compare(
+      before,
+      [],
+      looked('working', now),
+      CONTEXT,
+      new Map([['t', 4000]]),
+    )
+    const rest = { read: true, endedFrameAt: null }
+    expect(new Map(reading.turns.map(({ turn: { id }, ...entry }) => [id, entry]))).toEqual(
+      new Map([
+        ['t', { ...rest, final: true, settled: false, finalReadAt: 4000, finalFact: true }],
+        ['u', { ...rest, final: false, settled: false, finalReadAt: null, finalFact: false }],
+        ['v', { ...rest, final: true, settled: true, finalReadAt: 5000, finalFact: true }],
+      ]),
+    )
+    expect(collecting.map((entry) => entry.turn.id)).toEqual(['t'])
+  })
+
+  it('goes on collecting the artifacts of a turn that was not read again', () => {
+    const before = known(session('working'), [
+      turn('pending', 'completed', 'pending'),
+      turn('ready', 'completed', 'ready'),
+      turn('working', 'working'),
+    ])
+    const unread = { ...knownTurn(turn('unread', 'completed', 'pending')), read: false }
+    const look = { ...looked('idle', []), turns: null }
+    const again = { ...before, turns: [...before.turns, unread] }
+    const { collecting, reading } = compare(again, [], look, CONTEXT, new Map())
+    expect(collecting.map((entry) => entry.turn.id)).toEqual(['pending'])
+    expect([reading.atRest, reading.turns]).toEqual([false, []])
+  })
+
+  it('tells of a turn that was known by its frames alone as of a new one', () => {
+    const placeholder = { ...knownTurn(turn('t', 'working')), read: false, endedFrameAt: 4000 }
+    const { reading } = compare(
+      null,
+      [placeholder],
+      looked('idle', [turn('t', 'completed', 'ready')]),
+      CONTEXT,
+      new Map(),
+    )
+    expect(reading.facts.map(({ type }) => type)).toEqual([
+      'session.created',
+      'turn.started',
+      'turn.completed',
+      'turn.settled',
+    ])
+    expect(reading.turns[0]?.endedFrameAt).toBe(4000)
+  })
+
+  it.each([
+    [true, 400, 900, 900],
+    [true, 400, 1600, 1000],
+    [true, 1000, 1600, 1000],
+    [true, 1001, 1600, 0],
+    [true, null, 900, 900],
+    [false, 400, 900, 0],
+  ])(
+    'at the first look (%s) takes what a session made at %s and changed at %s shows up to %s as there before us',
+    (firstLook, created_at, updated_at, baseline) => {
+      const one = session('idle', { created_at, updated_at })
+      expect(baselineOf(one, { firstLook, startedAt: 1000 })).toBe(baseline)
+    },
+  )
+
   it('takes on a call of a tool that we run, and of no other', () => {
     const other = { ...action, call_id: 'd', name: 'somebody_elses' }
     const approval = { ...action, call_id: 'e', type: 'approval' }
@@ -225,7 +375,19 @@ describe('a comparison', () => {
       CONTEXT,
       new Map(),
     )
-    expect(reading.newCalls.map(({ callId }) => callId)).toEqual(['c'])
+    expect(reading.newCalls).toEqual([
+      expect.objectContaining({
+        callId: 'c',
+        sessionId: 's',
+        turnId: 't',
+        name: 'lookup_order',
+        action,
+        createdAt: 1,
+        expiresAt: null,
+        receivedAt: 5000,
+        dueAt: 5000,
+      }),
+    ])
     expect(reading.facts.map(({ type }) => type)).toEqual([
       'action.required',
       'action.required',
@@ -236,10 +398,23 @@ describe('a comparison', () => {
 
   it('resolves the actions of a session that is gone, and says that it is', () => {
     const before = known(session('requires_action', { required_actions: [action] }))
-    expect(compareGone(before, CONTEXT).facts.map(({ type }) => type)).toEqual([
-      'action.resolved',
-      'session.deleted',
+    const { facts, ...rest } = compareGone(before, CONTEXT)
+    expect(facts.map(({ type, subject }) => [type, subject])).toEqual([
+      ['action.resolved', 'action.resolved/c'],
+      ['session.deleted', 'session.deleted/s'],
     ])
+    expect(rest).toEqual({
+      sessionId: 's',
+      revision: 1,
+      session: null,
+      baseline: 0,
+      atRest: true,
+      turns: [],
+      opened: [],
+      resolved: ['c'],
+      newCalls: [],
+      at: 5000,
+    })
   })
 
   it('hands the resource on as given, unknown fields included', () => {

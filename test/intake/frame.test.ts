@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Meaning } from '../../src/core/frame.ts'
+import type { Hint } from '../../src/core/hint.ts'
 import { readFrame } from '../../src/intake/frame.ts'
 
 const AT = 1_763_701_200_000
@@ -87,6 +88,110 @@ describe('a frame of the stream', () => {
     })
   })
 
+  it('becomes a fact of the transcript, with its text as it came', () => {
+    const data =
+      '{"type": "agent.message", "seq": 7, "session_id": "s", "turn_id": "t", "payload": {"n": 1.50}}'
+    expect(fact(readFrame({ event: 'other', id: '8', data }, AT))).toEqual({
+      id: expect.stringMatching(/^evt_8_/),
+      type: 'agent.message',
+      sessionId: 's',
+      turnId: 't',
+      at: AT,
+      family: 'transcript',
+      seq: '8',
+      body: data,
+      seen: { stream: AT },
+      subject: null,
+    })
+  })
+
+  it.each([
+    ['a turn that starts', 'turns', 30, 'turn.started/t', ['turn.started']],
+    ['a turn that ends', 'turns', 60, 'turn.final/t', ['turn.ended']],
+    [
+      'what waits for an answer, at once',
+      'session',
+      0,
+      'action.required/c',
+      ['tool.required', 'approval.requested', 'question.asked'],
+    ],
+    [
+      'what has its answer',
+      'session',
+      300,
+      'action.resolved/c',
+      ['tool.resolved', 'approval.resolved', 'question.answered'],
+    ],
+    [
+      'what may change a turn',
+      'turns',
+      300,
+      undefined,
+      ['agent.error', 'workspace.recovery_failed', 'message.dequeued'],
+    ],
+    ['an artifact', 'artifacts', 400, undefined, ['artifact.created']],
+    ['a name that does not exist yet', 'turns', 1000, undefined, ['agent.dreamt', 'turn.started.again']],
+  ])('about %s asks to read the %s after %i ms', (_, scope, delay, subject, names) => {
+    for (const type of names) {
+      const read = readFrame(
+        frame({ type, session_id: 's', turn_id: 't', payload: { call_id: 'c' } }, '3'),
+        AT,
+      )
+      const hint = { sessionId: 's', channel: 'stream', at: AT, scope, delay }
+      expect([type, read]).toEqual([
+        type,
+        expect.objectContaining({ hints: [subject === undefined ? hint : { ...hint, subject }] }),
+      ])
+    }
+  })
+
+  it.each([
+    'agent.message',
+    'agent.tool_call',
+    'agent.tool_result',
+    'agent.compaction',
+    'agent.todos',
+    'user.message',
+    'message.queued',
+    'file.changed',
+    'mcp.unavailable',
+    'sandbox.created',
+    'sandbox.paused',
+    'sandbox.resumed',
+    'preview.ready',
+  ])('named %s changes no state, so nothing is read', (type) => {
+    expect(readFrame(frame({ type, session_id: 's', payload: {} }, '3'), AT)).toMatchObject({ hints: [] })
+  })
+
+  it('claims nothing about a turn or a call that it does not name', () => {
+    for (const type of ['turn.ended', 'tool.required']) {
+      const [hint] = (readFrame(frame({ type, session_id: 's' }, '3'), AT) as { hints: Hint[] }).hints
+      expect(hint).not.toHaveProperty('subject')
+    }
+  })
+
+  it.each([
+    ['turn.ended', { session_id: 's', turn_id: 't' }, { sessionId: 's', turnId: 't', at: AT }],
+    ['turn.ended', { session_id: 's' }, null],
+    ['turn.ended', { turn_id: 't' }, null],
+    ['turn.started', { session_id: 's', turn_id: 't' }, null],
+  ])('named %s with %j ends a turn only when both are known', (type, ids, ended) => {
+    expect(readFrame(frame({ type, ...ids }, '3'), AT)).toMatchObject({ ended })
+  })
+
+  it('with an empty id line has none: its seq is in the data', () => {
+    expect(readFrame(frame({ type: 'x', seq: 7, session_id: 's' }, ''), AT)).toMatchObject({
+      kind: 'fact',
+      seq: '7',
+    })
+  })
+
+  it('without a type in its data has its event for a name', () => {
+    expect(readFrame(frame({ seq: 7 }, undefined, 'agent.message'), AT)).toMatchObject({
+      name: 'agent.message',
+    })
+  })
+
   it('of an unknown name is kept and makes us look', () => {
     const read = readFrame(frame({ type: 'agent.dreamt', seq: 3, session_id: 's', payload: {} }, '3'), AT)
     expect(read).toMatchObject({
@@ -98,15 +203,22 @@ describe('a frame of the stream', () => {
 
   it('that names no session asks for a sweep', () => {
     const read = readFrame(frame({ type: 'turn.ended', seq: 3, payload: {} }, '3'), AT)
-    expect(read).toMatchObject({ kind: 'fact', fact: { sessionId: null }, hints: [{ sessionId: null }] })
+    expect(read).toMatchObject({
+      fact: { sessionId: null },
+      hints: [{ sessionId: null, channel: 'stream', at: AT, scope: 'session', delay: 2000 }],
+    })
   })
 
   it.each([
-    ['no JSON', '{"type":'],
-    ['no object', '[1]'],
-    ['no type', '{"seq":4}'],
-  ])('that cannot be read (%s) still moves the cursor', (_, data) => {
-    expect(readFrame({ event: undefined, id: '4', data }, AT)).toMatchObject({ kind: 'unreadable', seq: '4' })
+    ['data is not JSON', '{"type":'],
+    ['data is not an object', '[1]'],
+    ['the frame has no type', '{"seq":4}'],
+  ])('that cannot be read (%s) still moves the cursor', (reason, data) => {
+    expect(readFrame({ event: undefined, id: '4', data }, AT)).toEqual({
+      kind: 'unreadable',
+      reason,
+      seq: '4',
+    })
   })
 
   it('never throws, whatever comes', () => {

@@ -8,9 +8,12 @@ export interface Mutant {
   text: string
 }
 
-/** What cannot be changed: comments, and what stands for types alone. Strings and patterns are kept out of the code below. */
+/**
+ * What cannot be changed: comments, and what stands for types alone, unions of strings and arguments of `Pick` and the
+ * like included. Strings and patterns are kept out of the code below.
+ */
 const APART =
-  /\/\*[^]*?\*\/|\/\/.*$|^import [^]*?from '.*'$|^(?:export )?(?:interface|type) [^]*?(?=\n\n|$(?![^]))|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\n])*\]|[^/\\\n[])+\/[a-z]*/gm
+  /\/\*[^]*?\*\/|\/\/.*$|^import [^]*?from '.*'$|^(?:export )?(?:interface|type) [^]*?(?=\n\n|$(?![^]))|(?:Pick|Omit|Extract|Exclude)<[^>]*>|'[^'\n]*'(?: \| '[^'\n]*')+|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/(?![*/ ])(?:\\.|\[(?:\\.|[^\]\n])*\]|[^/\\\n[])+\/[a-z]*/gm
 
 const CHANGES: readonly (readonly [RegExp, (match: string) => string])[] = [
   [/===/g, () => '!=='],
