@@ -13,17 +13,19 @@ const DOCUMENT = '/v1/openapi.json'
 
 /** Keeps what discovery found, and looks again when it seems out of date. */
 export class Explorer<Name extends string, Found extends Finding<Name> = Finding<Name>> {
-  readonly #requester: Requester
+  readonly #requester: Pick<Requester, 'send'>
   readonly #clock: Clock
   readonly #log: Log
   readonly #discover: (document: unknown) => Found
+  /** What stands without any document. */
+  readonly #undocumented: Found
   #found: Found
   #looking: Promise<Found> | null = null
   #lookedAt = -Infinity
 
   /** @throws {OperatorError} on overrides that cannot be used. */
   constructor(options: {
-    requester: Requester
+    requester: Pick<Requester, 'send'>
     clock: Clock
     log: Log
     /** Reads a document, or null for none, with the overrides in force. */
@@ -33,7 +35,8 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     this.#clock = options.clock
     this.#log = options.log
     this.#discover = options.discover
-    this.#found = { ...options.discover(null), fault: 'the document was not read yet' }
+    this.#undocumented = options.discover(null)
+    this.#found = { ...this.#undocumented, fault: 'the document was not read yet' }
   }
 
   get found(): Found {
@@ -67,10 +70,15 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
   async movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
     const unexpected =
       error.status === 405 ||
-      (error.status === 404 && (error.code !== 'not_found' || fromDocumentAlone(operation, route)))
+      (error.status === 404 && (error.code !== 'not_found' || this.#fromDocumentAlone(operation, route)))
     if (!unexpected || !this.#due(AGAIN_AFTER)) return null
     const now = (await this.discover()).routes[operation]
     return now.found && (now.path !== route.path || now.method !== route.method) ? now : null
+  }
+
+  /** The interface does not name its path. */
+  #fromDocumentAlone(operation: Name, route: Route): boolean {
+    return route.how === 'document' && !this.#undocumented.routes[operation].found
   }
 
   #due(gap: number): boolean {
@@ -78,7 +86,6 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
   }
 
   async #look(): Promise<Found> {
-    this.#lookedAt = this.#clock.steady()
     try {
       const reply = await this.#read()
       const found = this.#discover(readJson(reply))
@@ -107,22 +114,4 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     this.#log.warn({ reason }, "the service's description could not be read")
     this.#found = { ...this.#found, fault: reason }
   }
-}
-
-/** Operations whose path the interface does not name. */
-const UNNAMED = new Set([
-  'answer',
-  'sendMessage',
-  'readTurn',
-  'listArtifacts',
-  'cancelTurn',
-  'deleteArtifact',
-  'disconnect',
-  'saveAgent',
-  'deleteAgent',
-  'saveTemplate',
-])
-
-function fromDocumentAlone(operation: string, route: Route): boolean {
-  return route.how === 'document' && UNNAMED.has(operation)
 }

@@ -25,9 +25,7 @@ export function findCancel(api: OpenApi): Route | NoRoute {
 /** The DELETE of an artifact by its id: below the list, or by the name of its parameter. */
 export function findArtifactDelete(api: OpenApi, list: Route | NoRoute): Route | NoRoute {
   const deletes = deletesOf(api, 'artifact', ['session', 'artifact'])
-  const below = list.found
-    ? deletes.find(({ path }) => path.startsWith(`${list.path}/{`) && endsInParameter(path))
-    : undefined
+  const below = list.found ? deletes.find(({ path }) => path.startsWith(`${list.path}/{`)) : undefined
   return found(below ?? deletes[0], 'DELETE of an artifact', 'artifact_path')
 }
 

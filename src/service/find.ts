@@ -78,7 +78,7 @@ export function messageBodyOf(given: Json | undefined, key = 'message_body'): Te
     try {
       body = JSON.parse(given)
     } catch {
-      body = null
+      // What is no JSON is no object either.
     }
   }
   if (!isObject(body) || !JSON.stringify(body).includes('{{text}}')) {

@@ -10,9 +10,9 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'intake/frame.ts': ['intake/frame'],
   'intake/notice.ts': ['intake/notice'],
   'service/discovery.ts': ['service/discovery'],
-  'service/explorer.ts': ['service/client'],
-  'service/find.ts': ['service/discovery', 'service/whole'],
-  'service/find-operation.ts': ['service/whole'],
+  'service/explorer.ts': ['service/explorer'],
+  'service/find.ts': ['service/find.'],
+  'service/find-operation.ts': ['service/find-operation'],
   'service/headers.ts': ['service/headers'],
   'service/path.ts': ['service/path'],
 }

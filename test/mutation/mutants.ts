@@ -47,7 +47,7 @@ export function mutantsOf(source: string): Mutant[] {
   }
   const code = source.replaceAll(APART, (part, ...rest) => {
     const at = rest.findLast((value): value is number => typeof value === 'number') ?? 0
-    if (/^'.+'$/.test(part)) add(at, part, "''")
+    if (/^'(?:\\.|[^'\\])+'$/.test(part)) add(at, part, "''")
     return part.replaceAll(/[^\n]/g, '_')
   })
   for (const [pattern, change] of CHANGES)

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { OperatorError } from '../../src/core/errors.ts'
 import { discover } from '../../src/service/discovery.ts'
 
 type Named = string | [name: string, description: string]
@@ -77,8 +78,15 @@ describe('the header of idempotency', () => {
   ])('is not %j, whoever says so', (name) => {
     expect(keyIn(taking([[name, 'idempotency']]))).toBeNull()
     expect(() => discover(null, { idempotency_header: name })).toThrow(
-      `service.routes.idempotency_header: "${name}" cannot be used as a header name`,
+      new OperatorError(`service.routes.idempotency_header: "${name}" cannot be used as a header name`, 2),
     )
+  })
+})
+
+it('the header of idempotency is what the configuration says, whatever the document has', () => {
+  expect(discover(taking(['Idempotency-Key']), { idempotency_header: 'X-Once' }).idempotencyHeader).toEqual({
+    name: 'x-once',
+    how: 'override',
   })
 })
 
