@@ -3,7 +3,10 @@ export function isWhole(seq: string): boolean {
   return /^\d{1,40}$/.test(seq)
 }
 
-/** Compares two seqs by value whatever their length. What is no number is never before anything. */
+/**
+ * True when seq `a` comes before `b`: by value, whatever their length, for digits without leading zeros, which the service
+ * gives. Any other texts are ordered as well, by their length and then their characters, but not in time.
+ */
 export function isBefore(a: string, b: string): boolean {
-  return a.length === b.length ? a < b : a.length < b.length
+  return a.length < b.length || (a.length === b.length && a < b)
 }

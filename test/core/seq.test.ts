@@ -20,3 +20,9 @@ test('a seq is digits and nothing else, at most forty', () => {
   const given = ['7', '007', '9'.repeat(40), '', '-1', '1.5', ' 1', 'x', '9'.repeat(41)]
   expect(given.map(isWhole)).toEqual([true, true, true, false, false, false, false, false, false])
 })
+
+test('texts that are no numbers have an order all the same: no two are before each other', () => {
+  const ascending = ['', 'a', 'b', '7:a', '7:b']
+  for (const [index, text] of ascending.entries())
+    expect(ascending.map((other) => isBefore(text, other))).toEqual(ascending.map((_, at) => index < at))
+})
