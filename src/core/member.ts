@@ -14,8 +14,8 @@ const CLOSE_BRACE = 125
  */
 export function memberTexts(text: string, names: readonly string[]): (string | undefined)[] {
   const found: (string | undefined)[] = names.map(() => undefined)
-  let at = text.indexOf('{') + 1
-  while (at > 0 && at < text.length) {
+  let at = 0
+  while (at < text.length) {
     const code = text.charCodeAt(at)
     if (code === CLOSE_BRACE) break
     if (code !== QUOTE) {

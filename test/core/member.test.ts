@@ -35,8 +35,18 @@ describe('memberTexts', () => {
     ['is not led astray by braces and quotes in strings', '{"a":"}\\"{","payload":"\\\\"}', '"\\\\"'],
     ['does not look into what is nested', '{"a":{"payload":1}}', undefined],
     ['finds nothing in an empty object', ' { } ', undefined],
+    ['reads empty strings', '{"":"","payload":""}', '""'],
+    ['reads what follows an empty string', '{"a":"","payload":7,"b":"x"}', '7'],
     ['takes a bare value up to its end', '{ "payload" : true }', 'true'],
   ])('%s', (_, text, expected) => {
     expect(memberTexts(text, ['payload'])).toEqual([expected])
+  })
+
+  it.each([' ', '\t', '\n', '\r', ' \r\n\t'])('leaves out the space %j around a value', (space) => {
+    for (const value of ['true', '-1.5e3', '"x"', '{}', '[1]']) {
+      const members = ['"a"', ':', '1', ',', '"payload"', ':', value]
+      const text = ['', '{', ...members, '}', ''].join(space)
+      expect(memberTexts(text, ['payload'])).toEqual([value])
+    }
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ServiceError } from '../../src/core/errors.ts'
 import { discover } from '../../src/service/discovery.ts'
-import type { OperationName } from '../../src/service/discovery.ts'
+import type { Discovery, OperationName } from '../../src/service/discovery.ts'
 import { Explorer } from '../../src/service/explorer.ts'
 import type { Call } from '../../src/service/requester.ts'
 import type { Route } from '../../src/service/route.ts'
@@ -20,12 +20,13 @@ function exploring(answer: (call: Call) => unknown) {
   function warn(details: unknown): void {
     warnings.push(details)
   }
-  const explorer = new Explorer<OperationName>({
+  const explorer = new Explorer<OperationName, Discovery>({
     requester: {
       async send(call) {
         calls.push(call)
         const body = await answer(call)
-        return { status: 200, headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }
+        const text = typeof body === 'string' ? body : JSON.stringify(body)
+        return { status: 200, headers: {}, body: text, truncated: false }
       },
     },
     clock,

@@ -72,7 +72,8 @@ describe('the answer to a call', () => {
       overrides,
     )
     expect(found.answerBody).toEqual({ call_id: '{{call_id}}', kind: 'function' })
-    expect(found.routes.answer).toMatchObject({ path: overrides.answer_path, how: 'override' })
+    const route = { method: 'POST', path: overrides.answer_path, how: 'override' }
+    expect(found.routes.answer).toMatchObject(route)
     const unlike = findIn(
       { 'PUT /v1/sessions/{id}/results/{call}': { requestBody: json(schema) } },
       overrides,
@@ -118,6 +119,7 @@ describe('a message', () => {
     }
     const found = findIn(operations, { message_path: '/v1/sessions/{session_id}/say' })
     expect(found.messageBody).toEqual({ type: 'message', text: '{{text}}' })
+    expect(found.routes.sendMessage).toMatchObject({ method: 'POST', how: 'override' })
   })
 
   it('at a path without a body says that its shape is missing', () => {
@@ -176,6 +178,15 @@ describe('a single turn', () => {
 
 describe('the stream of a session', () => {
   const stream = (type: string) => ({ responses: { 200: { content: { [type]: {} } } } })
+
+  it('may be configured', () => {
+    const session_stream_path = '/v1/sessions/{session_id}/live'
+    expect(findIn({}, { session_stream_path }).routes.sessionStream).toMatchObject({
+      method: 'GET',
+      path: session_stream_path,
+      how: 'override',
+    })
+  })
 
   it.each(['text/event-stream', 'Text/Event-Stream; charset=utf-8'])('answers %s', (type) => {
     expect(placeIn('sessionStream', { 'GET /v1/sessions/{id}/live': stream(type) })).not.toBeNull()
