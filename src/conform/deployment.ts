@@ -157,7 +157,7 @@ export class Deployment {
 function waitOf(reply: Reply): number {
   const code = codeOf(reply)
   if (code !== 'rate_limit_exceeded' && code !== 'directory_unavailable') return 0
-  return Math.max(250, retryAfter(reply.headers['retry-after'], Date.now()))
+  return Math.max(250, retryAfter(reply.headers['retry-after'], Date.now()) ?? 0)
 }
 
 function nothing(): void {}

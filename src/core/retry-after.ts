@@ -1,10 +1,14 @@
 /** Whoever asks for more than a day is held to a day, milliseconds. */
 const MOST = 86_400_000
 
-/** A `Retry-After` header, seconds or an HTTP date, in milliseconds from `now` (wall clock); 0 when there is none. */
-export function retryAfter(header: string | undefined, now: number): number {
-  if (header === undefined) return 0
-  if (/^\d+$/.test(header)) return Math.min(MOST, Number(header) * 1000)
-  const date = Date.parse(header)
-  return Number.isNaN(date) ? 0 : Math.min(MOST, Math.max(0, date - now))
+/**
+ * A `Retry-After` header, seconds or an HTTP date, in milliseconds; null when there is none or it says nothing. `now` is
+ * the wall clock that a date is to be read by.
+ */
+export function retryAfter(header: string | undefined, now: number): number | null {
+  const value = header?.trim() ?? ''
+  if (/^\d+(\.\d+)?$/.test(value)) return Math.min(MOST, Math.ceil(Number(value) * 1000))
+  // Date.parse finds a date in nearly anything with a number in it.
+  const date = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*, /.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(date) ? null : Math.min(MOST, Math.max(0, date - now))
 }

@@ -44,7 +44,7 @@ type AnsweredVerdict = Exclude<Verdict, { kind: 'unreachable' | 'aborted' }>
 function failureOf(headers: Record<string, string>, status: number, now: number): AnsweredVerdict {
   if (status === 410) return { kind: 'gone', status }
   const error = status >= 300 && status < 400 ? 'a redirect, which is never followed' : undefined
-  const floor = retryAfter(headers['retry-after'], now)
+  const floor = retryAfter(headers['retry-after'], now) ?? 0
   return error === undefined ? { kind: 'retry', status, floor } : { kind: 'retry', status, error, floor }
 }
 
@@ -65,7 +65,12 @@ function verdictOf(
   const verdict =
     typeof value === 'object' && value !== null && 'verdict' in value ? value.verdict : undefined
   if (verdict === 'retry') {
-    return { kind: 'retry', status, error: 'verdict retry', floor: retryAfter(headers['retry-after'], now) }
+    return {
+      kind: 'retry',
+      status,
+      error: 'verdict retry',
+      floor: retryAfter(headers['retry-after'], now) ?? 0,
+    }
   }
   if (verdict === 'dead') return { kind: 'dead', status, error: 'verdict dead' }
   return { kind: 'delivered', status }

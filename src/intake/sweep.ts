@@ -12,7 +12,7 @@ const WHOLE_LIST = 200
 const RESTARTS = 3
 /** Ids compared with the store in one go when looking for sessions that are not listed any more. */
 const COMPARE = 500
-/** Hints of a sweep need not be read in the same instant. */
+/** A sweep finds at once whatever it finds: nothing that would share a reading is still to come. Milliseconds. */
 const DELAY = 0
 
 export interface Sweep {

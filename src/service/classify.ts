@@ -2,6 +2,7 @@ import { ServiceError } from '../core/errors.ts'
 import type { NetworkFault } from '../core/errors.ts'
 import { isObject, stringOf } from '../core/json.ts'
 import type { HttpReply } from '../core/ports.ts'
+import { retryAfter } from '../core/retry-after.ts'
 import { readJson } from './json.ts'
 
 /** What we need of an answer to say what went wrong. */
@@ -54,16 +55,10 @@ function objectAt(body: string): Record<string, unknown> | null {
   }
 }
 
-/** Milliseconds of a `Retry-After` in seconds or as a date; null when there is none or it says nothing. */
+/** A date is on the service's clock, which its own Date header tells; by ours, `now`, where it has none. */
 export function retryAfterOf(headers: Record<string, string>, now: number): number | null {
-  const value = headers['retry-after']?.trim()
-  if (value === undefined || value === '') return null
-  if (/^\d+(\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1000)
-  const at = /^[A-Z][a-z]+, /.test(value) ? Date.parse(value) : Number.NaN
-  if (Number.isNaN(at)) return null
-  // The date is on the service's clock, which its own Date header tells.
   const sent = Date.parse(headers['date'] ?? '')
-  return Math.max(0, at - (Number.isNaN(sent) ? now : sent))
+  return retryAfter(headers['retry-after'], Number.isNaN(sent) ? now : sent)
 }
 
 /** No answer came. `unreachable`: the request did not leave; `no_reply`: it may have been acted on. */

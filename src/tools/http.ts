@@ -85,7 +85,7 @@ function resultOf(
   return {
     kind: 'failed',
     error: `the tool answered ${status}`,
-    retryAfter: retryAfter(reply.headers['retry-after'], now),
+    retryAfter: retryAfter(reply.headers['retry-after'], now) ?? 0,
   }
 }
 

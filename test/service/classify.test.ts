@@ -83,6 +83,8 @@ describe('Retry-After', () => {
     [{ 'retry-after': 'Sat, 21 Nov 2026 04:00:00 GMT' }, 0],
     [{ 'retry-after': 'soon' }, null],
     [{ 'retry-after': '-5' }, null],
+    // However wrong the service is, its sessions are read again tomorrow.
+    [{ 'retry-after': '999999999' }, 86_400_000],
     [{}, null],
   ])('of %j is %s ms', (headers: Record<string, string>, expected) => {
     expect(retryAfterOf(headers, NOW)).toBe(expected)
