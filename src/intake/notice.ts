@@ -2,14 +2,14 @@ import type { Hint, HintScope } from '../core/hint.ts'
 import { isObject, stringOf, type JsonObject } from '../core/json.ts'
 
 /** Names of webhook events (interface.md, Webhook events), and the state that each claims. */
-const NAMES: Readonly<Record<string, { scope: HintScope; subject: string; of: 'session' | 'turn' }>> = {
-  'session.created': { scope: 'turns', subject: 'session.created', of: 'session' },
-  'session.action_required': { scope: 'session', subject: 'session.requires_action', of: 'session' },
-  'session.working': { scope: 'turns', subject: 'session.working', of: 'session' },
-  'session.idle': { scope: 'turns', subject: 'session.idle', of: 'session' },
-  'session.failed': { scope: 'turns', subject: 'session.failed', of: 'session' },
-  'turn.completed': { scope: 'turns', subject: 'turn.final', of: 'turn' },
-  'turn.failed': { scope: 'turns', subject: 'turn.final', of: 'turn' },
+const NAMES: Readonly<Record<string, { scope: HintScope; subject: string }>> = {
+  'session.created': { scope: 'turns', subject: 'session.created' },
+  'session.action_required': { scope: 'session', subject: 'session.requires_action' },
+  'session.working': { scope: 'turns', subject: 'session.working' },
+  'session.idle': { scope: 'turns', subject: 'session.idle' },
+  'session.failed': { scope: 'turns', subject: 'session.failed' },
+  'turn.completed': { scope: 'turns', subject: 'turn.final' },
+  'turn.failed': { scope: 'turns', subject: 'turn.final' },
 }
 
 /** Hints of one delivery share a reading with the others that come with it. */
@@ -36,8 +36,10 @@ export function readNotice(body: unknown, at: number): { hint: Hint; readable: b
     scope: news?.scope ?? 'turns',
     delay: DELAY,
   }
-  const key = news?.of === 'turn' ? found.turn : found.session
-  if (news !== undefined && key !== null) hint.subject = `${news.subject}/${key}`
+  if (news !== undefined) {
+    const key = news.subject.startsWith('turn') ? found.turn : found.session
+    if (key !== null) hint.subject = `${news.subject}/${key}`
+  }
   return { hint, readable: news !== undefined }
 }
 

@@ -108,7 +108,8 @@ export class Requester {
     const { clock, random, onRetry, log } = this.#options
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
     let silent = false
-    for (let attempt = 1; ; attempt++) {
+    let failures = 0
+    for (;;) {
       try {
         return await this.#attempt(call, deadline, once)
       } catch (error) {
@@ -119,12 +120,11 @@ export class Requester {
         silent ||= !refusedBeforeActing(error)
         // A used-up budget is waited for in its own queue, in order, and is nobody's failed attempt.
         const limited = error.code === 'rate_limit_exceeded'
-        if (limited) attempt--
-        else if (attempt >= ATTEMPTS_MAX) throw last
-        const pause = limited ? 0 : backoff(PAUSE, attempt, random, error.retryAfter ?? 0)
+        if (!limited && ++failures >= ATTEMPTS_MAX) throw last
+        const pause = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
         const earliest = clock.steady() + Math.max(pause, error.retryAfter ?? 0)
         if (earliest > deadline) throw last
-        log.debug({ operation: call.operation, code: error.code, attempt, pause }, 'trying again')
+        log.debug({ operation: call.operation, code: error.code, failures, pause }, 'trying again')
         onRetry?.(error.code)
         if (!refusedBeforeActing(error)) call.onRepeat?.()
         await this.#sleep(pause, call.signal ?? this.#stop.signal)
@@ -149,7 +149,7 @@ export class Requester {
     for (;;) {
       call.signal?.throwIfAborted()
       authorization.token()
-      const bucket = budget.bucketOf(call.operation, usualBucket(call.operation))
+      const bucket = this.#bucketOf(call.operation)
       await budget.enter(bucket, deadline - clock.steady(), call.signal)
       let taken = false
       try {
@@ -165,6 +165,10 @@ export class Requester {
         budget.leave(bucket, taken)
       }
     }
+  }
+
+  #bucketOf(operation: string): string {
+    return this.#options.budget.bucketOf(operation, usualBucket(operation))
   }
 
   async #inTurn<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -238,8 +242,7 @@ export class Requester {
     const error = classify(reply, clock.now())
     const { code, status, requestId, retryAfter } = error
     if (status === 401 && code !== 'directory_unavailable' && token !== null) authorization.reject(token)
-    if (code === 'rate_limit_exceeded')
-      budget.close(bucket ?? budget.bucketOf(operation, usualBucket(operation)), retryAfter)
+    if (code === 'rate_limit_exceeded') budget.close(bucket ?? this.#bucketOf(operation), retryAfter)
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
     return error
   }
