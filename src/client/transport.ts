@@ -157,14 +157,7 @@ export class Transport {
 
   async #routed<T>({ operation }: Errand, go: (route: Route) => Promise<T>): Promise<T> {
     const route = await this.routeOf(operation)
-    try {
-      return await go(route)
-    } catch (error) {
-      const moved =
-        error instanceof ServiceError ? await this.#parts.explorer.movedTo(operation, route, error) : null
-      if (moved === null) throw error
-      return go(moved)
-    }
+    return this.#parts.explorer.follow(operation, route, go)
   }
 }
 

@@ -106,13 +106,7 @@ export function createService(options: ServiceOptions): ServiceClient {
 
   async function send(operation: OperationName, request: Request): Promise<HttpReply> {
     const route = await routeOf(operation)
-    try {
-      return await sendTo(operation, route, request)
-    } catch (error) {
-      const moved = error instanceof ServiceError ? await explorer.movedTo(operation, route, error) : null
-      if (moved === null) throw error
-      return sendTo(operation, moved, request)
-    }
+    return explorer.follow(operation, route, (to) => sendTo(operation, to, request))
   }
 
   async function routeOf(operation: OperationName): Promise<Route> {

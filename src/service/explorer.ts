@@ -63,11 +63,19 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return (await this.discover()).routes[operation]
   }
 
-  /**
-   * Where an operation has moved to, after an answer that says that its route is not there; null when it has not.
-   * A 404 with a code of the service may well be about the resource, unless the path came from a document.
-   */
-  async movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
+  /** Goes to an operation and, where the answer says that its route is not there, once more to where it has moved. */
+  async follow<T>(operation: Name, route: Route, go: (route: Route) => Promise<T>): Promise<T> {
+    try {
+      return await go(route)
+    } catch (error) {
+      const moved = error instanceof ServiceError ? await this.#movedTo(operation, route, error) : null
+      if (moved === null) throw error
+      return await go(moved)
+    }
+  }
+
+  /** A 404 with a code of the service may well be about the resource, unless the path came from a document. */
+  async #movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
     const unexpected =
       error.status === 405 ||
       (error.status === 404 && (error.code !== 'not_found' || this.#fromDocumentAlone(operation, route)))

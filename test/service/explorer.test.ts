@@ -140,15 +140,22 @@ describe('a route', () => {
 describe('a route that is not there any more', () => {
   const GONE = refused(404, 'no_route')
 
+  /** Goes to `operation`, which answers `error` for as long as it is where it was. */
   async function moved(
     operation: OperationName,
-    error: ServiceError,
+    error: unknown,
     { to = otherDocument, after = 60_000 }: { to?: unknown; after?: number } = {},
   ) {
     const { explorer, clock, calls } = await known(plainDocument, () => to)
     clock.advance(after)
-    const route = await explorer.movedTo(operation, explorer.found.routes[operation] as Route, error)
-    return { path: route?.path ?? null, reads: calls.length - 1 }
+    const old = explorer.found.routes[operation] as Route
+    const came = await explorer
+      .follow(operation, old, async (route) => {
+        if (route === old) throw error
+        return route.path
+      })
+      .catch((fault: unknown) => fault)
+    return { came, reads: calls.length - 1 }
   }
 
   it.each([
@@ -157,7 +164,7 @@ describe('a route that is not there any more', () => {
     ['404 that is not of the service', GONE, 'answer'],
     ['404 of a path that only the document has', refused(404, 'not_found'), 'answer'],
   ] as const)('is looked for anew after a %s', async (_, error, operation) => {
-    expect(await moved(operation, error)).toEqual({ path: '/v1/tool-results', reads: 1 })
+    expect(await moved(operation, error)).toEqual({ came: '/v1/tool-results', reads: 1 })
   })
 
   it.each([
@@ -165,30 +172,48 @@ describe('a route that is not there any more', () => {
     ['a 404 of a resource whose path the document has as well', refused(404, 'not_found'), 'health'],
     ['another refusal', refused(409, 'conflict'), 'answer'],
     ['a failure of the service', refused(500, 'not_found'), 'answer'],
+    ['a mistake of ours', new TypeError('undefined is not a function'), 'answer'],
   ] as const)('is not looked for after %s', async (_, error, operation) => {
-    expect(await moved(operation, error)).toEqual({ path: null, reads: 0 })
+    expect(await moved(operation, error)).toEqual({ came: error, reads: 0 })
   })
 
   it('is not looked for within a minute of the last look', async () => {
-    expect(await moved('answer', GONE, { after: 59_999 })).toEqual({ path: null, reads: 0 })
+    expect(await moved('answer', GONE, { after: 59_999 })).toEqual({ came: GONE, reads: 0 })
   })
 
   it('has not moved when the document says the same as before, or nothing', async () => {
-    expect(await moved('answer', GONE, { to: plainDocument })).toEqual({ path: null, reads: 1 })
+    expect(await moved('answer', GONE, { to: plainDocument })).toEqual({ came: GONE, reads: 1 })
     const nothing = { paths: { '/v1/health': { get: {} } } }
-    expect(await moved('answer', GONE, { to: nothing })).toEqual({ path: null, reads: 1 })
+    expect(await moved('answer', GONE, { to: nothing })).toEqual({ came: GONE, reads: 1 })
+  })
+
+  it('that is gone from its new place as well is not followed further', async () => {
+    const { explorer, clock } = await known(plainDocument, () => otherDocument)
+    clock.advance(60_000)
+    let times = 0
+    const gone = explorer.follow('answer', explorer.found.routes.answer as Route, async () => {
+      times++
+      throw GONE
+    })
+    await expect(gone).rejects.toBe(GONE)
+    expect(times).toBe(2)
   })
 
   it('has moved when its method alone is another', async () => {
     const { explorer, clock } = await known(plainDocument)
-    const route: Route = { ...(explorer.found.routes.answer as Route), method: 'PUT' }
+    const old: Route = { ...(explorer.found.routes.answer as Route), method: 'PUT' }
     clock.advance(60_000)
-    expect(await explorer.movedTo('answer', route, GONE)).toMatchObject({ method: 'POST' })
+    const went: string[] = []
+    await explorer.follow('answer', old, async ({ method }) => {
+      went.push(method)
+      if (method === 'PUT') throw GONE
+    })
+    expect(went).toEqual(['PUT', 'POST'])
   })
 
   it('is looked for when it is the stream of one session, whose path only the document has', async () => {
     expect(await moved('sessionStream', refused(404, 'not_found'))).toEqual({
-      path: '/v1/sessions/{id}/stream',
+      came: '/v1/sessions/{id}/stream',
       reads: 1,
     })
   })
