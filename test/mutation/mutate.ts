@@ -1,6 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createVitest, type Vitest } from 'vitest/node'
 import { FILES } from './files.ts'
@@ -77,7 +78,7 @@ async function open(tests: readonly string[]): Promise<Vitest> {
     bail: 1,
     reporters: [{}],
     testTimeout: 20_000,
-    setupFiles: ['test/mutation/watchdog.ts'],
+    setupFiles: [fileURLToPath(import.meta.resolve('./watchdog.ts'))],
   })
   await vitest.standalone()
   if ((await specificationsOf(vitest, tests)).length === 0)
