@@ -50,6 +50,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   /** Steady milliseconds: the first look is tried again then. */
   let firstRetry = 0
 
+  const waitAfter = (error: unknown, failures: number): number =>
+    backoff(FAILED, failures, random, Math.max(FAILED.base, retryAfterOf(error)))
+
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
     // Until the first look is through nobody can tell what is new.
@@ -81,15 +84,15 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       await sweep.firstLook((session) => readers.add(() => reader.readFirst(session)))
     } catch (error) {
       if (!pump.running) return false
-      firstFailures++
-      const wait = backoff(FAILED, firstFailures, random, retryAfterOf(error))
-      firstRetry = clock.steady() + Math.max(FAILED.base, wait)
+      firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
       log.warn(problemOf(error), 'reconcile: the first look at the service failed, will try again')
       options.onFirstLook(false)
       return false
     }
     if (!pump.running) return false
     const done = await sweep.looked()
+    // The list kept changing under its cursor: it is not walked again without a pause.
+    if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
     options.onFirstLook(done)
     return done
   }
@@ -128,8 +131,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const failed = async (entry: DirtySession, error: unknown): Promise<void> => {
     const { sessionId } = entry
     // Its hint is still there and is read after the next start; the store may be closed by now.
-    if (!pump.running) return store.doneHint(entry.sessionId)
-    const wait = Math.max(FAILED.base, backoff(FAILED, entry.failures + 1, random, retryAfterOf(error)))
+    if (!pump.running) return store.doneHint(sessionId)
+    const wait = waitAfter(error, entry.failures + 1)
     const details = {
       sessionId,
       ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }),
@@ -138,8 +141,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     if (error instanceof ServiceError) log.warn(details, 'reconcile: a reading failed, will try again')
     else log.error({ ...details, err: error }, 'reconcile: a reading failed, will try again')
-    await store.releaseHint(entry.sessionId, clock.steady() + wait).catch((cause: unknown) => {
-      store.doneHint(entry.sessionId)
+    await store.releaseHint(sessionId, clock.steady() + wait).catch((cause: unknown) => {
+      store.doneHint(sessionId)
       log.error({ err: cause }, 'reconcile: the store refused to note a failed reading')
     })
   }

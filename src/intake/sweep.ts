@@ -83,21 +83,27 @@ export function createSweep(options: {
     return null
   }
 
-  const findGone = async (listed: ReadonlySet<string>, channel: Channel, at: number): Promise<void> => {
+  /** Hints at the sessions that the store knows and no list showed; `pageOf` gives their ids, ascending. */
+  const markUnlisted = async (
+    pageOf: (after: string) => Promise<readonly string[]>,
+    listed: ReadonlySet<string>,
+    hint: Pick<Hint, 'channel' | 'at' | 'scope'>,
+  ): Promise<void> => {
     let after = ''
     for (;;) {
-      const alive = await store.unseenSessions(Number.MAX_SAFE_INTEGER, after, COMPARE)
-      const gone = alive.filter((id) => !listed.has(id))
-      if (gone.length > 0) {
-        await intake.hint(
-          gone.map((sessionId) => ({ sessionId, channel, at, scope: 'session', delay: DELAY })),
-        )
-      }
-      const last = alive.at(-1)
-      if (last === undefined || alive.length < COMPARE) return
+      const ids = await pageOf(after)
+      const hints = ids
+        .filter((sessionId) => !listed.has(sessionId))
+        .map((sessionId): Hint => ({ ...hint, sessionId, delay: DELAY }))
+      if (hints.length > 0) await intake.hint(hints)
+      const last = ids.at(-1)
+      if (last === undefined || ids.length < COMPARE) return
       after = last
     }
   }
+
+  const aliveAfter = (after: string) => store.unseenSessions(Number.MAX_SAFE_INTEGER, after, COMPARE)
+  const activeAfter = (after: string) => store.activeSessions(after, COMPARE)
 
   const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
     const quietBefore = clock.now() + service.clockOffset() - QUIET
@@ -125,7 +131,7 @@ export function createSweep(options: {
       const { alive } = await store.countSessions()
       if (whole || alive <= WHOLE_LIST) {
         const listed = await walk(null, (sessions) => mark(sessions, channel, at))
-        if (listed !== null) await findGone(listed, channel, at)
+        if (listed !== null) await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })
         return
       }
       const { data } = await service.listSessions({ limit: PAGE })
@@ -135,23 +141,9 @@ export function createSweep(options: {
         const ids = await walk(status, (sessions) => mark(sessions, channel, at))
         for (const id of ids ?? []) listed.add(id)
       }
-      await markActive(listed, channel, at)
+      // What we believe to be under way and no list shows has come to rest.
+      await markUnlisted(activeAfter, listed, { channel, at, scope: 'turns' })
     },
-  }
-
-  /** Sessions that we believe to be under way and that no list shows so have come to rest. */
-  async function markActive(listed: ReadonlySet<string>, channel: Channel, at: number): Promise<void> {
-    let after = ''
-    for (;;) {
-      const active = await store.activeSessions(after, COMPARE)
-      const hints = active
-        .filter((sessionId) => !listed.has(sessionId))
-        .map((sessionId): Hint => ({ sessionId, channel, at, scope: 'turns', delay: DELAY }))
-      if (hints.length > 0) await intake.hint(hints)
-      const last = active.at(-1)
-      if (last === undefined || active.length < COMPARE) return
-      after = last
-    }
   }
 }
 

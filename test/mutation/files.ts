@@ -9,6 +9,7 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'intake/facts.ts': ['intake/facts'],
   'intake/frame.ts': ['intake/frame'],
   'intake/notice.ts': ['intake/notice'],
+  'service/classify.ts': ['service/classify'],
   'service/discovery.ts': ['service/discovery.'],
   'service/explorer.ts': ['service/explorer'],
   'service/find.ts': ['service/find.'],

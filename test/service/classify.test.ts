@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { classify, refusedBeforeActing, retryAfterOf, worthRepeating } from '../../src/service/classify.ts'
+import { NetworkFault } from '../../src/core/errors.ts'
+import {
+  classify,
+  refusedBeforeActing,
+  retryAfterOf,
+  unanswered,
+  worthRepeating,
+} from '../../src/service/classify.ts'
 
 const NOW = Date.parse('2026-11-21T05:00:00Z')
 
@@ -68,7 +75,32 @@ describe('the code of an error', () => {
   })
 
   test('the request id may come in a header', () => {
-    expect(refused(502, '<html>', { 'x-request-id': 'req_9' }).requestId).toBe('req_9')
+    for (const name of ['x-request-id', 'request-id'])
+      expect(refused(502, '<html>', { [name]: 'req_9' }).requestId).toBe('req_9')
+    expect(refused(502, '<html>').requestId).toBeNull()
+  })
+
+  test.each([
+    [499, false],
+    [500, true],
+  ])('that nobody knows, with status %i, is worth repeating: %s', (status, repeated) => {
+    const error = refused(status, '')
+    expect([worthRepeating(error), refusedBeforeActing(error)]).toEqual([repeated, false])
+  })
+})
+
+describe('an answer that did not come', () => {
+  test.each([
+    ['refused', 'unreachable', true],
+    ['dns', 'unreachable', true],
+    ['reset', 'no_reply', false],
+    ['timeout', 'no_reply', false],
+    ['aborted', 'no_reply', false],
+  ] as const)('since the connection was %s is %s, and is worth repeating', (kind, code, before) => {
+    const fault = new NetworkFault(kind, 'the line is dead')
+    const error = unanswered(fault)
+    expect(error).toMatchObject({ code, status: 0, message: 'the line is dead', cause: fault })
+    expect([worthRepeating(error), refusedBeforeActing(error)]).toEqual([true, before])
   })
 })
 
