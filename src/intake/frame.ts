@@ -1,8 +1,8 @@
 import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
-import { callIn, digitsOf, sessionIn, turnIn } from '../core/mention.ts'
 import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
+import { callIn, digitsOf, sessionIn, turnIn } from '../core/mention.ts'
 
 /**
  * What a frame asks the reconciler to look at. Delays, in milliseconds, let hints that come together cost one reading; the

@@ -1,10 +1,10 @@
 import type { Call, CallStep } from '../core/call.ts'
 import type { Fact, StoredFact } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
+import { isObject, numberOf, parseJson } from '../core/json.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Session } from '../core/resource.ts'
 import type { Batch, Committed, Reading, Store } from '../core/store.ts'
-import { isObject, numberOf, parseJson } from '../core/json.ts'
 
 /** Whoever has work to do after a commit. A nudge makes it prompt; each has a timer that makes it certain. */
 export interface Nudges {
