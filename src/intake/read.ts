@@ -272,9 +272,9 @@ function nextLookAt(
   return steady + Math.min(ARTIFACTS.max, Math.max(ARTIFACTS.base, youngest))
 }
 
-function isNewFailure(known: KnownSession | null): (turn: { id: string; status: string }) => boolean {
+function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
-  return (turn) => turn.status !== 'working' && turn.status !== 'completed' && !over.has(turn.id)
+  return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
 }
 
 /** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
