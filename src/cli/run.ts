@@ -5,6 +5,7 @@ import { reportFailure } from './failure.ts'
 
 /** Milliseconds to drain after a signal. Kubernetes kills after thirty seconds. */
 const GRACE = 25_000
+const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
  * Runs the sidecar until a signal. SIGTERM or SIGINT: stop claiming, finish what is under way, exit 0. A second signal,
@@ -14,6 +15,8 @@ export async function run({ terminal, env }: Context, options: { config: string 
   keepHeapSmall()
   const { createSidecar } = await import('../sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
+  // Between the first signal and the listener for a second one nobody listens: the system would end us without a word.
+  for (const signal of SIGNALS) process.on(signal, ignore)
   const closing = closeWithGrace(
     { delay: GRACE, logger: { error: (text) => terminal.err(`${String(text)}\n`) } },
     async ({ err }) => {
@@ -24,9 +27,12 @@ export async function run({ terminal, env }: Context, options: { config: string 
   try {
     await sidecar.start()
   } catch (error) {
+    for (const signal of SIGNALS) process.off(signal, ignore)
     closing.uninstall()
     await sidecar.stop()
     throw error
   }
   return await new Promise<never>(() => undefined)
 }
+
+function ignore(): void {}

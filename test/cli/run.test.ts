@@ -97,6 +97,21 @@ describe('run', () => {
     hanging.close()
   })
 
+  test('is never without a listener between two signals, when the system would end it', async () => {
+    const telling = `process.on('removeListener', (event) => {
+      if (event === 'SIGTERM' && process.listenerCount('SIGTERM') === 0) process.stderr.write('nobody listens\\n')
+    })`
+    const one = start(['run', '-c', await configured()], {
+      env: { NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(telling)}"` },
+    })
+    running.push(one)
+    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
+    one.process.kill('SIGTERM')
+    const { code, err } = await one.ended
+    expect(code).toBe(0)
+    expect(err).not.toContain('nobody listens')
+  })
+
   // [fault process-4]
   test('ends with 1 and says why when a module of the app fails unseen', async () => {
     const folder = await folderWith({
