@@ -8,15 +8,16 @@ const PLAIN = /^(\/([A-Za-z0-9._~:@!$&'()*+,;=-]+|\{[A-Za-z_][A-Za-z0-9_.-]*\}))
 /** Characters of a path template. */
 const LENGTH_MAX = 512
 
+/** In the order in which they are looked for: a path may hold several. "Returns" are no turns, a "callback" is no call. */
 const WORDS: readonly (readonly [Named, RegExp])[] = [
-  ['turn', /turn/i],
-  ['call', /call|action/i],
-  ['webhook', /webhook/i],
-  ['session', /session/i],
-  ['artifact', /artifact/i],
-  ['credential', /credential/i],
-  ['template', /template/i],
-  ['agent', /agent/i],
+  ['turn', /^turns?(id)?$/],
+  ['call', /^(call|action)s?(id)?$/],
+  ['webhook', /^webhooks?(id)?$/],
+  ['session', /^sessions?(id)?$/],
+  ['artifact', /^artifacts?(id)?$/],
+  ['credential', /^credentials?(id)?$/],
+  ['template', /^templates?(id)?$/],
+  ['agent', /^agents?(id)?$/],
 ]
 
 /** True for a template such as `/v1/sessions/{session_id}/turns` that may be joined to the base address. */
@@ -32,8 +33,17 @@ export function parametersOf(path: string): (Named | null)[] {
   )
 }
 
-function named(word: string): Named | null {
-  return WORDS.find(([, pattern]) => pattern.test(word))?.[0] ?? null
+function named(part: string): Named | null {
+  const words = wordsOf(part)
+  return WORDS.find(([, pattern]) => words.some((word) => pattern.test(word)))?.[0] ?? null
+}
+
+/** `{toolCallId}`, `{tool_call_id}` and `tool-calls` are of three words, or two. */
+function wordsOf(part: string): string[] {
+  return part
+    .replace(/([a-z])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z]+/)
 }
 
 /** True when `ids` suffices to fill every parameter. */

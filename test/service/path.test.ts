@@ -62,6 +62,12 @@ describe('a path', () => {
     ['/v1/things/{id}/turns', [null]],
     ['/{session_id}', ['session']],
     ['{id}/sessions', [null]],
+    ['/v1/{toolCallID}', ['call']],
+    ['/v1/{turnids}/x/{TURN_ID}', [null, 'turn']],
+    ['/v1/tool-calls/{id}', ['call']],
+    ['/v1/returns/{return_id}', [null]],
+    ['/v1/callbacks/{id}', [null]],
+    ['/v1/transactions/{id}', [null]],
   ])('%s has the parameters %j: by their names, else by the word before', (path, names) => {
     expect(parametersOf(path)).toEqual(names)
   })
