@@ -23,14 +23,26 @@ export function createAhead(options: {
   /** Whether dirty sessions are being read at all. */
   ready: () => boolean
   read: (sessionId: string) => Promise<Session | null>
+  /** A reading that nobody came for found the session gone. */
+  onGone: (sessionId: string) => void
 }): Ahead {
   const { clock } = options
   const readings = new Map<string, { session: Promise<Session | null>; begunAt: number }>()
 
   const isOld = ({ begunAt }: { begunAt: number }): boolean => clock.steady() - begunAt > FRESH
 
+  /** No news tells of a session that is gone: who finds it so may be the only one. */
+  const drop = (sessionId: string): void => {
+    const dropped = readings.get(sessionId)
+    readings.delete(sessionId)
+    void dropped?.session.then(
+      (session) => session === null && options.onGone(sessionId),
+      () => undefined,
+    )
+  }
+
   const begin = (sessionId: string): void => {
-    for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
+    for (const [id, reading] of readings) if (isOld(reading)) drop(id)
     if (readings.size >= AT_ONCE || !options.ready()) return
     const session = options.read(sessionId)
     // Whoever takes it sees its failure; one that nobody takes may fail unseen.
@@ -40,15 +52,16 @@ export function createAhead(options: {
 
   return {
     dirty(hints) {
-      for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)
+      for (const { sessionId } of hints) if (sessionId !== null) drop(sessionId)
       const urgent = hints.filter(({ delay, sessionId }) => delay === 0 && sessionId !== null)
       if (urgent.length > AT_ONCE) return
       for (const { sessionId } of urgent) if (sessionId !== null) begin(sessionId)
     },
     take(sessionId) {
       const reading = readings.get(sessionId)
+      if (reading === undefined || isOld(reading)) return undefined
       readings.delete(sessionId)
-      return reading === undefined || isOld(reading) ? undefined : reading.session
+      return reading.session
     },
   }
 }

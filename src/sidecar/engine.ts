@@ -36,6 +36,8 @@ import { createModuleRunner } from '../tools/module.ts'
 
 /** Whether the last run took its transcript from items: the stream's old cursor is then of no use. */
 const TRANSCRIPT = 'transcript'
+/** A session that was found gone by the way is read so much later, milliseconds. */
+const GONE_LOOK = 100
 
 export interface EngineOptions {
   service: Service
@@ -132,6 +134,12 @@ export function createEngine(options: EngineOptions): Engine {
     clock,
     ready: () => looked && service.authorized(),
     read: (sessionId) => readSession(service, sessionId),
+    onGone(sessionId) {
+      // Not at once: it begins no reading ahead of its own.
+      hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: GONE_LOOK }]).catch(
+        (error: unknown) => log.error({ err: error }, 'reconcile: a session that is gone could not be noted'),
+      )
+    },
   })
   const onFirstLook = (done: boolean): void => {
     looked = done

@@ -120,8 +120,6 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   const advance = async (call: Call, abort: AbortController): Promise<number | null> => {
     const tool = tools.get(call.name)
     if (tool === undefined) return await orphaned(call)
-    const left = gone.get(call.callId)
-    if (left !== undefined) return await closeGone(ports, call, left, !ours.has(call.callId))
     switch (call.state) {
       case 'received':
         return await enter(tool, call, false, abort)

@@ -18,6 +18,10 @@ export class Claims {
     else this.#counts.set(key, count)
   }
 
+  has(key: string): boolean {
+    return (this.#counts.get(key) ?? 0) > 0
+  }
+
   get open(): string[] {
     return [...this.#counts.keys()]
   }

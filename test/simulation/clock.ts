@@ -1,5 +1,6 @@
 import type { Clock } from '../../src/core/ports.ts'
 import type { Agenda } from './agenda.ts'
+import type { Disk } from './disk.ts'
 import type { Life } from './life.ts'
 import type { Sites } from './sites.ts'
 
@@ -8,8 +9,8 @@ export interface WallClock {
   offset: number
 }
 
-/** The clock of one life: timers die with it. */
-export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Sites): Clock {
+/** The clock of one life: timers die with it. `soon` is for what is to be written, and the disk has its own pace. */
+export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Sites, disk: Disk): Clock {
   const passing = (site: string, run: () => void) => () => {
     if (sites.crashes(site, 'before')) return
     run()
@@ -43,7 +44,7 @@ export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Site
       }
     },
     soon(run) {
-      if (life.alive) agenda.in(0, passing('clock.soon', run), life)
+      if (life.alive) disk.write(passing('clock.soon', run))
     },
   }
 }

@@ -38,6 +38,7 @@ export type Fault =
   | 'app_away'
   | 'disk_full'
   | 'disk_error'
+  | 'disk_slow'
   | 'clock_ahead'
   | 'clock_back'
   | 'revoked'
@@ -171,6 +172,7 @@ export const ALL: readonly Fault[] = [
   'app_away',
   'disk_full',
   'disk_error',
+  'disk_slow',
   'clock_ahead',
   'clock_back',
   'revoked',

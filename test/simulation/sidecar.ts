@@ -16,6 +16,7 @@ import { Chance } from './chance.ts'
 import { noteClaims } from './claims.ts'
 import { clockOf, type WallClock } from './clock.ts'
 import { counting } from './counts.ts'
+import { Disk } from './disk.ts'
 import type { Life } from './life.ts'
 import { APP, SERVICE, type Network } from './network.ts'
 import { HANDLER_KEY, THROWN } from './oracle/secrets.ts'
@@ -57,12 +58,13 @@ export interface SidecarParts {
 /** Starts the real sidecar, less its sockets and files, as one life. */
 export function startSidecar(life: Life, parts: SidecarParts): Running {
   const { agenda, sites, wall, network, app, watch, scenario, log } = parts
-  const clock = clockOf(life, agenda, wall, sites)
+  const disk = new Disk(life, agenda, new Chance(parts.seed, `disk ${life.number}`))
+  const clock = clockOf(life, agenda, wall, sites, disk)
   const random = new Chance(parts.seed, `life ${life.number}`)
   const inner = createSqliteStore(parts.db, { clock, log, onCommit: () => watch.committed() })
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
   const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
-  const stored = storeOf(life, inner, sites, (batch) => watch.stored(batch))
+  const stored = storeOf(life, inner, sites, disk, (batch, committed) => watch.stored(life, batch, committed))
   const store = noteClaims(noteTold(stored, life.counts), life.claims)
   const http = network.portOf(life)
   const service = createService({ baseUrl: SERVICE, token: parts.token, http, clock, random, log })

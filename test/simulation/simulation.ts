@@ -249,6 +249,7 @@ export class Simulation {
   /** Nothing goes wrong any more, and all that was wrong is mended. */
   calm(): void {
     this.sites.quiet = true
+    this.watch.calm()
     this.network.serviceAway = false
     this.network.appAway = false
     this.wall.offset = 0

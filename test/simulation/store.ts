@@ -1,5 +1,6 @@
-import type { Batch, Store } from '../../src/core/store.ts'
+import type { Batch, Committed, Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/store/error.ts'
+import type { Disk } from './disk.ts'
 import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'
 import { never, type Life } from './life.ts'
@@ -43,7 +44,13 @@ const METHODS = {
 } satisfies Record<Method, true>
 
 /** The real store, with each of its calls a place at which the process may end. */
-export function storeOf(life: Life, inner: Store, sites: Sites, onStored: (batch: Batch) => void): Store {
+export function storeOf(
+  life: Life,
+  inner: Store,
+  sites: Sites,
+  disk: Disk,
+  onStored: (batch: Batch, committed: Committed) => void,
+): Store {
   const wrapped: Record<string, unknown> = {
     read: inner.read,
     close: () => inner.close(),
@@ -62,7 +69,11 @@ export function storeOf(life: Life, inner: Store, sites: Sites, onStored: (batch
         ? sites.pass(site, 'before', writes(name, args) ? MAY_FAIL : MAY_CRASH)
         : 'crash'
       if (fault === 'crash') return await never()
-      if (fault === 'disk_error') throw new StoreError('full')
+      if (fault === 'disk_error') {
+        await disk.refuse()
+        throw new StoreError('full')
+      }
+      if (fault === 'disk_slow') disk.slow()
       let result: unknown
       try {
         result = await call(...args)
@@ -71,7 +82,7 @@ export function storeOf(life: Life, inner: Store, sites: Sites, onStored: (batch
         throw error
       }
       // It is written, also when nobody is left to be told.
-      if (name === 'commit') onStored(args[0] as Batch)
+      if (name === 'commit') onStored(args[0] as Batch, result as Committed)
       if (!life.alive || sites.crashes(site, 'after')) return await never()
       return result
     }
@@ -96,7 +107,7 @@ function writes(name: Method, args: readonly unknown[]): boolean {
 }
 
 const MAY_CRASH: readonly Fault[] = ['crash']
-const MAY_FAIL: readonly Fault[] = ['crash', 'disk_error']
+const MAY_FAIL: readonly Fault[] = ['crash', 'disk_error', 'disk_slow']
 
 /** What a commit is mainly about. */
 function partOf(batch: Batch): string {

@@ -87,9 +87,9 @@ export const FOUND: readonly Mutant[] = [
     'await reader.read(entry, sessionId, listed)\n        store.doneHint(sessionId)',
   ),
   mutant(
-    'a lane whose wait cannot be stored is let go at once',
-    'deliver/release.ts',
-    'if (left <= 0 || stopped) break',
-    'if (left <= Infinity) break',
+    'what became of attempts is forgotten when the disk refuses it',
+    'deliver/settler.ts',
+    'const last = stopped\n',
+    'const last = true\n',
   ),
 ]

@@ -97,19 +97,23 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'a reading ahead answers hints that came after it began',
     'intake/ahead.ts',
-    'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
+    'for (const { sessionId } of hints) if (sessionId !== null) drop(sessionId)',
     'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
   ),
-  mutant(
-    'a reading ahead answers twice',
-    'intake/ahead.ts',
-    '      const reading = readings.get(sessionId)\n      readings.delete(sessionId)\n',
-    '      const reading = readings.get(sessionId)\n',
-  ),
-  mutant(
-    'a reading ahead of a first look that is not through',
-    'sidecar/engine.ts',
-    'ready: () => looked && service.authorized()',
-    'ready: () => true',
-  ),
+  {
+    // A later hint drops it: taking it twice alone is harmless.
+    name: 'a reading ahead answers twice',
+    edits: [
+      [
+        'intake/ahead.ts',
+        'for (const { sessionId } of hints) if (sessionId !== null) drop(sessionId)',
+        'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
+      ],
+      [
+        'intake/ahead.ts',
+        '      readings.delete(sessionId)\n      return reading.session\n',
+        '      return reading.session\n',
+      ],
+    ],
+  },
 ]

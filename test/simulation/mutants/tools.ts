@@ -106,10 +106,4 @@ export const TOOLS: readonly Mutant[] = [
     'if (abort === undefined) void settleGone(callId)',
     'if (abort === undefined) gone.delete(callId)',
   ),
-  mutant(
-    'a call that is over is posted all the same',
-    'tools/host.ts',
-    'if (left !== undefined) return await closeGone(ports, call, left, !ours.has(call.callId))',
-    '',
-  ),
 ]

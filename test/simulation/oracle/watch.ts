@@ -1,6 +1,6 @@
 import type { CallbackEvent } from '../../../src/core/handler.ts'
 import type { HttpReply, HttpRequest, HttpStreamRequest } from '../../../src/core/ports.ts'
-import type { Batch } from '../../../src/core/store.ts'
+import type { Batch, Committed } from '../../../src/core/store.ts'
 import type { Sqlite } from '../../../src/store/sqlite/open.ts'
 import type { Agenda } from '../agenda.ts'
 import type { Fault } from '../faults.ts'
@@ -11,6 +11,7 @@ import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf } from '../application.ts'
 import { noteAnswer } from '../told.ts'
+import { Endings, mayFail } from './endings.ts'
 import { leakOf } from './secrets.ts'
 
 /** What the application saw and said of one event. */
@@ -27,7 +28,7 @@ export interface Receipt {
   putOff: number
 }
 
-interface WatchParts {
+export interface WatchParts {
   agenda: Agenda
   trace: Trace
   db: Sqlite
@@ -45,8 +46,6 @@ interface CallRow {
 const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
 /** The status with which a handler asks for time. */
 const PUT_OFF = 429
-/** Seconds of a deadline that a call may miss all by itself, above all one that was there before us. */
-const SHORT = 20
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** Looks on while things happen and says at once what must never be. */
@@ -56,6 +55,7 @@ export class Watch {
   /** What was posted for each call, in order. */
   readonly answers = new Map<string, string[]>()
   readonly #parts: WatchParts
+  readonly #endings: Endings
   readonly #underWay = new Map<string, number>()
   readonly #lastPos = new Map<string, number>()
   readonly #call
@@ -70,6 +70,7 @@ export class Watch {
 
   constructor(parts: WatchParts, ordered: ReadonlySet<string>) {
     this.#parts = parts
+    this.#endings = new Endings(parts)
     this.#ordered = ordered
     const { db } = parts
     this.#call = db.prepare<[string], CallRow>(
@@ -108,10 +109,19 @@ export class Watch {
     }
   }
 
-  stored(batch: Batch): void {
+  stored(life: Life, batch: Batch, { stale, refused }: Committed): void {
     for (const hint of batch.hints ?? []) {
       if (hint.channel === 'webhook') this.#hinted.set(hint.sessionId ?? '', this.#parts.agenda.now)
     }
+    for (const reading of batch.readings ?? [])
+      if (!stale.includes(reading.sessionId)) this.#endings.read(life, reading)
+    for (const { callId, set } of batch.calls ?? [])
+      if (typeof set.endedAt === 'number' && !refused.includes(callId)) this.#endings.closed(life, callId)
+  }
+
+  /** Nothing goes wrong any more. */
+  calm(): void {
+    this.#endings.calmAt = this.#parts.agenda.now
   }
 
   /** A webhook was answered 2xx, whose delivery, or a copy of it, came first at `since`. */
@@ -181,12 +191,7 @@ export class Watch {
         'I4',
         `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
       )
-    const { sites, state } = this.#parts
-    const plan = state.calls.get(body.call_id)?.plan
-    // Where nothing went wrong and there is time, only an output that was refused is followed by an error.
-    const hasTime = plan !== undefined && (plan.timeout ?? Infinity) > SHORT
-    const noReason = sites.fired.length === 0 && hasTime && !plan.refusesOutput
-    if (text.startsWith('error') && noReason)
+    if (text.startsWith('error') && !mayFail(this.#parts, body.call_id))
       this.#broken('I4', `${body.call_id} is answered with an error for no reason`)
     const before = this.answers.get(body.call_id) ?? []
     this.answers.set(body.call_id, before)

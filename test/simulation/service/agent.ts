@@ -161,12 +161,14 @@ export class Agent {
         turnId: turn.id,
         plan,
         taken: null,
+        expiresAt: null,
         notDelivered: false,
         refused: false,
         open: true,
       }
       this.#state.calls.set(callId, call)
       const action = this.#require(session, turn, 'function_call', call, plan.timeout)
+      call.expiresAt = action.expiresAt
       this.#state.emit('agent.tool_call', session, turn.id, { toolName: plan.tool, args: {} }, 'tool_call')
       this.#state.emit('tool.required', session, turn.id, { call_id: callId, name: plan.tool, arguments: {} })
       const over = (): void => this.close(session, call)

@@ -19,6 +19,8 @@ export interface ModelCall {
   plan: CallPlan
   /** The answer that the service took, null while there is none. */
   taken: string | null
+  /** The service's clock. */
+  expiresAt: number | null
   notDelivered: boolean
   refused: boolean
   open: boolean

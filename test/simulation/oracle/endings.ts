@@ -1,0 +1,77 @@
+import type { Reading } from '../../../src/core/store.ts'
+import type { Fired } from '../faults.ts'
+import type { Life } from '../life.ts'
+import type { WatchParts } from './watch.ts'
+
+/** A call that nobody works on is closed so soon after its action was found gone, milliseconds. */
+const AT_ONCE = 2000
+/** And, once nothing goes wrong any more, so soon after a start that finds it gone: a look that failed comes again. */
+const AFTER_CALM = 120_000
+/** What a call may miss its deadline by all by itself, above all one that was there before us, milliseconds. */
+const SHORT = 20_000
+
+/** Calls whose actions are gone, and whether they are closed in time. */
+export class Endings {
+  readonly #parts: WatchParts
+  readonly #putOff
+  /** Found gone while nobody worked on it: true time. */
+  readonly #left = new Map<string, { life: Life; at: number }>()
+  /** Put off by its app, and not among what its session requires: true time. */
+  readonly #unwanted = new Map<string, number>()
+  /** True time. */
+  calmAt = Infinity
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts
+    this.#putOff = parts.db
+      .prepare<[string], string>(
+        'SELECT call_id FROM calls WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL',
+      )
+      .pluck()
+  }
+
+  /** A reading was stored. */
+  read(life: Life, { sessionId, session, resolved }: Reading): void {
+    const { now } = this.#parts.agenda
+    for (const callId of resolved)
+      if (!life.claims.has(`call ${callId}`)) this.#left.set(callId, { life, at: now })
+    for (const callId of this.#putOff.all(sessionId)) {
+      const wanted = session?.actions.some((action) => action.callId === callId) === true
+      if (!wanted && !this.#unwanted.has(callId)) this.#unwanted.set(callId, now)
+    }
+  }
+
+  closed(life: Life, callId: string): void {
+    const { agenda, sites, state, trace } = this.#parts
+    const { now } = agenda
+    const left = this.#left.get(callId)
+    const unwanted = this.#unwanted.get(callId) ?? Infinity
+    // What is owed then is a fresh turn, for as long as it takes.
+    if (state.calls.get(callId)?.notDelivered === true) return
+    const late = (since: number): void =>
+      trace.broken('prompt', `${callId} was closed ${Math.round(now - since)} ms after its action was gone`)
+    const diskFailed = (): boolean => sites.fired.some(({ fault }) => fault.startsWith('disk_'))
+    if (left?.life === life && now - left.at > AT_ONCE && life.asleepUntil < left.at && !diskFailed())
+      late(left.at)
+    const since = Math.max(unwanted, this.calmAt, life.startedAt, life.asleepUntil)
+    if (now - since > AFTER_CALM) late(since)
+  }
+}
+
+/** Whether a call may be answered with an error: its tool failed, its time is over, or its output was refused. */
+export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
+  const call = state.calls.get(callId)
+  if (call === undefined || call.plan.refusesOutput) return true
+  if (sites.fired.length === 0) return (call.plan.timeout ?? Infinity) * 1000 <= SHORT
+  if (call.expiresAt !== null && call.expiresAt - state.now() <= SHORT) return true
+  return sites.fired.some((fired) => failsTools(fired) || (call.plan.tool === 'charge' && cutsShort(fired)))
+}
+
+function failsTools({ site, fault }: Fired): boolean {
+  return site === 'http tool' || site === 'app tool' || fault === 'app_away' || fault === 'asleep'
+}
+
+/** What must not run twice has failed when nobody can tell what became of it. */
+function cutsShort({ fault }: Fired): boolean {
+  return fault === 'crash' || fault.startsWith('disk_') || fault.startsWith('clock_')
+}
