@@ -18,41 +18,45 @@ export interface Ahead {
   take(sessionId: string): Promise<Session | null> | undefined
 }
 
+interface ReadingAhead {
+  session: Promise<Session | null>
+  /** Steady milliseconds. */
+  begunAt: number
+  taken: boolean
+}
+
 export function createAhead(options: {
   clock: Clock
   /** Whether dirty sessions are being read at all. */
   ready: () => boolean
   read: (sessionId: string) => Promise<Session | null>
-  /** A reading that nobody came for found the session gone. */
+  /** A reading that nobody comes for found the session gone. */
   onGone: (sessionId: string) => void
 }): Ahead {
   const { clock } = options
-  const readings = new Map<string, { session: Promise<Session | null>; begunAt: number }>()
+  const readings = new Map<string, ReadingAhead>()
 
-  const isOld = ({ begunAt }: { begunAt: number }): boolean => clock.steady() - begunAt > FRESH
+  const isOld = ({ begunAt }: ReadingAhead): boolean => clock.steady() - begunAt > FRESH
 
-  /** No news tells of a session that is gone: who finds it so may be the only one. */
-  const drop = (sessionId: string): void => {
-    const dropped = readings.get(sessionId)
-    readings.delete(sessionId)
-    void dropped?.session.then(
-      (session) => session === null && options.onGone(sessionId),
+  const begin = (sessionId: string): void => {
+    for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
+    if (readings.size >= AT_ONCE || !options.ready()) return
+    const reading = { session: options.read(sessionId), begunAt: clock.steady(), taken: false }
+    readings.set(sessionId, reading)
+    const isWaiting = (): boolean => readings.get(sessionId) === reading && !isOld(reading)
+    reading.session.then(
+      (session) => {
+        // No news tells of a session that is gone: the hint may have been done with before it was.
+        if (session === null && !reading.taken && !isWaiting()) options.onGone(sessionId)
+      },
+      // Whoever takes it sees its failure; one that nobody takes may fail unseen.
       () => undefined,
     )
   }
 
-  const begin = (sessionId: string): void => {
-    for (const [id, reading] of readings) if (isOld(reading)) drop(id)
-    if (readings.size >= AT_ONCE || !options.ready()) return
-    const session = options.read(sessionId)
-    // Whoever takes it sees its failure; one that nobody takes may fail unseen.
-    session.catch(() => undefined)
-    readings.set(sessionId, { session, begunAt: clock.steady() })
-  }
-
   return {
     dirty(hints) {
-      for (const { sessionId } of hints) if (sessionId !== null) drop(sessionId)
+      for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)
       const urgent = hints.filter(({ delay, sessionId }) => delay === 0 && sessionId !== null)
       if (urgent.length > AT_ONCE) return
       for (const { sessionId } of urgent) if (sessionId !== null) begin(sessionId)
@@ -61,6 +65,7 @@ export function createAhead(options: {
       const reading = readings.get(sessionId)
       if (reading === undefined || isOld(reading)) return undefined
       readings.delete(sessionId)
+      reading.taken = true
       return reading.session
     },
   }

@@ -1,6 +1,6 @@
 import { APP, PLAIN, type CallPlan, type Scenario, type Step, type TurnPlan } from './scenario.ts'
 
-const CALL: CallPlan = { tool: 'lookup', timeout: 60, held: true, refusesOutput: false }
+export const CALL: CallPlan = { tool: 'lookup', timeout: 60, held: true, refusesOutput: false }
 const ALL = { stream: true, webhook: true, poll: true }
 
 export function story(steps: Step[], more: Partial<Scenario> = {}, turn: Partial<TurnPlan> = {}): Scenario {

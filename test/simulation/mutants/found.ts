@@ -87,6 +87,12 @@ export const FOUND: readonly Mutant[] = [
     'await reader.read(entry, sessionId, listed)\n        store.doneHint(sessionId)',
   ),
   mutant(
+    'a session that only a reading ahead finds gone is not noticed',
+    'intake/ahead.ts',
+    'if (session === null && !reading.taken && !isWaiting()) options.onGone(sessionId)',
+    '',
+  ),
+  mutant(
     'what became of attempts is forgotten when the disk refuses it',
     'deliver/settler.ts',
     'const last = stopped\n',

@@ -97,7 +97,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'a reading ahead answers hints that came after it began',
     'intake/ahead.ts',
-    'for (const { sessionId } of hints) if (sessionId !== null) drop(sessionId)',
+    'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
     'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
   ),
   {
@@ -106,13 +106,13 @@ export const READINGS: readonly Mutant[] = [
     edits: [
       [
         'intake/ahead.ts',
-        'for (const { sessionId } of hints) if (sessionId !== null) drop(sessionId)',
+        'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
         'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
       ],
       [
         'intake/ahead.ts',
-        '      readings.delete(sessionId)\n      return reading.session\n',
-        '      return reading.session\n',
+        '      readings.delete(sessionId)\n      reading.taken = true\n',
+        '      reading.taken = true\n',
       ],
     ],
   },

@@ -67,11 +67,13 @@ export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   return sites.fired.some((fired) => failsTools(fired) || (call.plan.tool === 'charge' && cutsShort(fired)))
 }
 
+/** Or has an output refused. */
 function failsTools({ site, fault }: Fired): boolean {
-  return site === 'http tool' || site === 'app tool' || fault === 'app_away' || fault === 'asleep'
+  const refuses = fault === 'project_limit' || fault === 'app_away' || fault === 'asleep'
+  return refuses || site === 'http tool' || site === 'app tool'
 }
 
 /** What must not run twice has failed when nobody can tell what became of it. */
 function cutsShort({ fault }: Fired): boolean {
-  return fault === 'crash' || fault.startsWith('disk_') || fault.startsWith('clock_')
+  return fault === 'crash' || fault === 'disk_full' || fault === 'disk_error' || fault.startsWith('clock_')
 }
