@@ -204,6 +204,24 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a reading ahead that an earlier hint had begun answered for a run that could not start since',
+    scenario: story([], {
+      channels: STREAM,
+      sessions: [
+        {
+          at: 100,
+          messages: [
+            { at: 10, turn: { ...PLAIN, steps: [], artifacts: { ms: 50, state: 'ready', count: 1 } } },
+            { at: 1250, turn: { ...PLAIN, startFails: true } },
+          ],
+          deleted: null,
+        },
+      ],
+    }),
+    seed: 29,
+    steps: [],
+  },
+  {
     name: 'a session that only a reading ahead found gone was not noticed',
     scenario: drawScenario(212),
     seed: 212,

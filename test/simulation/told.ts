@@ -17,18 +17,20 @@ export function noteTold(store: Store, { told }: Counts): Store {
   }
 }
 
-/** A handler's answer to stored events has come. */
+/** A handler's answer to stored events has come. @returns whether it took them, as far as we must know. */
 export function noteAnswer(
   { told }: Counts,
   handler: string,
   events: readonly CallbackEvent[],
   { status, body }: HttpReply,
   stopping: boolean,
-): void {
+): boolean {
   const answers = told.answers.get(handler) ?? { delivered: 0, failed: 0, late: 0 }
   told.answers.set(handler, answers)
+  const taken = status < 300 && !body.includes('"verdict":"')
   if (stopping) answers.late += events.length
-  else if (status < 300 && !body.includes('"verdict":"')) answers.delivered += events.length
+  else if (taken) answers.delivered += events.length
   // One that pauses its handler is counted when that is stored.
   else if (status !== 410) answers.failed += events.length
+  return taken && !stopping
 }

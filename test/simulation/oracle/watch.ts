@@ -21,6 +21,8 @@ export interface Receipt {
   /** Answers 2xx without a verdict. */
   taken: number
   verdictDead: boolean
+  /** The life that was told 2xx, without a verdict; null: none. */
+  knownTaken: Life | null
   /** True time: no further try of the same life before. */
   notBefore: number
   lastLife: number
@@ -167,7 +169,8 @@ export class Watch {
     if (name !== 'callback') return
     const handler = handlerOf(request)
     const events = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !TRANSIENT.test(id))
-    noteAnswer(life.counts, handler, events, reply, life.stopping)
+    const taken = noteAnswer(life.counts, handler, events, reply, life.stopping)
+    if (taken) for (const { id } of events) this.#receipt(handler, id).knownTaken = life
     const after = reply.headers['retry-after']
     if (after === undefined) return
     for (const { id } of events) {
@@ -229,6 +232,8 @@ export class Watch {
 
   #tried(handler: string, { id }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
+    if (receipt.knownTaken === life)
+      this.#broken('I1', `${handler} took ${id}, was heard, and is asked to take it again`)
     if (receipt.lastLife !== life.number && !this.#knowsWait(handler, id, receipt)) receipt.notBefore = 0
     if (this.#parts.agenda.now < receipt.notBefore)
       this.#broken('I9', `${handler} was asked to take ${id} before its Retry-After`)
@@ -303,7 +308,15 @@ export class Watch {
     const key = `${handler} ${id}`
     let receipt = this.receipts.get(key)
     if (receipt === undefined) {
-      receipt = { sent: 0, taken: 0, verdictDead: false, notBefore: 0, lastLife: 0, putOff: 0 }
+      receipt = {
+        sent: 0,
+        taken: 0,
+        knownTaken: null,
+        verdictDead: false,
+        notBefore: 0,
+        lastLife: 0,
+        putOff: 0,
+      }
       this.receipts.set(key, receipt)
     }
     return receipt
