@@ -40,7 +40,11 @@ export function createHttpTarget(
     return headers
   }
 
-  const post = async (headers: Record<string, string>, body: Buffer): Promise<Verdict> => {
+  const post = async (
+    headers: Record<string, string>,
+    body: Buffer,
+    signal: AbortSignal,
+  ): Promise<Verdict> => {
     try {
       const reply = await http.exchange({
         method: 'POST',
@@ -50,6 +54,7 @@ export function createHttpTarget(
         timeout: handler.timeout,
         maxBody: ANSWER_READ,
         connections: handler.concurrency,
+        signal,
       })
       return readAnswer(reply, clock.now())
     } catch (error) {
@@ -58,7 +63,7 @@ export function createHttpTarget(
   }
 
   return {
-    async send(batch): Promise<Verdict> {
+    async send(batch, signal): Promise<Verdict> {
       const [first] = batch
       if (first === undefined) return { kind: 'delivered', status: 204 }
       // Encoded once, for the signature and for the wire.
@@ -66,7 +71,7 @@ export function createHttpTarget(
       const id = batched ? batchId(batch) : first.fact.id
       const source = traceOf(first.fact, first.session)
       const span = tracer.start('callback', source, attributesOf(handler.name, first))
-      const verdict = await span.run(() => post(headersFor(id, body, span.traceparent), body))
+      const verdict = await span.run(() => post(headersFor(id, body, span.traceparent), body, signal))
       span.end(faultOf(verdict))
       return verdict
     },

@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
-import type { Store } from '../core/store.ts'
+import type { Batch, Store } from '../core/store.ts'
 import type { Pending } from './batch.ts'
 import { STREAM_OPENED } from './cursor.ts'
 
@@ -21,6 +21,7 @@ export interface Opening {
 
 interface OpeningPorts {
   service: Service
+  commit: (batch: Batch) => Promise<unknown>
   store: Store
   clock: Clock
   log: Log
@@ -36,7 +37,7 @@ export async function findOpening(ports: OpeningPorts): Promise<Opening | null> 
 }
 
 /** `since`: service clock, milliseconds. */
-function createOpening({ service, clock, log }: OpeningPorts, since: number): Opening {
+function createOpening({ service, commit, clock, log }: OpeningPorts, since: number): Opening {
   const isNew = new Map<string, boolean>()
   let lastAt = clock.steady()
   let found = false
@@ -47,8 +48,11 @@ function createOpening({ service, clock, log }: OpeningPorts, since: number): Op
     try {
       return ((await service.readSession(sessionId)).createdAt ?? 0) > since
     } catch (error) {
-      if (error instanceof ServiceError && error.notFound) return false
-      throw error
+      if (!(error instanceof ServiceError) || !error.notFound) throw error
+      // It may have been known, and nobody else may ever notice that it is gone.
+      const at = clock.now()
+      await commit({ hints: [{ sessionId, channel: 'poll', at, scope: 'session', delay: 0 }] })
+      return false
     }
   }
 

@@ -32,8 +32,10 @@ export async function runBegun(
   running: Call,
   over: AbortSignal,
 ): Promise<number | null> {
-  const { clock, observer } = ports
+  const { store, clock, observer } = ports
   const { spec } = tool
+  // One commit may have written the run down and then the late answer of an app that was asked before a crash.
+  if ((await store.call(running.callId))?.state !== 'running') return null
   const left = timeLeft(running, clock.now(), ports.service.clockOffset())
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
   const limit = Math.min(spec.timeout, left)

@@ -66,6 +66,12 @@ describe('a callback', () => {
     })
   })
 
+  it('is ended by whoever stops and waits no longer', async () => {
+    const { requests, send } = target()
+    await send([state])
+    expect(requests[0]?.signal).toBe(signal)
+  })
+
   it('of a frame carries it with every digit, and what we know of its session', async () => {
     const { requests, send } = target()
     await send([transcript])

@@ -231,6 +231,42 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a session that only the stream found gone, looking where the news begins, was not noticed',
+    scenario: drawScenario(1842),
+    seed: 1842,
+    steps: [
+      [1, 'before', 'weather', 'clock_ahead'],
+      [3, 'before', 'weather', 'restart'],
+      [17, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
+    name: 'a tool ran again though its app had answered in the commit that wrote the run down',
+    scenario: drawScenario(2084),
+    seed: 2084,
+    steps: [
+      [4, 'before', 'weather', 'clock_back'],
+      [6, 'before', 'weather', 'asleep'],
+      [29, 'before', 'weather', 'clock_back'],
+      [1, 'after', 'store.commit items', 'crash'],
+      [3, 'before', 'store.commit call finished', 'disk_slow'],
+    ],
+  },
+  {
+    name: 'a callback that was under way at the end of the grace went on after the stop',
+    scenario: drawScenario(1675),
+    seed: 1675,
+    steps: [
+      [1, 'before', 'weather', 'app_away'],
+      [3, 'before', 'weather', 'app_away'],
+      [2, 'before', 'service list turns', 'bad_gateway'],
+      [9, 'before', 'app function', 'slow'],
+      [6, 'after', 'http callback', 'reset_reply'],
+      [11, 'before', 'weather', 'restart'],
+      [12, 'before', 'weather', 'asleep'],
+    ],
+  },
+  {
     name: 'a stop left behind a handler that had a transient event in hand',
     scenario: story([{ do: 'wait', ms: 3000 }, { do: 'think' }], {
       channels: STREAM,

@@ -93,6 +93,24 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
+    'a session that only the stream finds gone is not noticed',
+    'source/opening.ts',
+    "      await commit({ hints: [{ sessionId, channel: 'poll', at, scope: 'session', delay: 0 }] })\n",
+    '',
+  ),
+  mutant(
+    'a tool runs though its app has answered in the commit that wrote the run down',
+    'tools/run.ts',
+    "if ((await store.call(running.callId))?.state !== 'running') return null",
+    'await store.call(running.callId)',
+  ),
+  mutant(
+    'a callback under way goes on after the stop',
+    'deliver/http.ts',
+    '        connections: handler.concurrency,\n        signal,\n',
+    '        connections: handler.concurrency,\n',
+  ),
+  mutant(
     'what became of attempts is forgotten when the disk refuses it',
     'deliver/settler.ts',
     'const last = stopped\n',
