@@ -35,6 +35,8 @@ const METERED = 8
 
 export interface Running {
   engine: Engine
+  /** For whoever comes through the admin API. */
+  store: Pick<Store, 'pauseHandler'>
   service: ServiceClient
   /** Settles when the start is through; fails when it failed. */
   started: Promise<void>
@@ -100,7 +102,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     await service.discover()
     await engine.start()
   }
-  return { engine, service, started: start() }
+  return { engine, store: inner, service, started: start() }
 }
 
 function metricsOf(store: Store, { handlers }: Scenario, clock: Clock, log: Log): Metrics {

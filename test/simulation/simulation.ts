@@ -185,19 +185,18 @@ export class Simulation {
     if (life.timers > 0) this.trace.broken('I11', `${life.timers} timers wait after the stop`)
   }
 
-  /** An operator who knows that a handler answered 410, and resumes it once it shows that it is paused. */
+  /** An operator who knows that a handler answered 410, and resumes it, as the admin API does, whenever it shows that it is paused. */
   resume(handler: string, patience = PATIENCE): void {
+    if (patience === 0) return
+    // The answer may be slow to be seen by a machine that is asleep, or lost; the disk may be full.
+    this.agenda.in(1000, () => this.resume(handler, patience - 1))
     const { running } = this
     const worker = running?.engine.dispatcher.worker(handler)
-    const paused = worker?.status().state === 'paused'
-    if (running === null || worker === undefined || this.life?.stopping === true || !paused) {
-      // The answer may be slow to be seen by a machine that is asleep, or lost.
-      if (patience > 0) this.agenda.in(1000, () => this.resume(handler, patience - 1))
-      return
-    }
-    // As the admin API does it; the disk may be full.
-    this.db.prepare('UPDATE handlers SET paused_at = NULL WHERE name = ?').run(handler)
-    worker.resume()
+    if (running === null || worker?.status().state !== 'paused' || this.life?.stopping === true) return
+    running.store.pauseHandler(handler, null).then(
+      () => worker.resume(),
+      () => undefined,
+    )
   }
 
   #carry(
