@@ -37,7 +37,7 @@ export async function findOpening(ports: OpeningPorts): Promise<Opening | null> 
 }
 
 /** `since`: service clock, milliseconds. */
-function createOpening({ service, commit, clock, log }: OpeningPorts, since: number): Opening {
+function createOpening({ service, commit, store, clock, log }: OpeningPorts, since: number): Opening {
   const isNew = new Map<string, boolean>()
   let lastAt = clock.steady()
   let found = false
@@ -49,7 +49,8 @@ function createOpening({ service, commit, clock, log }: OpeningPorts, since: num
       return ((await service.readSession(sessionId)).createdAt ?? 0) > since
     } catch (error) {
       if (!(error instanceof ServiceError) || !error.notFound) throw error
-      // It may have been known, and nobody else may ever notice that it is gone.
+      // One that we knew: nobody else may ever notice that it is gone.
+      if ((await store.glance([sessionId])).size === 0) return false
       const at = clock.now()
       await commit({ hints: [{ sessionId, channel: 'poll', at, scope: 'session', delay: 0 }] })
       return false

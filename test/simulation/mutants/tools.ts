@@ -32,12 +32,18 @@ export const TOOLS: readonly Mutant[] = [
     "const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
     "void ports.service.answer(call.sessionId, call.callId, { output: result.output }, call.callId).catch(() => undefined)\n      const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
   ),
-  mutant(
-    'the run is not written down first',
-    'tools/run.ts',
-    'if (!(await ports.step(begun))) return null',
-    'void ports.step(begun)',
-  ),
+  {
+    // Whether a call stands as running is looked at once more before its tool is asked.
+    name: 'the run is not written down first',
+    edits: [
+      ['tools/run.ts', 'if (!(await ports.step(begun))) return null', 'void ports.step(begun)'],
+      [
+        'tools/run.ts',
+        "if ((await store.call(running.callId))?.state !== 'running') return null",
+        'await store.call(running.callId)',
+      ],
+    ],
+  },
   mutant(
     'a finished call runs again after a crash',
     'tools/host.ts',
