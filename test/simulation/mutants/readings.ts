@@ -53,7 +53,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'deleted sessions are not noticed',
     'intake/sweep.ts',
-    'if (listed !== null) await findGone(listed, channel, at)',
+    "if (listed !== null) await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })",
     '',
   ),
   mutant(
