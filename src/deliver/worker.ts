@@ -1,12 +1,11 @@
 import PQueue from 'p-queue'
-import type { Attempt, LaneNews, PendingDelivery } from '../core/delivery.ts'
+import type { LaneNews } from '../core/delivery.ts'
 import { messageOf } from '../core/errors.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Clock, Log, Random } from '../core/ports.ts'
 import { createPump, type Pump } from '../core/pump.ts'
-import type { SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { Briefs } from './briefs.ts'
 import { HandlerHealth, type HandlerStatus } from './health.ts'
@@ -14,15 +13,13 @@ import { ActiveLane } from './lane.ts'
 import { createRecorder } from './record.ts'
 import { createReleaser } from './release.ts'
 import type { Settler } from './settler.ts'
-import type { Outgoing, Target } from './target.ts'
+import type { Target } from './target.ts'
 import { trialOf, type Trial } from './trial.ts'
-import { attemptOf } from './verdict.ts'
+import { createTurns } from './turn.ts'
 
 /** Lanes in memory, for each place in the handler's concurrency; the others wait in the store. */
 const LANES_PER_PLACE = 4
 const LANES_LEAST = 64
-/** Attempts that a lane makes in one turn while others wait for a place. */
-const TURN = 16
 /** After a failure of our own, a lane goes on so much later, milliseconds. */
 const FAILED = 5000
 /** Transient events that wait for one handler; more are dropped, as they may be. */
@@ -63,7 +60,7 @@ export interface WorkerOptions {
  * When the handler is down its lanes wait in the store and one probe at a time goes on.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { spec, target, store, settler, briefs, clock, log } = options
+  const { spec, target, store, briefs, clock, log } = options
   const queue = new PQueue({ concurrency: spec.concurrency })
   const lanes = new Map<number, ActiveLane>()
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_PLACE)
@@ -99,6 +96,16 @@ export function createWorker(options: WorkerOptions): Worker {
     onError: (error) => log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read'),
   })
 
+  const turns = createTurns({
+    ...options,
+    queue,
+    health,
+    recorder,
+    stop: stopping.signal,
+    mayGoOn: () => mayGoOn(),
+    onBack: () => pump.nudge(),
+  })
+
   const activate = (active: ActiveLane): void => {
     lanes.set(active.lane.id, active)
     void work(active)
@@ -108,8 +115,7 @@ export function createWorker(options: WorkerOptions): Worker {
     let dueAt: number | undefined
     try {
       while (mayGoOn() && (await active.fill())) {
-        if (settler.refused !== null) await settler.refused
-        dueAt = await step(active)
+        dueAt = await turns.take(active)
         if (dueAt !== undefined) break
       }
       if (stopping.signal.aborted) return
@@ -140,94 +146,6 @@ export function createWorker(options: WorkerOptions): Worker {
     lanes.delete(active.lane.id)
     if (lanes.size === 0) idle?.()
     pump.nudge()
-  }
-
-  /** Gives a lane its turn among the others. @returns when it is due again, if it has to wait. */
-  const step = async (active: ActiveLane): Promise<number | undefined> => {
-    const { max, wait } = spec.batch
-    if (max > 1 && wait > 0 && active.size < max) await pause(wait)
-    const first = active.first()
-    // A session that was not read yet is waited for before the lane takes a place from the others.
-    if (first !== undefined && lacksBrief(first.fact)) await findBrief(active, first.fact)
-    return await queue.add(() => turn(active))
-  }
-
-  /** Attempts one after the other, while the lane has something at hand and nobody has waited for long. */
-  const turn = async (active: ActiveLane): Promise<number | undefined> => {
-    for (let taken = 0; mayGoOn() && (taken < TURN || queue.size === 0); taken++) {
-      // What cannot be written down would only be sent twice.
-      if (settler.refused !== null) return undefined
-      // Lanes that were waiting their turn when the handler went down wait in the store.
-      if (health.state === 'down' && !active.probe) return clock.steady()
-      const first = active.first()
-      if (first === undefined || (taken > 0 && (spec.batch.wait > 0 || lacksBrief(first.fact))))
-        return undefined
-      const batch = spec.batch.max === 1 ? [first] : active.head(spec.batch.max)
-      const dueAt = await attempt(active, batch, briefOf(active, first.fact))
-      if (dueAt !== undefined) return dueAt
-    }
-    return undefined
-  }
-
-  /** State facts carry what was read of their session; the others get what we know of it. */
-  const lacksBrief = (fact: StoredFact): boolean =>
-    fact.family === 'transcript' && fact.sessionId !== null && briefs.peek(fact.sessionId) === undefined
-
-  const findBrief = async (active: ActiveLane, { sessionId, at }: StoredFact): Promise<void> => {
-    if (sessionId !== null) active.brief = await briefs.find(sessionId, at)
-  }
-
-  const briefOf = (active: ActiveLane, { family, sessionId }: StoredFact): SessionBrief | null =>
-    family === 'state' || sessionId === null ? null : (briefs.peek(sessionId) ?? active.brief)
-
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
-
-  const attempt = async (
-    active: ActiveLane,
-    batch: readonly PendingDelivery[],
-    session: SessionBrief | null,
-  ): Promise<number | undefined> => {
-    const at = clock.now()
-    const started = clock.steady()
-    const outgoing = batch.map(({ fact, attempts }): Outgoing => ({ fact, attempt: attempts + 1, session }))
-    let verdict = await target.send(outgoing, stopping.signal)
-    // A connection that was kept open may have been closed by the other side just then.
-    if (verdict.kind === 'unreachable' && verdict.reset)
-      verdict = await target.send(outgoing, stopping.signal)
-    if (verdict.kind === 'aborted' || stopping.signal.aborted) return undefined
-    verdict = health.weigh(verdict, batch[0]?.fact.pos ?? 0)
-    const tried = attemptOf(verdict, at, clock.steady() - started)
-    if (verdict.kind === 'unreachable') return unreachable(batch, tried)
-    if (health.answered()) pump.nudge()
-    switch (verdict.kind) {
-      case 'delivered':
-        active.drop(batch.length)
-        recorder.settle(active, batch, 'delivered', tried)
-        return undefined
-      case 'dead':
-        active.drop(batch.length)
-        recorder.bury(active, batch, tried)
-        return undefined
-      case 'gone':
-        await pauseSelf('the handler answered 410')
-        recorder.report(batch, 'paused', tried)
-        return clock.steady()
-      case 'retry':
-        health.become(health.state, tried.error ?? `status ${tried.status}`)
-        return recorder.retry(active, batch, tried, verdict.floor)
-    }
-  }
-
-  const unreachable = (batch: readonly PendingDelivery[], tried: Attempt): number => {
-    recorder.report(batch, 'unreachable', tried)
-    health.unreachable(tried.error ?? null)
-    // The lane goes to the end of the queue, so that another one is the next probe.
-    return clock.steady()
-  }
-
-  const pauseSelf = async (reason: string): Promise<void> => {
-    health.become('paused', reason)
-    await store.pauseHandler(spec.name, reason)
   }
 
   return {

@@ -1,8 +1,8 @@
 import { ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Service } from '../core/ports.ts'
-import { isSettled, type Session, type Turn } from '../core/resource.ts'
-import type { KnownSession, KnownTurn } from '../core/store.ts'
+import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
+import type { DirtySession, KnownSession, KnownTurn } from '../core/store.ts'
 
 /** The service's largest page. */
 export const PAGE = 100
@@ -100,4 +100,28 @@ export function needsTurns(
   if (known.status === 'idle' || known.status === 'failed') return true
   // While the stream is up, its frames ask for the turns when there is something to see.
   return !streamTells && known.updatedAt !== session.updatedAt
+}
+
+/** What needs no reading: a session whose artifacts alone are awaited, or a page of the list that is no older than what we know. */
+export function atHand(
+  { scope }: DirtySession,
+  before: KnownSession | null,
+  listed: Session | undefined,
+): Session | undefined {
+  if (scope === 'artifacts' && before !== null && !before.deleted) return before.session
+  return listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
+    ? listed
+    : undefined
+}
+
+/** Whether a turn settled that was not known to be. */
+export function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[]): boolean {
+  const over = new Set(known.filter(({ settled }) => settled).map(({ turn }) => turn.id))
+  return turns.some((turn) => isSettled(turn) && !over.has(turn.id))
+}
+
+/** Tells of turns that ended otherwise than well, and were not known to have ended. */
+export function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
+  const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
+  return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
 }

@@ -2,20 +2,33 @@ import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
-import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
+import { isFinal, type Session, type Turn } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
 import type { Ahead } from './ahead.ts'
-import { baselineOf, callsOf, compare, compareGone, type DiffContext } from './diff.ts'
+import {
+  baselineOf,
+  callsOf,
+  compare,
+  compareGone,
+  type DiffContext,
+  type Difference,
+  type Look,
+} from './diff.ts'
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
-import { needsTurns, readErrorItem, readSession, readTurns } from './look.ts'
+import {
+  isNewFailure,
+  needsTurns,
+  readErrorItem,
+  readSession,
+  readTurns,
+  settlesAnew,
+  atHand,
+} from './look.ts'
+import { hintAfter } from './next-look.ts'
 
 /** How long a turn's end waits for the stream's turn.ended (product.md, Facts), milliseconds. */
 const FRAME_WAIT = 2000
-/** A session that is not at rest is looked at again though nobody hinted, milliseconds. */
-const SAFETY_LOOK = 300_000
-/** Artifacts are polled sooner at first: most settle within a second or two. Milliseconds. */
-const ARTIFACTS = { base: 400, max: 300_000 }
 /** So often a session is read again that moved on while its turns were read. */
 const REREAD = 3
 /** Turns whose end waits for a frame are few; more than so many at once wait no longer. */
@@ -58,6 +71,24 @@ export interface SessionReader {
   readAlive(sessionId: string): Promise<Session | null>
 }
 
+/** One reading of a session. */
+interface Errand {
+  entry: DirtySession
+  /** What we knew when it began. */
+  before: KnownSession | null
+  firstLook: boolean
+  /** Service clock, milliseconds: when this sidecar started. */
+  startedAt: number
+  streamTells: boolean
+}
+
+/** What it saw, and what we know of the session by then. */
+interface View extends Look {
+  known: KnownSession | null
+  /** Turns of a session that is not known: only frames told of them. */
+  placeholders: KnownTurn[]
+}
+
 /** Reads sessions and their turns, compares, and writes what happened through the intake. */
 export function createSessionReader(options: ReadOptions): SessionReader {
   const { service, store, intake, items, clock, log } = options
@@ -73,70 +104,71 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   ): Promise<boolean> => {
     const ahead = options.ahead.take(sessionId)
     const before = await store.known(sessionId)
-    // A page of the list may be older than what we read since.
-    const usable = listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
-    const onlyArtifacts = entry.scope === 'artifacts' && before !== null && !before.deleted
-    const first = onlyArtifacts ? before.session : usable ? listed : await (ahead ?? readAlive(sessionId))
+    const first = atHand(entry, before, listed) ?? (await (ahead ?? readAlive(sessionId)))
     if (first === null) return await writeGone(entry, sessionId)
     if (before !== null && first.updatedAt < before.updatedAt) return await writeNothing(entry, before)
-    // On the service's clock, by our age: the wall clock may have been set since we started.
-    const age = Math.round(clock.steady() - options.startedAt)
-    const startedAt = clock.now() + service.clockOffset() - age
-    const streamTells = options.streamConnected()
-    const taken = await takeCalls(before, first)
-    const knownTurns = before?.turns ?? (await store.knownTurns(sessionId, []))
-    const baseline = before?.baseline ?? baselineOf(first, { firstLook, startedAt })
-    const view = needsTurns(before, first, entry.scope !== 'session', streamTells)
-      ? await readBoth(first, knownTurns, baseline)
-      : { session: first, turns: null }
-    tellOver(taken, view?.session ?? null)
-    if (view === null) return await writeGone(entry, sessionId)
-    const { session, turns } = view
-    const startFailed =
-      session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
-    const errorItem = startFailed ? await readErrorItem(service, sessionId) : null
-    // What the stream committed while we read counts: its turn.ended frame may have come.
-    const ids = (turns ?? []).map(({ id }) => id)
-    const known = await store.known(sessionId, ids)
-    const placeholders = known === null ? await store.knownTurns(sessionId, ids) : []
-    const over = new Set(
-      (known?.turns ?? placeholders).filter(({ settled }) => settled).map(({ turn }) => turn.id),
-    )
-    const settles = (turns ?? []).some((turn) => isSettled(turn) && !over.has(turn.id))
-    const artifacts = settles ? await readArtifacts(sessionId) : null
-    const context: DiffContext = {
-      now: clock.now(),
-      steady: clock.steady(),
-      seen: firstOf(entry.seen, clock.now()),
+    const errand: Errand = {
+      entry,
+      before,
       firstLook,
-      startedAt,
-      tools: options.tools(),
-      frameWait: { connected: streamTells && !firstLook && finalSince.size < WAITING_KEPT, ms: FRAME_WAIT },
+      startedAt: startedAtThere(),
+      streamTells: options.streamConnected(),
     }
-    const difference = compare(
-      known,
-      placeholders,
-      { session, turns, errorItem, artifacts },
-      context,
-      finalSince,
-    )
-    if (difference.waitUntil !== null) {
-      for (const { turn, finalReadAt } of difference.reading.turns) {
-        finalSince.set(turn.id, finalReadAt ?? context.steady)
-      }
-      await store.releaseHint(sessionId, difference.waitUntil)
-      return false
-    }
-    const collecting = difference.collecting.length > 0
-    const nextLook = nextLookAt(difference.collecting, difference.reading.atRest, context.steady)
-    const hint = {
-      generation: entry.generation,
-      nextLook,
-      scope: collecting ? ('artifacts' as const) : ('session' as const),
-    }
+    const view = await readOn(errand, first)
+    if (view === null) return await writeGone(entry, sessionId)
+    const context = contextOf(errand)
+    const difference = compare(view.known, view.placeholders, view, context, finalSince)
+    if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
     // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
     await items?.read(sessionId, difference.reading.baseline)
-    return await write(entry, { ...difference.reading, hint })
+    return await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })
+  }
+
+  /** When we started, on the service's clock, by our age: the wall clock may have been set since. */
+  const startedAtThere = (): number => {
+    const age = Math.round(clock.steady() - options.startedAt)
+    return clock.now() + service.clockOffset() - age
+  }
+
+  /** All that a comparison needs. null: the session is gone. */
+  const readOn = async (errand: Errand, first: Session): Promise<View | null> => {
+    const { before, entry } = errand
+    const taken = await takeCalls(before, first)
+    const knownTurns = before?.turns ?? (await store.knownTurns(first.id, []))
+    const baseline = before?.baseline ?? baselineOf(first, errand)
+    const both = needsTurns(before, first, entry.scope !== 'session', errand.streamTells)
+      ? await readBoth(first, knownTurns, baseline)
+      : { session: first, turns: null }
+    tellOver(taken, both?.session ?? null)
+    if (both === null) return null
+    const { session, turns } = both
+    const startFailed =
+      session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
+    const errorItem = startFailed ? await readErrorItem(service, session.id) : null
+    // What the stream committed while we read counts: its turn.ended frame may have come.
+    const ids = (turns ?? []).map(({ id }) => id)
+    const known = await store.known(session.id, ids)
+    const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
+    const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
+    const artifacts = settles ? await readArtifacts(session.id) : null
+    return { known, placeholders, session, turns, errorItem, artifacts }
+  }
+
+  const contextOf = ({ entry, firstLook, startedAt, streamTells }: Errand): DiffContext => ({
+    now: clock.now(),
+    steady: clock.steady(),
+    seen: firstOf(entry.seen, clock.now()),
+    firstLook,
+    startedAt,
+    tools: options.tools(),
+    frameWait: { connected: streamTells && !firstLook && finalSince.size < WAITING_KEPT, ms: FRAME_WAIT },
+  })
+
+  /** Waits for the frame of a turn's end, or for its wait to be over: then the session is read again. */
+  const putOff = async ({ reading }: Difference, until: number, steady: number): Promise<false> => {
+    for (const { turn, finalReadAt } of reading.turns) finalSince.set(turn.id, finalReadAt ?? steady)
+    await store.releaseHint(reading.sessionId, until)
+    return false
   }
 
   /** Calls that are new are taken on at once: their tools run while the turns are read. @returns their ids. */
@@ -260,22 +292,6 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 }
 
 const NOTHING = { turns: [], opened: [], resolved: [], newCalls: [], facts: [] }
-
-function nextLookAt(
-  collecting: readonly { finalReadAt: number | null }[],
-  atRest: boolean,
-  steady: number,
-): number | null {
-  if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK
-  // Twice as long as we have waited already, so that the readings thin out.
-  const youngest = Math.min(...collecting.map(({ finalReadAt }) => steady - (finalReadAt ?? steady)))
-  return steady + Math.min(ARTIFACTS.max, Math.max(ARTIFACTS.base, youngest))
-}
-
-function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
-  const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
-  return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
-}
 
 /** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
 function firstOf(seen: DirtySession['seen'], now: number): DirtySession['seen'] {

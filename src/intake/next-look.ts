@@ -1,0 +1,31 @@
+import type { DirtySession, Reading } from '../core/store.ts'
+import type { Difference } from './diff.ts'
+
+/** A session that is not at rest is looked at again though nobody hinted, milliseconds. */
+const SAFETY_LOOK = 300_000
+/** Artifacts are polled sooner at first: most settle within a second or two. Milliseconds. */
+const ARTIFACTS = { base: 400, max: 300_000 }
+
+/** The hint is done with, unless the session is to be looked at again by itself. */
+export function hintAfter(
+  { generation }: DirtySession,
+  { collecting, reading }: Difference,
+  steady: number,
+): Reading['hint'] {
+  return {
+    generation,
+    nextLook: nextLookAt(collecting, reading.atRest, steady),
+    scope: collecting.length > 0 ? 'artifacts' : 'session',
+  }
+}
+
+function nextLookAt(
+  collecting: readonly { finalReadAt: number | null }[],
+  atRest: boolean,
+  steady: number,
+): number | null {
+  if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK
+  // Twice as long as we have waited already, so that the readings thin out.
+  const youngest = Math.min(...collecting.map(({ finalReadAt }) => steady - (finalReadAt ?? steady)))
+  return steady + Math.min(ARTIFACTS.max, Math.max(ARTIFACTS.base, youngest))
+}
