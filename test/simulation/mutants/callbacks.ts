@@ -4,7 +4,7 @@ import { mutant, type Mutant } from './mutant.ts'
 export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'delivered before it is sent',
-    'deliver/worker.ts',
+    'deliver/turn.ts',
     '    const at = clock.now()\n    const started = clock.steady()\n    const outgoing',
     "    const at = clock.now()\n    const started = clock.steady()\n    recorder.settle(active, batch, 'delivered', { at, ms: 0, status: 200 })\n    const outgoing",
   ),
@@ -46,7 +46,7 @@ export const CALLBACKS: readonly Mutant[] = [
   ),
   mutant(
     'a lane goes on before its head is done',
-    'deliver/worker.ts',
+    'deliver/turn.ts',
     'const dueAt = await attempt(active, batch, briefOf(active, first.fact))',
     'const trying = attempt(active, batch, briefOf(active, first.fact))\n      if (taken > 0) active.drop(batch.length)\n      const dueAt = taken > 0 ? undefined : await trying',
   ),

@@ -5,8 +5,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a wall clock set back makes all sessions old',
     'intake/read.ts',
-    'const startedAt = clock.now() + service.clockOffset() - age',
-    'const startedAt = Math.round(options.startedAt) + service.clockOffset() - age * 0',
+    'return clock.now() + service.clockOffset() - age',
+    'return Math.round(options.startedAt) + service.clockOffset() - age * 0',
   ),
   mutant(
     'what began and ended since the start is old when the first look is slow',
@@ -17,8 +17,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'items are stored after the reading that lets go of their hint',
     'intake/read.ts',
-    '    await items?.read(sessionId, difference.reading.baseline)\n    return await write(entry, { ...difference.reading, hint })',
-    '    const written = await write(entry, { ...difference.reading, hint })\n    await items?.read(sessionId, difference.reading.baseline)\n    return written',
+    '    await items?.read(sessionId, difference.reading.baseline)\n    return await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })',
+    '    const written = await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })\n    await items?.read(sessionId, difference.reading.baseline)\n    return written',
   ),
   mutant(
     'a session that is gone is not noticed by its turns',

@@ -46,7 +46,7 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'artifacts are not looked at again',
-    'intake/read.ts',
+    'intake/next-look.ts',
     'if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK',
     'if (collecting.length >= 0) return atRest ? null : null',
   ),
