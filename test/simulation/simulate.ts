@@ -26,6 +26,8 @@ const GATE = 2000
 const PROGRESS = 10_000
 /** Seeds that may be spent on a place that was not crashed. */
 const AIMED = 400
+/** Signals so close to one another are one, milliseconds. */
+const TWICE = 500
 /** Ways of breaking that are made short. */
 const SHRUNK = 10
 
@@ -56,6 +58,8 @@ const seeds = values.minutes === undefined ? Number(values.seeds ?? 1000) : Infi
 const threads = Number(values.threads ?? availableParallelism())
 const mode: Mode = values.mode === 'safety' ? 'safety' : 'liveness'
 
+// Whoever has read enough closes the pipe.
+process.stdout.once('error', () => process.exit(1))
 process.exitCode = (await chosen()) ? 0 : 1
 
 function chosen(): Promise<boolean> {
@@ -113,7 +117,7 @@ async function playOne(): Promise<boolean> {
 
 async function playMany(): Promise<boolean> {
   const stop = new AbortController()
-  process.once('SIGINT', () => stop.abort())
+  endOnSignal(stop)
   if (values.minutes !== undefined) setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref()
   const cpu = process.cpuUsage()
   const tally = await campaign({
@@ -130,6 +134,16 @@ async function playMany(): Promise<boolean> {
   const untried = tally.seeds < GATE ? [] : gaps(tally)
   for (const gap of untried) console.log(`not tried: ${gap}`)
   return tally.broken.size === 0 && untried.length === 0
+}
+
+/** Ctrl-C ends it with a summary, a second one at once. A terminal or a `timeout` may send each twice. */
+function endOnSignal(stop: AbortController): void {
+  let firstAt: number | null = null
+  process.on('SIGINT', () => {
+    firstAt ??= performance.now()
+    if (performance.now() - firstAt > TWICE) process.exit(130)
+    stop.abort()
+  })
 }
 
 /** In place on a terminal, a line now and then elsewhere. */
