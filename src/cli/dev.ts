@@ -52,7 +52,9 @@ export async function dev(
     options.json === true
       ? showToPrograms(terminal)
       : showToPeople(terminal, { start, admin, urlNeeded: adminPort !== ADMIN_PORT })
+  const shown = new Set<string>()
   sidecar.observe(observer((record) => show.record(record), titlesOf(emulator)))
+  sidecar.observe({ callback: ({ fact }) => void shown.add(fact.id) })
 
   const closing = closeWithGrace({ logger: false }, async ({ err }) => {
     if (err !== undefined) reportFailure(err, terminal)
@@ -63,7 +65,7 @@ export async function dev(
   show.started({ service: emulator.baseUrl, admin, app: app.url, token: TOKEN })
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario })
-  const comparison = await settled(emulator.baseUrl, app)
+  const comparison = await settled(emulator.baseUrl, app, shown)
   show.ended(comparison, Date.now() - start)
   if (options.once === true) return isComplete(comparison) ? 0 : 1
 
@@ -78,12 +80,13 @@ async function freshStore(adminPort: number): Promise<string> {
   return file
 }
 
-/** Looks until everything that happened was delivered and answered, or patience ends. */
-async function settled(baseUrl: string, app: ExampleApp): Promise<Comparison> {
+/** Looks until everything that happened was delivered, answered and shown, or patience ends. */
+async function settled(baseUrl: string, app: ExampleApp, shown: ReadonlySet<string>): Promise<Comparison> {
   const deadline = performance.now() + PATIENCE
   for (;;) {
     const comparison = compare(await readLedger(baseUrl), app.received)
-    if (isComplete(comparison) || performance.now() > deadline) return comparison
+    const told = app.received.keys().every((id) => shown.has(id))
+    if ((isComplete(comparison) && told) || performance.now() > deadline) return comparison
     await sleep(LOOK_INTERVAL)
   }
 }
