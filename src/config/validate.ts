@@ -7,7 +7,14 @@ import { nearest } from '../core/nearest.ts'
 import { settings } from './schema.ts'
 import type { Blame } from './tree.ts'
 
-const ajv = new Ajv2020({ allErrors: true, useDefaults: true, verbose: true, strictRequired: false })
+const ajv = new Ajv2020({
+  allErrors: true,
+  useDefaults: true,
+  verbose: true,
+  strictRequired: false,
+  // That ours is a schema is a matter for the tests: to look at each start costs as much as all the rest of it.
+  validateSchema: false,
+})
 ajv.addVocabulary(['errorMessage'])
 for (const [name, check] of Object.entries(checks)) {
   ajv.addFormat(name, (value) => check(value) === null)

@@ -11,8 +11,17 @@ import type { Scenario } from '../scenario.ts'
 import { Subject } from '../subject.ts'
 
 const WHOLE = 'command check, to its end'
+const FILE = 'sidecar.yaml'
 /** What people wait for most. `run` and `dev` go on; they are ended at their first line. */
-const COMMANDS = ['help', 'config print', 'check', 'status', 'sessions list', 'run', 'dev'] as const
+const COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  help: ['--help'],
+  'config print': ['config', 'print', '-c', FILE],
+  check: ['check', '-c', FILE],
+  status: ['status'],
+  sessions: ['sessions'],
+  run: ['run', '-c', FILE],
+  dev: ['dev'],
+}
 
 const Address = Type.Object({ url: Type.String(), token: Type.String() })
 
@@ -20,7 +29,10 @@ const named = (command: string): string => `command ${command}`
 
 /** From the start of a command of the built program to its first output; the baseline is a Node that prints a letter. */
 export const commands: Scenario = {
-  measures: [...COMMANDS.map((command) => milliseconds(named(command), 150)), milliseconds(WHOLE, 5000)],
+  measures: [
+    ...Object.keys(COMMANDS).map((command) => milliseconds(named(command), 150)),
+    milliseconds(WHOLE, 5000),
+  ],
   async open(bench) {
     const { main } = programOf('build')
     const emulator = bench.use(await Child.fork('emulator'))
@@ -28,18 +40,15 @@ export const commands: Scenario = {
     const service = { base_url: url, token }
     const subject = bench.use(await Subject.start(bench.folder(), { service }))
     const folder = bench.folder()
-    writeFileSync(
-      path.join(folder, 'sidecar.yaml'),
-      JSON.stringify({ service, admin: { listen: '127.0.0.1:0' } }),
-    )
+    writeFileSync(path.join(folder, FILE), JSON.stringify({ service, admin: { listen: '127.0.0.1:0' } }))
     const told = (args: readonly string[]) => firstOutput([main, ...args], folder, subject.adminUrl)
     // The first start of all writes the cache of compiled code; what counts is every later one.
-    for (const command of COMMANDS) await told(command.split(' '))
+    for (const args of Object.values(COMMANDS)) await told(args)
     return {
       async ours() {
         const figures: Record<string, number> = {}
-        for (const command of COMMANDS) {
-          const { first, end } = await told(command.split(' '))
+        for (const [command, args] of Object.entries(COMMANDS)) {
+          const { first, end } = await told(args)
           figures[named(command)] = first
           if (command === 'check') figures[WHOLE] = end
         }
@@ -47,7 +56,7 @@ export const commands: Scenario = {
       },
       async baseline(): Promise<Figures> {
         const { first } = await firstOutput(['-e', 'process.stdout.write(".")'], folder, '')
-        return Object.fromEntries(COMMANDS.map((command) => [named(command), first]))
+        return Object.fromEntries(Object.keys(COMMANDS).map((command) => [named(command), first]))
       },
     }
   },
@@ -75,6 +84,8 @@ async function firstOutput(
     })
     stream.resume()
   }
-  await ended
+  const [code] = (await ended) as [number | null]
+  // What was refused was not measured.
+  if (!goesOn && code !== 0) throw new Error(`${args.slice(1).join(' ')} ended with ${code}`)
   return { first, end: now() - begun }
 }
