@@ -8,9 +8,10 @@ import { ConfigError, renderPath, type Fault, type Path } from './fault.ts'
 import { override, type Override } from './override.ts'
 import { resolve } from './resolve.ts'
 import { applyRules, cautions } from './rules.ts'
-import { settings, type ConfigInput, type Settings } from './schema.ts'
+import type { ConfigInput, Settings } from './schema.ts'
 import { readSmallFile } from './secrets.ts'
-import { settle, type Shape } from './shape.ts'
+import { settings } from './settings.ts'
+import { settle } from './shape.ts'
 import { plant, type Blame } from './tree.ts'
 import { judge } from './validate.ts'
 
@@ -94,7 +95,7 @@ async function build(
   const { root, expanded } = plant(value ?? {}, source.expansions, blame)
   if (!isObject(root)) blame([], 'must be a map of sections: service, store, handlers and so on')
   const tree: JsonObject = isObject(root) ? root : {}
-  const overrides = override(tree, settings as Shape, env)
+  const overrides = override(tree, settings, env)
   applied = overrides.applied
   if (value === null && applied.length === 0) blame([], 'the file is empty')
   // What the file said at a key that the environment sets does not matter.
@@ -109,7 +110,7 @@ async function build(
   }))
 
   if (found.every((fault) => fault.path.length > 0)) {
-    settle(tree, settings as Shape, expanded)
+    settle(tree, settings, expanded)
     judge(tree, blame)
     applyRules(tree, blame)
   }

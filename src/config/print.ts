@@ -1,7 +1,8 @@
 import { stringify } from 'yaml'
 import { isObject } from '../core/json.ts'
 import type { Config } from './config.ts'
-import { settings as schema, type Settings } from './schema.ts'
+import type { Settings } from './schema.ts'
+import { settings as schema } from './settings.ts'
 import { propertyOf, type Shape } from './shape.ts'
 
 const REDACTED = '[redacted]'
@@ -12,7 +13,7 @@ const SHORTEST = 4
 /** The effective configuration as YAML, secrets hidden by their key and, wherever else they turn up, by their value. */
 export function printConfig(loaded: { settings: Settings; config: Config }): string {
   const values = secretValues(loaded.config)
-  return stringify(redact(loaded.settings, schema as Shape, values), {
+  return stringify(redact(loaded.settings, schema, values), {
     lineWidth: 0,
     aliasDuplicateObjects: false,
   })

@@ -19,7 +19,7 @@ import { tool } from './schema/tool.ts'
  * A key with a `default` is always there once a file was read; in the file it may be left out.
  */
 
-export const settings = section(
+const settings = section(
   {
     service,
     store,

@@ -4,7 +4,7 @@ import { isObject, type Json } from '../core/json.ts'
 import { checks } from './checks.ts'
 import type { Path } from './fault.ts'
 import { nearest } from '../core/nearest.ts'
-import { settings } from './schema.ts'
+import { settings } from './settings.ts'
 import type { Blame } from './tree.ts'
 
 const ajv = new Ajv2020({
