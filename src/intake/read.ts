@@ -151,6 +151,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
     const artifacts = settles ? await readArtifacts(session.id) : null
+    if (artifacts === 'gone') return null
     return { known, placeholders, session, turns, errorItem, artifacts }
   }
 
@@ -218,11 +219,14 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     try {
       return await readTurns(service, sessionId, known, baseline)
     } catch (error) {
-      const gone = error instanceof ServiceError && error.notFound && (await readAlive(sessionId)) === null
-      if (gone) return null
+      if (await isGone(error, sessionId)) return null
       throw error
     }
   }
+
+  /** Whether what was asked for is not there because its session is not. */
+  const isGone = async (error: unknown, sessionId: string): Promise<boolean> =>
+    error instanceof ServiceError && error.notFound && (await readAlive(sessionId)) === null
 
   const write = async (entry: DirtySession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
@@ -268,10 +272,11 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   }
 
   /** A token without the scope, or a service without the route, costs the list and not the fact. */
-  const readArtifacts = async (sessionId: string): Promise<JsonObject[] | null> => {
+  const readArtifacts = async (sessionId: string): Promise<JsonObject[] | null | 'gone'> => {
     try {
       return await service.listArtifacts(sessionId)
     } catch (error) {
+      if (await isGone(error, sessionId)) return 'gone'
       if (!(error instanceof ServiceError)) throw error
       if (error.code !== 'route_unknown' && (error.transient || error.unauthorized)) throw error
       log.debug(

@@ -29,11 +29,15 @@ interface OpeningPorts {
 
 /** null on the very first connection: it gives live frames only. */
 export async function findOpening(ports: OpeningPorts): Promise<Opening | null> {
-  const { store, service, clock } = ports
-  const since = await store.checkpoint(STREAM_OPENED)
+  const since = await ports.store.checkpoint(STREAM_OPENED)
   if (since !== null) return createOpening(ports, Number(since))
-  await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset()))
+  await noteOpening(ports)
   return null
+}
+
+/** From now on what comes is news. Noted before the first connection, lest it fails, and once more when it is there. */
+export async function noteOpening({ store, service, clock }: OpeningPorts): Promise<void> {
+  await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset()))
 }
 
 /** `since`: service clock, milliseconds. */

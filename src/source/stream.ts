@@ -9,7 +9,7 @@ import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { drain } from './drain.ts'
-import { findOpening, type Opening } from './opening.ts'
+import { findOpening, noteOpening, type Opening } from './opening.ts'
 
 /** Without a `retry:` hint, long enough for the service to free the slot of the last connection, milliseconds. */
 const RETRY_DEFAULT = 5000
@@ -122,6 +122,8 @@ export function createStream(options: StreamOptions): StreamSource {
     const openedAt = clock.steady()
     try {
       const chunks = await service.openStream(cursor, abort.signal)
+      // It may have been long in coming, and gives live frames only.
+      if (saved === null && opening === null) await noteOpening(options)
       become('live', null)
       log.info({ cursor }, 'stream: connected')
       // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.

@@ -231,6 +231,21 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a session that only the list of its artifacts found gone was not noticed',
+    scenario: story([], {
+      channels: STREAM,
+      sessions: [{ at: 2000, messages: [{ at: 10, turn: PLAIN }], deleted: 2000 }],
+    }),
+    seed: 2,
+    steps: [[1, 'before', 'http list artifacts', 'lost']],
+  },
+  {
+    name: 'what came before the first connection counted as news when the disk was slow to note its beginning',
+    scenario: drawScenario(16090),
+    seed: 16090,
+    steps: [[2, 'before', 'store.setCheckpoint', 'disk_slow']],
+  },
+  {
     name: 'a session that only the stream found gone, looking where the news begins, was not noticed',
     scenario: drawScenario(1842),
     seed: 1842,

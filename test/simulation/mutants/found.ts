@@ -23,8 +23,20 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a session that is gone is not noticed by its turns',
     'intake/read.ts',
-    'const gone = error instanceof ServiceError && error.notFound && (await readAlive(sessionId)) === null',
-    'const gone = false',
+    'if (await isGone(error, sessionId)) return null',
+    'if (await isGone(error, sessionId)) throw error',
+  ),
+  mutant(
+    'a session that is gone is not noticed by its artifacts',
+    'intake/read.ts',
+    "      if (await isGone(error, sessionId)) return 'gone'\n",
+    '',
+  ),
+  mutant(
+    'the news begins before the first connection is there',
+    'source/stream.ts',
+    '      if (saved === null && opening === null) await noteOpening(options)\n',
+    '',
   ),
   mutant(
     'what came before the first subscription is not read',
