@@ -1,6 +1,6 @@
-import { ServiceError } from '../core/errors.ts'
+import { messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
-import type { Service } from '../core/ports.ts'
+import type { Log, Service } from '../core/ports.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn } from '../core/store.ts'
 
@@ -73,6 +73,34 @@ async function readAlone(
     missing.delete(id)
   }
   return true
+}
+
+/**
+ * A token without the scope, or a service without the route, costs the list and not the fact.
+ * @returns null when the list cannot be had.
+ */
+export async function readArtifacts(
+  service: Service,
+  sessionId: string,
+  log: Log,
+): Promise<JsonObject[] | null | 'gone'> {
+  try {
+    return await service.listArtifacts(sessionId)
+  } catch (error) {
+    if (await isGone(service, error, sessionId)) return 'gone'
+    if (!(error instanceof ServiceError)) throw error
+    if (error.code !== 'route_unknown' && (error.transient || error.unauthorized)) throw error
+    log.debug(
+      { sessionId, code: error.code, error: messageOf(error) },
+      'reconcile: the artifacts cannot be listed',
+    )
+    return null
+  }
+}
+
+/** Whether what was asked for is not there because its session is not. */
+export async function isGone(service: Service, error: unknown, sessionId: string): Promise<boolean> {
+  return error instanceof ServiceError && error.notFound && (await readSession(service, sessionId)) === null
 }
 
 /** The newest item that tells of an error: why a run could not start. */

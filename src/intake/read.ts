@@ -1,6 +1,4 @@
 import type { Call } from '../core/call.ts'
-import { messageOf, ServiceError } from '../core/errors.ts'
-import type { JsonObject } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isFinal, type Session, type Turn } from '../core/resource.ts'
 import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
@@ -17,8 +15,10 @@ import {
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
 import {
+  isGone,
   isNewFailure,
   needsTurns,
+  readArtifacts,
   readErrorItem,
   readSession,
   readTurns,
@@ -150,7 +150,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const known = await store.known(session.id, ids)
     const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
-    const artifacts = settles ? await readArtifacts(session.id) : null
+    const artifacts = settles ? await readArtifacts(service, session.id, log) : null
     if (artifacts === 'gone') return null
     return { known, placeholders, session, turns, errorItem, artifacts }
   }
@@ -219,14 +219,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     try {
       return await readTurns(service, sessionId, known, baseline)
     } catch (error) {
-      if (await isGone(error, sessionId)) return null
+      if (await isGone(service, error, sessionId)) return null
       throw error
     }
   }
-
-  /** Whether what was asked for is not there because its session is not. */
-  const isGone = async (error: unknown, sessionId: string): Promise<boolean> =>
-    error instanceof ServiceError && error.notFound && (await readAlive(sessionId)) === null
 
   const write = async (entry: DirtySession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
@@ -269,22 +265,6 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       ...compareGone(known, { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }),
       hint,
     })
-  }
-
-  /** A token without the scope, or a service without the route, costs the list and not the fact. */
-  const readArtifacts = async (sessionId: string): Promise<JsonObject[] | null | 'gone'> => {
-    try {
-      return await service.listArtifacts(sessionId)
-    } catch (error) {
-      if (await isGone(error, sessionId)) return 'gone'
-      if (!(error instanceof ServiceError)) throw error
-      if (error.code !== 'route_unknown' && (error.transient || error.unauthorized)) throw error
-      log.debug(
-        { sessionId, code: error.code, error: messageOf(error) },
-        'reconcile: the artifacts cannot be listed',
-      )
-      return null
-    }
   }
 
   return {

@@ -23,13 +23,13 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a session that is gone is not noticed by its turns',
     'intake/read.ts',
-    'if (await isGone(error, sessionId)) return null',
-    'if (await isGone(error, sessionId)) throw error',
+    'if (await isGone(service, error, sessionId)) return null',
+    'if (await isGone(service, error, sessionId)) throw error',
   ),
   mutant(
     'a session that is gone is not noticed by its artifacts',
-    'intake/read.ts',
-    "      if (await isGone(error, sessionId)) return 'gone'\n",
+    'intake/look.ts',
+    "    if (await isGone(service, error, sessionId)) return 'gone'\n",
     '',
   ),
   mutant(
