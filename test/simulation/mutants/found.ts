@@ -119,7 +119,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a callback under way goes on after the stop',
     'deliver/http.ts',
-    '        connections: handler.concurrency,\n        signal,\n',
+    '        connections: handler.concurrency,\n        signal: own.signal,\n',
     '        connections: handler.concurrency,\n',
   ),
   mutant(
