@@ -13,7 +13,6 @@ import { answer, fakeHttp, seededRandom } from '../support/ports.ts'
 import { SPEC } from './world.ts'
 
 const SECRETS = ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD']
-const signal = new AbortController().signal
 const session = { title: 'One', metadata: { team: 'a' }, status: 'idle' }
 
 function target(
@@ -29,12 +28,13 @@ function target(
     { http, clock, tracer: plainTracer(seededRandom()) },
     '/sidecar',
   )
+  const stopping = new AbortController()
   const send = (facts: readonly StoredFact[], attempt = 1) =>
     made.send(
       facts.map((fact) => ({ fact, attempt, session })),
-      signal,
+      stopping.signal,
     )
-  return { requests, clock, send }
+  return { requests, clock, send, stopping }
 }
 
 const state: StoredFact = {
@@ -67,9 +67,13 @@ describe('a callback', () => {
   })
 
   it('is ended by whoever stops and waits no longer', async () => {
-    const { requests, send } = target()
-    await send([state])
-    expect(requests[0]?.signal).toBe(signal)
+    const { requests, send, stopping } = target({}, () => new Promise(() => undefined))
+    void send([state])
+    void send([transcript])
+    expect(requests.map((request) => request.signal?.aborted)).toEqual([false, false])
+    stopping.abort()
+    void send([state])
+    expect(requests.map((request) => request.signal?.aborted)).toEqual([true, true, true])
   })
 
   it('of a frame carries it with every digit, and what we know of its session', async () => {
