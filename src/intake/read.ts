@@ -15,6 +15,7 @@ import {
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
 import {
+  atHand,
   isGone,
   isNewFailure,
   needsTurns,
@@ -23,7 +24,6 @@ import {
   readSession,
   readTurns,
   settlesAnew,
-  atHand,
 } from './look.ts'
 import { hintAfter } from './next-look.ts'
 

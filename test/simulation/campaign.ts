@@ -1,8 +1,7 @@
-import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
 import type { Chunk } from './chunk.ts'
 import type { Mode } from './run.ts'
 import { merge, newTally, type Tally } from './tally.ts'
+import { onThreads } from './threads.ts'
 
 export interface Campaign {
   /** Seeds from `first` on, `count` of them. */
@@ -31,20 +30,14 @@ export async function campaign(options: Campaign): Promise<Tally> {
     next = Math.min(from + CHUNK, first + count)
     return { from, to: next, mode }
   }
-  const work = async (): Promise<void> => {
-    const worker = new Worker(new URL('chunk.ts', import.meta.url))
-    try {
-      for (let chunk = take(); chunk !== null; chunk = take()) {
-        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows; this is a thread
-        worker.postMessage(chunk)
-        const [done] = (await once(worker, 'message')) as [Tally]
-        merge(tally, done)
-        onProgress?.(tally)
-      }
-    } finally {
-      await worker.terminate()
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(threads, Math.ceil(count / CHUNK)) }, work))
+  await onThreads<Chunk>({
+    file: 'chunk.ts',
+    threads: Math.min(threads, Math.ceil(count / CHUNK)),
+    take,
+    onAnswer(done) {
+      merge(tally, done as Tally)
+      onProgress?.(tally)
+    },
+  })
   return tally
 }

@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
 import { Chance } from './chance.ts'
 import { only, type Plan } from './faults.ts'
 import type { Story, Told } from './exhaustive-thread.ts'
@@ -7,6 +5,7 @@ import { FIXED } from './fixed.ts'
 import { faultsText } from './replay.ts'
 import { run, type Outcome } from './run.ts'
 import type { Scenario } from './scenario.ts'
+import { onThreads } from './threads.ts'
 
 /** Every fixed scenario has a seed of its own, for what else is left to chance. */
 export const SEED = 7
@@ -92,27 +91,25 @@ export function brokenText(name: string, { violation, fired }: Outcome): string 
 export async function exhaust(part: string | undefined, pairs: number, threads: number): Promise<boolean> {
   const total = { singles: 0, pairs: 0, played: 0, broken: 0 }
   const waiting = Object.keys(FIXED).filter((name) => part === undefined || name.includes(part))
-  const work = async (): Promise<void> => {
-    const thread = new Worker(new URL('exhaustive-thread.ts', import.meta.url))
-    try {
-      for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-        // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows; this is a thread
-        thread.postMessage({ name, pairs } satisfies Story)
-        const [{ broken, ...sizes }] = (await once(thread, 'message')) as [Told]
-        total.singles += sizes.singles
-        total.pairs += sizes.pairs
-        total.played += sizes.played
-        if (broken !== null) total.broken++
-        console.log(
-          broken ??
-            `${name}: ${sizes.singles} single crashes and ${sizes.played - sizes.singles} of ${sizes.pairs} pairs held`,
-        )
-      }
-    } finally {
-      await thread.terminate()
-    }
-  }
-  await Promise.all(Array.from({ length: threads }, work))
+  await onThreads<Story>({
+    file: 'exhaustive-thread.ts',
+    threads,
+    take() {
+      const name = waiting.shift()
+      return name === undefined ? null : { name, pairs }
+    },
+    onAnswer(told, { name }) {
+      const { broken, ...sizes } = told as Told
+      total.singles += sizes.singles
+      total.pairs += sizes.pairs
+      total.played += sizes.played
+      if (broken !== null) total.broken++
+      console.log(
+        broken ??
+          `${name}: ${sizes.singles} single crashes and ${sizes.played - sizes.singles} of ${sizes.pairs} pairs held`,
+      )
+    },
+  })
   const pairsPlayed = Math.max(0, total.played - total.singles)
   console.log(
     `${total.singles} single crashes, ${pairsPlayed} of ${total.pairs} pairs: ${total.broken} broke`,

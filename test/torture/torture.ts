@@ -1,9 +1,8 @@
 import { Chance } from '../simulation/chance.ts'
-import { programOf } from '../support/build.ts'
+import { programOf, type Build } from '../support/build.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { complaint, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
-import type { Build } from '../support/build.ts'
 
 /**
  * The program as a process of its own, between a network, a service, an application, a disk and a machine that all fail.
