@@ -10,8 +10,8 @@ export const KEYS = [
 ]
 
 const PLACES = { o: '#/', s: '#/sessions', n: '#/actions', d: '#/deliveries', h: '#/handlers' }
-/** Milliseconds within which a second key belongs to `g`. */
-const CHORD = 1000
+/** Milliseconds within which a second key belongs to `g`, by when they were pressed: a busy page hears of keys late. */
+const CHORD = 2000
 
 /** Entries that `j` and `k` walk are marked `data-item`. */
 export function useKeys(actions) {
@@ -28,10 +28,10 @@ export function useKeys(actions) {
         return
       }
       if (typing || document.querySelector('dialog[open]') !== null) return
-      const place = performance.now() < chordUntil ? PLACES[event.key] : undefined
+      const place = event.timeStamp < chordUntil ? PLACES[event.key] : undefined
       chordUntil = 0
       if (place !== undefined) location.hash = place
-      else if (event.key === 'g') chordUntil = performance.now() + CHORD
+      else if (event.key === 'g') chordUntil = event.timeStamp + CHORD
       else if (event.key === 'j') step(1)
       else if (event.key === 'k') step(-1)
       else if (event.key === '/') document.querySelector('[data-filter]')?.focus()
