@@ -7,6 +7,7 @@ import type { Fault } from './faults.ts'
 import type { Life } from './life.ts'
 import { TOLD_BY_TOOL } from './oracle/secrets.ts'
 import type { Watch } from './oracle/watch.ts'
+import { eventsOf, textOf } from './request.ts'
 import type { Sites } from './sites.ts'
 
 type Answer = (reply: HttpReply | NetworkFaultKind) => void
@@ -63,7 +64,7 @@ export class Application {
 
   #take(request: HttpRequest, life: Life, answer: Answer): void {
     const handler = request.url.slice(request.url.lastIndexOf('/') + 1)
-    const events = eventsOf(request.body?.toString() ?? '')
+    const events = eventsOf(request)
     const fault = this.#sites.pass('app handler', 'before', HANDLER, handler)
     const reply = this.#replyTo(handler, fault)
     this.#watch.received(handler, events, life, reply === null ? null : reply.status, fault)
@@ -81,7 +82,7 @@ export class Application {
 
   #runTool(request: HttpRequest, answer: Answer): void {
     const name = request.url.slice(request.url.lastIndexOf('/') + 1)
-    const { call_id: callId } = JSON.parse(request.body?.toString() ?? '') as { call_id: string }
+    const { call_id: callId } = JSON.parse(textOf(request)) as { call_id: string }
     this.#watch.toolRan(name, callId, request.headers['idempotency-key'] ?? null)
     const fault = this.#sites.pass('app tool', 'before', TOOL, name)
     const ms = fault === 'slow' ? 2500 : this.#chance.pick([2, 40, 900])
@@ -133,30 +134,4 @@ function outputOf(callId: string, chance: Chance): string {
 
 function reply(status: number, body = '', headers: Record<string, string> = {}): HttpReply {
   return { status, body, headers, truncated: false }
-}
-
-/** Callbacks that were read just now: several look into each. */
-const read = new Map<string, readonly CallbackEvent[]>()
-
-/** The events of one callback, whatever its format. */
-export function eventsOf(body: string): readonly CallbackEvent[] {
-  const known = read.get(body)
-  if (known !== undefined) return known
-  if (read.size >= 100) read.clear()
-  const events = eventsIn(JSON.parse(body))
-  read.set(body, events)
-  return events
-}
-
-function eventsIn(value: unknown): CallbackEvent[] {
-  return (Array.isArray(value) ? value : [value]).map((event: Record<string, unknown>) =>
-    'specversion' in event
-      ? ({
-          ...(event['data'] as object),
-          id: event['id'],
-          type: event['type'],
-          timestamp: event['time'],
-        } as CallbackEvent)
-      : (event as unknown as CallbackEvent),
-  )
 }

@@ -1,13 +1,16 @@
 import Database from 'better-sqlite3'
 import { openDatabase, type Sqlite } from '../../src/store/sqlite/open.ts'
 
-/** Databases that a seed gave back, empty again. */
-const idle: Sqlite[] = []
+/** On small pages a full disk is felt by the next row or two; usual ones are faster. */
+export const PAGES = [512, 4096, 4096, 4096]
+
+/** Databases that a seed gave back, empty again, by the size of their pages. */
+const idle = new Map<number, Sqlite[]>(PAGES.map((bytes) => [bytes, []]))
 let schema: readonly string[] | null = null
 
 /** An empty database in memory. To use one again saves compiling its statements, which is dearer than what a seed asks. */
-export function newDatabase(): Sqlite {
-  return idle.pop() ?? makeDatabase()
+export function newDatabase(pageSize: number): Sqlite {
+  return idle.get(pageSize)?.pop() ?? makeDatabase(pageSize)
 }
 
 /** Takes a database back whose seed is over. */
@@ -16,14 +19,13 @@ export function giveBack(db: Sqlite): void {
   for (const table of tablesOf(db)) db.prepare(`DELETE FROM ${table}`).run()
   // Free pages would let the next seed's full disk take more.
   db.pragma('incremental_vacuum')
-  idle.push(db)
+  idle.get(Number(db.pragma('page_size', { simple: true })))?.push(db)
 }
 
-/** The migrated schema on small pages: a full disk is felt by the next row or two. */
-function makeDatabase(): Sqlite {
+function makeDatabase(pageSize: number): Sqlite {
   schema ??= readSchema()
   const db = new Database(':memory:')
-  db.pragma('page_size = 512')
+  db.pragma(`page_size = ${pageSize}`)
   db.pragma('auto_vacuum = INCREMENTAL')
   for (const statement of schema) db.exec(statement)
   return remembering(db)

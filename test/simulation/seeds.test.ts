@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { campaign } from './campaign.ts'
+import { openJournal } from './journal.ts'
 import { cpuSince, progressLine, replayLine } from './report.ts'
 
 /** Other seeds than `npm run simulate` begins with, of which CI plays some after the tests. */
@@ -16,7 +17,9 @@ it(
   async () => {
     const cpu = process.cpuUsage()
     const stop = AbortSignal.timeout(BUDGET)
-    const tally = await campaign({ first: FIRST, count: SEEDS, mode: 'liveness', threads: THREADS, stop })
+    const journal = openJournal(undefined, 'liveness', FIRST)
+    await campaign({ journal, end: FIRST + SEEDS, threads: THREADS, stop })
+    const { tally } = journal
     console.log(`simulation: ${progressLine(tally, cpuSince(cpu))}`)
     expect(
       [...tally.broken.values()].map((one) => `${one.invariant}: ${one.message} (${replayLine(one)})`),

@@ -5,6 +5,7 @@ import { gaps, missing } from './coverage.ts'
 import { exhaust, SEED } from './exhaustive.ts'
 import { aimed } from './faults.ts'
 import { FIXED } from './fixed.ts'
+import { JournalError, openJournal, saveJournal, type Journal } from './journal.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { REPLAY, tryMutants } from './mutants/table.ts'
 import { REGRESSIONS, replay } from './regressions.ts'
@@ -15,9 +16,10 @@ import { shrink } from './shrink.ts'
 import { count as countIn, type Broken, type Tally } from './tally.ts'
 
 /**
- * `npm run simulate -- --seeds N | --minutes M [--seed S] [--mode safety|liveness] [--threads T]`, `--seed S` for one,
- * `--exhaustive [--pairs N|all]` or `--mutants [--write]`. Exits 1 when an invariant broke, a run could not be repeated,
- * or too little was tried. Ctrl-C ends it with what was done so far.
+ * `npm run simulate -- --seeds N | --minutes M [--seed S] [--mode safety|liveness] [--threads T] [--journal FILE]`,
+ * `--seed S` for one, `--exhaustive [--pairs N|all]` or `--mutants [--write]`. Exits 1 when an invariant broke, a run
+ * could not be repeated, or too little was tried. Ctrl-C ends it with what was done so far; with a journal the same
+ * command goes on from there, after a kill as well.
  */
 
 /** From so many seeds on, every place and fault must have been tried. */
@@ -38,6 +40,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     mode: { type: 'string' },
     threads: { type: 'string' },
+    journal: { type: 'string' },
     faults: { type: 'string' },
     scenario: { type: 'string' },
     exhaustive: { type: 'boolean', default: false },
@@ -60,7 +63,7 @@ const mode: Mode = values.mode === 'safety' ? 'safety' : 'liveness'
 
 // Whoever has read enough closes the pipe.
 process.stdout.once('error', () => process.exit(1))
-process.exitCode = (await chosen()) ? 0 : 1
+process.exitCode = (await chosen().catch(refuse)) ? 0 : 1
 
 function chosen(): Promise<boolean> {
   if (values.exhaustive)
@@ -69,6 +72,12 @@ function chosen(): Promise<boolean> {
   if (values.replays) return playReplays()
   if (values.brief) return playBriefly()
   return one ? playOne() : playMany()
+}
+
+function refuse(error: unknown): false {
+  if (!(error instanceof JournalError)) throw error
+  console.error(error.message)
+  return false
 }
 
 /** For programs: says nothing until the first seed breaks. */
@@ -119,16 +128,18 @@ async function playMany(): Promise<boolean> {
   const stop = new AbortController()
   endOnSignal(stop)
   if (values.minutes !== undefined) setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref()
+  const journal = openJournal(values.journal, mode, first)
+  const { tally } = journal
+  const spent = journal.cpu
   const cpu = process.cpuUsage()
-  const tally = await campaign({
-    first,
-    count: seeds,
-    mode,
-    threads,
-    stop: stop.signal,
-    onProgress: progress(cpu),
-  })
-  for (const line of summary(tally, cpuSince(cpu))) console.log(line)
+  const save = (): void => {
+    journal.cpu = spent + cpuSince(cpu)
+    if (values.journal !== undefined) saveJournal(values.journal, journal)
+  }
+  const onProgress = progress(journal, save)
+  await campaign({ journal, end: first + seeds, threads, stop: stop.signal, onProgress })
+  save()
+  for (const line of summary(tally, journal.cpu)) console.log(line)
   if (tally.seeds >= GATE) await tryRest(tally)
   await tellBroken([...tally.broken.values()].sort((a, b) => a.seed - b.seed))
   const untried = tally.seeds < GATE ? [] : gaps(tally)
@@ -147,13 +158,14 @@ function endOnSignal(stop: AbortController): void {
 }
 
 /** In place on a terminal, a line now and then elsewhere. */
-function progress(cpu: NodeJS.CpuUsage): (tally: Tally) => void {
+function progress(journal: Journal, save: () => void): () => void {
   const inPlace = process.stdout.isTTY
   let told = performance.now()
-  return (tally) => {
+  return () => {
     if (performance.now() - told < (inPlace ? 500 : PROGRESS)) return
     told = performance.now()
-    const line = progressLine(tally, cpuSince(cpu))
+    save()
+    const line = progressLine(journal.tally, journal.cpu)
     process.stdout.write(inPlace ? `\r\u001B[K${line}\r` : `${line}\n`)
   }
 }

@@ -1,6 +1,10 @@
+import { mkdtempDisposableSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { campaign } from './campaign.ts'
 import { play } from './chunk.ts'
+import { openJournal, saveJournal } from './journal.ts'
 import { run } from './run.ts'
 
 describe('the simulated sidecar', () => {
@@ -13,9 +17,35 @@ describe('the simulated sidecar', () => {
   })
 
   it('does the same on every core, whatever was played before', { timeout: 120_000 }, async () => {
-    const apart = await campaign({ first: 1, count: 60, mode: 'liveness', threads: 2 })
+    const apart = openJournal(undefined, 'liveness', 1)
+    await campaign({ journal: apart, end: 61, threads: 2 })
     const together = await play({ from: 1, to: 61, mode: 'liveness' })
-    expect(apart.seeds).toBe(60)
-    expect(apart.traces).toBe(together.traces)
+    expect(apart.tally.seeds).toBe(60)
+    expect(apart.tally.traces).toBe(together.traces)
+  })
+
+  it('goes on with a campaign that was ended, and with none of other sources', async () => {
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'journal-'))
+    const file = join(folder.path, 'journal')
+    const begun = openJournal(file, 'liveness', 1)
+    const stop = new AbortController()
+    await campaign({
+      journal: begun,
+      end: 61,
+      threads: 2,
+      stop: stop.signal,
+      onProgress() {
+        saveJournal(file, begun)
+        stop.abort()
+      },
+    })
+    const resumed = openJournal(file, 'liveness', 1)
+    expect(resumed.next).toBeLessThan(61)
+    await campaign({ journal: resumed, end: 61, threads: 2 })
+    expect(resumed.tally).toEqual(await play({ from: 1, to: 61, mode: 'liveness' }))
+
+    expect(() => openJournal(file, 'liveness', 2)).toThrow('is a journal of another first seed: 1, now 2')
+    saveJournal(file, { ...resumed, sources: 'others' })
+    expect(() => openJournal(file, 'liveness', 1)).toThrow('is a journal of other sources: others, now ')
   })
 })

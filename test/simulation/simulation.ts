@@ -3,7 +3,7 @@ import type { Sqlite } from '../../src/store/sqlite/open.ts'
 import { Agenda } from './agenda.ts'
 import { Application } from './application.ts'
 import { Chance } from './chance.ts'
-import { emptyDisk, giveBack, newDatabase } from './database.ts'
+import { emptyDisk, giveBack, newDatabase, PAGES } from './database.ts'
 import type { Plan } from './faults.ts'
 import { Life } from './life.ts'
 import { listeningLog } from './listening-log.ts'
@@ -68,7 +68,7 @@ export class Simulation {
     this.sites.onCrash = () => this.crash()
     const { agenda, sites, trace } = this
     const chance = new Chance(seed, 'service')
-    this.db = newDatabase()
+    this.db = newDatabase(new Chance(seed, 'pages').pick(PAGES))
     this.underWay = this.db
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM lanes WHERE pending > 0)

@@ -1,4 +1,5 @@
 import type { HttpRequest, HttpStreamRequest } from '../../../src/core/ports.ts'
+import { textOf } from '../request.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
@@ -33,13 +34,10 @@ export function secretIn(text: string): string | undefined {
 }
 
 /** I13: what leaves the sidecar. Only the service sees the token, and only in its header. */
-export function leakOf(
-  { url, headers, ...rest }: HttpRequest | HttpStreamRequest,
-  toService: boolean,
-): string | undefined {
+export function leakOf(request: HttpRequest | HttpStreamRequest, toService: boolean): string | undefined {
+  const { url, headers } = request
   const shown = Object.entries(headers).filter(([name]) => !(toService && name === 'authorization'))
-  const body = 'body' in rest ? (rest.body?.toString() ?? '') : ''
-  return secretIn(`${url}\n${shown.join('\n')}\n${body}`)
+  return secretIn(`${url}\n${shown.join('\n')}`) ?? secretIn(textOf(request))
 }
 
 /** I13: what is kept for showing. */

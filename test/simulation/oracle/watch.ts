@@ -9,7 +9,7 @@ import type { Asked } from '../service/api.ts'
 import type { ServiceState } from '../service/state.ts'
 import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
-import { eventsOf } from '../application.ts'
+import { eventsOf, textOf } from '../request.ts'
 import { noteAnswer } from '../told.ts'
 import { Endings, mayFail } from './endings.ts'
 import { leakOf } from './secrets.ts'
@@ -146,7 +146,7 @@ export class Watch {
       this.#broken('I9', 'a stream was opened before Retry-After')
     if (!('method' in request)) return
     if (name === 'answer') this.#posting(request)
-    if (name === 'tool') this.#mayRun(JSON.parse(request.body?.toString() ?? '') as { call_id: string })
+    if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string })
     if (name === 'callback') this.#callback(life, request)
   }
 
@@ -168,7 +168,7 @@ export class Watch {
   answered(life: Life, name: string, request: HttpRequest, reply: HttpReply): void {
     if (name !== 'callback') return
     const handler = handlerOf(request)
-    const events = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !TRANSIENT.test(id))
+    const events = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
     const taken = noteAnswer(life.counts, handler, events, reply, life.stopping)
     if (taken) for (const { id } of events) this.#receipt(handler, id).knownTaken = life
     const after = reply.headers['retry-after']
@@ -182,7 +182,7 @@ export class Watch {
   }
 
   #posting(request: HttpRequest): void {
-    const body = JSON.parse(request.body?.toString() ?? '') as {
+    const body = JSON.parse(textOf(request)) as {
       call_id: string
       output?: string
       error?: string
@@ -227,7 +227,7 @@ export class Watch {
       if (count > 1) this.#broken('I12', `two callbacks of one lane are under way: ${lane}`)
     }
     const handler = handlerOf(request)
-    for (const event of eventsOf(request.body?.toString() ?? '')) this.#tried(handler, event, life)
+    for (const event of eventsOf(request)) this.#tried(handler, event, life)
   }
 
   #tried(handler: string, { id }: CallbackEvent, life: Life): void {
@@ -325,7 +325,7 @@ export class Watch {
   #lanesOf(life: Life, request: HttpRequest): string[] {
     const handler = handlerOf(request)
     if (!this.#ordered.has(handler)) return []
-    const stored = eventsOf(request.body?.toString() ?? '').filter(({ id }) => !TRANSIENT.test(id))
+    const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
     return [...new Set(stored.map(({ session_id: session }) => `${life.number}/${handler}/${session}`))]
   }
 }

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import { existsSync, globSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { deserialize, serialize } from 'node:v8'
+import type { Mode } from './run.ts'
+import { newTally, type Tally } from './tally.ts'
+
+/** A campaign so far. It is kept in a file, for one that takes longer than its process lives. */
+export interface Journal {
+  /** Of all that can make a difference to a seed. */
+  readonly sources: string
+  readonly mode: Mode
+  readonly first: number
+  /** Seeds before it are in the tally, and no others. */
+  next: number
+  /** Processor time, milliseconds. */
+  cpu: number
+  tally: Tally
+}
+
+/** A journal that cannot be gone on with. */
+export class JournalError extends Error {
+  override readonly name = 'JournalError'
+}
+
+const ROOT = join(import.meta.dirname, '../..')
+const SOURCES = ['package-lock.json', 'src/**/*.ts', 'test/simulation/**/*.ts']
+
+const OWN = { sources: 'other sources', mode: 'another mode', first: 'another first seed' } as const
+
+/**
+ * The journal in `file`, or a new one that begins with `first`.
+ *
+ * @throws JournalError when it is of other sources, or of another beginning: its seeds say nothing about these.
+ */
+export function openJournal(file: string | undefined, mode: Mode, first: number): Journal {
+  const fresh: Journal = { sources: hashSources(), mode, first, next: first, cpu: 0, tally: newTally() }
+  if (file === undefined || !existsSync(file)) return fresh
+  const kept = deserialize(readFileSync(file)) as Journal
+  for (const [name, what] of Object.entries(OWN) as [keyof typeof OWN, string][]) {
+    if (kept[name] !== fresh[name])
+      throw new JournalError(`${file} is a journal of ${what}: ${kept[name]}, now ${fresh[name]}`)
+  }
+  return kept
+}
+
+/** Writes it anew beside the old one: a kill leaves one of both. */
+export function saveJournal(file: string, journal: Journal): void {
+  writeFileSync(`${file}.new`, serialize(journal))
+  renameSync(`${file}.new`, file)
+}
+
+function hashSources(): string {
+  const hash = createHash('sha256')
+  for (const file of globSync(SOURCES, { cwd: ROOT }).sort())
+    hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)))
+  return hash.digest('hex').slice(0, 16)
+}
