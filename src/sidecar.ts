@@ -11,7 +11,8 @@ import type { ToolDefinition } from './library/tool.ts'
 import { asLog, createLogger } from './sidecar/logger.ts'
 import { secretsOf } from './sidecar/secrets.ts'
 import { loadSpecs } from './sidecar/specs.ts'
-import { startAll, type Address, type Running } from './sidecar/start.ts'
+import type { Address, Running } from './sidecar/start.ts'
+import { VERSION } from './sidecar/version.ts'
 
 export interface SidecarOptions {
   /** A file, or the same keys as an object. */
@@ -77,7 +78,10 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     async start() {
       if (starting) throw new OperatorError('this sidecar was started already')
       starting = true
+      log.info({ version: VERSION }, 'sidecar: starting')
       for (const warning of warnings) log.warn({}, renderFault(warning))
+      // All the rest is loaded now: what is wrong with a configuration is said sooner.
+      const { startAll } = await import('./sidecar/start.ts')
       const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
       running = await startAll(config, specs, observers, log, (secret) => secrets.add(secret))
     },

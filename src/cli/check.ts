@@ -1,12 +1,8 @@
+import type { Config } from '../config/config.ts'
 import { renderFault } from '../config/fault.ts'
 import { loadConfig } from '../config/load.ts'
-import type { Config } from '../config/config.ts'
 import { expiryFinding } from './check/expiry.ts'
 import { ok, warn, type Finding } from './check/finding.ts'
-import { checkPorts } from './check/ports.ts'
-import { checkTargets } from './check/reach.ts'
-import { checkService } from './check/service.ts'
-import { checkStore } from './check/store.ts'
 import type { Context } from './context.ts'
 import { pad, visible, type Paint } from './terminal.ts'
 import { count } from './text.ts'
@@ -17,24 +13,45 @@ export async function check(
   options: { config: string; json?: boolean },
 ): Promise<number> {
   const { config, warnings } = await loadConfig(options.config, env, Date.now())
-  const looks = await Promise.all([
-    checkService(config),
-    checkPorts(config),
-    checkTargets(config),
-    checkStore(config.store.url, options.config),
-  ])
-  const findings = [
+  const found: Finding[] = []
+  const width = widthOf(config)
+  const tell = (...findings: Finding[]): void => {
+    found.push(...findings)
+    for (const finding of findings)
+      terminal.out(
+        options.json === true
+          ? `${JSON.stringify(finding)}\n`
+          : renderFinding(finding, width, terminal.paint),
+      )
+  }
+  tell(
     configFinding(options.config, config),
     ...warnings.map((one) => warn('configuration', renderFault(one), 'see config/sidecar.yaml')),
     expiryFinding(config, Date.now()),
-    ...looks.flat(),
-  ]
-  terminal.out(
-    options.json === true
-      ? findings.map((finding) => `${JSON.stringify(finding)}\n`).join('')
-      : renderFindings(findings, terminal.paint) + renderEnd(findings),
   )
-  return findings.some(({ state }) => state === 'fail') ? 1 : 0
+  // What was found is told at once, and in this order however long each look takes.
+  for (const look of await lookAround(config, options.config)) tell(...(await look))
+  if (options.json !== true) terminal.out(renderEnd(found))
+  return found.some(({ state }) => state === 'fail') ? 1 : 0
+}
+
+/** Each look under way; their modules take as long to load as the configuration. */
+async function lookAround(config: Config, file: string): Promise<Promise<Finding[]>[]> {
+  const [{ checkService }, { checkPorts }, { checkTargets }, { checkStore }] = await Promise.all([
+    import('./check/service.ts'),
+    import('./check/ports.ts'),
+    import('./check/reach.ts'),
+    import('./check/store.ts'),
+  ])
+  const looks = [
+    checkService(config),
+    checkPorts(config),
+    checkTargets(config),
+    checkStore(config.store.url, file),
+  ]
+  // One that fails is heard of when its turn comes.
+  for (const look of looks) look.catch(() => undefined)
+  return looks
 }
 
 function configFinding(file: string, { handlers, tools }: Config): Finding {
@@ -46,16 +63,20 @@ function configFinding(file: string, { handlers, tools }: Config): Finding {
 
 const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'] } as const
 
-/** One line each, with the mend. */
-export function renderFindings(findings: readonly Finding[], paint: Paint): string {
-  const width = Math.max(...findings.map(({ subject }) => subject.length))
-  return findings
-    .map(({ subject, state, message, mend }) => {
-      const [colour, mark] = MARKS[state]
-      const advice = mend === undefined ? '' : `  ${paint('dim', `→ ${visible(mend)}`)}`
-      return `${paint(colour, mark)} ${pad(visible(subject), width)}  ${visible(message)}${advice}\n`
-    })
-    .join('')
+/** The longest subject that every check has. */
+const LONGEST = 'route listArtifacts'
+
+/** Characters for the subjects, known before the first line is told. */
+function widthOf({ handlers, tools }: Config): number {
+  const own = [...handlers.map(({ name }) => `handler ${name}`), ...tools.map(({ name }) => `tool ${name}`)]
+  return Math.max(LONGEST.length, ...own.map((subject) => subject.length))
+}
+
+/** One line, with the mend. */
+function renderFinding({ subject, state, message, mend }: Finding, width: number, paint: Paint): string {
+  const [colour, mark] = MARKS[state]
+  const advice = mend === undefined ? '' : `  ${paint('dim', `→ ${visible(mend)}`)}`
+  return `${paint(colour, mark)} ${pad(visible(subject), width)}  ${visible(message)}${advice}\n`
 }
 
 /** What to do now. */

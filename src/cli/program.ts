@@ -118,9 +118,9 @@ function commands(context: Context, done: (code: number) => void): Command {
     .description(
       'Runs the sidecar until SIGTERM or SIGINT, then finishes what is under way; a second signal ends it at once.',
     )
-    .option('-c, --config <file>', CONFIG)
+    .option(...CONFIG)
     .addHelpText('after', examples(['session-sidecar run -c sidecar.yaml']))
-  does(run, async () => (await import('./run.ts')).run, ['config'])
+  does(run, async () => (await import('./run.ts')).run)
 
   const emulate = declareEmulate(program)
   does(emulate, async () => (await import('./emulate.ts')).emulate)
@@ -130,10 +130,10 @@ function commands(context: Context, done: (code: number) => void): Command {
     .description(
       'Looks at the configuration, the token and its scopes, routes, clocks, the store, handlers and tools. Exit 1 if anything would not work.',
     )
-    .option('-c, --config <file>', CONFIG)
+    .option(...CONFIG)
     .option('--json', 'for programs')
     .addHelpText('after', examples(['session-sidecar check -c sidecar.yaml']))
-  does(check, async () => (await import('./check.ts')).check, ['config'])
+  does(check, async () => (await import('./check.ts')).check)
 
   does(declareConform(program), async () => (await import('./conform.ts')).conform, ['baseUrl', 'tokenFile'])
 
@@ -145,12 +145,12 @@ function commands(context: Context, done: (code: number) => void): Command {
     .option('--json', 'for programs: it is JSON in any case')
   does(schema, async () => (await import('./config.ts')).schema)
   const print = config.command('print').description('Prints the effective configuration, secrets redacted.')
-  print.option('-c, --config <file>', CONFIG).option('--json', 'for programs: JSON in place of YAML')
-  does(print, async () => (await import('./config.ts')).print, ['config'])
+  print.option(...CONFIG).option('--json', 'for programs: JSON in place of YAML')
+  does(print, async () => (await import('./config.ts')).print)
 
   const store = declareStore(program)
-  does(store.check, async () => (await import('./store.ts')).checkStore, ['config'])
-  does(store.backup, async () => (await import('./store.ts')).backup, ['config'])
+  does(store.check, async () => (await import('./store.ts')).checkStore)
+  does(store.backup, async () => (await import('./store.ts')).backup)
 
   declareAdmin(program, does)
   does(declareInit(program), async () => (await import('./init.ts')).init)

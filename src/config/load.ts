@@ -9,7 +9,7 @@ import { override, type Override } from './override.ts'
 import { resolve } from './resolve.ts'
 import { applyRules, cautions } from './rules.ts'
 import type { ConfigInput, Settings } from './schema.ts'
-import { readSmallFile } from './secrets.ts'
+import { isMissing, readSmallFile } from './secrets.ts'
 import { settings } from './settings.ts'
 import { settle } from './shape.ts'
 import { plant, type Blame } from './tree.ts'
@@ -37,6 +37,8 @@ export interface ResolveOptions {
   now?: number
 }
 
+const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
+
 /**
  * Reads a configuration file, YAML or JSON (product.md, Configuration).
  * @param now milliseconds since the epoch, to warn of a token that expired; left out, nothing is said.
@@ -44,7 +46,8 @@ export interface ResolveOptions {
  */
 export async function loadConfig(file: string, env: Environment, now = 0): Promise<Loaded> {
   const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
-    throw new ConfigError([{ file: null, line: null, column: null, path: '', message: messageOf(error) }])
+    const message = `${messageOf(error)}${isMissing(error) ? MAKE_ONE : ''}`
+    throw new ConfigError([{ file: null, line: null, column: null, path: '', message }])
   })
   const document = parseConfigText(file, text)
   if (document.faults.length > 0) throw new ConfigError(document.faults)

@@ -77,6 +77,14 @@ const REASONS: Record<string, string> = {
 }
 
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  return REASONS[code] ?? messageOf(error)
+  return REASONS[codeOf(error)] ?? messageOf(error)
+}
+
+/** @param error what `readSmallFile` threw. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && codeOf(error.cause) === 'ENOENT'
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

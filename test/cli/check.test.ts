@@ -6,7 +6,7 @@ import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
 import { folderWith } from '../config/folder.ts'
 import { listen } from '../support/listen.ts'
 import { Rig } from '../support/rig.ts'
-import { cli } from './process.ts'
+import { cli, start } from './process.ts'
 
 let emulator: Emulator
 
@@ -119,6 +119,20 @@ describe('check', () => {
     expect(await expiring(Date.now() + 30 * day)).toMatch(/^✓ token expiry +it expires in 30 d/)
     expect(await expiring(Date.now() + 3 * day)).toMatch(/^! token expiry .*→ mint a new one/)
     expect(await expiring(Date.now() - day)).toMatch(/^✗ token expiry +it expired/)
+  })
+
+  test('tells what it knows at once, while the service keeps it waiting', async () => {
+    await using silent = await listen(() => undefined)
+    const folder = await folderWith({
+      // The name by which it is looked for when none is given.
+      'sidecar.yaml': `service: { base_url: "${silent.url}", token: x }`,
+    })
+    const running = start(['check'], { cwd: folder, env: { SIDECAR_ADMIN__LISTEN: '127.0.0.1:0' } })
+    await expect
+      .poll(() => running.out)
+      .toMatch(/^! configuration +sidecar.yaml: 0 handlers, 0 tools.*\n.* token expiry /)
+    expect(running.out).not.toContain('service  ')
+    expect((await running.ended).out).toContain('service  ')
   })
 
   test('looks at all at once, however silent everything is, and ends with what to do', async () => {

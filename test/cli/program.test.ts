@@ -101,7 +101,7 @@ describe('the command line', () => {
     [['config', 'pritn'], "unknown command 'pritn'\n(Did you mean print?)"],
     [['--onec'], "unknown option '--onec'\n(Did you mean --once?)"],
     [['run', '--confg', 'x'], "unknown option '--confg'\n(Did you mean --config?)"],
-    [['run'], "option '--config' is required"],
+    [['run'], 'sidecar.yaml does not exist; session-sidecar init writes one, and -c names another'],
     [['run', '-c'], "option '-c, --config <file>' argument missing"],
     [['run', '-c', '/nowhere/sidecar.yaml'], '/nowhere/sidecar.yaml does not exist'],
     [['events', '--limit', 'all'], 'A whole number from 1 to 100000 is expected.'],

@@ -10,14 +10,14 @@ export function declareStore(program: Command): { check: Command; backup: Comman
     .description(
       'Reads the whole database: its structure, and the checksum of every fact. Exit 1 if anything is wrong.',
     )
-    .option('-c, --config <file>', CONFIG)
+    .option(...CONFIG)
     .option('--json', 'for programs')
     .addHelpText('after', examples(['session-sidecar store check -c sidecar.yaml']))
   const backup = store
     .command('backup')
     .argument('<file>', 'where the copy goes; a file that is not there yet')
     .description('Copies the database, and reads the copy through.')
-    .option('-c, --config <file>', CONFIG)
+    .option(...CONFIG)
     .option('--json', 'for programs')
     .addHelpText('after', examples(['session-sidecar store backup sidecar-backup.db -c sidecar.yaml']))
   return { check, backup }
