@@ -237,7 +237,11 @@ export class Simulation {
         .get(callId)
       if (row === undefined || row.ended_at !== null || row.state === 'finished') return
       // An app that sees that nobody waits any more need not answer.
-      if (this.state.calls.get(callId)?.open === false && this.#chance.is(0.5)) return
+      const call = this.state.calls.get(callId)
+      if (call?.open === false && this.#chance.is(0.5)) {
+        call.forsaken = true
+        return
+      }
       if (life !== null && running !== null) {
         running.engine.tools.answer(callId, { output: `late ${callId}` }).catch(() => undefined)
       }

@@ -58,10 +58,13 @@ export class Endings {
   }
 }
 
-/** Whether a call may be answered with an error: its tool failed, its time is over, or its output was refused. */
+/**
+ * Whether a call may be answered with an error: its tool failed, its time is over, its output was refused, or its app
+ * knows that nobody waits, and we do not (of a deleted session no webhook tells).
+ */
 export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   const call = state.calls.get(callId)
-  if (call === undefined || call.plan.refusesOutput) return true
+  if (call === undefined || call.plan.refusesOutput || call.forsaken) return true
   if (sites.fired.length === 0) return (call.plan.timeout ?? Infinity) * 1000 <= SHORT
   if (call.expiresAt !== null && call.expiresAt - state.now() <= SHORT) return true
   return sites.fired.some((fired) => failsTools(fired) || (call.plan.tool === 'charge' && cutsShort(fired)))

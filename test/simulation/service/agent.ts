@@ -163,6 +163,7 @@ export class Agent {
         taken: null,
         expiresAt: null,
         notDelivered: false,
+        forsaken: false,
         refused: false,
         open: true,
       }

@@ -22,6 +22,8 @@ export interface ModelCall {
   /** The service's clock. */
   expiresAt: number | null
   notDelivered: boolean
+  /** Its app has seen that nobody waits for it, and will not answer. */
+  forsaken: boolean
   refused: boolean
   open: boolean
 }
