@@ -137,9 +137,7 @@ export function atHand(
   listed: Session | undefined,
 ): Session | undefined {
   if (scope === 'artifacts' && before !== null && !before.deleted) return before.session
-  return listed !== undefined && (before === null || listed.updatedAt >= before.updatedAt)
-    ? listed
-    : undefined
+  return listed === undefined || isOlder(listed, before) ? undefined : listed
 }
 
 /** Whether a turn settled that was not known to be. */
@@ -152,4 +150,9 @@ export function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[])
 export function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
   return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
+}
+
+/** What was seen is older than what we know by now. */
+export function isOlder(seen: Session, known: KnownSession | null): known is KnownSession {
+  return known !== null && seen.updatedAt < known.updatedAt
 }

@@ -18,6 +18,7 @@ import {
   atHand,
   isGone,
   isNewFailure,
+  isOlder,
   needsTurns,
   readArtifacts,
   readErrorItem,
@@ -106,7 +107,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const before = await store.known(sessionId)
     const first = atHand(entry, before, listed) ?? (await (ahead ?? readAlive(sessionId)))
     if (first === null) return await writeGone(entry, sessionId)
-    if (before !== null && first.updatedAt < before.updatedAt) return await writeNothing(entry, before)
+    if (isOlder(first, before)) return await writeNothing(entry, before)
     const errand: Errand = {
       entry,
       before,
@@ -116,6 +117,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     const view = await readOn(errand, first)
     if (view === null) return await writeGone(entry, sessionId)
+    // A first look that failed leaves readings behind: by now others may have seen more.
+    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)
     const context = contextOf(errand)
     const difference = compare(view.known, view.placeholders, view, context, finalSince)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)

@@ -6,6 +6,11 @@ import { STREAM_OPENED } from './cursor.ts'
 
 /** A replay comes without pause; after one so long, what comes is live. Milliseconds. */
 const LULL = 1000
+/**
+ * What we know of the service's clock may be wrong by so much, milliseconds: its answers name whole seconds. What is told
+ * though it is a moment older does no harm; what is missed is lost.
+ */
+const UNSURE = 1500
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
 
@@ -37,7 +42,7 @@ export async function findOpening(ports: OpeningPorts): Promise<Opening | null> 
 
 /** From now on what comes is news. Noted before the first connection, lest it fails, and once more when it is there. */
 export async function noteOpening({ store, service, clock }: OpeningPorts): Promise<void> {
-  await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset()))
+  await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset() - UNSURE))
 }
 
 /** `since`: service clock, milliseconds. */

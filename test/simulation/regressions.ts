@@ -293,6 +293,39 @@ export const REGRESSIONS: readonly Regression[] = [
       [11, 'before', 'weather', 'restart'],
     ],
   },
+  {
+    name: 'what was made within a second of the first start was no news, for the clock of the service is known to a second',
+    scenario: drawScenario(95_917),
+    seed: 95_917,
+    steps: [[1, 'before', 'http stream', 'crash']],
+  },
+  {
+    name: 'a reading that a first look which failed left behind put an older session over a newer one',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -1000,
+          messages: [{ at: 10, turn: { ...PLAIN, steps: [{ do: 'call', calls: [CALL] }] } }],
+          deleted: null,
+        },
+        {
+          at: -900,
+          messages: [
+            { at: 10, turn: { ...PLAIN, startFails: true } },
+            { at: 7000, turn: PLAIN },
+          ],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 15_000,
+    }),
+    steps: [
+      [1, 'before', 'store.commit new calls', 'disk_error'],
+      [1, 'before', 'http list turns', 'lost'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

@@ -39,6 +39,18 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
+    'what is known of the clock of the service is taken as exact',
+    'source/opening.ts',
+    'service.clockOffset() - UNSURE',
+    'service.clockOffset() - UNSURE * 0',
+  ),
+  mutant(
+    'a reading that was overtaken is written',
+    'intake/read.ts',
+    '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',
+    '',
+  ),
+  mutant(
     'what came before the first subscription is not read',
     'source/subscription.ts',
     "    await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])\n",
