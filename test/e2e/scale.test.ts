@@ -26,7 +26,7 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
     expect(told.map(({ data }) => data.turn?.id)).toEqual(emulator.ledger().turns.map(({ id }) => id))
   })
 
-  test('sessions that the service lists on several pages are all told', async () => {
+  test('sessions that the service lists on several pages are all told', { timeout: 60_000 }, async () => {
     await using rig = await Rig.open({
       details,
       channels: ['poll'],
@@ -41,7 +41,7 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
       () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 130,
     )
     await rig.start()
-    await assertWhole(rig, { transcript: false })
+    await assertWhole(rig, { transcript: false, patience: 40_000 })
     const created = rig.app.delivered().filter(({ type }) => type === 'session.created')
     expect(new Set(created.map(({ session_id }) => session_id))).toEqual(new Set(sessions))
   })
