@@ -91,8 +91,8 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
   return null
 }
 
-/** The clocks of service and sidecar are known to a second or so, milliseconds. */
-const ABOUT = 1500
+/** The clocks of service and sidecar are known to a second or so, and what was opened is noted as much earlier, milliseconds. */
+const ABOUT = 3000
 
 /** The seq with which the news begins for certain. */
 function firstNews({ state, db }: Simulation): number {
