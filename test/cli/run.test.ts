@@ -92,7 +92,8 @@ describe('run', () => {
     const signalled = performance.now()
     one.process.kill('SIGINT')
     expect((await one.ended).code).toBe(1)
-    expect(performance.now() - signalled).toBeLessThan(2000)
+    // Far less than the grace.
+    expect(performance.now() - signalled).toBeLessThan(10_000)
     hanging.closeAllConnections()
     hanging.close()
   })

@@ -129,7 +129,8 @@ describe('what is no service', () => {
       exitCode: 1,
       message: expect.stringContaining('the 0.3 s of the run were over'),
     })
-    expect(performance.now() - began).toBeLessThan(5000)
+    // Far less than the patience with an agent.
+    expect(performance.now() - began).toBeLessThan(15_000)
   })
 
   it('does not fill the memory with an answer that has no end', async () => {

@@ -55,7 +55,8 @@ describe('a document that lies', () => {
     )
     const started = performance.now()
     const found = discover({ components: { schemas }, paths })
-    expect(performance.now() - started).toBeLessThan(2000)
+    // Each reference followed anew would take for ever.
+    expect(performance.now() - started).toBeLessThan(10_000)
     expect(found.routes.answer.found).toBe(false)
   })
 })
