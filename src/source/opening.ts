@@ -1,5 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
+import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
 import type { Pending } from './batch.ts'
 import { STREAM_OPENED } from './cursor.ts'
@@ -50,6 +51,10 @@ function createOpening({ service, commit, store, clock, log }: OpeningPorts, sin
   const isNew = new Map<string, boolean>()
   let lastAt = clock.steady()
   let found = false
+  /** The highest seq that was no news. */
+  let past: string | null = null
+
+  const isPast = (seq: string | null): boolean => seq !== null && past !== null && !isBefore(past, seq)
 
   const look = async (sessionId: string): Promise<boolean> => {
     if (isNew.size === LOOKED_UP) log.warn({}, 'stream: the replay is too long to find where the news begins')
@@ -66,23 +71,31 @@ function createOpening({ service, commit, store, clock, log }: OpeningPorts, sin
     }
   }
 
+  /** Where the news begins in `batch`; its length when it is not in it. */
+  const beginIn = async (batch: readonly Pending[]): Promise<number> => {
+    for (const [index, { meaning }] of batch.entries()) {
+      const sessionId = meaning.kind === 'fact' ? meaning.fact.sessionId : null
+      if (sessionId === null) continue
+      const known = isNew.get(sessionId) ?? (await look(sessionId))
+      isNew.set(sessionId, known)
+      if (known) return index
+    }
+    return batch.length
+  }
+
   return {
     async sift(batch) {
       const now = clock.steady()
       found ||= now - lastAt > LULL
       lastAt = now
-      if (found) return batch
-      for (const [index, { meaning }] of batch.entries()) {
-        const sessionId = meaning.kind === 'fact' ? meaning.fact.sessionId : null
-        if (sessionId === null) continue
-        const known = isNew.get(sessionId) ?? (await look(sessionId))
-        isNew.set(sessionId, known)
-        if (!known) continue
-        found = true
-        return batch.slice(index)
+      const begin = found ? 0 : await beginIn(batch)
+      found ||= begin < batch.length
+      for (const { meaning } of batch.slice(0, begin)) {
+        if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq
       }
       lastAt = clock.steady()
-      return []
+      // A service may repeat itself: what was no news before is none after it, either.
+      return batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))
     },
   }
 }

@@ -329,6 +329,36 @@ export const REGRESSIONS: readonly Regression[] = [
       [1, 'before', 'http list turns', 'lost'],
     ],
   },
+  {
+    name: 'what was no news was news when the service repeated it after the news had begun',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -3000,
+          messages: [
+            {
+              at: 10,
+              turn: {
+                ...PLAIN,
+                steps: [
+                  { do: 'wait', ms: 6000 },
+                  { do: 'call', calls: [CALL] },
+                ],
+              },
+            },
+          ],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 15_000,
+    }),
+    steps: [
+      [1, 'before', 'weather', 'restart'],
+      [5, 'before', 'stream frame', 'repeat'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

@@ -45,6 +45,12 @@ export const FOUND: readonly Mutant[] = [
     'service.clockOffset() - UNSURE * 0',
   ),
   mutant(
+    'what was no news is news when it is repeated',
+    'source/opening.ts',
+    'batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))',
+    'batch.slice(begin)',
+  ),
+  mutant(
     'a reading that was overtaken is written',
     'intake/read.ts',
     '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',
