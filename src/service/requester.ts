@@ -153,7 +153,11 @@ export class Requester {
       await budget.enter(bucket, deadline - clock.steady(), call.signal)
       let taken = false
       try {
-        const run = async () => (budget.wait(bucket) > 0 ? null : { reply: await once() })
+        const run = async () => {
+          // Whoever asks after the stop, or waited for its turn meanwhile.
+          if (this.#stop.signal.aborted) throw stopped()
+          return budget.wait(bucket) > 0 ? null : { reply: await once() }
+        }
         const done = await this.#inTurn(run, call.signal)
         taken = done !== null
         // The budget ran out while the request waited for its turn: it waits again, unsent.

@@ -250,6 +250,11 @@ test('stopping ends what is under way, what waits to try again, and what comes l
   bench.service.stop()
   expect(await hanging).toMatchObject({ code: 'stopped' })
   expect(await waiting).toMatchObject({ code: 'stopped' })
+  const before = bench.server.asked.length
   expect(await faultOf(bench.service.health())).toMatchObject({ code: 'stopped' })
+  // Nobody aborts its own signal, and yet nothing goes out.
+  const stream = bench.service.openStream(null, new AbortController().signal)
+  expect(await faultOf(stream)).toMatchObject({ code: 'stopped' })
+  expect(bench.server.asked).toHaveLength(before)
   expect(bench.clock.waiting).toBe(0)
 })
