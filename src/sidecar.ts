@@ -55,7 +55,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
       : await resolveConfig(options.config, { env: options.env ?? {}, now: Date.now() })
   const { config, warnings } = loaded
   const secrets = new Set(secretsOf(config))
-  const log = options.log ?? asLog(createLogger(config.log, () => [...secrets]))
+  const log = options.log ?? asLog(await createLogger(config.log, () => [...secrets]))
   const router = createRouter()
   const tools: ToolDefinition[] = []
   const observers: Partial<Observer>[] = []

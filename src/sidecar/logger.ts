@@ -1,5 +1,4 @@
 import { pino, type DestinationStream, type Logger } from 'pino'
-import pretty from 'pino-pretty'
 import type { Log } from '../core/ports.ts'
 
 export interface LogSettings {
@@ -23,16 +22,12 @@ const REDACTED = [
  * The program's log on standard error: JSON lines, or lines for people on a terminal. `secrets` are withheld by value
  * too, in case a library's message quotes one.
  */
-export function createLogger({ level, format }: LogSettings, secrets: () => readonly string[]): Logger {
+export async function createLogger(
+  { level, format }: LogSettings,
+  secrets: () => readonly string[],
+): Promise<Logger> {
   const forPeople = format === 'pretty' || (format === 'auto' && process.stderr.isTTY)
-  const stream: DestinationStream = forPeople
-    ? pretty({
-        destination: 2,
-        sync: true,
-        colorize: process.stderr.isTTY && !process.env.NO_COLOR,
-        ignore: 'pid,hostname',
-      })
-    : { write: (line) => void process.stderr.write(line) }
+  const stream = forPeople ? await openPretty() : { write: (line: string) => void process.stderr.write(line) }
   return pino(
     {
       level,
@@ -42,6 +37,17 @@ export function createLogger({ level, format }: LogSettings, secrets: () => read
     },
     { write: (line) => stream.write(withhold(line, secrets())) },
   )
+}
+
+/** Loaded where somebody reads along, which in a container nobody does. */
+async function openPretty(): Promise<DestinationStream> {
+  const { default: pretty } = await import('pino-pretty')
+  return pretty({
+    destination: 2,
+    sync: true,
+    colorize: process.stderr.isTTY && !process.env.NO_COLOR,
+    ignore: 'pid,hostname',
+  })
 }
 
 /** Shorter values would take ordinary words out of the log. */
