@@ -36,8 +36,8 @@ export interface Difference {
   reading: Omit<Reading, 'hint'>
   /** A turn's end waits for its frame until then (steady milliseconds): nothing is to be written before. */
   waitUntil: number | null
-  /** Turns that are final with artifacts on the way. */
-  collecting: KnownTurn[]
+  /** What is known of the turns from now on. */
+  turns: KnownTurn[]
 }
 
 export function briefOf(session: Session): SessionBrief {
@@ -104,7 +104,7 @@ export function compare(
   }
   return {
     waitUntil: turns.waitUntil,
-    collecting: turns.all.filter((turn) => turn.final && !turn.settled),
+    turns: turns.all,
     reading: {
       sessionId: session.id,
       revision: known?.revision ?? null,

@@ -1,4 +1,4 @@
-import type { DirtySession, Reading } from '../core/store.ts'
+import type { DirtySession, KnownTurn, Reading } from '../core/store.ts'
 import type { Difference } from './diff.ts'
 
 /** A session that is not at rest is looked at again though nobody hinted, milliseconds. */
@@ -9,9 +9,10 @@ const ARTIFACTS = { base: 400, max: 300_000 }
 /** The hint is done with, unless the session is to be looked at again by itself. */
 export function hintAfter(
   { generation }: DirtySession,
-  { collecting, reading }: Difference,
+  { turns, reading }: Pick<Difference, 'turns' | 'reading'>,
   steady: number,
 ): Reading['hint'] {
+  const collecting = turns.filter((turn) => turn.final && !turn.settled)
   return {
     generation,
     nextLook: nextLookAt(collecting, reading.atRest, steady),
@@ -19,11 +20,7 @@ export function hintAfter(
   }
 }
 
-function nextLookAt(
-  collecting: readonly { finalReadAt: number | null }[],
-  atRest: boolean,
-  steady: number,
-): number | null {
+function nextLookAt(collecting: readonly KnownTurn[], atRest: boolean, steady: number): number | null {
   if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK
   // Twice as long as we have waited already, so that the readings thin out.
   const youngest = Math.min(...collecting.map(({ finalReadAt }) => steady - (finalReadAt ?? steady)))

@@ -240,15 +240,19 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   }
 
   /** What we know is newer than what we were told: only the hint is done with. */
-  const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<true> => {
+  const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<boolean> => {
     const { session, revision, baseline, atRest } = known
-    const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }
-    await intake.commit({
-      readings: [
-        { ...NOTHING, sessionId: session.id, revision, session, baseline, atRest, at: clock.now(), hint },
-      ],
-    })
-    return true
+    const reading = {
+      ...NOTHING,
+      sessionId: session.id,
+      revision,
+      session,
+      baseline,
+      atRest,
+      at: clock.now(),
+    }
+    const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady())
+    return await write(entry, { ...reading, hint })
   }
 
   const writeGone = async (entry: DirtySession, sessionId: string): Promise<boolean> => {

@@ -81,6 +81,11 @@ function typesOf(
   return difference.reading.facts.map(({ type }) => type)
 }
 
+/** Turns whose artifacts are on the way. */
+function collecting(turns: readonly KnownTurn[]): string[] {
+  return turns.filter(({ final, settled }) => final && !settled).map(({ turn: { id } }) => id)
+}
+
 describe('a comparison', () => {
   const action = {
     type: 'function_call',
@@ -299,13 +304,7 @@ describe('a comparison', () => {
       turn('u', 'working'),
       turn('v', 'completed', 'ready'),
     ]
-    const { reading, collecting } = compare(
-      before,
-      [],
-      looked('working', now),
-      CONTEXT,
-      new Map([['t', 4000]]),
-    )
+    const { reading, turns } = compare(before, [], looked('working', now), CONTEXT, new Map([['t', 4000]]))
     const rest = { read: true, endedFrameAt: null }
     expect(new Map(reading.turns.map(({ turn: { id }, ...entry }) => [id, entry]))).toEqual(
       new Map([
@@ -314,7 +313,7 @@ describe('a comparison', () => {
         ['v', { ...rest, final: true, settled: true, finalReadAt: 5000, finalFact: true }],
       ]),
     )
-    expect(collecting.map((entry) => entry.turn.id)).toEqual(['t'])
+    expect(collecting(turns)).toEqual(['t'])
   })
 
   it('goes on collecting the artifacts of a turn that was not read again', () => {
@@ -326,8 +325,8 @@ describe('a comparison', () => {
     const unread = { ...knownTurn(turn('unread', 'completed', 'pending')), read: false }
     const look = { ...looked('idle', []), turns: null }
     const again = { ...before, turns: [...before.turns, unread] }
-    const { collecting, reading } = compare(again, [], look, CONTEXT, new Map())
-    expect(collecting.map((entry) => entry.turn.id)).toEqual(['pending'])
+    const { turns, reading } = compare(again, [], look, CONTEXT, new Map())
+    expect(collecting(turns)).toEqual(['pending'])
     expect([reading.atRest, reading.turns]).toEqual([false, []])
   })
 

@@ -359,6 +359,20 @@ export const REGRESSIONS: readonly Regression[] = [
       [5, 'before', 'stream frame', 'repeat'],
     ],
   },
+  {
+    name: 'a session was looked at no more, its artifacts awaited, after a reading that was older than what was known',
+    scenario: drawScenario(253_198),
+    seed: 253_198,
+    steps: [
+      [1, 'before', 'service health', 'directory'],
+      [1, 'after', 'http health', 'slow'],
+      [1, 'before', 'http discover', 'refused'],
+      [1, 'after', 'http read session', 'slow'],
+      [6, 'before', 'stream frame', 'half'],
+      [1, 'before', 'http list turns', 'refused'],
+      [4, 'before', 'service read session', 'directory'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

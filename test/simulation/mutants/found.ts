@@ -51,6 +51,12 @@ export const FOUND: readonly Mutant[] = [
     'batch.slice(begin)',
   ),
   mutant(
+    'what is known is looked at no more when older news comes',
+    'intake/read.ts',
+    'const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady())',
+    'const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }',
+  ),
+  mutant(
     'a reading that was overtaken is written',
     'intake/read.ts',
     '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',
