@@ -1,4 +1,5 @@
 import { ServiceError } from '../core/errors.ts'
+import type { Hint } from '../core/hint.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
@@ -83,6 +84,16 @@ function createOpening({ service, commit, store, clock, log }: OpeningPorts, sin
     return batch.length
   }
 
+  /** Frames that follow the replay at once look like it: what they say of states is read, though they are not stored. */
+  const letGo = async (frames: readonly Pending[]): Promise<void> => {
+    const hints: Hint[] = []
+    for (const { meaning } of frames) {
+      if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq
+      if (meaning.kind === 'fact' && isNew.has(meaning.fact.sessionId ?? '')) hints.push(...meaning.hints)
+    }
+    if (hints.length > 0) await commit({ hints })
+  }
+
   return {
     async sift(batch) {
       const now = clock.steady()
@@ -90,9 +101,7 @@ function createOpening({ service, commit, store, clock, log }: OpeningPorts, sin
       lastAt = now
       const begin = found ? 0 : await beginIn(batch)
       found ||= begin < batch.length
-      for (const { meaning } of batch.slice(0, begin)) {
-        if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq
-      }
+      await letGo(batch.slice(0, begin))
       lastAt = clock.steady()
       // A service may repeat itself: what was no news before is none after it, either.
       return batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))

@@ -373,6 +373,25 @@ export const REGRESSIONS: readonly Regression[] = [
       [4, 'before', 'service read session', 'directory'],
     ],
   },
+  {
+    name: 'a turn was not noticed whose frames followed a replay of what was no news at once',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -5000,
+          messages: [
+            { at: 10, turn: PLAIN },
+            { at: 5950, turn: PLAIN },
+          ],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 15_000,
+    }),
+    steps: [[1, 'before', 'weather', 'restart']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

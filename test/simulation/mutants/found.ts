@@ -57,6 +57,12 @@ export const FOUND: readonly Mutant[] = [
     'const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }',
   ),
   mutant(
+    'frames that are no news are let go of without a look',
+    'source/opening.ts',
+    '    if (hints.length > 0) await commit({ hints })\n',
+    '',
+  ),
+  mutant(
     'a reading that was overtaken is written',
     'intake/read.ts',
     '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',
