@@ -50,7 +50,8 @@ export async function noteOpening({ store, service, clock }: OpeningPorts): Prom
 /** `since`: service clock, milliseconds. */
 function createOpening({ service, commit, store, clock, log }: OpeningPorts, since: number): Opening {
   const isNew = new Map<string, boolean>()
-  let lastAt = clock.steady()
+  /** Steady milliseconds; null before the replay has begun, which may take as long as it likes. */
+  let lastAt: number | null = null
   let found = false
   /** The highest seq that was no news. */
   let past: string | null = null
@@ -97,7 +98,7 @@ function createOpening({ service, commit, store, clock, log }: OpeningPorts, sin
   return {
     async sift(batch) {
       const now = clock.steady()
-      found ||= now - lastAt > LULL
+      found ||= lastAt !== null && now - lastAt > LULL
       lastAt = now
       const begin = found ? 0 : await beginIn(batch)
       found ||= begin < batch.length

@@ -392,6 +392,12 @@ export const REGRESSIONS: readonly Regression[] = [
     }),
     steps: [[1, 'before', 'weather', 'restart']],
   },
+  {
+    name: 'what was long before was told as news when its replay was slow to begin',
+    scenario: drawScenario(2979),
+    seed: 2979,
+    steps: [[3, 'before', 'store.claimCalls', 'crash']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

@@ -63,6 +63,12 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
+    'a replay that is slow to begin is over before it began',
+    'source/opening.ts',
+    'let lastAt: number | null = null',
+    'let lastAt: number | null = clock.steady()',
+  ),
+  mutant(
     'a reading that was overtaken is written',
     'intake/read.ts',
     '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',

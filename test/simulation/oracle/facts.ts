@@ -81,7 +81,9 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
   )
   const [begun = Infinity] = stored.keys()
   const first = scenario.startFrom === 'beginning' ? 0 : Math.min(begun, firstNews(simulation))
-  for (const { seq, type, sessionId } of state.events) {
+  for (const { at, seq, type, sessionId } of state.events) {
+    if (scenario.startFrom === 'now' && at < simulation.begin - ABOUT && stored.has(seq))
+      return { invariant: 'old', message: `seq ${seq} (${type}) was there long before us and is told` }
     if (seq < first) continue
     const fact = stored.get(seq)
     if (fact === undefined) return { invariant: 'I1', message: `seq ${seq} (${type}) is not stored` }

@@ -68,6 +68,8 @@ export interface ModelSession {
 }
 
 export interface ModelEvent {
+  /** True time. */
+  at: number
   seq: number
   sessionId: string | null
   type: string
@@ -128,7 +130,7 @@ export class ServiceState {
   ): void {
     const seq = (this.events.at(-1)?.seq ?? 0) + this.details.seqStep
     const frame = this.#frame(type, seq, session?.id ?? null, turnId, payload)
-    this.events.push({ seq, sessionId: session?.id ?? null, type, frame })
+    this.events.push({ at: this.#agenda.now, seq, sessionId: session?.id ?? null, type, frame })
     if (session !== null) {
       this.touch(session)
       if (itemType !== undefined) {
