@@ -1,9 +1,8 @@
 import { ServiceError } from '../core/errors.ts'
-import type { Hint } from '../core/hint.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
-import type { Pending } from './batch.ts'
+import { createBatcher, type Pending } from './batch.ts'
 import { STREAM_OPENED } from './cursor.ts'
 
 /** A replay comes without pause; after one so long, what comes is live. Milliseconds. */
@@ -48,28 +47,37 @@ export async function noteOpening({ store, service, clock }: OpeningPorts): Prom
 }
 
 /** `since`: service clock, milliseconds. */
-function createOpening({ service, commit, store, clock, log }: OpeningPorts, since: number): Opening {
+function createOpening({ service, commit, clock, log }: OpeningPorts, since: number): Opening {
+  const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
   /** Steady milliseconds; null before the replay has begun, which may take as long as it likes. */
   let lastAt: number | null = null
   let found = false
+  let tooLong = false
   /** The highest seq that was no news. */
   let past: string | null = null
 
   const isPast = (seq: string | null): boolean => seq !== null && past !== null && !isBefore(past, seq)
 
   const look = async (sessionId: string): Promise<boolean> => {
-    if (isNew.size === LOOKED_UP) log.warn({}, 'stream: the replay is too long to find where the news begins')
-    if (isNew.size >= LOOKED_UP) return false
+    const known = isNew.get(sessionId)
+    if (known !== undefined) return known
+    if (isNew.size >= LOOKED_UP) {
+      if (!tooLong) log.warn({}, 'stream: the replay is too long to find where the news begins')
+      tooLong = true
+      return false
+    }
+    const answer = await wasMadeSince(sessionId)
+    isNew.set(sessionId, answer)
+    return answer
+  }
+
+  const wasMadeSince = async (sessionId: string): Promise<boolean> => {
     try {
       return ((await service.readSession(sessionId)).createdAt ?? 0) > since
     } catch (error) {
-      if (!(error instanceof ServiceError) || !error.notFound) throw error
-      // One that we knew: nobody else may ever notice that it is gone.
-      if ((await store.glance([sessionId])).size === 0) return false
-      const at = clock.now()
-      await commit({ hints: [{ sessionId, channel: 'poll', at, scope: 'session', delay: 0 }] })
-      return false
+      if (error instanceof ServiceError && error.notFound) return false
+      throw error
     }
   }
 
@@ -77,21 +85,20 @@ function createOpening({ service, commit, store, clock, log }: OpeningPorts, sin
   const beginIn = async (batch: readonly Pending[]): Promise<number> => {
     for (const [index, { meaning }] of batch.entries()) {
       const sessionId = meaning.kind === 'fact' ? meaning.fact.sessionId : null
-      if (sessionId === null) continue
-      const known = isNew.get(sessionId) ?? (await look(sessionId))
-      isNew.set(sessionId, known)
-      if (known) return index
+      if (sessionId !== null && (await look(sessionId))) return index
     }
     return batch.length
   }
 
-  /** Frames that follow the replay at once look like it: what they say of states is read, though they are not stored. */
+  /**
+   * Frames that follow the replay at once look like it, and nobody else may ever notice a session that is gone: what is
+   * not stored makes us look all the same.
+   */
   const letGo = async (frames: readonly Pending[]): Promise<void> => {
-    const hints: Hint[] = []
-    for (const { meaning } of frames) {
-      if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq
-      if (meaning.kind === 'fact' && isNew.has(meaning.fact.sessionId ?? '')) hints.push(...meaning.hints)
-    }
+    for (const { meaning } of frames) if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq
+    const { hints = [] } = batchOf(
+      frames.filter(({ meaning }) => meaning.kind === 'fact' && isNew.has(meaning.fact.sessionId ?? '')),
+    )
     if (hints.length > 0) await commit({ hints })
   }
 

@@ -297,12 +297,6 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what was made within a second of the first start was no news, for the clock of the service is known to a second',
-    scenario: drawScenario(95_917),
-    seed: 95_917,
-    steps: [[1, 'before', 'http stream', 'crash']],
-  },
-  {
     name: 'a reading that a first look which failed left behind put an older session over a newer one',
     scenario: story([], {
       channels: STREAM,

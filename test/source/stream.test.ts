@@ -363,6 +363,33 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     expect([await world.seqs(), await world.cursor()]).toEqual([['3', '4', '5'], '5'])
   })
 
+  it('keeps what was made a moment before: the clock of the service is known to a second', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    world.createdAt.set('ses_moment', world.clock.now() - 1000)
+    world.createdAt.set('ses_old', world.clock.now() - 2000)
+    await world.start()
+    world.last().break()
+    await world.clock.advance(5000)
+    world.last().send(frame(1, 'x', { session_id: 'ses_old' }) + frame(2, 'x', { session_id: 'ses_moment' }))
+    await world.clock.settle()
+    expect(await world.seqs()).toEqual(['2'])
+  })
+
+  it('takes no replay for over that is slow to begin, and looks at what it lets go of', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    world.last().break()
+    await world.clock.advance(5000)
+    await world.clock.advance(3000)
+    world.batches.length = 0
+    world.last().send(frame(1, 'turn.started', { session_id: 'ses_old' }))
+    await world.clock.settle()
+    expect(await world.seqs()).toEqual([])
+    expect(world.batches.flatMap(({ hints }) => hints?.map(({ sessionId }) => sessionId))).toEqual([
+      'ses_old',
+    ])
+  })
+
   it('takes what comes after the replay for live, though no session is new', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()

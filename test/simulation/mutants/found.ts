@@ -39,12 +39,6 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'what is known of the clock of the service is taken as exact',
-    'source/opening.ts',
-    'service.clockOffset() - UNSURE',
-    'service.clockOffset() - UNSURE * 0',
-  ),
-  mutant(
     'what was no news is news when it is repeated',
     'source/opening.ts',
     'batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))',
@@ -138,12 +132,6 @@ export const FOUND: readonly Mutant[] = [
     'a session that only a reading ahead finds gone is not noticed',
     'intake/ahead.ts',
     'if (session === null && !reading.taken && !isWaiting()) options.onGone(sessionId)',
-    '',
-  ),
-  mutant(
-    'a session that only the stream finds gone is not noticed',
-    'source/opening.ts',
-    "      await commit({ hints: [{ sessionId, channel: 'poll', at, scope: 'session', delay: 0 }] })\n",
     '',
   ),
   mutant(
