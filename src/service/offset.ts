@@ -26,9 +26,14 @@ export class ClockOffset {
     this.#high = disagree ? high : Math.min(this.#high, high)
   }
 
+  /** An answer has come that told the time. */
+  get known(): boolean {
+    return this.#low !== -Infinity
+  }
+
   /** From our wall clock, milliseconds; 0 until an answer came, and while the difference is too small to tell. */
   from(clock: Pick<Clock, 'now' | 'steady'>): number {
-    if (this.#low === -Infinity) return 0
+    if (!this.known) return 0
     const offset = Math.round((this.#low + this.#high) / 2 + clock.steady() - clock.now())
     return Math.abs(offset) < NOTICEABLE ? 0 : offset
   }

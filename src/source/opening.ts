@@ -12,6 +12,8 @@ const LULL = 1000
  * though it is a moment older does no harm; what is missed is lost.
  */
 const UNSURE = 1500
+/** Before a time by our own clock: the service had not told us its own yet. By the time it is needed, it has. */
+const OURS = 'ours '
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
 
@@ -35,19 +37,20 @@ interface OpeningPorts {
 
 /** null on the very first connection: it gives live frames only. */
 export async function findOpening(ports: OpeningPorts): Promise<Opening | null> {
-  const since = await ports.store.checkpoint(STREAM_OPENED)
-  if (since !== null) return createOpening(ports, Number(since))
+  const opened = await ports.store.checkpoint(STREAM_OPENED)
+  if (opened !== null) return createOpening(ports, opened)
   await noteOpening(ports)
   return null
 }
 
 /** From now on what comes is news. Noted before the first connection, lest it fails, and once more when it is there. */
 export async function noteOpening({ store, service, clock }: OpeningPorts): Promise<void> {
-  await store.setCheckpoint(STREAM_OPENED, String(clock.now() + service.clockOffset() - UNSURE))
+  const at = String(clock.now() + service.clockOffset() - UNSURE)
+  await store.setCheckpoint(STREAM_OPENED, service.clockKnown() ? at : `${OURS}${at}`)
 }
 
-/** `since`: service clock, milliseconds. */
-function createOpening({ service, commit, clock, log }: OpeningPorts, since: number): Opening {
+/** `opened`: as it was noted. */
+function createOpening({ service, commit, clock, log }: OpeningPorts, opened: string): Opening {
   const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
   /** Steady milliseconds; null before the replay has begun, which may take as long as it likes. */
@@ -72,9 +75,13 @@ function createOpening({ service, commit, clock, log }: OpeningPorts, since: num
     return answer
   }
 
+  /** Service clock, milliseconds. */
+  const since = (): number =>
+    opened.startsWith(OURS) ? Number(opened.slice(OURS.length)) + service.clockOffset() : Number(opened)
+
   const wasMadeSince = async (sessionId: string): Promise<boolean> => {
     try {
-      return ((await service.readSession(sessionId)).createdAt ?? 0) > since
+      return ((await service.readSession(sessionId)).createdAt ?? 0) > since()
     } catch (error) {
       if (error instanceof ServiceError && error.notFound) return false
       throw error

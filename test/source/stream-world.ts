@@ -101,6 +101,8 @@ export function streamWorld(
     transients,
     batches,
     authorized: true,
+    /** Of the service's clock, milliseconds; null before an answer told of it. */
+    offset: 0 as number | null,
     /** When a session was made, for who looks it up. */
     createdAt: new Map<string, number>(),
     sessionAt(id: string): Session {
@@ -119,7 +121,7 @@ export function streamWorld(
   }
   const service: Pick<
     Service,
-    'openStream' | 'authorized' | 'onAuthorization' | 'clockOffset' | 'readSession'
+    'openStream' | 'authorized' | 'onAuthorization' | 'clockOffset' | 'clockKnown' | 'readSession'
   > = {
     async openStream(cursor, signal) {
       const refusal = refusals.shift()
@@ -129,7 +131,8 @@ export function streamWorld(
       return connection
     },
     authorized: () => world.authorized,
-    clockOffset: () => 0,
+    clockOffset: () => world.offset ?? 0,
+    clockKnown: () => world.offset !== null,
     readSession: (id) => Promise.resolve(world.sessionAt(id)),
     onAuthorization: (listener) => void (world.tellAuthorized = listener),
   }

@@ -375,6 +375,20 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     expect(await world.seqs()).toEqual(['2'])
   })
 
+  it('tells the news from what is old by the clock of the service, which answers only later', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    world.offset = null
+    await world.start()
+    world.last().break()
+    await world.clock.advance(5000)
+    world.offset = 3_600_000
+    const there = world.clock.now() + 3_600_000
+    world.createdAt.set('ses_old', there - 10_000).set('ses_new', there - 1000)
+    world.last().send(frame(1, 'x', { session_id: 'ses_old' }) + frame(2, 'x', { session_id: 'ses_new' }))
+    await world.clock.settle()
+    expect(await world.seqs()).toEqual(['2'])
+  })
+
   it('takes no replay for over that is slow to begin, and looks at what it lets go of', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
