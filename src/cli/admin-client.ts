@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { messageOf, OperatorError } from '../core/errors.ts'
+import { codeOf, messageOf, OperatorError } from '../core/errors.ts'
 import { VERSION } from '../sidecar/version.ts'
 import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../core/json.ts'
 import type { Environment } from '../config/expand.ts'
@@ -182,7 +182,7 @@ function parse(text: string): unknown {
 }
 
 function unreachable(base: string, error: unknown): OperatorError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   if (code === 'ECONNREFUSED') {
     return new OperatorError(
       `no sidecar answers at ${base}: start one with "session-sidecar run -c FILE", or name another with --url`,

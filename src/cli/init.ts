@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { OperatorError } from '../core/errors.ts'
+import { codeOf, OperatorError } from '../core/errors.ts'
 import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
@@ -101,7 +101,7 @@ async function writeNew(file: string, text: string, mode: number): Promise<void>
   try {
     await writeFile(file, text, { flag: 'wx', mode })
   } catch (error) {
-    throw error instanceof Error && 'code' in error && error.code === 'EEXIST' ? taken(file) : error
+    throw codeOf(error) === 'EEXIST' ? taken(file) : error
   }
 }
 

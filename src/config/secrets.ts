@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { messageOf } from '../core/errors.ts'
+import { codeOf, messageOf } from '../core/errors.ts'
 import { checks } from './checks.ts'
 import type { SecretPart } from './config.ts'
 
@@ -83,8 +83,4 @@ function reasonOf(error: unknown): string {
 /** @param error what `readSmallFile` threw. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === 'ENOENT'
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -105,6 +105,11 @@ export function thrownName(error: unknown): string {
   return error instanceof Error ? `it threw ${error.name}` : 'it threw something that is no Error'
 }
 
+/** What an error of the system or of a library is called, such as `ENOENT`; empty where it has no such name. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
 /** What a person may read of an error of ours or of a library's. Never sent to the model. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

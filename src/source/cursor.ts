@@ -5,7 +5,7 @@ import type { Store } from '../core/store.ts'
 const STREAM_CURSOR = 'stream'
 /** The first seq of a transcript that had no cursor to begin from. */
 export const STREAM_BEGAN = 'stream_began'
-/** Service clock: when we first followed the stream without a cursor. */
+/** When we first followed the stream without a cursor, as opening.ts notes it. */
 export const STREAM_OPENED = 'stream_opened'
 
 /** First start only. */

@@ -1,7 +1,7 @@
 import { access, constants, open, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { StoreUrl } from '../../config/config.ts'
-import { messageOf } from '../../core/errors.ts'
+import { codeOf, messageOf } from '../../core/errors.ts'
 import { inspectStore } from '../../store/sqlite/inspect.ts'
 import { count } from '../text.ts'
 import { checkDisk } from './disk.ts'
@@ -76,7 +76,7 @@ async function magicOf(file: string): Promise<string | null> {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(MAGIC.length), 0, MAGIC.length, 0)
     return buffer.toString('latin1', 0, bytesRead)
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+    if (codeOf(error) === 'ENOENT') return null
     throw error
   }
 }

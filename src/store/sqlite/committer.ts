@@ -1,6 +1,6 @@
+import { codeOf } from '../../core/errors.ts'
 import type { Clock } from '../../core/ports.ts'
 import { StoreError } from '../error.ts'
-import { codeOf } from './open.ts'
 import type { Sqlite } from './open.ts'
 
 interface Write {

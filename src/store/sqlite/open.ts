@@ -1,7 +1,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { OperatorError, messageOf } from '../../core/errors.ts'
+import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
 
 /** Marks the file as ours: "SDCR". */
 const APPLICATION_ID = 0x53444352
@@ -156,8 +156,4 @@ function explain(error: unknown, file: string): unknown {
     return damaged(file, messageOf(error))
   if (code.startsWith('SQLITE_')) return new OperatorError(`store: ${file}: ${messageOf(error)} (${code})`)
   return error
-}
-
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
