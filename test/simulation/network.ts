@@ -23,15 +23,6 @@ const PACES = [
 ]
 const AFTER: readonly Fault[] = ['crash', 'reset_reply', 'lost_reply', 'slow']
 
-const SITES = new Map<string, string>()
-
-/** A text that is made once need not be read through again to be found. */
-function siteOf(name: string): string {
-  let site = SITES.get(name)
-  if (site === undefined) SITES.set(name, (site = `http ${name}`))
-  return site
-}
-
 export interface NetworkParts {
   agenda: Agenda
   chance: Chance
@@ -74,7 +65,7 @@ export class Network {
     const toService = request.url.startsWith(SERVICE)
     const asked = toService ? host.ask(request) : null
     const name = asked?.operation ?? (request.url.includes('/tools/') ? 'tool' : 'callback')
-    const site = siteOf(name)
+    const site = `http ${name}`
     watch.sent(life, name, request)
     const fault = sites.pass(site, 'before', BEFORE)
     if (fault === 'crash') return never()

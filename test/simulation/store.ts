@@ -43,12 +43,6 @@ const METHODS = {
   prune: true,
 } satisfies Record<Method, true>
 
-/** Made once: a text that is put together anew must be read through to be found. */
-const SITES = Object.fromEntries(Object.keys(METHODS).map((name) => [name, `store.${name}`])) as Record<
-  Method,
-  string
->
-
 /** The real store, with each of its calls a place at which the process may end. */
 export function storeOf(
   life: Life,
@@ -69,9 +63,8 @@ export function storeOf(
   }
   for (const name of Object.keys(METHODS) as Method[]) {
     const call = inner[name] as (...args: unknown[]) => Promise<unknown>
-    const usual = SITES[name]
     wrapped[name] = async (...args: unknown[]): Promise<unknown> => {
-      const site = name === 'commit' ? `store.commit ${partOf(args[0] as Batch)}` : usual
+      const site = name === 'commit' ? `store.commit ${partOf(args[0] as Batch)}` : `store.${name}`
       const fault = life.alive
         ? sites.pass(site, 'before', writes(name, args) ? MAY_FAIL : MAY_CRASH)
         : 'crash'
