@@ -116,7 +116,7 @@ function createOpening({ service, commit, clock, log }: OpeningPorts, opened: st
       lastAt = now
       const begin = found ? 0 : await beginIn(batch)
       found ||= begin < batch.length
-      if (begin > 0) await letGo(batch.slice(0, begin))
+      await letGo(batch.slice(0, begin))
       lastAt = clock.steady()
       // A service may repeat itself: what was no news before is none after it, either.
       return batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))
