@@ -10,6 +10,8 @@ export const PAGE = 100
 const TURNS_FIRST = 20
 /** Pages of turns in one reading: 2,000 turns since the last one. What is older is found by its own id. */
 const TURN_PAGES = 20
+/** What came to rest so long ago has no artifacts under way: it need not be looked at. Milliseconds. */
+export const QUIET = 3_600_000
 
 /** null: it is gone. */
 export async function readSession(service: Service, sessionId: string): Promise<Session | null> {
@@ -22,8 +24,9 @@ export async function readSession(service: Service, sessionId: string): Promise<
 }
 
 /**
- * Turns that may have news: from the newest back to the first that we know to be settled, or that was there before us.
- * Turns that we know to be unsettled and that lie further back are read one by one.
+ * Turns that may have news: from the newest back to the first that we know to be settled, or to those that rested long
+ * before us: one whose artifacts are pending may lie behind others that are at rest. Turns that we know to be unsettled
+ * and that lie further back are read one by one.
  */
 export async function readTurns(
   service: Service,
@@ -47,7 +50,9 @@ export async function readTurns(
     }
     // The order of the list is not promised to be that of creation: one old turn says nothing, a whole page does.
     const news = data.some(
-      (turn) => !settled.has(turn.id) && !(isSettled(turn) && (turn.createdAt ?? 0) <= baseline),
+      (turn) =>
+        !settled.has(turn.id) &&
+        !(isSettled(turn) && (turn.completedAt ?? turn.createdAt ?? 0) <= baseline - QUIET),
     )
     if (!hasMore || lastId === null || data.length === 0) return turns
     const enough = !news || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))

@@ -4,7 +4,7 @@ import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Session } from '../core/resource.ts'
 import type { Reading, SessionGlance, Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
-import { PAGE } from './look.ts'
+import { PAGE, QUIET } from './look.ts'
 
 /** Up to so many living sessions a light look reads the whole list: it costs no more than the filtered ones. */
 const WHOLE_LIST = 200
@@ -31,8 +31,6 @@ export interface Sweep {
 }
 
 const FIRST_LOOK = 'first_look'
-/** A session that came to rest so long ago has no artifacts under way: its turns need not be read. Milliseconds. */
-const QUIET = 3_600_000
 
 export function createSweep(options: {
   service: Service

@@ -18,6 +18,7 @@ export interface Regression {
 }
 
 const STREAM = { stream: true, webhook: false, poll: false }
+const POLL = { stream: false, webhook: false, poll: true }
 
 export const REGRESSIONS: readonly Regression[] = [
   {
@@ -391,6 +392,27 @@ export const REGRESSIONS: readonly Regression[] = [
     scenario: drawScenario(2979),
     seed: 2979,
     steps: [[3, 'before', 'store.claimCalls', 'crash']],
+  },
+  {
+    name: 'a turn whose artifacts were pending was not found behind others at the first look',
+    scenario: story([], {
+      channels: POLL,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -20_000,
+          messages: [
+            { at: 10, turn: { ...PLAIN, artifacts: { ms: 45_000, state: 'ready', count: 1 } } },
+            { at: 5000, turn: PLAIN },
+            { at: 8000, turn: PLAIN },
+            { at: 11_000, turn: PLAIN },
+          ],
+          deleted: null,
+        },
+      ],
+    }),
+    seed: 4,
+    steps: [],
   },
 ]
 

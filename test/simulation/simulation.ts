@@ -53,6 +53,8 @@ export class Simulation {
   crashes = 0
   /** True time of the start whose first look was through: what rested before is taken as known. */
   lookedFrom: number | null = null
+  /** True time when that look was through. */
+  lookedAt: number | null = null
   /** How much is owed to handlers and to the service. */
   readonly underWay
   /** True time at which the first copy of a webhook's delivery came, by its signature. */
@@ -120,7 +122,9 @@ export class Simulation {
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now)
     const onFirstLook = (done: boolean): void => {
-      if (done) this.lookedFrom ??= life.startedAt
+      if (!done) return
+      this.lookedFrom ??= life.startedAt
+      this.lookedAt ??= agenda.now
     }
     const { seed, scenario, sites, wall, network, app, watch, db } = this
     const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, log, onFirstLook }

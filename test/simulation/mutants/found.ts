@@ -63,6 +63,12 @@ export const FOUND: readonly Mutant[] = [
     'let lastAt: number | null = clock.steady()',
   ),
   mutant(
+    'a page of turns at rest hides one that is not',
+    'intake/look.ts',
+    '<= baseline - QUIET)',
+    '<= baseline)',
+  ),
+  mutant(
     'a reading that was overtaken is written',
     'intake/read.ts',
     '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',

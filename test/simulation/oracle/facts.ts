@@ -124,6 +124,11 @@ function isNews({ scenario, lookedFrom }: Simulation, createdAt: number): boolea
   return scenario.startFrom === 'beginning' || createdAt > (lookedFrom ?? Infinity) + scenario.skew + 1000
 }
 
+/** A turn that the first look found before its artifacts were final makes its facts, however long it had been there. */
+function wasUnderWay({ scenario, lookedAt }: Simulation, { settledAt }: ModelTurn): boolean {
+  return lookedAt !== null && (settledAt ?? Infinity) > lookedAt + scenario.skew
+}
+
 function sessions(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
   const told = new Set(facts.map(({ type, session_id }) => `${type} ${session_id}`))
   for (const { id, createdAt } of simulation.state.alive()) {
@@ -139,7 +144,7 @@ function turns(simulation: Simulation, facts: readonly FactRow[]): Fault | null 
   )
   for (const session of simulation.state.alive()) {
     for (const turn of session.turns) {
-      if (!isNews(simulation, turn.createdAt)) continue
+      if (!isNews(simulation, turn.createdAt) && !wasUnderWay(simulation, turn)) continue
       for (const type of typesOf(turn))
         if (!told.has(`${type} ${turn.id}`))
           return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }

@@ -59,7 +59,7 @@ export function knowledgeFaults(simulation: Simulation): Fault | null {
   for (const session of state.alive()) {
     for (const turn of session.turns) {
       const row = turns.get(turn.id)
-      // A session that rested before our first look is taken as it is, without its turns.
+      // What rested long before our first look is taken as it is: a session without its turns, a turn behind others.
       if (row === undefined) continue
       const known =
         row.raw === null ? null : (JSON.parse(row.raw) as { status: string; artifacts: string | null })

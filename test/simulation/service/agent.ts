@@ -94,6 +94,7 @@ export class Agent {
       startedAt: now,
       completedAt: null,
       artifacts: null,
+      settledAt: null,
       skipped: [],
       plan,
     }
@@ -250,6 +251,7 @@ export class Agent {
       }
       if (artifacts.state === 'partial') turn.skipped.push({ path: 'big.bin', reason: 'too large' })
       turn.artifacts = artifacts.state
+      turn.settledAt = this.#state.now()
       this.#state.touch(session)
       tell()
     }

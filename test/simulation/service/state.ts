@@ -36,6 +36,8 @@ export interface ModelTurn {
   startedAt: number
   completedAt: number | null
   artifacts: string | null
+  /** When its artifacts were final. */
+  settledAt: number | null
   skipped: { path: string; reason: string }[]
   plan: TurnPlan
 }
