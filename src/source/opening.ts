@@ -12,8 +12,6 @@ const LULL = 1000
  * though it is a moment older does no harm; what is missed is lost.
  */
 const UNSURE = 1500
-/** Before a time by our own clock: the service had not told us its own yet. By the time it is needed, it has. */
-const OURS = 'ours '
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
 
@@ -35,22 +33,57 @@ interface OpeningPorts {
   log: Log
 }
 
-/** null on the very first connection: it gives live frames only. */
-export async function findOpening(ports: OpeningPorts): Promise<Opening | null> {
-  const opened = await ports.store.checkpoint(STREAM_OPENED)
-  if (opened !== null) return createOpening(ports, opened)
-  await noteOpening(ports)
-  return null
+/** Notes when we first asked for the stream without a cursor, by the service's clock. */
+export interface Openings {
+  /** Before a connection without a cursor. null for the very first: it gives live frames only. */
+  find(): Promise<Opening | null>
+  /** The connection is there. */
+  connected(opening: Opening | null): Promise<void>
+  /** There was a cursor, and it is lost: what comes from the next connection on is news. */
+  forget(): void
 }
 
-/** From now on what comes is news. Noted before the first connection, lest it fails, and once more when it is there. */
-export async function noteOpening({ store, service, clock }: OpeningPorts): Promise<void> {
-  const at = String(clock.now() + service.clockOffset() - UNSURE)
-  await store.setCheckpoint(STREAM_OPENED, service.clockKnown() ? at : `${OURS}${at}`)
+export function createOpenings(ports: OpeningPorts): Openings {
+  const { store, service, clock } = ports
+  /** Steady milliseconds: when this process first asked. */
+  let askedAt: number | null = null
+  /** It is noted, and by a clock that the service had told. */
+  let certain = false
+
+  /** Service clock, milliseconds. */
+  const timeThere = (steady: number): number =>
+    Math.round(clock.now() + service.clockOffset() - (clock.steady() - steady)) - UNSURE
+  const note = async (steady: number): Promise<void> => {
+    const known = service.clockKnown()
+    await store.setCheckpoint(STREAM_OPENED, String(timeThere(steady)))
+    certain = known
+  }
+
+  return {
+    async find() {
+      const opened = await store.checkpoint(STREAM_OPENED)
+      if (opened !== null && (askedAt === null || certain)) return createOpening(ports, () => Number(opened))
+      const first = askedAt === null
+      const at = (askedAt ??= clock.steady())
+      // Lest the connection fails. A wall clock may be wrong by hours, and be set right after a crash: a process that
+      // never heard of the service has not begun.
+      if (service.clockKnown()) await note(at)
+      return first ? null : createOpening(ports, () => timeThere(at))
+    },
+    async connected(opening) {
+      // It may have been long in coming, and gives live frames only.
+      if (opening === null) askedAt = clock.steady()
+      if (askedAt !== null && (opening === null || !certain)) await note(askedAt)
+    },
+    forget() {
+      askedAt = null
+      certain = false
+    },
+  }
 }
 
-/** `opened`: as it was noted. */
-function createOpening({ service, commit, clock, log }: OpeningPorts, opened: string): Opening {
+/** `since`: service clock, milliseconds. */
+function createOpening({ service, commit, clock, log }: OpeningPorts, since: () => number): Opening {
   const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
   /** Steady milliseconds; null before the replay has begun, which may take as long as it likes. */
@@ -74,10 +107,6 @@ function createOpening({ service, commit, clock, log }: OpeningPorts, opened: st
     isNew.set(sessionId, answer)
     return answer
   }
-
-  /** Service clock, milliseconds. */
-  const since = (): number =>
-    opened.startsWith(OURS) ? Number(opened.slice(OURS.length)) + service.clockOffset() : Number(opened)
 
   const wasMadeSince = async (sessionId: string): Promise<boolean> => {
     try {

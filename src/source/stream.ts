@@ -9,7 +9,7 @@ import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { drain } from './drain.ts'
-import { findOpening, noteOpening, type Opening } from './opening.ts'
+import { createOpenings, type Opening } from './opening.ts'
 
 /** Without a `retry:` hint, long enough for the service to free the slot of the last connection, milliseconds. */
 const RETRY_DEFAULT = 5000
@@ -56,6 +56,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const { service, store, commit, observer, clock, random, log } = options
   const batchOf = createBatcher()
   const cursors = createCursor(store, options.startFrom)
+  const openings = createOpenings(options)
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
@@ -113,7 +114,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const connect = async (): Promise<End> => {
     become('connecting')
     const saved = await cursors.saved()
-    const opening = saved === null ? await findOpening(options) : null
+    const opening = saved === null ? await openings.find() : null
     const continuing = cursors.stoppedAt !== null
     const cursor = await cursors.next(saved, opening !== null)
     // We were told to stop while the store was asked: there was no connection to end.
@@ -122,8 +123,7 @@ export function createStream(options: StreamOptions): StreamSource {
     const openedAt = clock.steady()
     try {
       const chunks = await service.openStream(cursor, abort.signal)
-      // It may have been long in coming, and gives live frames only.
-      if (saved === null && opening === null) await noteOpening(options)
+      if (saved === null) await openings.connected(opening)
       become('live', null)
       log.info({ cursor }, 'stream: connected')
       // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
@@ -239,6 +239,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
     await cursors.lose()
+    openings.forget()
     await commit({ hints: [sweepHint(clock.now())] })
   }
 

@@ -394,6 +394,21 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[3, 'before', 'store.claimCalls', 'crash']],
   },
   {
+    name: 'what was long before was told as news when our clock was wrong at the start and the service away',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [{ at: -20_000, messages: [{ at: 10, turn: PLAIN }], deleted: null }],
+      faultsUntil: 30_000,
+    }),
+    seed: 4198,
+    steps: [
+      [1, 'after', 'store.registerHandlers', 'crash'],
+      [1, 'before', 'weather', 'clock_back'],
+      [4, 'before', 'weather', 'service_away'],
+    ],
+  },
+  {
     name: 'a turn whose artifacts were pending was not found behind others at the first look',
     scenario: story([], {
       channels: POLL,

@@ -34,9 +34,15 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'the news begins before the first connection is there',
-    'source/stream.ts',
-    '      if (saved === null && opening === null) await noteOpening(options)\n',
-    '',
+    'source/opening.ts',
+    '(opening === null || !certain)',
+    'opening !== null && !certain',
+  ),
+  mutant(
+    'the start is noted by our own clock',
+    'source/opening.ts',
+    'if (service.clockKnown()) await note(at)',
+    'await note(at)',
   ),
   mutant(
     'what was no news is news when it is repeated',
