@@ -42,7 +42,7 @@ export const FOUND: readonly Mutant[] = [
     'the start is noted by our own clock',
     'source/opening.ts',
     'if (service.clockKnown()) await note(at)',
-    'await note(at)',
+    'await note(at)\n      certain = true',
   ),
   mutant(
     'what was no news is news when it is repeated',
