@@ -7,6 +7,7 @@ import { batchSize, charactersOf, type Pending } from './batch.ts'
 /** The service pings every 15 s: three missed ones are a dead connection, milliseconds. */
 const SILENCE = 45_000
 const SILENCE_LOOKS = 9
+const PING = 'ping'
 /** One frame, characters. The service's largest body is 16 MiB. */
 const MAX_FRAME = 16 * 1024 * 1024
 /** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
@@ -21,6 +22,8 @@ export interface DrainOptions {
   commit: (batch: readonly Pending[]) => Promise<void>
   /** Milliseconds, the service's `retry:`. */
   onRetry: (ms: number) => void
+  /** The service is there and has nothing to tell. */
+  onPing: () => void
   clock: Clock
 }
 
@@ -50,6 +53,9 @@ export async function drain(options: DrainOptions): Promise<void> {
       }
     },
     onRetry: options.onRetry,
+    onComment: (comment) => {
+      if (comment.trim() === PING) options.onPing()
+    },
     onError: (error) => {
       if (error.type === 'max-buffer-size-exceeded')
         failure = new NetworkFault('other', 'a frame is longer than 16 MiB')

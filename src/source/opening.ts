@@ -5,8 +5,8 @@ import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, type Pending } from './batch.ts'
 import { STREAM_OPENED } from './cursor.ts'
 
-/** A replay comes without pause; after one so long, what comes is live. Milliseconds. */
-const LULL = 1000
+/** The service pings every 15 s, also in a replay: so many without a frame between, and it has nothing more to tell. */
+const IDLE_PINGS = 2
 /**
  * What we know of the service's clock may be wrong by so much, milliseconds: its answers name whole seconds. What is told
  * though it is a moment older does no harm; what is missed is lost.
@@ -18,9 +18,16 @@ const LOOKED_UP = 500
 /**
  * With `start_from: now` there is no cursor until the first frame is stored. When the connection, or we, went down before
  * that, what came in between is only in a replay from the very beginning. Seqs ascend over all sessions, so the news
- * begins with the first frame of a session that was made after we had started.
+ * begins with the first frame of a session that was made after we had started, and at the latest where the replay is over:
+ * transient frames are not replayed (interface.md, Stream frames). How long something takes says nothing: we, the network
+ * or the service may stand still.
  */
 export interface Opening {
+  /** A persisted frame came; it is in a batch to come. */
+  came(seq: string | null): void
+  /** A transient frame came: what came before it may be old, what comes after it is not. */
+  transient(sessionId: string | null): void
+  ping(): void
   /** What of a batch is news. */
   sift(batch: readonly Pending[]): Promise<readonly Pending[]>
 }
@@ -50,12 +57,9 @@ export function createOpenings(ports: OpeningPorts): Openings {
   /** It is noted, and by a clock that the service had told. */
   let certain = false
 
-  /** Service clock, milliseconds. */
-  const timeThere = (steady: number): number =>
-    Math.round(clock.now() + service.clockOffset() - (clock.steady() - steady)) - UNSURE
   const note = async (steady: number): Promise<void> => {
     const known = service.clockKnown()
-    await store.setCheckpoint(STREAM_OPENED, String(timeThere(steady)))
+    await store.setCheckpoint(STREAM_OPENED, String(timeThere(ports, steady)))
     certain = known
   }
 
@@ -68,7 +72,7 @@ export function createOpenings(ports: OpeningPorts): Openings {
       // Lest the connection fails. A wall clock may be wrong by hours, and be set right after a crash: a process that
       // never heard of the service has not begun.
       if (service.clockKnown()) await note(at)
-      return first ? null : createOpening(ports, () => timeThere(at))
+      return first ? null : createOpening(ports, () => timeThere(ports, at))
     },
     async connected(opening) {
       // It may have been long in coming, and gives live frames only.
@@ -82,12 +86,22 @@ export function createOpenings(ports: OpeningPorts): Openings {
   }
 }
 
+/** The service's clock at `steady`, milliseconds, or a moment before: it is not known better. */
+function timeThere({ service, clock }: Pick<OpeningPorts, 'service' | 'clock'>, steady: number): number {
+  return Math.round(clock.now() + service.clockOffset() - (clock.steady() - steady)) - UNSURE
+}
+
 /** `since`: service clock, milliseconds. */
-function createOpening({ service, commit, clock, log }: OpeningPorts, since: () => number): Opening {
+function createOpening(ports: OpeningPorts, since: () => number): Opening {
+  const { service, commit, log } = ports
   const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
-  /** Steady milliseconds; null before the replay has begun, which may take as long as it likes. */
-  let lastAt: number | null = null
+  /** The highest seq that came. */
+  let latest: string | null = null
+  /** Pings since the last frame. */
+  let pings = 0
+  /** The replay is over, and `latest` was its last seq; null: it was empty. */
+  let replayed: { upTo: string | null } | null = null
   let found = false
   let tooLong = false
   /** The highest seq that was no news. */
@@ -117,6 +131,16 @@ function createOpening({ service, commit, clock, log }: OpeningPorts, since: () 
     }
   }
 
+  /** How much of `batch` may belong to the replay. */
+  const endIn = (batch: readonly Pending[]): number => {
+    if (replayed === null) return batch.length
+    const { upTo } = replayed
+    const end = batch.findIndex(
+      ({ meaning }) => meaning.seq !== null && (upTo === null || isBefore(upTo, meaning.seq)),
+    )
+    return end === -1 ? batch.length : end
+  }
+
   /** Where the news begins in `batch`; its length when it is not in it. */
   const beginIn = async (batch: readonly Pending[]): Promise<number> => {
     for (const [index, { meaning }] of batch.entries()) {
@@ -139,14 +163,22 @@ function createOpening({ service, commit, clock, log }: OpeningPorts, since: () 
   }
 
   return {
+    came(seq) {
+      pings = 0
+      if (seq !== null && (latest === null || isBefore(latest, seq))) latest = seq
+    },
+    transient(sessionId) {
+      // A frame about no session may be the service's way of saying hello.
+      if (sessionId !== null) replayed ??= { upTo: latest }
+    },
+    ping() {
+      // Before its first frame a replay may take as long as it likes.
+      if (latest !== null && ++pings >= IDLE_PINGS) replayed ??= { upTo: latest }
+    },
     async sift(batch) {
-      const now = clock.steady()
-      found ||= lastAt !== null && now - lastAt > LULL
-      lastAt = now
-      const begin = found ? 0 : await beginIn(batch)
+      const begin = found ? 0 : await beginIn(batch.slice(0, endIn(batch)))
       found ||= begin < batch.length
       await letGo(batch.slice(0, begin))
-      lastAt = clock.steady()
       // A service may repeat itself: what was no news before is none after it, either.
       return batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))
     },

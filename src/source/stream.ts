@@ -156,11 +156,13 @@ export function createStream(options: StreamOptions): StreamSource {
       if (meaning.kind === 'transient') {
         observer.frame({ type: meaning.type, seq: null, at })
         const { type, sessionId, body } = meaning
+        opening?.transient(sessionId)
         observer.transient({ type, sessionId, body, at })
         options.onTransient({ type, sessionId, body, at })
         return null
       }
       status.lastEventAt = at
+      opening?.came(meaning.seq)
       if (meaning.kind === 'unreadable') return { meaning, raw: frame.data, at }
       observer.frame({ type: meaning.name, seq: meaning.seq, at })
       if (!warned && cursor !== null && !isBefore(cursor, meaning.seq)) {
@@ -176,7 +178,9 @@ export function createStream(options: StreamOptions): StreamSource {
       const news = opening === null ? batch : await opening.sift(batch)
       await write(news.filter(({ meaning }) => cursors.isOurs(meaning.seq)))
     }
-    await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry: (ms) => (retry = ms) })
+    const onRetry = (ms: number) => (retry = ms)
+    const onPing = () => opening?.ping()
+    await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry, onPing })
   }
 
   const write = async (batch: readonly Pending[]): Promise<void> => {

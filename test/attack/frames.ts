@@ -47,6 +47,7 @@ async function play(bytes: Buffer, random: Random, saw: (kind: string) => void):
       connection: new AbortController(),
       accept,
       commit: async () => undefined,
+      onPing: () => undefined,
       onRetry: () => undefined,
       clock: new VirtualClock(),
     })

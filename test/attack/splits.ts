@@ -36,6 +36,7 @@ async function framesOf(chunks: readonly Uint8Array[]): Promise<string> {
         return null
       },
       commit: async () => undefined,
+      onPing: () => undefined,
       onRetry: (ms) => void found.push(ms),
       clock: new VirtualClock(),
     })

@@ -1,5 +1,8 @@
 import type { Chance } from './chance.ts'
 
+/** So much happens at one moment only where something goes round for ever. */
+const STANDSTILL = 100_000
+
 /** Whose an entry is: once its owner is dead it does not happen. */
 export interface Owner {
   readonly alive: boolean
@@ -27,6 +30,8 @@ export class Agenda {
   readonly #heap: Entry[] = []
   #made = 0
   happened = 0
+  /** What happened at this very moment. */
+  #still = 0
 
   constructor(start: number, ties: Chance) {
     this.now = start
@@ -46,7 +51,10 @@ export class Agenda {
     return entry
   }
 
-  /** Lets things happen up to `until`, or until `stop` says so after one of them. */
+  /**
+   * Lets things happen up to `until`, or until `stop` says so after one of them.
+   * @throws {Error} when time stands still.
+   */
   async runUntil(until: number, stop: () => boolean): Promise<void> {
     await microtasks()
     while (!stop()) {
@@ -65,6 +73,8 @@ export class Agenda {
         this.#push(next)
         continue
       }
+      this.#still = this.now === next.at ? this.#still + 1 : 0
+      if (this.#still > STANDSTILL) throw new Error('time stands still')
       this.now = next.at
       this.happened++
       next.run()

@@ -29,7 +29,8 @@ export function clockOf(life: Life, agenda: Agenda, wall: WallClock, sites: Site
       }
       const passed = passing('clock.after', run)
       const entry = agenda.in(
-        ms,
+        // As Node's timers do.
+        Math.max(1, Math.trunc(ms)),
         () => {
           over()
           passed()

@@ -22,6 +22,7 @@ export type Fault =
   | 'cut'
   | 'half'
   | 'stall'
+  | 'pause'
   | 'repeat'
   | 'replay_stop'
   // the application
@@ -158,6 +159,7 @@ export const ALL: readonly Fault[] = [
   'cut',
   'half',
   'stall',
+  'pause',
   'repeat',
   'replay_stop',
   'error',

@@ -337,10 +337,7 @@ export const REGRESSIONS: readonly Regression[] = [
               at: 10,
               turn: {
                 ...PLAIN,
-                steps: [
-                  { do: 'wait', ms: 6000 },
-                  { do: 'call', calls: [CALL] },
-                ],
+                steps: [{ do: 'wait', ms: 6000 }, { do: 'think' }, { do: 'call', calls: [CALL] }],
               },
             },
           ],
@@ -351,7 +348,8 @@ export const REGRESSIONS: readonly Regression[] = [
     }),
     steps: [
       [1, 'before', 'weather', 'restart'],
-      [5, 'before', 'stream frame', 'repeat'],
+      [6, 'before', 'stream frame', 'repeat'],
+      [7, 'before', 'stream frame', 'repeat'],
     ],
   },
   {
@@ -406,6 +404,42 @@ export const REGRESSIONS: readonly Regression[] = [
       [1, 'after', 'store.registerHandlers', 'crash'],
       [1, 'before', 'weather', 'clock_back'],
       [4, 'before', 'weather', 'service_away'],
+    ],
+  },
+  {
+    name: 'what was long before was told as news when the service paused before it replayed it',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [{ at: -20_000, messages: [{ at: 10, turn: PLAIN }], deleted: null }],
+      faultsUntil: 15_000,
+    }),
+    steps: [
+      [1, 'before', 'weather', 'restart'],
+      [1, 'before', 'stream frame', 'pause'],
+    ],
+  },
+  {
+    name: 'what was long before was told as news when it came with what was live',
+    scenario: story([], {
+      channels: STREAM,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -20_000,
+          messages: [
+            { at: 10, turn: PLAIN },
+            { at: 24_000, turn: { ...PLAIN, steps: [{ do: 'think' }, { do: 'say' }] } },
+          ],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 15_000,
+    }),
+    seed: 5,
+    steps: [
+      [1, 'before', 'weather', 'restart'],
+      [2, 'before', 'stream frame', 'pause'],
     ],
   },
   {

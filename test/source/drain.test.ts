@@ -34,6 +34,7 @@ async function drained(chunks: AsyncIterable<Uint8Array>): Promise<Drained> {
       return null
     },
     commit: () => Promise.resolve(),
+    onPing: () => undefined,
     onRetry: (ms) => result.retries.push(ms),
     clock: new VirtualClock(),
   })
@@ -105,6 +106,7 @@ describe('draining a connection', () => {
         return { meaning: readFrame(one, 0) as Pending['meaning'], raw: one.data, at: 0 }
       },
       commit: async (batch) => void committed.push(...batch),
+      onPing: () => undefined,
       onRetry: () => undefined,
       clock: new VirtualClock(),
     })
@@ -133,6 +135,7 @@ describe('draining a connection', () => {
         await new Promise<void>((resolve) => void held.push(resolve))
         committed += batch.length
       },
+      onPing: () => undefined,
       onRetry: () => undefined,
       clock,
     })

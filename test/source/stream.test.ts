@@ -389,14 +389,23 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     expect(await world.seqs()).toEqual(['2'])
   })
 
-  it('takes no replay for over that is slow to begin, and looks at what it lets go of', async () => {
+  const old = { session_id: 'ses_old' }
+  const text = transient('a')
+  const ping = ': ping\n\n'
+
+  /** A replay from the beginning, for want of a cursor. */
+  async function replaying() {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
     world.last().break()
     await world.clock.advance(5000)
-    await world.clock.advance(3000)
     world.batches.length = 0
-    world.last().send(frame(1, 'turn.started', { session_id: 'ses_old' }))
+    return world
+  }
+
+  it('looks at what it lets go of', async () => {
+    const world = await replaying()
+    world.last().send(frame(1, 'turn.started', old))
     await world.clock.settle()
     expect(await world.seqs()).toEqual([])
     expect(world.batches.flatMap(({ hints }) => hints?.map(({ sessionId }) => sessionId))).toEqual([
@@ -404,17 +413,37 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     ])
   })
 
-  it('takes what comes after the replay for live, though no session is new', async () => {
-    const world = streamWorld({ startFrom: 'now' })
-    await world.start()
-    world.last().break()
-    await world.clock.advance(5000)
-    world.last().send(frame(1) + frame(2))
-    await world.clock.settle()
-    await world.clock.advance(1500)
-    world.last().send(frame(3))
-    await world.clock.settle()
-    expect([await world.seqs(), await world.cursor()]).toEqual([['3'], '3'])
+  it.each([
+    ['a transient frame', [frame(1), text, frame(2, 'x', old)]],
+    ['a transient frame, which came with it', [frame(1) + text + frame(2, 'x', old)]],
+    ['a transient frame, where nothing was replayed', [text, frame(2, 'x', old)]],
+    ['two pings', [frame(1), ping, ping, frame(2, 'x', old)]],
+  ])('takes for live what follows %s', async (_, parts) => {
+    const world = await replaying()
+    for (const part of parts) {
+      world.last().send(part)
+      await world.clock.settle()
+    }
+    expect(await world.seqs()).toEqual(['2'])
+  })
+
+  it.each([
+    ['a pause', [frame(1), frame(2, 'x', old)]],
+    ['a ping', [frame(1), ping, frame(2, 'x', old), ping, frame(3, 'x', old)]],
+    ['pings before it begins', [ping, ping, ping, frame(1, 'x', old)]],
+    ['comments that are no pings', [frame(1), ': hello\n\n', ': hello\n\n', frame(2, 'x', old)]],
+    [
+      'a greeting that names no session',
+      ['event: stream.hello\ndata: {"type":"stream.hello","seq":null}\n\n', frame(1, 'x', old)],
+    ],
+  ])('takes no replay for over after %s, however long it takes', async (_, parts) => {
+    const world = await replaying()
+    for (const part of parts) {
+      world.last().send(part)
+      await world.clock.settle()
+      await world.clock.advance(20_000)
+    }
+    expect(await world.seqs()).toEqual([])
   })
 })
 

@@ -45,6 +45,18 @@ export const FOUND: readonly Mutant[] = [
     'await note(at)\n      certain = true',
   ),
   mutant(
+    'a replay that pauses for a ping is over',
+    'source/opening.ts',
+    'const IDLE_PINGS = 2',
+    'const IDLE_PINGS = 1',
+  ),
+  mutant(
+    'what came before a transient frame is as live as it is',
+    'source/opening.ts',
+    'if (sessionId !== null) replayed ??= { upTo: latest }',
+    'if (sessionId !== null) replayed ??= { upTo: null }',
+  ),
+  mutant(
     'what was no news is news when it is repeated',
     'source/opening.ts',
     'batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))',
@@ -65,8 +77,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a replay that is slow to begin is over before it began',
     'source/opening.ts',
-    'let lastAt: number | null = null',
-    'let lastAt: number | null = clock.steady()',
+    'if (latest !== null && ++pings >= IDLE_PINGS)',
+    'if (++pings >= IDLE_PINGS)',
   ),
   mutant(
     'a page of turns at rest hides one that is not',

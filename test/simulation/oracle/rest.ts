@@ -13,8 +13,8 @@ export interface Fault {
 }
 
 /** Whether anything is plainly under way: cheaper to ask than what is wrong. */
-export function busy({ agent, life, underWay }: Simulation): boolean {
-  return agent.underWay || life === null || underWay.get() !== 0
+export function busy({ agent, events, life, underWay }: Simulation): boolean {
+  return agent.underWay || events.pauses || life === null || underWay.get() !== 0
 }
 
 /** The first thing that is not as it must be at rest; null when all is whole. */

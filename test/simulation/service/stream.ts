@@ -7,6 +7,8 @@ const PING = 15_000
 const REPEATED = 3
 /** Milliseconds. */
 const REPEATED_AFTER = 100
+/** For so long only pings come, before the first frame and later: never two between frames of a replay. Milliseconds. */
+const PAUSE = { first: 40_000, later: 16_000 }
 
 /** The sidecar's end of a connection. */
 export interface Pipe {
@@ -15,10 +17,15 @@ export interface Pipe {
   end(clean: boolean): void
 }
 
+/** What is to be sent: a frame, or that the replay stops here. */
+type Sent = { frame: string; seq: number | null } | 'stop'
+
 interface Reader {
   pipe: Pipe
   open: boolean
   stalled: boolean
+  /** What waits for the end of a pause; null: there is none. */
+  held: Sent[] | null
   /** Its last frames, the newest last. */
   sent: string[]
   lastSeq: number
@@ -43,7 +50,7 @@ export class EventStream {
     this.#sites = sites
     this.#replayMax = replayMax
     state.onFrame = (frame, seq) => {
-      for (const reader of this.#readers) this.#send(reader, frame, seq)
+      for (const reader of this.#readers) this.#send(reader, { frame, seq })
     }
   }
 
@@ -53,6 +60,7 @@ export class EventStream {
       pipe,
       open: true,
       stalled: false,
+      held: null,
       sent: [],
       lastSeq: Number(cursor ?? 0),
       from: cursor === null ? null : Number(cursor),
@@ -63,12 +71,8 @@ export class EventStream {
     pipe.push(retry === null ? ': hello\n\n' : `retry: ${retry}\n\n`)
     if (cursor !== null) {
       const missed = this.#state.events.filter(({ seq }) => seq > Number(cursor))
-      for (const { frame, seq } of missed.slice(0, this.#replayMax)) this.#send(reader, frame, seq)
-      if (missed.length > this.#replayMax && reader.open) {
-        pipe.push(this.#state.stopFrame(reader.lastSeq))
-        this.#stopped = true
-        this.#end(reader, true)
-      }
+      for (const event of missed.slice(0, this.#replayMax)) this.#send(reader, event)
+      if (missed.length > this.#replayMax) this.#send(reader, 'stop')
     }
     if (reader.open) {
       this.#readers.add(reader)
@@ -89,6 +93,11 @@ export class EventStream {
     return this.#readers.size
   }
 
+  /** A reader waits for the end of a pause. */
+  get pauses(): boolean {
+    return [...this.#readers].some(({ held }) => held !== null)
+  }
+
   #ping(reader: Reader): void {
     this.#agenda.in(PING, () => {
       if (!reader.open) return
@@ -97,12 +106,19 @@ export class EventStream {
     })
   }
 
-  #send(reader: Reader, frame: string, seq: number | null): void {
+  #send(reader: Reader, sent: Sent): void {
     if (!reader.open || reader.stalled) return
+    if (reader.held !== null) {
+      reader.held.push(sent)
+      return
+    }
+    if (sent === 'stop') return this.#stop(reader, reader.lastSeq)
+    const { frame, seq } = sent
     const fault = this.#sites.pass('stream frame', 'before', [
       'cut',
       'half',
       'stall',
+      'pause',
       'repeat',
       'replay_stop',
     ])
@@ -111,24 +127,25 @@ export class EventStream {
       reader.stalled = true
       return
     }
+    if (fault === 'pause') {
+      reader.held = [sent]
+      this.#agenda.in(reader.sent.length === 0 ? PAUSE.first : PAUSE.later, () => this.#goOn(reader))
+      return
+    }
     if (fault === 'half') {
       reader.pipe.push(frame.slice(0, Math.floor(frame.length / 2)))
       return this.#end(reader, false)
     }
     if (fault === 'replay_stop') {
       // It may lie before what was sent.
-      this.#stopped = true
-      reader.pipe.push(
-        this.#state.stopFrame(Math.max(reader.from ?? reader.lastSeq, reader.lastSeq - REPEATED)),
-      )
-      return this.#end(reader, true)
+      return this.#stop(reader, Math.max(reader.from ?? reader.lastSeq, reader.lastSeq - REPEATED))
     }
     if (fault === 'repeat') {
       // Together with the news, and after it.
       const again = reader.sent.join('')
       reader.pipe.push(again)
       this.#agenda.in(REPEATED_AFTER, () => {
-        if (reader.open && !reader.stalled) reader.pipe.push(again)
+        if (reader.open && !reader.stalled && reader.held === null) reader.pipe.push(again)
       })
     }
     reader.pipe.push(frame)
@@ -137,6 +154,18 @@ export class EventStream {
       reader.lastSeq = seq
       reader.from ??= seq
     }
+  }
+
+  #goOn(reader: Reader): void {
+    const held = reader.held ?? []
+    reader.held = null
+    for (const sent of held) this.#send(reader, sent)
+  }
+
+  #stop(reader: Reader, fromSeq: number): void {
+    this.#stopped = true
+    reader.pipe.push(this.#state.stopFrame(fromSeq))
+    this.#end(reader, true)
   }
 
   #end(reader: Reader, clean: boolean): void {
