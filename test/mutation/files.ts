@@ -15,5 +15,6 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'service/find.ts': ['service/find.'],
   'service/find-operation.ts': ['service/find-operation'],
   'service/headers.ts': ['service/headers'],
+  'service/offset.ts': ['service/offset'],
   'service/path.ts': ['service/path'],
 }

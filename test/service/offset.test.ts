@@ -50,3 +50,46 @@ test('a wall clock that was set is seen at once, without a further answer', () =
   expect(Math.abs(offset.from(CLOCK) - 60_000)).toBeLessThan(1000)
   expect(offset.from(setBack)).toBe(offset.from(CLOCK) + 3_600_000)
 })
+
+/** What answers say, each as the service's whole second and when it was sent and received, milliseconds after noon. */
+const after = (...answers: (readonly [at: number, sent: number, received: number])[]): ClockOffset => {
+  const offset = new ClockOffset()
+  for (const [at, sent, received] of answers) offset.learn(dateAt(NOON, at), NOON + sent, NOON + received)
+  return offset
+}
+
+test('one answer says it to the middle of what its whole second and its way leave open', () => {
+  expect(after([90_000, 0, 10]).from(CLOCK)).toBe(90_495)
+  expect(after([90_000, 0, 10]).from({ now: () => NOON, steady: () => NOON + 250 })).toBe(90_745)
+})
+
+test('is known from the first answer that tells the time', () => {
+  const offset = after()
+  expect(offset.known).toBe(false)
+  offset.learn(undefined, NOON, NOON)
+  expect(offset.known).toBe(false)
+  offset.learn(dateAt(NOON, 0), NOON, NOON)
+  expect(offset.known).toBe(true)
+})
+
+test.each([
+  [[1000, 500, 500], 1000],
+  [[1000, 500, 502], 0],
+  [[-1000, 500, 500], -1000],
+  [[-1000, 500, 498], 0],
+] as const)('less than a second is none: %j is %s', (answer, expected) => {
+  expect(after(answer).from(CLOCK)).toBe(expected)
+})
+
+test.each([
+  [
+    [0, 0, 0],
+    [1000, 0, 0],
+  ],
+  [
+    [1000, 0, 0],
+    [0, 0, 0],
+  ],
+] as const)('answers that just agree, %j and %j, leave one time open', (first, second) => {
+  expect(after(first, second).from(CLOCK)).toBe(1000)
+})
