@@ -5,6 +5,7 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'core/retry-after.ts': ['core/retry-after'],
   'core/seq.ts': ['core/seq'],
   'core/signature.ts': ['core/signature'],
+  'core/wire.ts': ['service/wire'],
   'intake/diff.ts': ['intake/diff'],
   'intake/facts.ts': ['intake/facts'],
   'intake/frame.ts': ['intake/frame'],
@@ -17,4 +18,5 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'service/headers.ts': ['service/headers'],
   'service/offset.ts': ['service/offset'],
   'service/path.ts': ['service/path'],
+  'service/wire.ts': ['service/wire'],
 }

@@ -1,8 +1,15 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readJson } from '../../src/service/json.ts'
-import { Malformed, readAction, readItem, readSession, readTurn } from '../../src/core/wire.ts'
-import { parseHealth, parsePage, parseWebhook } from '../../src/service/wire.ts'
+import { Malformed, parseTurn, readAction, readItem, readSession, readTurn } from '../../src/core/wire.ts'
+import {
+  asList,
+  parseHealth,
+  parseObject,
+  parseOutcome,
+  parsePage,
+  parseWebhook,
+} from '../../src/service/wire.ts'
 
 const none = (fault: Malformed): never => {
   throw fault
@@ -99,6 +106,31 @@ test('an item names its event, when it has one', () => {
   expect(readItem({ id: 'i', type: 'message', detail: null }, 's').event).toBeNull()
 })
 
+test('every field that facts are made of is read', () => {
+  const action = { type: 'question', call_id: 'c1', created_at: 1, expires_at: 2 }
+  expect(readAction(action)).toMatchObject({ createdAt: 1, expiresAt: 2 })
+  const turn = {
+    id: 't1',
+    status: 'completed',
+    created_at: 1,
+    started_at: 2,
+    completed_at: 3,
+    artifacts: 'ready',
+  }
+  const read = { createdAt: 1, startedAt: 2, completedAt: 3, artifacts: 'ready', raw: turn }
+  expect(readTurn(turn, 's')).toMatchObject(read)
+  expect(parseTurn(turn)).toMatchObject({ ...read, sessionId: '' })
+  expect(parseTurn({ id: 't1' })).toBeNull()
+  expect(readItem({ id: 'i1', type: 'message', session_id: 's2', created_at: 4 }, 's')).toMatchObject({
+    sessionId: 's2',
+    createdAt: 4,
+  })
+})
+
+test('what was left out is told as a malformed entry', () => {
+  expect(new Malformed('x')).toMatchObject({ name: 'Malformed', message: 'x' })
+})
+
 test('a subscription is active unless it says that it is not, and shows its secret once', () => {
   const raw = { id: 'whsub_1', url: 'https://a.example', events: ['turn.completed', 7], secret: 'x' }
   expect(parseWebhook(raw)).toMatchObject({ events: ['turn.completed'], active: true, secret: 'x' })
@@ -145,6 +177,85 @@ describe('a page', () => {
   test('that has more but says not where is malformed: asking again would never end', () => {
     expect(() => parsePage({ data: [1], has_more: true }, parse, () => undefined)).toThrow('last_id')
   })
+})
+
+test('a page goes on where it says, and else after its last entry', () => {
+  const parse = (entry: unknown): string => readAction(entry).callId
+  const data = [{ type: 'a', call_id: 'c1', id: 'row1' }]
+  expect(parsePage({ data, has_more: true, last_id: 'row7' }, parse, none).lastId).toBe('row7')
+  expect(parsePage({ data, has_more: true, last_id: null }, parse, none).lastId).toBe('row1')
+  expect(parsePage({ data, has_more: false }, parse, none)).toEqual({
+    data: ['c1'],
+    hasMore: false,
+    lastId: 'row1',
+  })
+})
+
+test.each([
+  [[{ id: 1 }], { data: [{ id: 1 }], has_more: false }],
+  [
+    { data: [], other: 1 },
+    { data: [], other: 1, has_more: false },
+  ],
+  [
+    { data: [], has_more: true },
+    { data: [], has_more: true },
+  ],
+  [
+    { data: [], has_more: 'no' },
+    { data: [], has_more: 'no' },
+  ],
+  ['x', 'x'],
+])('%j is a list whose paging is not shown: %j', (value, list) => {
+  expect(asList(value)).toEqual(list)
+})
+
+test.each([
+  [{ outcome: 'delivered' }, 'delivered'],
+  [{ outcome: 1 }, null],
+  [{}, null],
+  ['delivered', null],
+])('the service says of an answer %j: %s', (value, outcome) => {
+  expect(parseOutcome(value)).toBe(outcome)
+})
+
+test('what is malformed is told by its name, so that an operator finds it in the interface', () => {
+  const page = (value: unknown) => parsePage(value, (entry) => entry, none)
+  const turn = (value: unknown) => readTurn(value, 's1')
+  const item = (value: unknown) => readItem(value, 's1')
+  const asked = (value: unknown) => readSession(value, none)
+  const cases: [(value: unknown) => unknown, unknown, string][] = [
+    [parseWebhook, 1, 'a webhook subscription is not an object'],
+    [parseWebhook, { url: 'x' }, 'a webhook subscription has no id'],
+    [parseWebhook, { id: 'x' }, 'a webhook subscription has no url'],
+    [parseHealth, [], 'the health report is not an object'],
+    [parseHealth, { usable: true }, 'the health report has no list scopes'],
+    [parseHealth, { scopes: [] }, 'the health report has no boolean usable'],
+    [page, null, 'a list is not an object'],
+    [page, {}, 'a list has no data'],
+    [page, { data: [] }, 'a list has no boolean has_more'],
+    [page, { data: [], has_more: true }, 'a list has more and no last_id'],
+    [parseObject, 'x', 'an entry is not an object'],
+    [asked, null, 'a session is not an object'],
+    [asked, { ...session, id: 1 }, 'a session has no id'],
+    [asked, { ...session, status: null }, 'a session has no status'],
+    [asked, { ...session, updated_at: '5' }, 'a session has no number updated_at'],
+    [
+      asked,
+      { id: 's1', status: 'requires_action', updated_at: 5 },
+      'a session that requires action has no required_actions',
+    ],
+    [asked, { ...session, required_actions: {} }, 'required_actions of a session is not a list'],
+    [readAction, [], 'a required action is not an object'],
+    [readAction, { call_id: 'c1' }, 'a required action has no type'],
+    [turn, 7, 'a turn is not an object'],
+    [turn, { status: 'working' }, 'a turn has no id'],
+    [turn, { id: 't1' }, 'a turn has no status'],
+    [item, true, 'an item is not an object'],
+    [item, { type: 'message' }, 'an item has no id'],
+    [item, { id: 'i1' }, 'an item has no type'],
+  ]
+  for (const [parse, value, message] of cases) expect(() => parse(value)).toThrow(new Malformed(message))
 })
 
 test('whatever comes is read or malformed, never anything else', () => {
