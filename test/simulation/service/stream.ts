@@ -26,6 +26,8 @@ interface Reader {
   stalled: boolean
   /** What waits for the end of a pause; null: there is none. */
   held: Sent[] | null
+  /** After a pause a frame comes before the next one. */
+  rested: boolean
   /** Its last frames, the newest last. */
   sent: string[]
   lastSeq: number
@@ -61,6 +63,7 @@ export class EventStream {
       open: true,
       stalled: false,
       held: null,
+      rested: false,
       sent: [],
       lastSeq: Number(cursor ?? 0),
       from: cursor === null ? null : Number(cursor),
@@ -118,10 +121,11 @@ export class EventStream {
       'cut',
       'half',
       'stall',
-      'pause',
       'repeat',
       'replay_stop',
+      ...(reader.rested ? [] : (['pause'] as const)),
     ])
+    reader.rested = false
     if (fault === 'cut') return this.#end(reader, false)
     if (fault === 'stall') {
       reader.stalled = true
@@ -159,6 +163,7 @@ export class EventStream {
   #goOn(reader: Reader): void {
     const held = reader.held ?? []
     reader.held = null
+    reader.rested = true
     for (const sent of held) this.#send(reader, sent)
   }
 
