@@ -42,7 +42,7 @@ export async function answerCall(
     const word = await post(ports, call, result)
     return await accepted(ports, tool, call, word)
   } catch (error) {
-    return await failed(ports, tool, call, error)
+    return await failed(ports, tool, call, error, restarted)
   } finally {
     await ports.hint([
       { sessionId: call.sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 300 },
@@ -96,7 +96,13 @@ async function accepted(
   return (await ports.step({ ...step, set: { ...step.set, outcome: word ?? 'accepted' } })) ? dueAt : null
 }
 
-async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown): Promise<number | null> {
+async function failed(
+  ports: ToolPorts,
+  tool: Tool,
+  call: Call,
+  error: unknown,
+  restarted: boolean,
+): Promise<number | null> {
   const { clock, random, log } = ports
   if (!(error instanceof ServiceError)) throw error
   const details = {
@@ -112,7 +118,7 @@ async function failed(ports: ToolPorts, tool: Tool, call: Call, error: unknown):
   if (error.unauthorized) return await wait(ports, call, RETRY.base, error.uncertain, error.message)
   if (error.status >= 400 && error.status < 500 && !error.transient) {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state, error.uncertain)
+    if (state !== 'required') return await closeGone(ports, call, state, error.uncertain || restarted)
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
     if (call.result?.kind === 'error') return await end(ports, call, 'failed', 'refused', error.message)
     const steady = clock.steady()

@@ -443,6 +443,19 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'an answer that was taken after its sender had died was counted as expired when its repetition was refused',
+    scenario: drawScenario(55_058),
+    seed: 55_058,
+    steps: [
+      [1, 'before', 'http list sessions', 'refused'],
+      [1, 'after', 'http list sessions', 'reset_reply'],
+      [1, 'before', 'weather', 'service_away'],
+      [1, 'before', 'store.commit new calls', 'disk_error'],
+      [1, 'after', 'http answer', 'crash'],
+      [3, 'before', 'service answer', 'project_limit'],
+    ],
+  },
+  {
     name: 'a turn whose artifacts were pending was not found behind others at the first look',
     scenario: story([], {
       channels: POLL,

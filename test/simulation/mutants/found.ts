@@ -45,6 +45,12 @@ export const FOUND: readonly Mutant[] = [
     'await note(at)\n      certain = true',
   ),
   mutant(
+    'what a posting before the crash may have done is forgotten when its repetition is refused',
+    'tools/answer.ts',
+    'closeGone(ports, call, state, error.uncertain || restarted)',
+    'closeGone(ports, call, state, error.uncertain)',
+  ),
+  mutant(
     'a replay that pauses for a ping is over',
     'source/opening.ts',
     'const IDLE_PINGS = 2',
