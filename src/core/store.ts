@@ -77,21 +77,18 @@ export interface Store {
   /** Keeps bytes that could not be read, for a person to look at. The oldest go when there are too many. */
   quarantine(entry: { at: number; source: string; reason: string; bytes: string }): Promise<void>
 
-  /** Makes deliveries pending again; with `dryRun` only counts them. */
+  /** Makes dead deliveries (by `id` also a delivered one) pending again, in several transactions; `dryRun`: counts them. */
   retry(selection: RetrySelection): Promise<{ count: number }>
-  /** Hands one handler past facts again, those that it wants. */
-  replay(
-    handler: string,
-    from: { pos: number } | { seq: string } | { at: number },
-  ): Promise<{ count: number }>
+  /** Hands one handler past facts again, those that it wants; in several transactions, the oldest first. */
+  replay(handler: string, from: ReplayStart): Promise<{ count: number }>
 
   /**
-   * Facts of state, taken in before `before` (our wall clock), that a channel should have told of and did not.
-   * Each is returned once. `expected`: the types that each channel tells of.
+   * Facts of state, taken in before `before` (our wall clock), that a channel should have told of and did not. Each is
+   * returned once. `expected`: the types that each channel tells of. A step of bounded length; `more` asks for the next.
    */
-  missed(expected: Expected, before: number): Promise<{ channel: Channel; type: string }[]>
-  /** Removes what is delivered and older than `before` (our wall clock); at most some thousand rows a call. */
-  prune(before: number): Promise<number>
+  missed(expected: Expected, before: number): Promise<{ missed: Miss[]; more: boolean }>
+  /** Removes what is delivered and older than `before` (our wall clock), and counts its facts. A step, as above. */
+  prune(before: number): Promise<{ facts: number; more: boolean }>
 
   read: StoreReader
   close(): Promise<void>
@@ -289,10 +286,11 @@ export interface SessionRecord {
 }
 
 export type Expected = Partial<Record<Channel, ReadonlySet<string>>>
+export type Miss = { channel: Channel; type: string }
+export type ReplayStart = { pos: number } | { seq: string } | { at: number }
 
 export interface RetrySelection {
   id?: string
-  status?: 'dead'
   handler?: string
   /** Our wall clock: facts taken in from then on. */
   since?: number

@@ -18,23 +18,19 @@ export function adminActions(
       throw new ActionRefused('not_found', `there is no handler ${name}`)
     }
   }
+  /** Also what was made pending before something failed is delivered. */
+  const thenReload = (count: Promise<{ count: number }>): Promise<{ count: number }> =>
+    count.finally(() => engine.dispatcher.reload())
+
   return {
-    async retryDelivery(id) {
-      const { count } = await store.retry({ id })
-      engine.dispatcher.reload()
-      return { count }
-    },
+    retryDelivery: (id) => thenReload(store.retry({ id })),
     async retryDeliveries(selection) {
       if (selection.handler !== undefined) known(selection.handler)
-      const { count } = await store.retry(selection)
-      if (selection.dryRun !== true) engine.dispatcher.reload()
-      return { count }
+      return await thenReload(store.retry(selection))
     },
     async replay({ handler, from }) {
       known(handler)
-      const { count } = await store.replay(handler, from)
-      engine.dispatcher.reload()
-      return { count }
+      return await thenReload(store.replay(handler, from))
     },
     async pauseHandler(name) {
       known(name)

@@ -5,8 +5,8 @@ import type { Expected, Store } from '../core/store.ts'
 
 /** Between two rounds, milliseconds. */
 const INTERVAL = 60_000
-/** While there is more to prune, milliseconds: others get their turn in between. */
-const PRUNE_AGAIN = 50
+/** While there is more to do, milliseconds: others get their turn in between. */
+const AGAIN = 50
 /** A channel that told nothing of a fact for so long missed it, milliseconds (product.md, Metrics). */
 const MISSED_AFTER = 600_000
 
@@ -47,12 +47,11 @@ export function createMaintenance(options: {
   const round = async (): Promise<void> => {
     let wait = INTERVAL
     try {
-      for (const miss of await store.missed(expected, clock.now() - MISSED_AFTER)) observer.missed(miss)
-      const removed = await store.prune(clock.now() - retention)
-      if (removed > 0) {
-        log.debug({ removed }, 'store: pruned')
-        wait = PRUNE_AGAIN
-      }
+      const looked = await store.missed(expected, clock.now() - MISSED_AFTER)
+      for (const miss of looked.missed) observer.missed(miss)
+      const pruned = await store.prune(clock.now() - retention)
+      if (pruned.facts > 0) log.debug({ facts: pruned.facts }, 'store: pruned')
+      if (looked.more || pruned.more) wait = AGAIN
     } catch (error) {
       log.error({ err: error }, 'store: housekeeping failed')
     }

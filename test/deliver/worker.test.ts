@@ -180,7 +180,7 @@ describe('delivering', () => {
     await world.clock.advance(100)
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
     world.reply = () => DELIVERED
-    await world.store.retry({ status: 'dead' })
+    await world.store.retry({})
     world.worker.reload()
     await world.clock.advance(100)
     expect(world.sent.map(({ attempt }) => attempt)).toEqual([1, 1])

@@ -168,77 +168,10 @@ describe('a full disk', () => {
       for (;;) await store.commit({ facts: [large(++seq)] })
     }
     await expect(fill()).rejects.toMatchObject({ kind: 'full' })
-    expect(await store.prune(clock.now() + 1)).toBeGreaterThan(10)
+    expect((await store.prune(clock.now() + 1)).facts).toBeGreaterThan(10)
     await expect(store.commit({ facts: [large(++seq)] })).resolves.toMatchObject({
       facts: [{ seq: String(seq) }],
     })
-  })
-})
-
-describe('retention', () => {
-  const DAY = 86_400_000
-
-  it('removes what is delivered and old, never what is owed or dead, nor what is young', async () => {
-    const { store, clock } = await openStore()
-    const { lanes } = await store.commit({
-      facts: [1, 2, 3].map((seq) => frameFact(seq, `ses_${seq}`, { at: clock.now() })),
-    })
-    const [first, second] = lanes
-    if (first === undefined || second === undefined) throw new Error('no lanes')
-    const attempt = { at: clock.now(), status: 200, ms: 1 }
-    await store.settle([
-      {
-        lane: first.lane,
-        pos: first.deliveries[0]?.fact.pos ?? 0,
-        result: 'delivered',
-        attempts: 1,
-        attempt,
-        dueAt: null,
-      },
-      {
-        lane: second.lane,
-        pos: second.deliveries[0]?.fact.pos ?? 0,
-        result: 'dead',
-        attempts: 1,
-        attempt,
-        dueAt: null,
-      },
-    ])
-    await clock.leap(8 * DAY)
-    await store.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })
-    expect(await store.prune(clock.now() - 7 * DAY)).toBe(1)
-    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['2', '3', '4'])
-    expect(await store.prune(clock.now() - 7 * DAY)).toBe(0)
-  })
-
-  it('does not deliver again what a full replay brings back after it was removed', async () => {
-    const { store, clock } = await openStore({}, [])
-    await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)), cursor: '3' })
-    expect(await store.prune(clock.now() + 1)).toBe(3)
-    await store.registerHandlers([everything('app')])
-    const { facts, lanes } = await store.commit({
-      facts: [1, 2, 3, 4].map((seq) => frameFact(seq)),
-      cursor: '4',
-    })
-    expect(facts.map(({ seq }) => seq)).toEqual(['4'])
-    expect(lanes.flatMap(({ deliveries }) => deliveries.map(({ fact }) => fact.seq))).toEqual(['4'])
-  })
-
-  it('never gives a place in the log twice', async () => {
-    const { store, clock } = await openStore({}, [])
-    const { facts } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
-    await store.prune(clock.now() + 1)
-    const later = await store.commit({ facts: [frameFact(3)] })
-    expect(later.facts[0]?.pos).toBeGreaterThan(facts[1]?.pos ?? Infinity)
-  })
-
-  it('removes more than one round looks at, round by round', async () => {
-    const { store, clock } = await openStore({}, [])
-    await store.commit({ facts: Array.from({ length: 4500 }, (_, index) => frameFact(index + 1)) })
-    const removed = [await store.prune(clock.now() + 1), await store.prune(clock.now() + 1)]
-    removed.push(await store.prune(clock.now() + 1))
-    expect(removed).toEqual([2000, 2000, 500])
-    expect(await store.read.facts(all)).toEqual([])
   })
 })
 
@@ -270,22 +203,6 @@ describe('sightings', () => {
     const second = await store.commit({ hints: [hint('webhook', 400), hint('stream', 500)] })
     expect(second.sightings).toEqual([])
     expect((await store.read.fact(fact().id))?.seen).toEqual({ stream: 200, webhook: 300 })
-  })
-
-  it('that never came are missed, each told once and not before its time', async () => {
-    const { store, clock } = await openStore()
-    const expected = {
-      stream: new Set(['turn.completed']),
-      webhook: new Set(['turn.completed', 'turn.started']),
-    }
-    await store.commit({
-      facts: [turnFact('turn.completed', 'trn_1', 'ses_1', { at: clock.now(), seen: { stream: 1 } })],
-    })
-    expect(await store.missed(expected, clock.now())).toEqual([])
-    expect(await store.missed(expected, clock.now() + 1)).toEqual([
-      { channel: 'webhook', type: 'turn.completed' },
-    ])
-    expect(await store.missed(expected, clock.now() + 1)).toEqual([])
   })
 })
 

@@ -1,29 +1,10 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import type { Lane, PendingDelivery, Settlement } from '../../src/core/delivery.ts'
-import type { Store } from '../../src/core/store.ts'
-import { frameFact, turnFact } from '../support/fact.ts'
+import type { Lane } from '../../src/core/delivery.ts'
+import { frameFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
-
-const ATTEMPT = { at: 1, status: 200, ms: 1 }
-const seqs = (deliveries: readonly PendingDelivery[]) => deliveries.map(({ fact }) => fact.seq)
-
-async function laneOf(store: Store, now: number): Promise<Lane> {
-  const [lane] = await store.claimLanes('app', 1, now)
-  if (lane === undefined) throw new Error('no lane is due')
-  return lane
-}
-
-const read = (store: Store, lane: Lane) => store.readLane(lane, 0, 100, 1e6)
-
-function settlement(
-  lane: Lane,
-  { fact, attempts }: PendingDelivery,
-  result: Settlement['result'],
-): Settlement {
-  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT, dueAt: null }
-}
+import { ATTEMPT, laneOf, read, seqs, settlement } from './lane.ts'
 
 describe('a lane', () => {
   it('is claimed by the commit that fills it, until it is given back', async () => {
@@ -138,87 +119,6 @@ describe('what became of an attempt', () => {
   })
 })
 
-/** Three facts of two sessions, all dead. */
-async function buried(ordered = true) {
-  const opened = await openStore({}, [everything('app', { ordered }), everything('other')])
-  const { store, clock } = opened
-  const { lanes } = await store.commit({
-    facts: [
-      frameFact(1, 'ses_1', { at: clock.now() }),
-      frameFact(2, 'ses_1', { at: clock.now() + 1000 }),
-      frameFact(3, 'ses_2', { at: clock.now() + 2000 }),
-    ],
-  })
-  const mine = lanes.filter(({ lane }) => lane.handler === 'app')
-  await store.settle(
-    mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => settlement(lane, delivery, 'dead'))),
-  )
-  for (const { lane } of mine) await store.releaseLane(lane)
-  return opened
-}
-
-describe('dead letters', () => {
-  it.each([true, false])('come back in their order, their attempts anew (ordered: %s)', async (ordered) => {
-    const { store, clock } = await buried(ordered)
-    expect(await store.retry({ status: 'dead', dryRun: true })).toEqual({ count: 3 })
-    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
-    expect(await store.retry({ status: 'dead' })).toEqual({ count: 3 })
-    const lanes = await store.claimLanes('app', 10, clock.steady())
-    const owed = await Promise.all(lanes.map((lane) => read(store, lane)))
-    expect(owed.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
-    expect(owed.map(seqs)).toContainEqual(['1', '2'])
-    expect(await store.retry({ status: 'dead' })).toEqual({ count: 0 })
-  })
-
-  it('come back by handler, by time, and by id alone', async () => {
-    const { store, clock } = await buried()
-    const dry = (selection: object) => store.retry({ status: 'dead', dryRun: true, ...selection })
-    expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
-    expect(await dry({ handler: 'nobody' })).toEqual({ count: 0 })
-    expect(await dry({ since: clock.now() + 1000 })).toEqual({ count: 2 })
-    const [newest] = await store.read.deliveries({ limit: 1, status: 'dead' })
-    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 1 })
-    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 0 })
-    expect(await store.retry({ id: 'dlv_99_9' })).toEqual({ count: 0 })
-    expect(await store.retry({ id: 'no id' })).toEqual({ count: 0 })
-    const lane = await laneOf(store, clock.steady())
-    expect(seqs(await read(store, lane))).toEqual(['3'])
-  })
-
-  it('find a lane again when pruning took theirs', async () => {
-    const { store, clock } = await buried()
-    await store.prune(clock.now() - 1)
-    expect(await store.retry({ status: 'dead' })).toEqual({ count: 3 })
-    expect(await store.claimLanes('app', 10, clock.steady())).toHaveLength(2)
-  })
-})
-
-describe('a replay', () => {
-  it('hands one handler past facts again, those it wants, from a place, a seq or a time', async () => {
-    const { store, clock } = await openStore({}, [everything('app')])
-    const facts = [
-      frameFact(10, 'ses_1', { at: 1000 }),
-      turnFact('turn.completed', 'trn_1', 'ses_1', { at: 2000 }),
-      frameFact(20, 'ses_1', { at: 3000 }),
-    ]
-    const stored = await store.commit({ facts })
-    await store.registerHandlers([
-      everything('app'),
-      everything('late', { wants: (type) => type !== 'turn.completed' }),
-      everything('later'),
-    ])
-    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 2 })
-    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 0 })
-    expect(await store.replay('later', { seq: '11' })).toEqual({ count: 1 })
-    expect(await store.replay('later', { pos: stored.facts[1]?.pos ?? 0 })).toEqual({ count: 1 })
-    expect(await store.replay('later', { at: 3001 })).toEqual({ count: 0 })
-    expect(await store.replay('nobody', { at: 0 })).toEqual({ count: 0 })
-    const [lane] = await store.claimLanes('late', 1, clock.steady())
-    if (lane === undefined) throw new Error('nothing is due')
-    expect(seqs(await read(store, lane))).toEqual(['10', '20'])
-  })
-})
-
 describe('a fact that is damaged on the disk', () => {
   async function damagedStore() {
     const path = join(folder(), 'sidecar.db')
@@ -248,7 +148,7 @@ describe('a fact that is damaged on the disk', () => {
     const owed = await read(store, lane)
     await store.settle(owed.map((delivery) => settlement(lane, delivery, 'delivered')))
     await store.releaseLane(lane)
-    expect(await store.retry({ status: 'dead' })).toEqual({ count: 1 })
+    expect(await store.retry({})).toEqual({ count: 1 })
     expect(await read(store, await laneOf(store, clock.steady()))).toEqual([])
     await clock.settle()
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 0, dead: 1 } } })

@@ -2,6 +2,12 @@ import { expect, it, onTestFinished } from 'vitest'
 import { newCall } from '../../src/core/call.ts'
 import type { Store } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
+import { Checkpoints } from '../../src/store/sqlite/checkpoints.ts'
+import { Lanes } from '../../src/store/sqlite/lanes.ts'
+import { createMissed } from '../../src/store/sqlite/missed.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
+import { createPruning } from '../../src/store/sqlite/prune.ts'
+import { createRedelivery } from '../../src/store/sqlite/redelivery.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { openStore } from './database.ts'
 
@@ -104,4 +110,33 @@ it('what is asked again and again is planned once: a bare parameter as limit had
   expect(before).toBeGreaterThan(0)
   expect(await ask(store)).toBe(11)
   expect(plans() - before).toBe(0)
+})
+
+it('housekeeping looks at what is over, never at all of a table', () => {
+  const db = openDatabase(':memory:').db
+  onTestFinished(() => void db.close())
+  const asked: string[] = []
+  const listening = new Proxy(db, {
+    get(target, key) {
+      if (key !== 'prepare') return Reflect.get(target, key) as unknown
+      return (sql: string) => {
+        asked.push(sql)
+        return target.prepare(sql)
+      }
+    },
+  })
+  const checkpoints = new Checkpoints(db)
+  const lanes = new Lanes(db, () => undefined)
+  createPruning(listening, lanes, checkpoints)
+  createMissed(listening, checkpoints)
+  createRedelivery(listening, lanes, async (run) => run())
+  expect(asked.length).toBeGreaterThan(15)
+  const plans = asked.flatMap((sql) =>
+    db
+      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(...Array.from({ length: sql.split('?').length - 1 }, () => 1))
+      .map(({ detail }) => detail),
+  )
+  // Sightings are those of some minutes, and who finds the fact takes them away.
+  expect(plans.filter((detail) => /^SCAN|TEMP B-TREE/.test(detail))).toEqual(['SCAN sightings'])
 })

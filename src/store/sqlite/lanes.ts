@@ -232,12 +232,14 @@ export class Lanes {
     }
     for (const [lane, count] of done) {
       this.#shrinkLane.run(count, lane.id)
-      if (!this.#ordered(lane.handler)) this.#dropLane.run(lane.id)
+      const number = this.numberOf(lane.handler)
+      if (number !== null && !this.isOrdered(number)) this.#dropLane.run(lane.id)
     }
   }
 
-  #ordered(handler: string): boolean {
-    return this.#handlers.find(({ name }) => name === handler)?.ordered ?? true
+  /** `number`: a handler's. One that is configured no more has its facts in order. */
+  isOrdered(number: number): boolean {
+    return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
   }
 }
 

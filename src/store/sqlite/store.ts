@@ -1,13 +1,5 @@
 import type { Clock, Log } from '../../core/ports.ts'
-import type {
-  Batch,
-  Committed,
-  Expected,
-  HandlerRegistration,
-  Store,
-  SubscriptionRecord,
-} from '../../core/store.ts'
-import { CHANNELS, STATE_TYPES, type Channel } from '../../core/fact.ts'
+import type { Batch, Committed, HandlerRegistration, Store, SubscriptionRecord } from '../../core/store.ts'
 import { StoreError } from '../error.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints } from './checkpoints.ts'
@@ -15,9 +7,11 @@ import { Committer } from './committer.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
+import { createMissed } from './missed.ts'
 import { openDatabase, type Sqlite } from './open.ts'
+import { createPruning } from './prune.ts'
 import { createReader } from './reader.ts'
-import { prune, QUARANTINE_KEPT, replay, retry } from './retention.ts'
+import { createRedelivery } from './redelivery.ts'
 import { Sessions } from './sessions.ts'
 import { keepTime } from './time.ts'
 
@@ -34,6 +28,9 @@ export interface SqliteOptions extends StoreOptions {
   /** Pages of 4 KiB after which the database counts as full; for trying what then happens. */
   maxPages?: number
 }
+
+/** Entries of the quarantine; the oldest go first. */
+export const QUARANTINE_KEPT = 1000
 
 interface SubscriptionRow {
   id: string
@@ -71,6 +68,10 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
 
   const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> =>
     closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect)
+
+  const redelivery = createRedelivery(db, lanes, write)
+  const prune = createPruning(db, lanes, checkpoints)
+  const missed = createMissed(db, checkpoints)
 
   /** Places of damaged facts that are being marked just now; one that somebody retries is marked anew. */
   const damaged = new Set<number>()
@@ -226,16 +227,15 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
         db.prepare('DELETE FROM quarantine WHERE id <= ?').run(Number(lastInsertRowid) - QUARANTINE_KEPT)
       }),
 
-    retry: (selection) => write(() => ({ count: retry(db, lanes, selection) })),
-    replay: (name, from) =>
-      write(() => {
-        const handler = handlers.find((candidate) => candidate.name === name)
-        const number = lanes.numberOf(name)
-        if (handler === undefined || number === null) return { count: 0 }
-        return { count: replay(db, number, (type) => handler.wants(type), from) }
-      }),
+    retry: async (selection) => ({ count: await redelivery.retry(selection) }),
+    async replay(name, from) {
+      const handler = handlers.find((candidate) => candidate.name === name)
+      const number = lanes.numberOf(name)
+      if (handler === undefined || number === null) return { count: 0 }
+      return { count: await redelivery.replay(number, (type) => handler.wants(type), from) }
+    },
     missed: (expected, before) => write(() => missed(expected, before)),
-    prune: (before) => write(() => prune(db, lanes, checkpoints, before, clock.now())),
+    prune: (before) => write(() => prune(before, clock.now())),
 
     read: createReader(db, lanes),
 
@@ -249,28 +249,6 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
 
   function subscriptionRows(): SubscriptionRow[] {
     return db.prepare<[], SubscriptionRow>('SELECT * FROM subscriptions ORDER BY created_at DESC').all()
-  }
-
-  /** Walks the log once; facts of state are few beside the transcript. */
-  function missed(expected: Expected, before: number): { channel: Channel; type: string }[] {
-    const from = Number(checkpoints.get('missed_pos') ?? 0)
-    const rows = db
-      .prepare<unknown[], { pos: number; type: string; at: number } & Record<string, number | string | null>>(
-        `SELECT pos, type, at, seen_stream, seen_webhook, seen_poll FROM facts
-         WHERE pos > ? AND subject IS NOT NULL AND type IN (${STATE_TYPES.map(() => '?').join(',')})
-         ORDER BY pos LIMIT 1000`,
-      )
-      .all(from, ...STATE_TYPES)
-    const found: { channel: Channel; type: string }[] = []
-    for (const row of rows) {
-      if (row.at >= before) break
-      for (const channel of CHANNELS) {
-        const told = expected[channel]?.has(row.type) ?? false
-        if (told && row[`seen_${channel}`] === null) found.push({ channel, type: row.type })
-      }
-      checkpoints.set('missed_pos', String(row.pos))
-    }
-    return found
   }
 }
 

@@ -1,0 +1,21 @@
+import type { Lane, PendingDelivery, Settlement } from '../../src/core/delivery.ts'
+import type { Store } from '../../src/core/store.ts'
+
+export const ATTEMPT = { at: 1, status: 200, ms: 1 }
+export const seqs = (deliveries: readonly PendingDelivery[]) => deliveries.map(({ fact }) => fact.seq)
+
+export async function laneOf(store: Store, now: number): Promise<Lane> {
+  const [lane] = await store.claimLanes('app', 1, now)
+  if (lane === undefined) throw new Error('no lane is due')
+  return lane
+}
+
+export const read = (store: Store, lane: Lane) => store.readLane(lane, 0, 100, 1e6)
+
+export function settlement(
+  lane: Lane,
+  { fact, attempts }: PendingDelivery,
+  result: Settlement['result'],
+): Settlement {
+  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT, dueAt: null }
+}

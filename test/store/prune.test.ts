@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest'
+import { newCall } from '../../src/core/call.ts'
+import type { Reading } from '../../src/core/store.ts'
+import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
+import { everything, openStore } from './database.ts'
+import { settlement } from './lane.ts'
+
+const all = { limit: 10_000, order: 'asc' } as const
+const known = {
+  read: true,
+  final: true,
+  settled: true,
+  endedFrameAt: null,
+  finalReadAt: null,
+  finalFact: true,
+}
+
+const call = newCall({
+  callId: 'call_1',
+  sessionId: 'ses_1',
+  turnId: 'trn_1',
+  name: 'lookup',
+  action: {},
+  createdAt: 5,
+  expiresAt: null,
+  receivedAt: 7,
+  dueAt: 0,
+})
+
+const reading = (revision: number | null, more: Partial<Reading> = {}): Reading => ({
+  sessionId: 'ses_1',
+  revision,
+  session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1 }, () => undefined),
+  baseline: 0,
+  atRest: true,
+  turns: [],
+  opened: [],
+  resolved: [],
+  newCalls: [],
+  facts: [],
+  at: 1000,
+  hint: { generation: null, nextLook: null, scope: 'session' },
+  ...more,
+})
+
+describe('retention', () => {
+  const DAY = 86_400_000
+
+  it('removes what is delivered and old, never what is owed or dead, nor what is young', async () => {
+    const { store, clock } = await openStore()
+    const { lanes } = await store.commit({
+      facts: [1, 2, 3].map((seq) => frameFact(seq, `ses_${seq}`, { at: clock.now() })),
+    })
+    const [first, second] = lanes
+    if (first === undefined || second === undefined) throw new Error('no lanes')
+    const attempt = { at: clock.now(), status: 200, ms: 1 }
+    await store.settle([
+      {
+        lane: first.lane,
+        pos: first.deliveries[0]?.fact.pos ?? 0,
+        result: 'delivered',
+        attempts: 1,
+        attempt,
+        dueAt: null,
+      },
+      {
+        lane: second.lane,
+        pos: second.deliveries[0]?.fact.pos ?? 0,
+        result: 'dead',
+        attempts: 1,
+        attempt,
+        dueAt: null,
+      },
+    ])
+    await clock.leap(8 * DAY)
+    await store.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })
+    expect(await store.prune(clock.now() - 7 * DAY)).toEqual({ facts: 1, more: false })
+    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['2', '3', '4'])
+    expect(await store.prune(clock.now() - 7 * DAY)).toEqual({ facts: 0, more: false })
+  })
+
+  it('does not deliver again what a full replay brings back after it was removed', async () => {
+    const { store, clock } = await openStore({}, [])
+    await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)), cursor: '3' })
+    expect(await store.prune(clock.now() + 1)).toMatchObject({ facts: 3 })
+    await store.registerHandlers([everything('app')])
+    const { facts, lanes } = await store.commit({
+      facts: [1, 2, 3, 4].map((seq) => frameFact(seq)),
+      cursor: '4',
+    })
+    expect(facts.map(({ seq }) => seq)).toEqual(['4'])
+    expect(lanes.flatMap(({ deliveries }) => deliveries.map(({ fact }) => fact.seq))).toEqual(['4'])
+  })
+
+  it('never gives a place in the log twice', async () => {
+    const { store, clock } = await openStore({}, [])
+    const { facts } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    await store.prune(clock.now() + 1)
+    const later = await store.commit({ facts: [frameFact(3)] })
+    expect(later.facts[0]?.pos).toBeGreaterThan(facts[1]?.pos ?? Infinity)
+  })
+
+  it('removes more than one step looks at, step by step', async () => {
+    const { store, clock } = await openStore({}, [])
+    await store.commit({ facts: Array.from({ length: 1100 }, (_, index) => frameFact(index + 1)) })
+    const steps = []
+    for (let step = 0; step < 3; step++) steps.push(await store.prune(clock.now() + 1))
+    expect(steps).toEqual([
+      { facts: 500, more: true },
+      { facts: 500, more: true },
+      { facts: 100, more: false },
+    ])
+    expect(await store.read.facts(all)).toEqual([])
+  })
+
+  it('removes what is over of everything else, however much it is', async () => {
+    const { store, clock } = await openStore()
+    const many = Array.from({ length: 1100 }, (_, index) => String(index))
+    await store.commit({
+      newCalls: many.map((callId) => ({ ...call, callId, state: 'answered' as const, endedAt: clock.now() })),
+      readings: [
+        reading(null, {
+          turns: many.map((id) => ({ ...known, turn: readTurn({ id, status: 'completed' }, 'ses_1') })),
+          opened: many.map((id) => readAction({ type: 'function_call', call_id: id, name: 'lookup' })),
+        }),
+      ],
+      checkpoints: { 'items/ses_1': 'itm_9' },
+    })
+    const { lanes } = await store.commit({ facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)) })
+    await store.settle(
+      lanes.flatMap(({ lane, deliveries }) => deliveries.map((owed) => settlement(lane, owed, 'delivered'))),
+    )
+    for (const { lane } of lanes) await store.releaseLane(lane)
+    await store.commit({ readings: [reading(1, { session: null, resolved: many, at: clock.now() })] })
+    let steps = 1
+    while ((await store.prune(clock.now() + 1)).more) steps++
+    expect(steps).toBeGreaterThan(2)
+    expect(await store.known('ses_1')).toBeNull()
+    expect(await store.knownTurns('ses_1', many)).toEqual([])
+    expect(await store.call('7')).toBeNull()
+    expect(await store.checkpoint('items/ses_1')).toBeNull()
+    expect(await store.read.facts(all)).toEqual([])
+    // Its lane is another one now.
+    const again = await store.commit({ facts: [frameFact(2000, 'ses_7')] })
+    expect(again.lanes[0]?.lane.id).toBeGreaterThan(lanes.length)
+  })
+
+  // Found by reading: a call that the service refuses stays required, and has no deadline unless the tool names one.
+  it('keeps a call while its session requires its action: it would be taken for a new one, and run again', async () => {
+    const { store, clock } = await openStore()
+    const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })
+    await store.commit({ readings: [reading(null, { opened: [action], newCalls: [call] })] })
+    await store.commit({
+      calls: [{ callId: 'call_1', from: ['received'], set: { state: 'failed', endedAt: clock.now() } }],
+    })
+    await clock.leap(30 * DAY)
+    await store.prune(clock.now())
+    expect((await store.commit({ readings: [reading(1, { newCalls: [call] })] })).newCalls).toEqual([])
+    await store.commit({ readings: [reading(2, { resolved: ['call_1'] })] })
+    await store.prune(clock.now())
+    expect(await store.call('call_1')).toBeNull()
+  })
+})
+
+describe('a sighting', () => {
+  it('is missed where a channel never told of a fact: each once and not before its time', async () => {
+    const { store, clock } = await openStore()
+    const expected = {
+      stream: new Set(['turn.completed']),
+      webhook: new Set(['turn.completed', 'turn.started']),
+    }
+    await store.commit({
+      facts: [turnFact('turn.completed', 'trn_1', 'ses_1', { at: clock.now(), seen: { stream: 1 } })],
+    })
+    expect(await store.missed(expected, clock.now())).toEqual({ missed: [], more: false })
+    expect(await store.missed(expected, clock.now() + 1)).toEqual({
+      missed: [{ channel: 'webhook', type: 'turn.completed' }],
+      more: false,
+    })
+    expect(await store.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: false })
+  })
+
+  it('is looked for step by step, over facts of every kind', async () => {
+    const { store, clock } = await openStore()
+    const expected = { stream: new Set(['turn.completed']) }
+    const frames = Array.from({ length: 2000 }, (_, index) => frameFact(index + 1))
+    await store.commit({ facts: [...frames, turnFact('turn.completed', 'trn_1')] })
+    expect(await store.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: true })
+    expect(await store.missed(expected, clock.now() + 1)).toEqual({
+      missed: [{ channel: 'stream', type: 'turn.completed' }],
+      more: false,
+    })
+  })
+})

@@ -1,0 +1,146 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/store.ts'
+import { frameFact, turnFact } from '../support/fact.ts'
+import { everything, folder, openStore } from './database.ts'
+import { laneOf, read, seqs, settlement } from './lane.ts'
+
+/** Three facts of two sessions, all dead. */
+async function buried(ordered = true) {
+  const opened = await openStore({}, [everything('app', { ordered }), everything('other')])
+  const { store, clock } = opened
+  const { lanes } = await store.commit({
+    facts: [
+      frameFact(1, 'ses_1', { at: clock.now() }),
+      frameFact(2, 'ses_1', { at: clock.now() + 1000 }),
+      frameFact(3, 'ses_2', { at: clock.now() + 2000 }),
+    ],
+  })
+  const mine = lanes.filter(({ lane }) => lane.handler === 'app')
+  await store.settle(
+    mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => settlement(lane, delivery, 'dead'))),
+  )
+  for (const { lane } of mine) await store.releaseLane(lane)
+  return opened
+}
+
+describe('dead letters', () => {
+  it.each([
+    { name: 'in their order', ordered: true, lanes: [['1', '2'], ['3']] },
+    { name: 'each for itself where none is wanted', ordered: false, lanes: [['1'], ['2'], ['3']] },
+  ])('come back $name, their attempts anew', async ({ ordered, lanes: expected }) => {
+    const { store, clock } = await buried(ordered)
+    expect(await store.retry({ dryRun: true })).toEqual({ count: 3 })
+    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
+    expect(await store.retry({})).toEqual({ count: 3 })
+    const lanes = await store.claimLanes('app', 10, clock.steady())
+    const owed = await Promise.all(lanes.map((lane) => read(store, lane)))
+    expect(owed.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
+    expect(owed.map(seqs).sort()).toEqual(expected)
+    expect(await store.retry({})).toEqual({ count: 0 })
+  })
+
+  it('come back by handler, by time, and by id alone', async () => {
+    const { store, clock } = await buried()
+    const dry = (selection: object) => store.retry({ dryRun: true, ...selection })
+    expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
+    expect(await dry({ handler: 'nobody' })).toEqual({ count: 0 })
+    expect(await dry({ since: clock.now() + 1000 })).toEqual({ count: 2 })
+    const [newest] = await store.read.deliveries({ limit: 1, status: 'dead' })
+    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 1 })
+    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 0 })
+    expect(await store.retry({ id: 'dlv_99_9' })).toEqual({ count: 0 })
+    expect(await store.retry({ id: 'no id' })).toEqual({ count: 0 })
+    const lane = await laneOf(store, clock.steady())
+    expect(seqs(await read(store, lane))).toEqual(['3'])
+  })
+
+  it('find a lane again when pruning took theirs', async () => {
+    const { store, clock } = await buried()
+    await store.prune(clock.now() - 1)
+    expect(await store.retry({})).toEqual({ count: 3 })
+    expect(await store.claimLanes('app', 10, clock.steady())).toHaveLength(2)
+  })
+})
+
+describe('a replay', () => {
+  it('hands one handler past facts again, those it wants, from a place, a seq or a time', async () => {
+    const { store, clock } = await openStore({}, [everything('app')])
+    const facts = [
+      frameFact(10, 'ses_1', { at: 1000 }),
+      turnFact('turn.completed', 'trn_1', 'ses_1', { at: 2000 }),
+      frameFact(20, 'ses_1', { at: 3000 }),
+    ]
+    const stored = await store.commit({ facts })
+    await store.registerHandlers([
+      everything('app'),
+      everything('late', { wants: (type) => type !== 'turn.completed' }),
+      everything('later'),
+    ])
+    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 2 })
+    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 0 })
+    expect(await store.replay('later', { seq: '11' })).toEqual({ count: 1 })
+    expect(await store.replay('later', { pos: stored.facts[1]?.pos ?? 0 })).toEqual({ count: 1 })
+    expect(await store.replay('later', { at: 3001 })).toEqual({ count: 0 })
+    expect(await store.replay('nobody', { at: 0 })).toEqual({ count: 0 })
+    const [lane] = await store.claimLanes('late', 1, clock.steady())
+    if (lane === undefined) throw new Error('nothing is due')
+    expect(seqs(await read(store, lane))).toEqual(['10', '20'])
+  })
+})
+
+describe('much to be delivered again', () => {
+  const MANY = 1700
+
+  /** More dead letters, of a few sessions, than one transaction makes pending. */
+  async function many(path = ':memory:') {
+    const opened = await openStore({ path }, [everything('app')])
+    const { store } = opened
+    const facts = Array.from({ length: MANY }, (_, index) => frameFact(index + 1, `ses_${index % 3}`))
+    const { lanes } = await store.commit({ facts })
+    await store.settle(
+      lanes.flatMap(({ lane, deliveries }) =>
+        deliveries.map((delivery) => settlement(lane, delivery, 'dead')),
+      ),
+    )
+    for (const { lane } of lanes) await store.releaseLane(lane)
+    return opened
+  }
+
+  it.each([
+    { name: 'dead letters', deliver: (store: Store) => store.retry({}) },
+    { name: 'a replay', deliver: (store: Store) => store.replay('app', { at: 0 }) },
+  ])('leaves others their turn, and comes whole and in order ($name)', async ({ deliver }) => {
+    const { store, clock } = await many()
+    const ends: string[] = []
+    const [{ count }] = await Promise.all([
+      deliver(store).finally(() => ends.push('all of it')),
+      store.setCheckpoint('other', '1').then(() => ends.push('somebody else')),
+    ])
+    expect(ends).toEqual(['somebody else', 'all of it'])
+    expect(count).toBe(MANY)
+    const lanes = await store.claimLanes('app', 10, clock.steady())
+    const owed = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, MANY, 1e9)))
+    expect(owed.map(({ length }) => length).sort()).toEqual([566, 567, 567])
+    for (const lane of owed) {
+      const numbers = seqs(lane).map(Number)
+      expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+    }
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: MANY, dead: 0 } } })
+  })
+
+  it('that is interrupted has begun with the oldest, and the rest is as it was', async () => {
+    const path = join(folder(), 'store.db')
+    const { store } = await many(path)
+    const retried = store.retry({})
+    await store.setCheckpoint('other', '1')
+    await store.close()
+    await expect(retried).rejects.toMatchObject({ kind: 'closed' })
+    const { store: again } = await openStore({ path })
+    const pending = await again.read.deliveries({ limit: MANY, status: 'pending' })
+    const dead = await again.read.deliveries({ limit: MANY, status: 'dead' })
+    expect(pending.length + dead.length).toBe(MANY)
+    expect(pending.length).toBeGreaterThan(0)
+    expect(pending[0]?.pos).toBeLessThan(dead.at(-1)?.pos ?? 0)
+  })
+})
