@@ -26,8 +26,8 @@ async function buried(ordered = true) {
 
 describe('dead letters', () => {
   it.each([
-    { name: 'in their order', ordered: true, lanes: [['1', '2'], ['3']] },
-    { name: 'each for itself where none is wanted', ordered: false, lanes: [['1'], ['2'], ['3']] },
+    { name: 'in their order', ordered: true, lanes: ['1,2', '3'] },
+    { name: 'each for itself where none is wanted', ordered: false, lanes: ['1', '2', '3'] },
   ])('come back $name, their attempts anew', async ({ ordered, lanes: expected }) => {
     const { store, clock } = await buried(ordered)
     expect(await store.retry({ dryRun: true })).toEqual({ count: 3 })
@@ -36,7 +36,7 @@ describe('dead letters', () => {
     const lanes = await store.claimLanes('app', 10, clock.steady())
     const owed = await Promise.all(lanes.map((lane) => read(store, lane)))
     expect(owed.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
-    expect(owed.map(seqs).sort()).toEqual(expected)
+    expect(new Set(owed.map((lane) => seqs(lane).join()))).toEqual(new Set(expected))
     expect(await store.retry({})).toEqual({ count: 0 })
   })
 
@@ -121,7 +121,8 @@ describe('much to be delivered again', () => {
     expect(count).toBe(MANY)
     const lanes = await store.claimLanes('app', 10, clock.steady())
     const owed = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, MANY, 1e9)))
-    expect(owed.map(({ length }) => length).sort()).toEqual([566, 567, 567])
+    expect(owed).toHaveLength(3)
+    expect(owed.flat()).toHaveLength(MANY)
     for (const lane of owed) {
       const numbers = seqs(lane).map(Number)
       expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
