@@ -30,7 +30,7 @@ export interface SqliteOptions extends StoreOptions {
 }
 
 /** Entries of the quarantine; the oldest go first. */
-export const QUARANTINE_KEPT = 1000
+const QUARANTINE_KEPT = 1000
 
 interface SubscriptionRow {
   id: string
