@@ -113,13 +113,23 @@ export function createWorker(options: WorkerOptions): Worker {
 
   const work = async (active: ActiveLane): Promise<void> => {
     let dueAt: number | undefined
+    let empty = true
     try {
       while (mayGoOn() && (await active.fill())) {
+        empty = false
         dueAt = await turns.take(active)
         if (dueAt !== undefined) break
       }
       if (stopping.signal.aborted) return
       await active.settled
+      // Claimed at once again, it would leave nobody else a turn: not even the writing down of what is damaged in it.
+      if (empty && mayGoOn()) {
+        dueAt = clock.steady() + FAILED
+        log.warn(
+          { handler: spec.name, lane: active.lane.key },
+          'deliver: a lane owes nothing that can be read',
+        )
+      }
     } catch (error) {
       if (stopping.signal.aborted) return
       log.error(

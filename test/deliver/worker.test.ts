@@ -287,6 +287,33 @@ describe('delivering', () => {
   })
 })
 
+describe('a lane that owes what cannot be read', () => {
+  // Found by reading: claimed again and again within one turn of the event loop, it stopped the whole process.
+  it('leaves others their turn, and is looked at again', async () => {
+    const world = await deliveryWorld()
+    const { claimLanes, readLane } = world.store
+    let claims = 0
+    world.store.claimLanes = async (...args) => {
+      const lanes = await claimLanes(...args)
+      claims += lanes.length
+      return lanes
+    }
+    world.store.readLane = async () => []
+    world.worker.pause()
+    await world.commit(facts(1, 'ses_1'))
+    world.worker.resume()
+    await world.clock.advance(11_000)
+    expect(claims).toBe(3)
+    expect(world.log.lines.at(-1)).toMatchObject({
+      level: 'warn',
+      details: { handler: 'app', lane: 'ses_1' },
+    })
+    world.store.readLane = readLane
+    await world.clock.advance(5000)
+    expect(world.sent).toHaveLength(1)
+  })
+})
+
 describe('a handler that cannot be reached', () => {
   it('is down: one probe at a time goes on, no attempt counts, and all of it goes out when it is back', async () => {
     const world = await deliveryWorld({ reply: () => AWAY })

@@ -1,11 +1,13 @@
 import { copyFileSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import Database from 'better-sqlite3'
 import { describe, expect, test } from 'vitest'
 import { cli } from '../cli/process.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { PROFILES } from '../support/client.ts'
 import { Rig } from '../support/rig.ts'
+import { until } from '../support/until.ts'
 
 describe.for(PROFILES)('an old backup (%s)', (details) => {
   test('an old backup put back: the cursor rewinds, and what comes again has the ids that it had', async () => {
@@ -33,5 +35,34 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
     // The oracle knows the service's truth: everything is there, and nothing under a second id.
     await assertWhole(rig, { tools: ['lookup_order'], restored: true })
     expect(rig.app.runs).toHaveLength(2)
+  })
+
+  // Found by reading: its lane was claimed again and again, and nothing else ever got its turn.
+  test('a fact that is damaged while it is owed, alone in its lane, is a dead letter, and all else goes on', async () => {
+    await using rig = await Rig.open({
+      details,
+      process: true,
+      handlers: (app) => [{ name: 'app', url: app.handlerUrl('app'), events: ['turn.settled'] }],
+    })
+    rig.app.handle = () => ({ status: 503 })
+    await rig.client.start('say one')
+    const pending = (): Promise<unknown[]> => rig.list('/api/deliveries?status=pending')
+    await until('a delivery that is owed', async () => (await pending()).length === 1)
+    await rig.kill()
+    const db = new Database(String(rig.config.store?.url).slice('sqlite:'.length))
+    const { changes } = db
+      .prepare("UPDATE facts SET body = replace(body, 'completed', 'complete?') WHERE type = 'turn.settled'")
+      .run()
+    db.close()
+    expect(changes).toBe(1)
+
+    rig.app.handle = () => ({})
+    await rig.start()
+    const other = await rig.client.start('say two')
+    await rig.event('turn.settled', ({ session_id }) => session_id === other)
+    await until('nothing owed', async () => (await pending()).length === 0)
+    expect(await rig.list('/api/deliveries?status=dead')).toMatchObject([
+      { type: 'turn.settled', attempts: [{ error: 'damaged in the store' }] },
+    ])
   })
 })
