@@ -81,7 +81,8 @@ export function createTurns(options: {
     const outgoing = batch.map(({ fact, attempts }): Outgoing => ({ fact, attempt: attempts + 1, session }))
     let verdict = await target.send(outgoing, stop)
     // A connection that was kept open may have been closed by the other side just then.
-    if (verdict.kind === 'unreachable' && verdict.reset) verdict = await target.send(outgoing, stop)
+    if (verdict.kind === 'unreachable' && verdict.reset && health.state !== 'paused')
+      verdict = await target.send(outgoing, stop)
     if (verdict.kind === 'aborted' || stop.aborted) return undefined
     verdict = health.weigh(verdict, batch[0]?.fact.pos ?? 0)
     const tried = attemptOf(verdict, at, clock.steady() - started)

@@ -3,7 +3,7 @@ import type { Channel } from '../core/fact.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Expected, Store } from '../core/store.ts'
 
-/** Between two rounds, milliseconds. */
+/** Between two rounds, milliseconds, where nobody asks for another. */
 const INTERVAL = 60_000
 /** While there is more to do, milliseconds: others get their turn in between. */
 const AGAIN = 50
@@ -34,18 +34,21 @@ export const TELLS: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
 /** Housekeeping: removes what is delivered and old, and counts what channels did not tell. */
 export function createMaintenance(options: {
   store: Store
+  /** Milliseconds. */
   retention: number
+  /** Between two rounds, milliseconds. */
+  interval?: number
   expected: Expected
   observer: Observer
   clock: Clock
   log: Log
 }): { start(): void; stop(): void } {
-  const { store, retention, expected, observer, clock, log } = options
+  const { store, retention, interval = INTERVAL, expected, observer, clock, log } = options
   let timer: Timer | null = null
   let running = false
 
   const round = async (): Promise<void> => {
-    let wait = INTERVAL
+    let wait = interval
     try {
       const looked = await store.missed(expected, clock.now() - MISSED_AFTER)
       for (const miss of looked.missed) observer.missed(miss)
@@ -53,6 +56,7 @@ export function createMaintenance(options: {
       if (pruned.facts > 0) log.debug({ facts: pruned.facts }, 'store: pruned')
       if (looked.more || pruned.more) wait = AGAIN
     } catch (error) {
+      if (!running) return
       log.error({ err: error }, 'store: housekeeping failed')
     }
     if (running) timer = clock.after(wait, () => void round())
@@ -61,7 +65,7 @@ export function createMaintenance(options: {
   return {
     start() {
       running = true
-      timer = clock.after(INTERVAL, () => void round())
+      timer = clock.after(interval, () => void round())
     },
     stop() {
       running = false

@@ -22,6 +22,7 @@ const MONTH: Scenario = {
   })),
   skew: 0,
   faultsUntil: DAYS * DAY,
+  upkeep: null,
 }
 
 it(

@@ -1,5 +1,5 @@
 import { ALL } from './faults.ts'
-import { KNOWN_SITES } from './known-sites.ts'
+import { KNOWN_SITES, UPKEEP_SITES } from './known-sites.ts'
 import type { Tally } from './tally.ts'
 
 /** Places that have no after, or no before, of their own. */
@@ -7,16 +7,18 @@ const ONE_SIDED = /^weather after$/
 /** Places that no seed can be counted on to reach. */
 const RARE = /^(http read turn|store\.(forgetSubscription|quarantine|activeSessions)) /
 
+const SITES = [...KNOWN_SITES, ...UPKEEP_SITES]
+
 /** Places at which nothing crashed yet. */
 export function missing({ crashed }: Tally): string[] {
-  return KNOWN_SITES.flatMap((site) => [`${site} before`, `${site} after`]).filter(
+  return SITES.flatMap((site) => [`${site} before`, `${site} after`]).filter(
     (place) => !ONE_SIDED.test(place) && !crashed.has(place),
   )
 }
 
 /** What was not tried, in words: every place must crash before and after, every fault be seen. */
 export function gaps(tally: Tally): string[] {
-  const known = new Set(KNOWN_SITES)
+  const known = new Set(SITES)
   const unknown = [...tally.passed.keys()].filter(
     (place) =>
       /^(store|http|clock)[. ]/.test(place) &&

@@ -4,31 +4,61 @@ import { openDatabase, type Sqlite } from '../../src/store/sqlite/open.ts'
 /** On small pages a full disk is felt by the next row or two; usual ones are faster. */
 export const PAGES = [512, 4096, 4096, 4096]
 
-/** Databases that a seed gave back, empty again, by the size of their pages. */
-const idle = new Map<number, Sqlite[]>(PAGES.map((bytes) => [bytes, []]))
+/** Tables of which pruning takes rows. The oracle asks `all_facts` and so on, which have them still. */
+const PRUNED = ['facts', 'deliveries', 'calls']
+
+/** Databases that a seed gave back, empty again, by what they are made for. */
+const idle = new Map<string, Sqlite[]>()
 let schema: readonly string[] | null = null
 
-/** An empty database in memory. To use one again saves compiling its statements, which is dearer than what a seed asks. */
-export function newDatabase(pageSize: number): Sqlite {
-  return idle.get(pageSize)?.pop() ?? makeDatabase(pageSize)
+/**
+ * An empty database in memory. To use one again saves compiling its statements, which is dearer than what a seed asks.
+ * `keeping`: what is pruned is kept where the oracle finds it, at a cost.
+ */
+export function newDatabase(pageSize: number, keeping: boolean): Sqlite {
+  return idle.get(kindOf(pageSize, keeping))?.pop() ?? makeDatabase(pageSize, keeping)
+}
+
+function kindOf(pageSize: number, keeping: boolean): string {
+  return `${pageSize} ${keeping}`
 }
 
 /** Takes a database back whose seed is over. */
 export function giveBack(db: Sqlite): void {
   emptyDisk(db)
-  for (const table of tablesOf(db)) db.prepare(`DELETE FROM ${table}`).run()
+  for (const table of [...tablesOf(db), ...keptIn(db)]) db.prepare(`DELETE FROM ${table}`).run()
   // Free pages would let the next seed's full disk take more.
   db.pragma('incremental_vacuum')
-  idle.get(Number(db.pragma('page_size', { simple: true })))?.push(db)
+  const kind = kindOf(Number(db.pragma('page_size', { simple: true })), keptIn(db).length > 0)
+  const others = idle.get(kind)
+  if (others === undefined) idle.set(kind, [db])
+  else others.push(db)
 }
 
-function makeDatabase(pageSize: number): Sqlite {
+function makeDatabase(pageSize: number, keeping: boolean): Sqlite {
   schema ??= readSchema()
   const db = new Database(':memory:')
   db.pragma(`page_size = ${pageSize}`)
   db.pragma('auto_vacuum = INCREMENTAL')
   for (const statement of schema) db.exec(statement)
+  for (const table of PRUNED) keepRows(db, table, keeping)
   return remembering(db)
+}
+
+/** What is temporary takes no room of the disk that is filled, and is unknown to the sidecar. */
+function keepRows(db: Sqlite, table: string, keeping: boolean): void {
+  if (!keeping) return void db.exec(`CREATE TEMP VIEW all_${table} AS SELECT * FROM ${table}`)
+  const columns = db.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()
+  db.exec(`
+    CREATE TEMP TABLE gone_${table} AS SELECT * FROM ${table};
+    CREATE TEMP TRIGGER keep_${table} AFTER DELETE ON ${table} BEGIN
+      INSERT INTO gone_${table} VALUES (${columns.map((name) => `old.${name}`).join(', ')});
+    END;
+    CREATE TEMP VIEW all_${table} AS SELECT * FROM ${table} UNION ALL SELECT * FROM gone_${table}`)
+}
+
+function keptIn(db: Sqlite): string[] {
+  return db.prepare<[], string>("SELECT name FROM sqlite_temp_schema WHERE type = 'table'").pluck().all()
 }
 
 function readSchema(): string[] {

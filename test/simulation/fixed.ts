@@ -11,6 +11,7 @@ export function story(steps: Step[], more: Partial<Scenario> = {}, turn: Partial
     sessions: [{ at: 100, messages: [{ at: 10, turn: { ...PLAIN, ...turn, steps } }], deleted: null }],
     skew: 0,
     faultsUntil: 4000,
+    upkeep: null,
     ...more,
   }
 }

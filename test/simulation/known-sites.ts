@@ -59,3 +59,6 @@ export const KNOWN_SITES: readonly string[] = [
   'store.subscriptions',
   'store.saveSubscription',
 ]
+
+/** Those that only housekeeping and an operator pass. */
+export const UPKEEP_SITES: readonly string[] = ['store.missed', 'store.prune', 'store.retry', 'store.replay']

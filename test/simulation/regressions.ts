@@ -120,13 +120,13 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a hint that was put off was given back twice: somebody else may have had it by then',
-    scenario: drawScenario(2),
+    scenario: drawn(2),
     seed: 2,
     steps: [],
   },
   {
     name: 'a turn that was not settled was lost from sight behind newer ones where single turns cannot be read',
-    scenario: drawScenario(68),
+    scenario: drawn(68),
     seed: 68,
     steps: [],
   },
@@ -224,7 +224,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a session that only a reading ahead found gone was not noticed',
-    scenario: drawScenario(212),
+    scenario: drawn(212),
     seed: 212,
     steps: [
       [1, 'before', 'service list sessions', 'rate_limit'],
@@ -242,7 +242,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'what came before the first connection counted as news when the disk was slow to note its beginning',
-    scenario: drawScenario(16090),
+    scenario: drawn(16090),
     seed: 16090,
     steps: [[2, 'before', 'store.setCheckpoint', 'disk_slow']],
   },
@@ -261,7 +261,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a tool ran again though its app had answered in the commit that wrote the run down',
-    scenario: drawScenario(2084),
+    scenario: drawn(2084),
     seed: 2084,
     steps: [
       [4, 'before', 'weather', 'clock_back'],
@@ -273,7 +273,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a callback that was under way at the end of the grace went on after the stop',
-    scenario: drawScenario(1675),
+    scenario: drawn(1675),
     seed: 1675,
     steps: [
       [1, 'before', 'weather', 'app_away'],
@@ -354,7 +354,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a session was looked at no more, its artifacts awaited, after a reading that was older than what was known',
-    scenario: drawScenario(253_198),
+    scenario: drawn(253_198),
     seed: 253_198,
     steps: [
       [1, 'before', 'service health', 'directory'],
@@ -387,7 +387,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'what was long before was told as news when its replay was slow to begin',
-    scenario: drawScenario(2979),
+    scenario: drawn(2979),
     seed: 2979,
     steps: [[3, 'before', 'store.claimCalls', 'crash']],
   },
@@ -444,7 +444,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'an answer that was taken after its sender had died was counted as expired when its repetition was refused',
-    scenario: drawScenario(55_058),
+    scenario: drawn(55_058),
     seed: 55_058,
     steps: [
       [1, 'before', 'http list sessions', 'refused'],
@@ -476,6 +476,25 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 4,
     steps: [],
   },
+  {
+    name: 'a call was forgotten before the reading that had found it was through, and was run and answered again',
+    scenario: drawScenario(1435),
+    seed: 1435,
+    steps: [
+      [2, 'after', 'store.commit hints', 'crash'],
+      [1, 'after', 'http list turns', 'slow'],
+      [1, 'before', 'http answer', 'lost'],
+      [2, 'after', 'store.known', 'crash'],
+      [2, 'after', 'http list turns', 'slow'],
+      [6, 'before', 'http read session', 'lost'],
+    ],
+  },
+  {
+    name: 'a callback whose connection was reset was sent again though its handler had been paused meanwhile',
+    scenario: drawScenario(3136),
+    seed: 3136,
+    steps: [[13, 'after', 'http callback', 'reset_reply']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */
@@ -499,6 +518,11 @@ export async function replay({
   }
   const outcome = await run({ seed, mode: 'liveness', scenario, plan })
   return { ...outcome, missed: [...left] }
+}
+
+/** What the seed draws, as it was before there was any upkeep. */
+function drawn(seed: number): Scenario {
+  return { ...drawScenario(seed), upkeep: null }
 }
 
 function fixed(name: string): Scenario {

@@ -2,7 +2,7 @@ import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { scrapeFault } from './oracle/scrape.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
-import { KNOWN_SITES } from './known-sites.ts'
+import { KNOWN_SITES, UPKEEP_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
 import { Weather } from './weather.ts'
 
@@ -44,7 +44,7 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
   const scenario = options.scenario ?? drawScenario(seed)
   const plan =
-    options.plan ?? (options.faults === undefined ? drawn(seed, KNOWN_SITES) : only(options.faults))
+    options.plan ?? (options.faults === undefined ? drawn(seed, sitesOf(scenario)) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)
   const failures: unknown[] = []
   const onRejection = (reason: unknown): void => void failures.push(reason)
@@ -74,6 +74,11 @@ export async function run(options: RunOptions): Promise<Outcome> {
     lives,
     crashes,
   }
+}
+
+/** Places at which crashes are aimed. */
+function sitesOf({ upkeep }: Scenario): readonly string[] {
+  return upkeep === null ? KNOWN_SITES : [...KNOWN_SITES, ...UPKEEP_SITES]
 }
 
 async function play(simulation: Simulation, mode: Mode): Promise<void> {

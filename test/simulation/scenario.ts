@@ -45,6 +45,19 @@ export interface HandlerPlan {
   format: 'standard' | 'cloudevents'
 }
 
+/** How soon what is delivered goes, and what an operator does meanwhile. */
+export interface Upkeep {
+  /** Milliseconds. */
+  retention: number
+  /** Between two rounds of housekeeping, milliseconds. */
+  interval: number
+  /** When he does what, milliseconds after the beginning. */
+  acts: { at: number; do: Act }[]
+}
+
+export const ACTS = ['retry one', 'retry dead', 'replay', 'pause'] as const
+export type Act = (typeof ACTS)[number]
+
 export interface Scenario {
   channels: { stream: boolean; webhook: boolean; poll: boolean }
   startFrom: 'now' | 'beginning'
@@ -54,6 +67,8 @@ export interface Scenario {
   skew: number
   /** Until then things go wrong, milliseconds after the beginning. */
   faultsUntil: number
+  /** null: nobody does, and nothing goes. */
+  upkeep: Upkeep | null
 }
 
 export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
@@ -64,14 +79,25 @@ export function drawScenario(seed: number): Scenario {
   const chance = new Chance(seed, 'scenario')
   const count = chance.pick([1, 1, 2, 2, 3, 4])
   const channels = chance.pick(CHANNELS)
+  const startFrom = chance.is(0.6) ? 'beginning' : 'now'
+  const handlers = drawHandlers(chance)
+  const sessions = Array.from({ length: count }, () => drawSession(chance))
+  // A webhook whose time is more than five minutes off is refused, as it should be.
+  const skew = chance.pick([0, 0, 40_000, -40_000, channels.webhook ? 60_000 : 3_600_000])
+  const faultsUntil = chance.pick([5000, 15_000, 30_000])
+  const upkeep = drawUpkeep(new Chance(seed, 'upkeep'), faultsUntil)
+  return { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep }
+}
+
+function drawUpkeep(chance: Chance, faultsUntil: number): Upkeep | null {
+  if (!chance.is(1 / 3)) return null
   return {
-    channels,
-    startFrom: chance.is(0.6) ? 'beginning' : 'now',
-    handlers: drawHandlers(chance),
-    sessions: Array.from({ length: count }, () => drawSession(chance)),
-    // A webhook whose time is more than five minutes off is refused, as it should be.
-    skew: chance.pick([0, 0, 40_000, -40_000, channels.webhook ? 60_000 : 3_600_000]),
-    faultsUntil: chance.pick([5000, 15_000, 30_000]),
+    retention: chance.pick([2000, 10_000, 60_000]),
+    interval: chance.pick([300, 2000]),
+    acts: Array.from({ length: chance.int(0, 4) }, () => ({
+      at: chance.int(200, faultsUntil),
+      do: chance.pick(ACTS),
+    })),
   }
 }
 

@@ -7,7 +7,10 @@ import type { Clock, Log } from '../../src/core/ports.ts'
 import type { ToolSpec } from '../../src/core/tool.ts'
 import { DeadLetter } from '../../src/core/errors.ts'
 import { createService, type ServiceClient } from '../../src/service/client.ts'
+import type { AdminActions } from '../../src/admin/actions.ts'
+import { adminActions } from '../../src/sidecar/actions.ts'
 import { createEngine, type Engine } from '../../src/sidecar/engine.ts'
+import { createMaintenance, TELLS } from '../../src/sidecar/maintain.ts'
 import { createSqliteStore } from '../../src/store/sqlite/store.ts'
 import type { Sqlite } from '../../src/store/sqlite/open.ts'
 import type { Agenda } from './agenda.ts'
@@ -38,6 +41,9 @@ export interface Running {
   /** For whoever comes through the admin API. */
   store: Pick<Store, 'pauseHandler'>
   service: ServiceClient
+  admin: AdminActions
+  /** Ends what is not the engine's. */
+  stop(): void
   /** Settles when the start is through; fails when it failed. */
   started: Promise<void>
 }
@@ -66,11 +72,19 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const inner = createSqliteStore(parts.db, { clock, log, onCommit: () => watch.committed() })
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
   const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
-  const stored = storeOf(life, inner, sites, disk, (batch, committed) => watch.stored(life, batch, committed))
+  const stored = storeOf(life, inner, sites, disk, {
+    stored: (batch, committed) => watch.stored(life, batch, committed),
+    pruned: (before) => watch.pruned(before),
+    paused: (handler, reason) => watch.paused(handler, reason),
+  })
   const store = noteClaims(noteTold(stored, life.counts), life.claims)
   const http = network.portOf(life)
   const service = createService({ baseUrl: SERVICE, token: parts.token, http, clock, random, log })
-  const { channels } = scenario
+  const { channels, upkeep } = scenario
+  const specs = {
+    handlers: scenario.handlers.map((plan) => handlerOf(plan, life, app)),
+    tools: TOOLS.map((name) => toolOf(name, life, app)),
+  }
   const engine = createEngine({
     service,
     store,
@@ -80,8 +94,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     log,
     tracer: plainTracer(random),
     observer,
-    handlers: scenario.handlers.map((plan) => handlerOf(plan, life, app)),
-    tools: TOOLS.map((name) => toolOf(name, life, app)),
+    ...specs,
     source: SERVICE,
     startFrom: scenario.startFrom,
     stream: { enabled: channels.stream },
@@ -94,6 +107,12 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     },
     onFirstLook: parts.onFirstLook,
   })
+  const expected = {
+    ...(channels.stream ? { stream: TELLS.stream } : {}),
+    ...(channels.webhook ? { webhook: TELLS.webhook } : {}),
+  }
+  const maintenance =
+    upkeep === null ? null : createMaintenance({ ...upkeep, store, expected, observer, clock, log })
   const start = async (): Promise<void> => {
     // As the program does: a token that is rejected at once is fatal, a service that is away is not.
     await service.health().catch((error: unknown) => {
@@ -101,8 +120,10 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     })
     await service.discover()
     await engine.start()
+    maintenance?.start()
   }
-  return { engine, store: inner, service, started: start() }
+  const admin = adminActions(store, engine, specs, { clock, random })
+  return { engine, store: inner, service, admin, stop: () => maintenance?.stop(), started: start() }
 }
 
 function metricsOf(store: Store, { handlers }: Scenario, clock: Clock, log: Log): Metrics {

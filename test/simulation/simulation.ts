@@ -8,6 +8,7 @@ import type { Plan } from './faults.ts'
 import { Life } from './life.ts'
 import { listeningLog } from './listening-log.ts'
 import { Network } from './network.ts'
+import { Operator } from './operator.ts'
 import { secretIn, TOKEN } from './oracle/secrets.ts'
 import { Watch } from './oracle/watch.ts'
 import type { Scenario } from './scenario.ts'
@@ -45,6 +46,7 @@ export class Simulation {
   readonly watch: Watch
   readonly app: Application
   readonly network: Network
+  readonly operator: Operator
   /** Every life so far. */
   readonly all: Life[] = []
   life: Life | null = null
@@ -70,7 +72,8 @@ export class Simulation {
     this.sites.onCrash = () => this.crash()
     const { agenda, sites, trace } = this
     const chance = new Chance(seed, 'service')
-    this.db = newDatabase(new Chance(seed, 'pages').pick(PAGES))
+    const keeping = scenario.upkeep !== null
+    this.db = newDatabase(new Chance(seed, 'pages').pick(PAGES), keeping)
     this.underWay = this.db
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM lanes WHERE pending > 0)
@@ -84,7 +87,7 @@ export class Simulation {
     const api = new Api(this.state, this.agent, this.webhooks)
     this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api })
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
-    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state }, ordered)
+    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping }, ordered)
     this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch })
     this.network = new Network({
       agenda,
@@ -102,6 +105,9 @@ export class Simulation {
       agenda.in(session.at - this.#earliest(), () => this.agent.create(session))
     }
     agenda.in(-this.#earliest(), () => this.start())
+    this.operator = new Operator(this, new Chance(seed, 'operator'))
+    for (const act of scenario.upkeep?.acts ?? [])
+      agenda.in(act.at - this.#earliest(), () => this.operator.act(act.do))
   }
 
   /** Milliseconds after the sidecar's first start; sessions may be older. */
@@ -179,7 +185,8 @@ export class Simulation {
     })
   }
 
-  async stopped(life: Life, { engine, service }: Running): Promise<void> {
+  async stopped(life: Life, { engine, service, stop }: Running): Promise<void> {
+    stop()
     await engine.stop(GRACE)
     service.stop()
     // What was told to stop gets a moment to hear of it.
@@ -189,7 +196,7 @@ export class Simulation {
     if (life.timers > 0) this.trace.broken('I11', `${life.timers} timers wait after the stop`)
   }
 
-  /** An operator who knows that a handler answered 410, and resumes it, as the admin API does, whenever it shows that it is paused. */
+  /** An operator who knows that a handler is paused, and resumes it, as the admin API does, whenever it shows. */
   resume(handler: string, patience = PATIENCE): void {
     if (patience === 0) return
     // The answer may be slow to be seen by a machine that is asleep, or lost; the disk may be full.
@@ -198,7 +205,10 @@ export class Simulation {
     const worker = running?.engine.dispatcher.worker(handler)
     if (running === null || worker?.status().state !== 'paused' || this.life?.stopping === true) return
     running.store.pauseHandler(handler, null).then(
-      () => worker.resume(),
+      () => {
+        this.watch.paused(handler, null)
+        worker.resume()
+      },
       () => undefined,
     )
   }

@@ -43,14 +43,15 @@ const METHODS = {
   prune: true,
 } satisfies Record<Method, true>
 
+/** What is told of writes, also when nobody is left whom the store could tell. */
+export interface Written {
+  stored(batch: Batch, committed: Committed): void
+  pruned(before: number): void
+  paused(handler: string, reason: string | null): void
+}
+
 /** The real store, with each of its calls a place at which the process may end. */
-export function storeOf(
-  life: Life,
-  inner: Store,
-  sites: Sites,
-  disk: Disk,
-  onStored: (batch: Batch, committed: Committed) => void,
-): Store {
+export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: Written): Store {
   const wrapped: Record<string, unknown> = {
     read: inner.read,
     close: () => inner.close(),
@@ -82,7 +83,9 @@ export function storeOf(
         throw error
       }
       // It is written, also when nobody is left to be told.
-      if (name === 'commit') onStored(args[0] as Batch, result as Committed)
+      if (name === 'commit') on.stored(args[0] as Batch, result as Committed)
+      else if (name === 'prune') on.pruned(args[0] as number)
+      else if (name === 'pauseHandler') on.paused(args[0] as string, args[1] as string | null)
       if (!life.alive || sites.crashes(site, 'after')) return await never()
       return result
     }
@@ -100,6 +103,10 @@ const WRITES: ReadonlySet<Method> = new Set<Method>([
   'settle',
   'pauseHandler',
   'saveSubscription',
+  'missed',
+  'prune',
+  'retry',
+  'replay',
 ])
 /** A lane that is given back without a time is given back in memory. */
 function writes(name: Method, args: readonly unknown[]): boolean {

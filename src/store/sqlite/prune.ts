@@ -17,7 +17,8 @@ interface OldFact {
 
 /**
  * Removes what is delivered and older than `before`, step by step. What is undelivered or dead stays, and its fact with it.
- * A call stays as long as its session requires its action: forgotten, it would be taken for a new one and run again.
+ * A call stays as long as its session requires its action, or is still to be read, maybe since before the call ended:
+ * forgotten, it would be taken for a new one and run again.
  * @returns the next step, to be taken inside a transaction; it tells how many facts went and whether there is more.
  */
 export function createPruning(
@@ -33,8 +34,9 @@ export function createPruning(
   const dropFact = db.prepare<[number]>('DELETE FROM facts WHERE pos = ?')
   const dropSightings = db.prepare<[number]>('DELETE FROM sightings WHERE at < ?')
   const dropCalls = db.prepare<[number]>(
-    `DELETE FROM calls WHERE call_id IN (SELECT call_id FROM calls WHERE ended_at < ? AND NOT EXISTS (
-       SELECT 1 FROM actions WHERE actions.call_id = calls.call_id AND resolved_at IS NULL) LIMIT ${STEP})`,
+    `DELETE FROM calls WHERE call_id IN (SELECT call_id FROM calls WHERE ended_at < ?
+       AND NOT EXISTS (SELECT 1 FROM actions WHERE actions.call_id = calls.call_id AND resolved_at IS NULL)
+       AND NOT EXISTS (SELECT 1 FROM hints WHERE hints.session_id = calls.session_id) LIMIT ${STEP})`,
   )
   const dropActions = db.prepare<[number]>(
     `DELETE FROM actions WHERE call_id IN (SELECT call_id FROM actions WHERE resolved_at < ? LIMIT ${STEP})`,

@@ -6,6 +6,7 @@ import type { Mutant } from './mutant.ts'
 import { READINGS } from './readings.ts'
 import { STORE } from './store.ts'
 import { TOOLS } from './tools.ts'
+import { UPKEEP } from './upkeep.ts'
 
 /** Bugs that somebody might well make. The simulation must see each of them. */
 export const MUTANTS: readonly Mutant[] = [
@@ -15,5 +16,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...CALLBACKS,
   ...TOOLS,
   ...CLIENT,
+  ...UPKEEP,
   ...FOUND,
 ]

@@ -12,14 +12,20 @@ interface CallRow {
 
 /** I3, I5 and I15: what became of every function call, as the service and as our ledger have it. */
 export function callFaults({ state, db }: Simulation): Fault | null {
-  const rows = db.prepare<[], CallRow>('SELECT call_id, name, state, outcome, ended_at FROM calls').all()
+  const rows = db.prepare<[], CallRow>('SELECT call_id, name, state, outcome, ended_at FROM all_calls').all()
   const told = new Set(
     db
-      .prepare<[], string>("SELECT json_extract(body, '$.call.call_id') FROM facts WHERE type LIKE 'call.%'")
+      .prepare<[], string>(
+        "SELECT json_extract(body, '$.call.call_id') FROM all_facts WHERE type LIKE 'call.%'",
+      )
       .pluck()
       .all(),
   )
+  const seen = new Set<string>()
   for (const row of rows) {
+    if (seen.has(row.call_id))
+      return { invariant: 'I5', message: `${row.call_id} was forgotten and taken on again` }
+    seen.add(row.call_id)
     const call = state.calls.get(row.call_id)
     if (call === undefined)
       return { invariant: 'I15', message: `${row.call_id} is in the ledger and never was` }

@@ -28,8 +28,8 @@ function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
   const wanted = new Map(scenario.handlers.map(({ name, events }) => [name, compilePatterns(events)]))
   const rows = db
     .prepare<[], DeliveryRow>(
-      `SELECT f.id, f.type, h.name AS handler, d.status, d.attempts FROM facts f CROSS JOIN handlers h
-       LEFT JOIN deliveries d ON d.fact_pos = f.pos AND d.handler = h.number`,
+      `SELECT f.id, f.type, h.name AS handler, d.status, d.attempts FROM all_facts f CROSS JOIN handlers h
+       LEFT JOIN all_deliveries d ON d.fact_pos = f.pos AND d.handler = h.number`,
     )
     .all()
   for (const { id, type, handler, status, attempts } of rows) {

@@ -36,7 +36,7 @@ export function logFaults(simulation: Simulation): Fault | null {
 function factsOf({ db }: Simulation): FactRow[] {
   return db
     .prepare<[], FactRow>(
-      'SELECT pos, id, type, session_id, turn_id, family, seq, subject, body, at FROM facts ORDER BY pos',
+      'SELECT pos, id, type, session_id, turn_id, family, seq, subject, body, at FROM all_facts ORDER BY pos',
     )
     .all()
 }

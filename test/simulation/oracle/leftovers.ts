@@ -5,16 +5,21 @@ import type { Fault } from './rest.ts'
 export function leftovers({ life, scenario, db }: Simulation): Fault | null {
   if (life === null) return null
   const broken = (message: string): Fault => ({ invariant: 'I11', message: `at rest ${message}` })
-  const { channels, handlers } = scenario
+  const { channels, handlers, upkeep } = scenario
   if (life.exchanges > 0) return broken(`${life.exchanges} requests are open`)
   if (life.streams !== (channels.stream ? 1 : 0)) return broken(`${life.streams} streams are open`)
   const [claim] = life.claims.open
   if (claim !== undefined) return broken(`${claim} is claimed`)
   const hints = db.prepare<[], number>('SELECT count(*) FROM hints').pluck().get() ?? 0
   if (hints > 0) return broken(`${hints} sessions wait to be read`)
-  // The loops of reconciler, tools and handlers; two of polling; the subscription's; the stream's for silence.
+  // The loops of reconciler, tools and handlers; two of polling; the subscription's; the stream's for silence; housekeeping.
   const periodic =
-    2 + handlers.length + (channels.poll ? 2 : 0) + (channels.webhook ? 1 : 0) + (channels.stream ? 1 : 0)
+    2 +
+    handlers.length +
+    (channels.poll ? 2 : 0) +
+    (channels.webhook ? 1 : 0) +
+    (channels.stream ? 1 : 0) +
+    (upkeep === null ? 0 : 1)
   if (life.timers > periodic) return broken(`${life.timers} timers wait, and ${periodic} are enough`)
   return null
 }

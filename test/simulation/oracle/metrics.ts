@@ -32,7 +32,7 @@ function miscounted({ facts, calls, callbacks, told }: Counts): string | null {
 const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_error'])
 
 /** What nobody was told of, because of a crash or a full disk, is in no count; without those the counts are whole. */
-function uncounted({ all, db, crashes, sites }: Simulation): Fault | null {
+function uncounted({ all, db, crashes, sites, operator }: Simulation): Fault | null {
   if (crashes > 0 || sites.fired.some(({ fault }) => DISK.has(fault))) return null
   const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
   const sum = (of: (counts: Counts) => number): number =>
@@ -40,19 +40,23 @@ function uncounted({ all, db, crashes, sites }: Simulation): Fault | null {
   const callbacks = (outcome: string) => (counts: Counts) =>
     [...counts.callbacks].reduce((total, [key, n]) => total + (key.endsWith(` ${outcome}`) ? n : 0), 0)
   const pairs: [string, number, number][] = [
-    ['facts', sum(({ facts }) => facts), one('SELECT count(*) FROM facts')],
-    [
-      'delivered callbacks',
-      sum(callbacks('delivered')),
-      one('SELECT count(*) FROM deliveries WHERE status = 1'),
-    ],
-    ['dead letters', sum(callbacks('dead')), one('SELECT count(*) FROM deliveries WHERE status = 2')],
+    ['facts', sum(({ facts }) => facts), one('SELECT count(*) FROM all_facts')],
     [
       'closed calls',
       sum(({ calls }) => calls.size),
-      one('SELECT count(*) FROM calls WHERE ended_at IS NOT NULL'),
+      one('SELECT count(*) FROM all_calls WHERE ended_at IS NOT NULL'),
     ],
   ]
+  // What an operator has delivered again is one delivery and counts twice.
+  if (!operator.redelivered)
+    pairs.push(
+      [
+        'delivered callbacks',
+        sum(callbacks('delivered')),
+        one('SELECT count(*) FROM all_deliveries WHERE status = 1'),
+      ],
+      ['dead letters', sum(callbacks('dead')), one('SELECT count(*) FROM all_deliveries WHERE status = 2')],
+    )
   for (const [what, counted, happened] of pairs) {
     if (counted !== happened)
       return { invariant: 'I14', message: `${counted} ${what} were counted, and ${happened} there are` }

@@ -12,6 +12,7 @@ import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
 import { noteAnswer } from '../told.ts'
 import { Endings, mayFail } from './endings.ts'
+import { Redeliveries } from './redeliveries.ts'
 import { leakOf } from './secrets.ts'
 
 /** What the application saw and said of one event. */
@@ -36,6 +37,8 @@ export interface WatchParts {
   db: Sqlite
   state: ServiceState
   sites: Sites
+  /** What is pruned is kept for us. */
+  keeping: boolean
 }
 
 interface CallRow {
@@ -46,6 +49,8 @@ interface CallRow {
 
 /** The id of an event that is not stored. */
 const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
+/** A handler that was paused is left alone so soon, milliseconds. */
+const AT_ONCE = 50
 /** The status with which a handler asks for time. */
 const PUT_OFF = 429
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
@@ -56,6 +61,7 @@ export class Watch {
   readonly toolRuns = new Map<string, { name: string; runs: number }>()
   /** What was posted for each call, in order. */
   readonly answers = new Map<string, string[]>()
+  readonly redeliveries: Redeliveries
   readonly #parts: WatchParts
   readonly #endings: Endings
   readonly #underWay = new Map<string, number>()
@@ -65,6 +71,8 @@ export class Watch {
   readonly #cursor
   readonly #bySeq
   readonly #tries
+  /** null where nothing is pruned. */
+  readonly #gone
   #lastCursor = 0n
   #ordered: ReadonlySet<string>
   /** True time at which a webhook's hint about a session was last stored. */
@@ -75,18 +83,20 @@ export class Watch {
     this.#endings = new Endings(parts)
     this.#ordered = ordered
     const { db } = parts
+    this.redeliveries = new Redeliveries(db, this.receipts)
     this.#call = db.prepare<[string], CallRow>(
       'SELECT state, result_kind, result_text FROM calls WHERE call_id = ?',
     )
-    this.#pos = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
+    this.#pos = db.prepare<[string], number>('SELECT pos FROM all_facts WHERE id = ?').pluck()
     this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
-    this.#bySeq = db.prepare<[string], number>('SELECT pos FROM facts WHERE seq = ?').pluck()
+    this.#bySeq = db.prepare<[string], number>('SELECT pos FROM all_facts WHERE seq = ?').pluck()
     this.#tries = db
       .prepare<[string, string], string>(
-        `SELECT d.log FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
+        `SELECT d.log FROM all_deliveries d JOIN all_facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
          WHERE f.id = ? AND h.name = ?`,
       )
       .pluck()
+    this.#gone = parts.keeping ? goneFrom(db) : null
   }
 
   #broken(invariant: string, message: string): void {
@@ -119,6 +129,19 @@ export class Watch {
       if (!stale.includes(reading.sessionId)) this.#endings.read(life, reading)
     for (const { callId, set } of batch.calls ?? [])
       if (typeof set.endedAt === 'number' && !refused.includes(callId)) this.#endings.closed(life, callId)
+  }
+
+  /** Only what is older than `before` may go, and nothing that is owed. */
+  pruned(before: number): void {
+    if (this.#gone === null) return
+    const wrong = this.#gone.wrong.get(this.#goneUpTo, before) ?? 0
+    if (wrong > 0) this.#broken('I1', `${wrong} facts went before their time, or while they were owed`)
+    this.#goneUpTo = this.#gone.last.get() ?? 0
+  }
+
+  paused(handler: string, reason: string | null): void {
+    if (reason === null) this.#paused.delete(handler)
+    else this.#paused.set(handler, this.#parts.agenda.now)
   }
 
   /** Nothing goes wrong any more. */
@@ -227,12 +250,14 @@ export class Watch {
       if (count > 1) this.#broken('I12', `two callbacks of one lane are under way: ${lane}`)
     }
     const handler = handlerOf(request)
+    if (this.#parts.agenda.now > (this.#paused.get(handler) ?? Infinity) + AT_ONCE)
+      this.#broken('paused', `${handler} is paused and called`)
     for (const event of eventsOf(request)) this.#tried(handler, event, life)
   }
 
   #tried(handler: string, { id }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
-    if (receipt.knownTaken === life)
+    if (receipt.knownTaken === life && !this.redeliveries.has(handler))
       this.#broken('I1', `${handler} took ${id}, was heard, and is asked to take it again`)
     if (receipt.lastLife !== life.number && !this.#knowsWait(handler, id, receipt)) receipt.notBefore = 0
     if (this.#parts.agenda.now < receipt.notBefore)
@@ -282,6 +307,10 @@ export class Watch {
   }
 
   readonly #seen = new Set<string>()
+  /** Handlers that are paused, and true time since when. */
+  readonly #paused = new Map<string, number>()
+  /** Facts that went, up to which they were looked at. */
+  #goneUpTo = 0
 
   /** Ends are told only when the turn itself says so. */
   #isTrue({ type, data, session_id: session }: CallbackEvent): void {
@@ -327,6 +356,19 @@ export class Watch {
     if (!this.#ordered.has(handler)) return []
     const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
     return [...new Set(stored.map(({ session_id: session }) => `${life.number}/${handler}/${session}`))]
+  }
+}
+
+/** Facts that went after the first so many: how many of them should not have, and how many there are. */
+function goneFrom(db: Sqlite) {
+  return {
+    wrong: db
+      .prepare<[number, number], number>(
+        `SELECT count(*) FROM gone_facts f WHERE f.rowid > ? AND (f.at >= ?
+           OR EXISTS (SELECT 1 FROM gone_deliveries d WHERE d.fact_pos = f.pos AND d.status <> 1))`,
+      )
+      .pluck(),
+    last: db.prepare<[], number | null>('SELECT max(rowid) FROM gone_facts').pluck(),
   }
 }
 

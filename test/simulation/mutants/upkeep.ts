@@ -1,0 +1,78 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in what goes, and in what is delivered once more. */
+export const UPKEEP: readonly Mutant[] = [
+  mutant('pruning takes what is owed', 'store/sqlite/prune.ts', '      if (owed === 1) continue\n', ''),
+  mutant(
+    'pruning takes what is young',
+    'store/sqlite/prune.ts',
+    'const old = young === -1 ? looked : looked.slice(0, young)',
+    'const old = looked',
+  ),
+  mutant(
+    'pruning forgets which seqs went',
+    'store/sqlite/prune.ts',
+    "    if (facts > 0) checkpoints.set('pruned_seq', String(highest))\n",
+    '',
+  ),
+  {
+    name: 'pruning takes a lane that owes something',
+    edits: [
+      ['store/sqlite/prune.ts', 'if (pending === 0 && !lanes.isClaimed(id))', 'if (pending < 9)'],
+      [
+        'store/sqlite/prune.ts',
+        "'DELETE FROM lanes WHERE id = ? AND pending = 0'",
+        "'DELETE FROM lanes WHERE id = ?'",
+      ],
+    ],
+  },
+  mutant(
+    'pruning takes sessions that live',
+    'store/sqlite/prune.ts',
+    "'SELECT id FROM sessions WHERE deleted_at < ? LIMIT 1'",
+    "'SELECT id FROM sessions WHERE read_at < ? LIMIT 1'",
+  ),
+  mutant(
+    'pruning forgets a call whose session is still to be read',
+    'store/sqlite/prune.ts',
+    '       AND NOT EXISTS (SELECT 1 FROM hints WHERE hints.session_id = calls.session_id)',
+    '',
+  ),
+  mutant('pruning goes on after the stop', 'sidecar/maintain.ts', '      timer?.cancel()\n', ''),
+  mutant(
+    'a replay counts what is pending as one more',
+    'store/sqlite/redelivery.ts',
+    'if (row?.status === 0) return false',
+    'if (row?.status === 7) return false',
+  ),
+  mutant(
+    'what is delivered again is not counted in its lane',
+    'store/sqlite/redelivery.ts',
+    "'UPDATE lanes SET pending = pending + 1, due_at = 0 WHERE id = ?'",
+    "'UPDATE lanes SET due_at = 0 WHERE id = ?'",
+  ),
+  mutant(
+    'what is delivered again goes to a lane that was taken away',
+    'store/sqlite/redelivery.ts',
+    'const id = grow.run(lane).changes === 1 ? lane : extend(handler, fact_pos)',
+    'const id = grow.run(lane).changes === 1 ? lane : lane',
+  ),
+  mutant(
+    'dead letters come back with their attempts used up',
+    'store/sqlite/redelivery.ts',
+    'SET status = 0, attempts = 0, lane',
+    'SET status = 0, lane',
+  ),
+  mutant(
+    'a handler that is paused is asked again after a reset',
+    'deliver/turn.ts',
+    " && verdict.reset && health.state !== 'paused')",
+    ' && verdict.reset)',
+  ),
+  mutant(
+    'a handler that an operator pauses goes on',
+    'sidecar/actions.ts',
+    '      engine.dispatcher.worker(name)?.pause()\n',
+    '',
+  ),
+]

@@ -1,0 +1,79 @@
+import { deliveryId } from '../../src/core/delivery.ts'
+import type { Chance } from './chance.ts'
+import type { Act } from './scenario.ts'
+import type { Simulation } from './simulation.ts'
+
+/** A handler that was paused is resumed so much later, milliseconds. */
+const PAUSED = [300, 5000] as const
+
+interface DeliveryRow {
+  fact_pos: number
+  handler: number
+  name: string
+}
+
+/** Somebody who retries, replays and pauses, through what the admin API does. */
+export class Operator {
+  readonly #simulation: Simulation
+  readonly #chance: Chance
+  /** Something was delivered again at his wish. */
+  redelivered = false
+
+  constructor(simulation: Simulation, chance: Chance) {
+    this.#simulation = simulation
+    this.#chance = chance
+  }
+
+  act(act: Act): void {
+    const { life, running, sites, scenario, trace, agenda } = this.#simulation
+    // Nobody reaches a sidecar that is down, or not up yet.
+    if (life === null || running === null || !life.started || life.stopping || sites.quiet) return
+    trace.note(agenda.now, 'operator', act)
+    const handler = this.#chance.pick(scenario.handlers).name
+    const { admin } = running
+    switch (act) {
+      case 'retry one':
+        return this.#retryOne()
+      case 'retry dead':
+        return this.#redeliver(
+          this.#chance.is(0.5)
+            ? admin.retryDeliveries({ status: 'dead', handler })
+            : admin.retryDeliveries({ status: 'dead' }),
+        )
+      case 'replay':
+        return this.#redeliver(admin.replay({ handler, from: this.#start() }))
+      case 'pause':
+        admin.pauseHandler(handler).catch(() => undefined)
+        agenda.in(this.#chance.int(...PAUSED), () => this.#simulation.resume(handler))
+    }
+  }
+
+  #retryOne(): void {
+    const { db, running } = this.#simulation
+    const rows = db
+      .prepare<[], DeliveryRow>('SELECT fact_pos, handler FROM deliveries WHERE status <> 0 ORDER BY 1, 2')
+      .all()
+    if (rows.length === 0 || running === null) return
+    const { fact_pos: pos, handler } = this.#chance.pick(rows)
+    this.#redeliver(running.admin.retryDelivery(deliveryId(pos, handler)))
+  }
+
+  #start(): { seq: string } | { at: number } {
+    const { db } = this.#simulation
+    const facts = db
+      .prepare<[], { at: number; seq: string | null }>('SELECT at, seq FROM facts ORDER BY pos')
+      .all()
+    if (facts.length === 0 || this.#chance.is(0.2)) return { at: 0 }
+    const { at, seq } = this.#chance.pick(facts)
+    return seq === null ? { at } : { seq }
+  }
+
+  /** A disk that is full refuses it; he may not try again. */
+  #redeliver(done: Promise<unknown>): void {
+    this.redelivered = true
+    const over = this.#simulation.watch.redeliveries.begin(
+      this.#simulation.scenario.handlers.map(({ name }) => name),
+    )
+    done.then(over, over)
+  }
+}
