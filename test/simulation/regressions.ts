@@ -495,6 +495,23 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 3136,
     steps: [[13, 'after', 'http callback', 'reset_reply']],
   },
+  {
+    name: 'a request that waits for the service to give it time is given up with the stop',
+    scenario: drawScenario(2255),
+    seed: 2255,
+    steps: [
+      [1, 'before', 'service stream', 'rate_limit'],
+      [8, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
+    name: 'a dead letter that is retried has all of its attempts again',
+    scenario: story([{ do: 'say' }], {
+      faultsUntil: 60_000,
+      upkeep: { retention: 60_000, interval: 2000, acts: [{ at: 30_000, do: 'retry dead' }] },
+    }),
+    steps: [[0, 'before', 'app handler', 'error']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

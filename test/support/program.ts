@@ -8,6 +8,8 @@ import { until } from './until.ts'
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 /** Starting includes compiling the source; two cores share it with other tests. Milliseconds. */
 const STARTUP = 20_000
+/** A stop waits ten seconds for what is under way. Milliseconds. */
+const STOPPING = 20_000
 
 export interface LogLine {
   level: string
@@ -86,7 +88,11 @@ ${textOf(lines)}`)
     lines,
     async stop() {
       child.kill('SIGTERM')
+      // One that hangs must not outlive its test.
+      const late = setTimeout(() => child.kill('SIGKILL'), STOPPING)
       const code = await ended
+      clearTimeout(late)
+      if (child.signalCode === 'SIGKILL') throw new Error('it did not end on SIGTERM')
       if (code !== 0 && child.signalCode === null) throw new Error(`it exited with ${code} on SIGTERM`)
     },
     async kill() {
