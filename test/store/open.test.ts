@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { OperatorError } from '../../src/core/errors.ts'
+import { inspectStore } from '../../src/store/sqlite/inspect.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -51,6 +52,42 @@ describe('opening the store', () => {
       expect([file, (statSync(file).mode & 0o777).toString(8)]).toEqual([file, '600'])
     }
     expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700')
+  })
+
+  // Found by `npm run attack -- --door database`: the start ended in an error of the driver.
+  it.each([
+    {
+      name: 'a letter of a table',
+      sql: "UPDATE sqlite_schema SET sql = replace(sql, 'finished_at', 'finished_aT') WHERE name = 'calls'",
+      altered: 'calls',
+    },
+    {
+      name: 'what an index is of',
+      sql: "UPDATE sqlite_schema SET sql = replace(sql, 'status = 2', 'status = 3') WHERE name = 'deliveries_dead'",
+      altered: 'deliveries_dead',
+    },
+    { name: 'an index that is gone', sql: 'DROP INDEX hints_due', altered: 'hints_due' },
+    { name: 'a trigger that is gone', sql: 'DROP TRIGGER session_added', altered: 'session_added' },
+  ])('refuses a database whose definitions were altered: $name', async ({ sql, altered }) => {
+    const path = await filled()
+    const db = new Database(path)
+    db.unsafeMode()
+    db.pragma('writable_schema = ON')
+    db.exec(sql)
+    db.close()
+    const before = hashOf(path)
+    expect(refusal(path).message).toContain(`damaged (the definition of ${altered} is not what was written)`)
+    expect(hashOf(path)).toBe(before)
+    expect(inspectStore(path).problems).toContain(`the definition of ${altered} is not what was written`)
+  })
+
+  it('takes a database to which somebody has added an index', async () => {
+    const path = await filled()
+    const db = new Database(path)
+    db.exec('CREATE INDEX mine ON facts (type)')
+    db.close()
+    await open(path).close()
+    expect(inspectStore(path).problems).toEqual([])
   })
 
   it('writes in WAL with synchronous=FULL, on every open', () => {

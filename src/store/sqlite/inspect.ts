@@ -2,8 +2,9 @@ import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { messageOf, OperatorError } from '../../core/errors.ts'
-import { knownMigrations, recogniseStore, type Sqlite } from './open.ts'
+import { recogniseStore, type Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
 
 /** Problems of one kind that are listed one by one; the rest is only counted. */
 const LISTED = 20
@@ -41,10 +42,10 @@ export function inspectStore(path: string): Inspection {
     return {
       file,
       bytes: statSync(file).size,
-      schema: Number(db.pragma('user_version', { simple: true })),
+      schema: versionOf(db),
       newest: knownMigrations().length,
       ...counts(db),
-      problems: [...structure(db), ...damagedFacts(db), ...disagreements(db)],
+      problems: [...definitions(db), ...structure(db), ...damagedFacts(db), ...disagreements(db)],
     }
   } catch (error) {
     if (error instanceof OperatorError) throw error
@@ -68,6 +69,10 @@ function counts(db: Sqlite): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'op
       db.prepare<[], string | null>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck().get() ??
       null,
   }
+}
+
+function definitions(db: Sqlite): string[] {
+  return alteredDefinitions(db).map((name) => `the definition of ${name} is not what was written`)
 }
 
 function structure(db: Sqlite): string[] {

@@ -1,13 +1,11 @@
-import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
+import { alteredDefinitions, APPLICATION_ID, knownMigrations, migrate, versionOf } from './schema.ts'
 
-/** Marks the file as ours: "SDCR". */
-const APPLICATION_ID = 0x53444352
 /** Up to this size the whole file is checked at each start; a larger one would make a start take seconds. */
 const CHECKED_AT_START = 64 * 1024 * 1024
-const MIGRATIONS = join(import.meta.dirname, 'migrations')
 
 /**
  * Statements of the hot path write `+?` as limit and for what is equal beside an ORDER BY: the plan may depend on a bare
@@ -94,7 +92,7 @@ export function recogniseStore(db: Sqlite, file: string): void {
       `store: ${file} is a database of some other program. It was left as it is; point store.url at another file.`,
     )
   }
-  const version = Number(db.pragma('user_version', { simple: true }))
+  const version = versionOf(db)
   const known = knownMigrations().length
   if (version > known) {
     throw new OperatorError(
@@ -105,6 +103,8 @@ export function recogniseStore(db: Sqlite, file: string): void {
 }
 
 function checkWhole(db: Sqlite, file: string): void {
+  const [altered] = alteredDefinitions(db)
+  if (altered !== undefined) throw damaged(file, `the definition of ${altered} is not what was written`)
   if (statSync(file).size > CHECKED_AT_START) return
   const verdict = db.prepare('PRAGMA quick_check(1)').pluck().get()
   if (verdict !== 'ok') throw damaged(file, String(verdict))
@@ -121,26 +121,6 @@ function configure(db: Sqlite): void {
   // A commit that happens to checkpoint pays for it; 2,000 pages (8 MiB) keep that rare and the log small.
   db.pragma('wal_autocheckpoint = 2000')
   db.pragma('journal_size_limit = 67108864')
-}
-
-/** Names of the migrations, in order. */
-export function knownMigrations(): string[] {
-  return readdirSync(MIGRATIONS)
-    .filter((name) => /^\d{4}\.sql$/.test(name))
-    .sort()
-}
-
-function migrate(db: Sqlite): void {
-  const version = Number(db.pragma('user_version', { simple: true }))
-  for (const [index, name] of knownMigrations().entries()) {
-    if (index < version) continue
-    const sql = readFileSync(join(MIGRATIONS, name), 'utf8')
-    db.transaction(() => {
-      db.exec(sql)
-      db.pragma(`user_version = ${index + 1}`)
-      db.pragma(`application_id = ${APPLICATION_ID}`)
-    }).immediate()
-  }
 }
 
 function damaged(file: string, detail: string): OperatorError {

@@ -1,0 +1,56 @@
+import { readFileSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import type { Sqlite } from './open.ts'
+
+/** Marks the file as ours: "SDCR". */
+export const APPLICATION_ID = 0x53444352
+const MIGRATIONS = join(import.meta.dirname, 'migrations')
+
+/** Names of the migrations, in order. */
+export function knownMigrations(): string[] {
+  return readdirSync(MIGRATIONS)
+    .filter((name) => /^\d{4}\.sql$/.test(name))
+    .sort()
+}
+
+/** The number of the last migration that a database has seen. */
+export function versionOf(db: Sqlite): number {
+  return Number(db.pragma('user_version', { simple: true }))
+}
+
+/** Brings a database to the newest version, or to version `last`. */
+export function migrate(db: Sqlite, last = Infinity): void {
+  const version = versionOf(db)
+  for (const [index, name] of knownMigrations().entries()) {
+    if (index < version || index >= last) continue
+    const sql = readFileSync(join(MIGRATIONS, name), 'utf8')
+    db.transaction(() => {
+      db.exec(sql)
+      db.pragma(`user_version = ${index + 1}`)
+      db.pragma(`application_id = ${APPLICATION_ID}`)
+    }).immediate()
+  }
+}
+
+/**
+ * Tables, indexes and triggers that are not as the migrations make them. SQLite's own check does not see a letter of a
+ * definition that changed, and an index that says something else, or a column that is gone, would be believed.
+ */
+export function alteredDefinitions(db: Sqlite): string[] {
+  const pure = new Database(':memory:')
+  try {
+    migrate(pure, versionOf(db))
+    const found = definitionsOf(db)
+    return [...definitionsOf(pure)].flatMap(([name, sql]) => (found.get(name) === sql ? [] : [name]))
+  } finally {
+    pure.close()
+  }
+}
+
+function definitionsOf(db: Sqlite): Map<string, string> {
+  const rows = db
+    .prepare<[], { name: string; sql: string }>('SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL')
+    .all()
+  return new Map(rows.map(({ name, sql }) => [name, sql]))
+}
