@@ -97,7 +97,8 @@ export class Committer {
   }
 }
 
-function explain(error: unknown): unknown {
+/** What the driver's error means for whoever asked the store. */
+export function explain(error: unknown): unknown {
   const code = codeOf(error)
   if (code.startsWith('SQLITE_FULL') || code.startsWith('SQLITE_IOERR')) return new StoreError('full', error)
   if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))

@@ -3,7 +3,7 @@ import type { Batch, Committed, HandlerRegistration, Store, SubscriptionRecord }
 import { StoreError } from '../error.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints } from './checkpoints.ts'
-import { Committer } from './committer.ts'
+import { Committer, explain } from './committer.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
@@ -68,6 +68,14 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
 
   const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> =>
     closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect)
+
+  const ask = async <T>(run: () => T): Promise<T> => {
+    try {
+      return run()
+    } catch (error) {
+      throw explain(error)
+    }
+  }
 
   const redelivery = createRedelivery(db, lanes, write)
   const prune = createPruning(db, lanes, checkpoints)
@@ -155,10 +163,10 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
         },
       ),
 
-    checkpoint: async (name) => checkpoints.get(name),
+    checkpoint: (name) => ask(() => checkpoints.get(name)),
     setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
 
-    claimHints: async (limit, now) => hints.claim(limit, now),
+    claimHints: (limit, now) => ask(() => hints.claim(limit, now)),
     async releaseHint(sessionId, dueAt) {
       await write(() => hints.postpone(sessionId, dueAt))
       hints.unclaim(sessionId)
@@ -168,30 +176,30 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
       await write(() => hints.done(null, generation, null, 'session'))
       hints.unclaim(null)
     },
-    nextHint: async () => hints.next(),
+    nextHint: () => ask(() => hints.next()),
 
-    known: async (id, turnIds = []) => sessions.known(id, turnIds),
-    knownTurns: async (id, turnIds) => sessions.turnsOf(id, turnIds),
-    brief: async (id) => sessions.brief(id),
-    glance: async (ids) => sessions.glance(ids),
-    unseenSessions: async (before, after, limit) => sessions.unseen(before, after, limit),
-    countSessions: async () => sessions.count(),
-    activeSessions: async (after, limit) => sessions.active(after, limit),
+    known: (id, turnIds = []) => ask(() => sessions.known(id, turnIds)),
+    knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
+    brief: (id) => ask(() => sessions.brief(id)),
+    glance: (ids) => ask(() => sessions.glance(ids)),
+    unseenSessions: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
+    countSessions: () => ask(() => sessions.count()),
+    activeSessions: (after, limit) => ask(() => sessions.active(after, limit)),
 
-    claimLanes: async (handler, limit, now) => lanes.claim(handler, limit, now),
-    readLane: async (lane, after, limit, maxBytes) => lanes.read(lane, after, limit, maxBytes),
+    claimLanes: (handler, limit, now) => ask(() => lanes.claim(handler, limit, now)),
+    readLane: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),
     async releaseLane(lane, dueAt) {
       if (dueAt !== undefined) await write(() => lanes.postpone(lane, Math.ceil(dueAt)))
       lanes.release(lane)
     },
-    nextLane: async (handler) => lanes.next(handler),
+    nextLane: (handler) => ask(() => lanes.next(handler)),
     settle: (settlements) => write(() => lanes.settle(settlements)),
 
-    claimCalls: async (limit, now) => calls.claim(limit, now),
+    claimCalls: (limit, now) => ask(() => calls.claim(limit, now)),
     releaseCall: (callId) => calls.release(callId),
-    call: async (callId) => calls.get(callId),
-    nextCall: async () => calls.next(),
-    openCalls: async (sessionId) => calls.openOf(sessionId),
+    call: (callId) => ask(() => calls.get(callId)),
+    nextCall: () => ask(() => calls.next()),
+    openCalls: (sessionId) => ask(() => calls.openOf(sessionId)),
 
     async registerHandlers(registrations) {
       handlers = registrations
@@ -206,7 +214,7 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
         )
       }),
 
-    subscriptions: async () => subscriptionRows().map(subscriptionOf),
+    subscriptions: () => ask(() => subscriptionRows().map(subscriptionOf)),
     saveSubscription: (record) =>
       write(() => {
         db.prepare(
