@@ -52,7 +52,7 @@ const DAMAGES: readonly ((bytes: Buffer, random: Random) => Buffer)[] = [
   (bytes, random) => bytes.fill(whole(random, 256), ...stretch(bytes, random, 512)),
   (bytes, random) => {
     const [from, to] = stretch(bytes, random, 64)
-    bytes.copy(bytes, whole(random, bytes.length - 64), from, to)
+    bytes.copy(bytes, whole(random, Math.max(1, bytes.length - 64)), from, to)
     return bytes
   },
   (bytes, random) => {
