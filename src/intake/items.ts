@@ -36,6 +36,12 @@ export function createItems(options: {
           sessionId,
           after === undefined ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
         )
+        const reached = (await store.checkpoint(name)) ?? undefined
+        // Another reading came further while we waited, for longer, maybe, than what it told is kept.
+        if (reached !== after) {
+          after = reached
+          continue
+        }
         const newest = data.at(-1)
         if (newest === undefined) return
         await intake.commit({

@@ -496,6 +496,17 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[13, 'after', 'http callback', 'reset_reply']],
   },
   {
+    name: 'items that another reading had told were told again by one that hung, once they had been pruned',
+    scenario: drawScenario(13312),
+    seed: 13312,
+    steps: [
+      [1, 'after', 'http health', 'crash'],
+      [5, 'after', 'clock.soon', 'crash'],
+      [1, 'before', 'store.commit reading', 'disk_error'],
+      [4, 'before', 'http list items', 'lost'],
+    ],
+  },
+  {
     name: 'a request that waits for the service to give it time is given up with the stop',
     scenario: drawScenario(2255),
     seed: 2255,

@@ -38,6 +38,12 @@ export const UPKEEP: readonly Mutant[] = [
     '       AND NOT EXISTS (SELECT 1 FROM hints WHERE hints.session_id = calls.session_id)',
     '',
   ),
+  mutant(
+    'items are told again by a reading that hung',
+    'intake/items.ts',
+    'if (reached !== after) {',
+    "if (reached === '') {",
+  ),
   mutant('pruning goes on after the stop', 'sidecar/maintain.ts', '      timer?.cancel()\n', ''),
   mutant(
     'a replay counts what is pending as one more',
