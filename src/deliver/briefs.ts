@@ -11,8 +11,11 @@ const PATIENCE = 2000
 export interface Briefs {
   /** At once, when it is at hand. */
   peek(sessionId: string): SessionBrief | undefined
-  /** Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock). */
-  find(sessionId: string, at: number): Promise<SessionBrief | null>
+  /**
+   * Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock), or
+   * `signal` ends.
+   */
+  find(sessionId: string, at: number, signal: AbortSignal): Promise<SessionBrief | null>
   /** A session was read. */
   update(sessionId: string, brief: SessionBrief): void
 }
@@ -29,30 +32,37 @@ export function createBriefs(store: Pick<Store, 'brief'>, clock: Clock): Briefs 
     if (oldest !== undefined) kept.delete(oldest)
   }
 
-  const wait = (sessionId: string, ms: number): Promise<SessionBrief | null> =>
+  const wait = (sessionId: string, ms: number, signal: AbortSignal): Promise<SessionBrief | null> =>
     new Promise((resolve) => {
+      if (signal.aborted) {
+        resolve(null)
+        return
+      }
       const waiters = waiting.get(sessionId) ?? new Set()
       waiting.set(sessionId, waiters)
       const done = (brief: SessionBrief | null): void => {
         timer.cancel()
+        signal.removeEventListener('abort', giveUp)
         waiters.delete(done)
         if (waiters.size === 0) waiting.delete(sessionId)
         resolve(brief)
       }
-      const timer = clock.after(ms, () => done(null))
+      const giveUp = (): void => done(null)
+      const timer = clock.after(ms, giveUp)
+      signal.addEventListener('abort', giveUp)
       waiters.add(done)
     })
 
   return {
     peek: (sessionId) => kept.get(sessionId),
-    async find(sessionId, at) {
+    async find(sessionId, at, signal) {
       const stored = await store.brief(sessionId)
       if (stored !== null) {
         keep(sessionId, stored)
         return stored
       }
       const left = at + PATIENCE - clock.now()
-      return left > 0 ? await wait(sessionId, Math.min(left, PATIENCE)) : null
+      return left > 0 ? await wait(sessionId, Math.min(left, PATIENCE), signal) : null
     },
     update(sessionId, brief) {
       keep(sessionId, brief)

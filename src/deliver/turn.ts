@@ -2,6 +2,7 @@ import type PQueue from 'p-queue'
 import type { Attempt, PendingDelivery } from '../core/delivery.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
+import { pause } from '../core/pause.ts'
 import type { Clock } from '../core/ports.ts'
 import type { SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
@@ -33,13 +34,16 @@ export function createTurns(options: {
   queue: PQueue
   health: HandlerHealth
   recorder: Recorder
+  /** Nothing more is waited for. */
+  closing: AbortSignal
   /** What is under way is left behind. */
   stop: AbortSignal
   mayGoOn: () => boolean
   /** The handler answers again. */
   onBack: () => void
 }): Turns {
-  const { spec, target, store, settler, briefs, clock, queue, health, recorder, stop, mayGoOn } = options
+  const { spec, target, store, settler, briefs, clock, queue, health, recorder, closing, stop, mayGoOn } =
+    options
 
   /** Attempts one after the other, while the lane has something at hand and nobody has waited for long. */
   const turn = async (active: ActiveLane): Promise<number | undefined> => {
@@ -63,13 +67,11 @@ export function createTurns(options: {
     fact.family === 'transcript' && fact.sessionId !== null && briefs.peek(fact.sessionId) === undefined
 
   const findBrief = async (active: ActiveLane, { sessionId, at }: StoredFact): Promise<void> => {
-    if (sessionId !== null) active.brief = await briefs.find(sessionId, at)
+    if (sessionId !== null) active.brief = await briefs.find(sessionId, at, closing)
   }
 
   const briefOf = (active: ActiveLane, { family, sessionId }: StoredFact): SessionBrief | null =>
     family === 'state' || sessionId === null ? null : (briefs.peek(sessionId) ?? active.brief)
-
-  const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
 
   const attempt = async (
     active: ActiveLane,
@@ -123,7 +125,7 @@ export function createTurns(options: {
     async take(active) {
       if (settler.refused !== null) await settler.refused
       const { max, wait } = spec.batch
-      if (max > 1 && wait > 0 && active.size < max) await pause(wait)
+      if (max > 1 && wait > 0 && active.size < max) await pause(clock, wait, closing)
       const first = active.first()
       // A session that was not read yet is waited for before the lane takes a place from the others.
       if (first !== undefined && lacksBrief(first.fact)) await findBrief(active, first.fact)

@@ -64,6 +64,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const queue = new PQueue({ concurrency: spec.concurrency })
   const lanes = new Map<number, ActiveLane>()
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_PLACE)
+  const closing = new AbortController()
   const stopping = new AbortController()
   const health = new HandlerHealth(spec.name, options.paused, options)
   const recorder = createRecorder(options)
@@ -101,6 +102,7 @@ export function createWorker(options: WorkerOptions): Worker {
     queue,
     health,
     recorder,
+    closing: closing.signal,
     stop: stopping.signal,
     mayGoOn: () => mayGoOn(),
     onBack: () => pump.nudge(),
@@ -167,6 +169,7 @@ export function createWorker(options: WorkerOptions): Worker {
     async stop(grace) {
       pump.stop()
       releaser.stop()
+      closing.abort()
       const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
       // Who does not answer within the grace is left behind: the callback goes out again after the next start.
       const limit = clock.after(grace, giveUp)

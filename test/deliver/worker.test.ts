@@ -266,6 +266,44 @@ describe('delivering', () => {
     expect(owed).toMatchObject({ status: 'pending', attempts: [] })
   })
 
+  // Found by the simulation, seed 383698: what was waited for outlived the stop.
+  it('stops at once where a session is to be read first, or a batch is to fill', async () => {
+    for (const spec of [{}, { batch: { max: 10, wait: 30_000 } }]) {
+      const world = await deliveryWorld({ spec })
+      await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() })])
+      const stopping = world.stop(10_000)
+      await world.clock.settle()
+      await stopping
+      expect([world.sent.length, world.clock.waiting, await world.counts()]).toMatchObject([
+        0,
+        0,
+        { pending: 1 },
+      ])
+    }
+  })
+
+  it('waits for nothing any more once what held up a stop is over', async () => {
+    const world = await deliveryWorld()
+    const settle = world.store.settle.bind(world.store)
+    const { promise: hung, resolve: goOn } = Promise.withResolvers<void>()
+    let tries = 0
+    world.store.settle = async (settlements) => {
+      if (++tries === 1) throw new StoreError('full')
+      await hung
+      return settle(settlements)
+    }
+    await world.commit(facts(1, 'ses_read'))
+    await world.clock.advance(1000)
+    // It was told by a wall clock that was ahead, so that it is still young.
+    await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() + 60_000 })])
+    const stopping = world.stop(10_000)
+    await world.clock.advance(10_000)
+    await stopping
+    goOn()
+    await world.clock.settle()
+    expect([world.sent.length, world.clock.waiting]).toEqual([1, 0])
+  })
+
   it('gives transient events once, and none to a handler that is not up', async () => {
     const world = await deliveryWorld()
     const event = { ...frameFact(1), seq: null, pos: 0 }

@@ -516,6 +516,24 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a stop that slept through its grace left a lane waiting for its session to be read',
+    scenario: drawn(383698),
+    seed: 383698,
+    steps: [
+      [1, 'before', 'http discover', 'lost'],
+      [5, 'before', 'weather', 'service_away'],
+      [29, 'before', 'weather', 'clock_ahead'],
+      [3, 'before', 'store.commit hints', 'disk_error'],
+      [2, 'before', 'http list items', 'reset'],
+      [2, 'before', 'store.settle', 'disk_error'],
+      [2, 'after', 'http list items', 'reset_reply'],
+      [4, 'before', 'store.commit hints', 'disk_error'],
+      [2, 'before', 'store.commit reading', 'disk_error'],
+      [31, 'before', 'weather', 'asleep'],
+      [46, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
     name: 'a dead letter that is retried has all of its attempts again',
     scenario: story([{ do: 'say' }], {
       faultsUntil: 60_000,

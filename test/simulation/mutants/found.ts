@@ -176,6 +176,7 @@ export const FOUND: readonly Mutant[] = [
     '        connections: handler.concurrency,\n        signal: own.signal,\n',
     '        connections: handler.concurrency,\n',
   ),
+  mutant('what a lane waits for outlives the stop', 'deliver/worker.ts', '      closing.abort()\n', ''),
   mutant(
     'what became of attempts is forgotten when the disk refuses it',
     'deliver/settler.ts',

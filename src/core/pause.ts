@@ -1,0 +1,18 @@
+import type { Clock } from './ports.ts'
+
+/** Waits `ms`, at most until `signal` ends: whoever waits looks whether he may go on. */
+export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve()
+      return
+    }
+    const end = (): void => {
+      timer.cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const timer = clock.after(ms, end)
+    signal.addEventListener('abort', end)
+  })
+}
