@@ -99,12 +99,14 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       await postpone(callId, wait)
     } finally {
       store.releaseCall(callId)
-      await letGo(callId)
+      await letGo(callId, abort)
     }
     pump.nudge()
   }
 
-  const letGo = async (callId: string): Promise<void> => {
+  /** A call that a reading took for new may have been taken from the ledger meanwhile: then it is not ours to let go. */
+  const letGo = async (callId: string, abort: AbortController): Promise<void> => {
+    if (active.get(callId) !== abort) return
     active.delete(callId)
     await settleGone(callId)
     if (active.size === 0) idle?.()
@@ -206,7 +208,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       },
       leave() {
         settle(false)
-        void letGo(call.callId)
+        void letGo(call.callId, abort)
       },
     }
   }

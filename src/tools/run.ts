@@ -3,7 +3,7 @@ import { backoff } from '../core/backoff.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import type { Tool, ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
-import { beginRun, deferRun, finish, retryRun } from './ledger.ts'
+import { beginRun, deferRun, finish, retryRun, unbeginRun } from './ledger.ts'
 import { namesOf } from './trace.ts'
 
 /**
@@ -36,6 +36,12 @@ export async function runBegun(
   const { spec } = tool
   // One commit may have written the run down and then the late answer of an app that was asked before a crash.
   if ((await store.call(running.callId))?.state !== 'running') return null
+  const session = (await ports.briefOf(running.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
+  if (over.aborted) {
+    // What never began leaves nobody in doubt.
+    await ports.step(unbeginRun(running, clock.steady()))
+    return null
+  }
   const left = timeLeft(running, clock.now(), ports.service.clockOffset())
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
   const limit = Math.min(spec.timeout, left)
@@ -44,12 +50,10 @@ export async function runBegun(
   const end = (): void => stop.abort()
   const timer = clock.after(limit, end)
   over.addEventListener('abort', end, { once: true })
-  if (over.aborted) end()
   const started = clock.steady()
-  const brief = (await ports.briefOf(running.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
   let result: ToolResult
   try {
-    result = await raceAbort(tool.run(toolCall(running, brief), signal), signal, limit)
+    result = await raceAbort(tool.run(toolCall(running, session), signal), signal, limit)
   } finally {
     timer.cancel()
     over.removeEventListener('abort', end)

@@ -459,6 +459,44 @@ describe('stopping', () => {
     expect(await world.call()).toMatchObject({ state: 'finished' })
   })
 
+  it('does not begin a run that its grace is over for, and leaves no doubt about it', async () => {
+    const world = toolWorld()
+    const { promise: written, resolve: goOn } = Promise.withResolvers<void>()
+    world.beforeStep = () => written
+    await world.found()
+    void world.host.stop(1000)
+    await world.clock.advance(1000)
+    goOn()
+    await world.clock.settle()
+    expect(world.runs).toEqual([])
+    expect(await world.call()).toMatchObject({ state: 'received', attempts: 0, uncertain: false })
+  })
+
+  // Found by the simulation: the stop did not wait for the run, nor end it.
+  it('ends a run of a call that a reading took for new while it was taken from the ledger', async () => {
+    const world = toolWorld()
+    let aborted = false
+    world.run = async () => ({ kind: 'failed', error: 'busy' })
+    await world.found()
+    const { promise: written, resolve: goOn } = Promise.withResolvers<void>()
+    world.beforeAdd = () => written
+    void world.host.takeOn([world.callAs('call_1')])
+    world.run = (_, signal) => {
+      signal.addEventListener('abort', () => (aborted = true))
+      return never()
+    }
+    await world.clock.advance(1000)
+    goOn()
+    await world.clock.settle()
+    expect(world.runs).toHaveLength(2)
+    let stopped = false
+    void world.host.stop(1000).then(() => (stopped = true))
+    await world.clock.advance(999)
+    expect([stopped, aborted]).toEqual([false, false])
+    await world.clock.advance(1)
+    expect([stopped, aborted]).toEqual([true, true])
+  })
+
   it('takes calls on no more, and writes none as running', async () => {
     const world = toolWorld()
     void world.host.stop(1000)

@@ -93,6 +93,8 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     nextCall: (): Promise<number | null> => store.nextCall(),
     /** Called before each step of the ledger; one that never settles is a crash there. */
     beforeStep: async (_step: Step): Promise<void> => undefined,
+    /** Called before calls are written as new. */
+    beforeAdd: async (): Promise<void> => undefined,
   }
   const port: Pick<Service, 'answer' | 'sendMessage' | 'clockOffset' | 'authorized'> = {
     async answer(_, callId, answer, key) {
@@ -127,6 +129,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
         },
         async add(calls) {
           if (incarnation !== alive) return await dead()
+          await world.beforeAdd()
           const { newCalls } = await store.commit({ newCalls: calls })
           trace.push('add')
           return new Set(newCalls)
