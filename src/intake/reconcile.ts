@@ -22,6 +22,8 @@ export interface Reconciler {
   /** Lets readings under way end, for `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
   nudge(): void
+  /** The first look at the service is under way, or a reading of it: no hint in the store tells of that. */
+  looksFirst(): boolean
   /** Reads a session now, outside the queue, for who needs its actions fresh. null: it is gone. */
   refresh(sessionId: string): Promise<Session | null>
 }
@@ -46,6 +48,8 @@ export interface ReconcilerOptions {
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
+  /** First looks under way, and readings that one has begun: they may outlive it. */
+  let looking = 0
   let firstFailures = 0
   /** Steady milliseconds: the first look is tried again then. */
   let firstRetry = 0
@@ -78,10 +82,21 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
   })
 
+  const counted = async (look: () => Promise<void>): Promise<void> => {
+    looking++
+    try {
+      await look()
+    } finally {
+      looking--
+    }
+  }
+
   const firstLook = async (): Promise<boolean> => {
     if (clock.steady() < firstRetry) return false
     try {
-      await sweep.firstLook((session) => readers.add(() => reader.readFirst(session)))
+      await counted(() =>
+        sweep.firstLook((session) => counted(() => readers.add(() => reader.readFirst(session)))),
+      )
     } catch (error) {
       if (!pump.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
@@ -164,6 +179,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       limit.cancel()
     },
     nudge: () => pump.nudge(),
+    looksFirst: () => looking > 0,
     refresh: (sessionId) => reader.readAlive(sessionId),
   }
 }

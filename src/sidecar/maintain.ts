@@ -31,6 +31,8 @@ export const TELLS: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
   ]),
 }
 
+const NOTHING = { facts: 0, more: false }
+
 /** Housekeeping: removes what is delivered and old, and counts what channels did not tell. */
 export function createMaintenance(options: {
   store: Store
@@ -39,11 +41,13 @@ export function createMaintenance(options: {
   /** Between two rounds, milliseconds. */
   interval?: number
   expected: Expected
+  /** False while somebody may still see what ended long ago as if it had not. */
+  mayPrune: () => boolean
   observer: Observer
   clock: Clock
   log: Log
 }): { start(): void; stop(): void } {
-  const { store, retention, interval = INTERVAL, expected, observer, clock, log } = options
+  const { store, retention, interval = INTERVAL, expected, mayPrune, observer, clock, log } = options
   let timer: Timer | null = null
   let running = false
 
@@ -52,7 +56,7 @@ export function createMaintenance(options: {
     try {
       const looked = await store.missed(expected, clock.now() - MISSED_AFTER)
       for (const miss of looked.missed) observer.missed(miss)
-      const pruned = await store.prune(clock.now() - retention)
+      const pruned = mayPrune() ? await store.prune(clock.now() - retention) : NOTHING
       if (pruned.facts > 0) log.debug({ facts: pruned.facts }, 'store: pruned')
       if (looked.more || pruned.more) wait = AGAIN
     } catch (error) {

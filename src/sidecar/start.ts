@@ -217,6 +217,7 @@ export async function startAll(
       ...(config.stream.enabled ? { stream: TELLS.stream } : {}),
       ...(config.webhooks.enabled ? { webhook: TELLS.webhook } : {}),
     },
+    mayPrune: () => !engine.reconciler.looksFirst(),
     observer,
     clock,
     log,

@@ -534,6 +534,74 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a stop did not wait for the run of a call that a reading had taken for new and the ledger knew',
+    scenario: story(
+      [
+        {
+          do: 'call',
+          calls: [
+            { ...CALL, tool: 'later' },
+            { ...CALL, tool: 'inside' },
+          ],
+        },
+      ],
+      { channels: { stream: true, webhook: false, poll: true }, faultsUntil: 15_000 },
+    ),
+    seed: 1000117,
+    steps: [
+      [3, 'before', 'store.commit hints', 'disk_slow'],
+      [3, 'before', 'weather', 'service_away'],
+      [1, 'before', 'store.commit call finished', 'disk_slow'],
+      [2, 'before', 'app tool', 'busy'],
+      [4, 'before', 'store.commit hints', 'disk_slow'],
+      [10, 'before', 'weather', 'restart'],
+    ],
+  },
+  {
+    name: 'what the first look had told was forgotten while it still read, and told again',
+    scenario: story([], {
+      channels: { stream: false, webhook: true, poll: false },
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -17_000,
+          messages: [{ at: 27, turn: { ...PLAIN, steps: [{ do: 'wait', ms: 20_000 }] } }],
+          deleted: null,
+        },
+        {
+          at: -16_000,
+          messages: [
+            {
+              at: 180,
+              turn: {
+                ...PLAIN,
+                steps: [
+                  {
+                    do: 'call',
+                    calls: [
+                      { ...CALL, tool: 'later', timeout: 20 },
+                      { ...CALL, tool: 'inside', timeout: 120 },
+                    ],
+                  },
+                ],
+              },
+            },
+          ],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 5000,
+      upkeep: { retention: 60_000, interval: 300, acts: [] },
+    }),
+    seed: 3009452,
+    steps: [
+      [3, 'before', 'weather', 'disk_full'],
+      [4, 'before', 'weather', 'clock_back'],
+      [1, 'before', 'store.commit new calls', 'disk_slow'],
+      [1, 'before', 'store.missed', 'disk_slow'],
+    ],
+  },
+  {
     name: 'a dead letter that is retried has all of its attempts again',
     scenario: story([{ do: 'say' }], {
       faultsUntil: 60_000,

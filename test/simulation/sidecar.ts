@@ -111,8 +111,9 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     ...(channels.stream ? { stream: TELLS.stream } : {}),
     ...(channels.webhook ? { webhook: TELLS.webhook } : {}),
   }
+  const mayPrune = (): boolean => !engine.reconciler.looksFirst()
   const maintenance =
-    upkeep === null ? null : createMaintenance({ ...upkeep, store, expected, observer, clock, log })
+    upkeep === null ? null : createMaintenance({ ...upkeep, store, expected, mayPrune, observer, clock, log })
   const start = async (): Promise<void> => {
     // As the program does: a token that is rejected at once is fatal, a service that is away is not.
     await service.health().catch((error: unknown) => {

@@ -176,6 +176,12 @@ export const FOUND: readonly Mutant[] = [
     '        connections: handler.concurrency,\n        signal: own.signal,\n',
     '        connections: handler.concurrency,\n',
   ),
+  mutant(
+    'a call is let go of by whoever did not hold it',
+    'tools/host.ts',
+    'if (active.get(callId) !== abort) return',
+    '',
+  ),
   mutant('what a lane waits for outlives the stop', 'deliver/worker.ts', '      closing.abort()\n', ''),
   mutant(
     'what became of attempts is forgotten when the disk refuses it',

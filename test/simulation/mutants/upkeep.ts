@@ -44,6 +44,12 @@ export const UPKEEP: readonly Mutant[] = [
     'if (reached !== after) {',
     "if (reached === '') {",
   ),
+  mutant(
+    'what the first look still reads is forgotten',
+    'sidecar/maintain.ts',
+    'mayPrune() ?',
+    'mayPrune !== undefined ?',
+  ),
   mutant('pruning goes on after the stop', 'sidecar/maintain.ts', '      timer?.cancel()\n', ''),
   mutant(
     'a replay counts what is pending as one more',
