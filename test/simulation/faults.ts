@@ -108,6 +108,9 @@ export function aimed(seed: number, sites: readonly string[], place: string): Pl
   }
 }
 
+/** Stops and starts amid what is slow: whatever outlives a stop shows there, and hardly elsewhere. */
+const RESTLESS: readonly Fault[] = ['restart', 'asleep', 'disk_slow', 'slow']
+
 /** How often a fault is drawn where it is possible, apart from crashes, which are aimed. */
 export function drawn(seed: number, sites: readonly string[]): Plan {
   const chance = new Chance(seed, 'faults')
@@ -119,6 +122,11 @@ export function drawn(seed: number, sites: readonly string[]): Plan {
     weather: chance.pick([0, 0.05, 0.2]),
     // One kind alone shows what it costs.
     kinds: new Set(chance.is(0.1) ? [chance.pick(ALL)] : ALL.filter(() => chance.is(0.6))),
+  }
+  if (new Chance(seed, 'restless').is(0.1)) {
+    rates.other = Math.max(rates.other, 0.03)
+    rates.weather = Math.max(rates.weather, 0.1)
+    rates.kinds = new Set([...rates.kinds, ...RESTLESS])
   }
   // Rare places are hit as often as common ones when they are aimed at.
   const aims = Array.from({ length: chance.pick([0, 1, 1, 2, 3]) }, () => ({
