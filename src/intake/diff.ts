@@ -199,6 +199,11 @@ function compareTurns(
     const old = before.get(turn.id)
     if (old?.settled === true) continue
     const final = isFinal(turn)
+    // A reading that hung shows the turn as it was.
+    if (old?.read === true && old.final && !final) {
+      changes.all.push(old)
+      continue
+    }
     const settled = isSettled(turn)
     // It was over before we came.
     const over = turn.completedAt ?? turn.createdAt

@@ -330,6 +330,19 @@ describe('a comparison', () => {
     expect([reading.atRest, reading.turns]).toEqual([false, []])
   })
 
+  // Found by the simulation: the end was told once more, after it had been delivered and pruned.
+  it('keeps the end of a turn that a reading which hung shows as going on', () => {
+    const before = known(session('working'), [turn('t', 'completed', 'pending')])
+    const { turns, reading } = compare(
+      before,
+      [],
+      looked('working', [turn('t', 'working')]),
+      CONTEXT,
+      new Map(),
+    )
+    expect([reading.facts, reading.turns, collecting(turns)]).toEqual([[], [], ['t']])
+  })
+
   it('tells of a turn that was known by its frames alone as of a new one', () => {
     const placeholder = { ...knownTurn(turn('t', 'working')), read: false, endedFrameAt: 4000 }
     const { reading } = compare(

@@ -2,7 +2,7 @@ import type { Fault, Plan } from './faults.ts'
 import { SEED } from './exhaustive.ts'
 import { CALL, FIXED, story } from './fixed.ts'
 import { run, type Outcome } from './run.ts'
-import { APP, drawScenario, PLAIN, type Scenario } from './scenario.ts'
+import { APP, drawScenario, PLAIN, type Scenario, type TurnPlan } from './scenario.ts'
 import type { When } from './sites.ts'
 
 /** The `nth` passage of a place, from 1, or each (0), and what goes wrong there. */
@@ -507,6 +507,58 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a reading of the first look that hung set back how far the items of a session were told',
+    scenario: story([], {
+      channels: { stream: false, webhook: true, poll: true },
+      startFrom: 'now',
+      sessions: [
+        { at: -2342, messages: [said(5736, 250, 1654, 0, 847)], deleted: null },
+        {
+          at: -2230,
+          messages: [said(1768, 0, 1484, 0, 433), said(7790, 2483), said(3619, 0, 0, 555, 2298)],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 15_000,
+      upkeep: { retention: 2000, interval: 300, acts: [] },
+    }),
+    seed: 1010548,
+    steps: [
+      [1, 'after', 'http list items', 'lost_reply'],
+      [1, 'before', 'store.commit reading', 'disk_error'],
+      [10, 'after', 'http list items', 'lost_reply'],
+    ],
+  },
+  {
+    name: 'a reading of the first look that hung took back the end of a turn, which was told again once it was pruned',
+    scenario: story([], {
+      channels: POLL,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -2872,
+          messages: [said(624, 1626), said(4738, 0, 0, 298, 0), said(1736, 0, 2583)],
+          deleted: null,
+        },
+        { at: -1617, messages: [said(254, 1373, 0)], deleted: null },
+      ],
+      faultsUntil: 30_000,
+      upkeep: { retention: 2000, interval: 300, acts: [] },
+    }),
+    seed: 1206,
+    steps: [
+      [1, 'before', 'http list turns', 'reset'],
+      [1, 'before', 'store.commit reading', 'disk_error'],
+      [2, 'after', 'http list turns', 'slow'],
+      [2, 'before', 'http list sessions', 'reset'],
+      [4, 'before', 'http list turns', 'reset'],
+      [3, 'before', 'http list artifacts', 'reset'],
+      [2, 'after', 'http list artifacts', 'slow'],
+      [3, 'after', 'http list artifacts', 'lost_reply'],
+      [5, 'before', 'http list sessions', 'reset'],
+    ],
+  },
+  {
     name: 'a request that waits for the service to give it time is given up with the stop',
     scenario: drawScenario(2255),
     seed: 2255,
@@ -632,6 +684,12 @@ export async function replay({
   }
   const outcome = await run({ seed, mode: 'liveness', scenario, plan })
   return { ...outcome, missed: [...left] }
+}
+
+/** A message whose turn waits so many milliseconds one after the other, or says something (0). */
+function said(at: number, ...waits: number[]): { at: number; turn: TurnPlan } {
+  const steps = waits.map((ms): TurnPlan['steps'][number] => (ms === 0 ? { do: 'say' } : { do: 'wait', ms }))
+  return { at, turn: { ...PLAIN, steps } }
 }
 
 /** What the seed draws, as it was before there was any upkeep. */

@@ -45,6 +45,12 @@ export const UPKEEP: readonly Mutant[] = [
     "if (reached === '') {",
   ),
   mutant(
+    'a reading that hung takes back the end of a turn',
+    'intake/diff.ts',
+    'if (old?.read === true && old.final && !final)',
+    'if (old?.settled === true)',
+  ),
+  mutant(
     'what the first look still reads is forgotten',
     'sidecar/maintain.ts',
     'mayPrune() ?',
