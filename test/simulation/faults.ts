@@ -78,6 +78,8 @@ interface Rates {
   other: number
   weather: number
   kinds: ReadonlySet<Fault>
+  /** Where they strike, apart from crashes and the weather; null: everywhere. */
+  places: ReadonlySet<string> | null
 }
 
 /** Faults that lead to places that are seldom seen. */
@@ -122,11 +124,18 @@ export function drawn(seed: number, sites: readonly string[]): Plan {
     weather: chance.pick([0, 0.05, 0.2]),
     // One kind alone shows what it costs.
     kinds: new Set(chance.is(0.1) ? [chance.pick(ALL)] : ALL.filter(() => chance.is(0.6))),
+    places: null,
   }
   if (new Chance(seed, 'restless').is(0.1)) {
     rates.other = Math.max(rates.other, 0.03)
     rates.weather = Math.max(rates.weather, 0.1)
     rates.kinds = new Set([...rates.kinds, ...RESTLESS])
+  }
+  // What a few places do that fail often, many that fail seldom never bring together.
+  const focus = new Chance(seed, 'focus')
+  if (focus.is(0.15)) {
+    rates.other = 0.2
+    rates.places = new Set(sites.filter(() => focus.is(0.1)))
   }
   // Rare places are hit as often as common ones when they are aimed at.
   const aims = Array.from({ length: chance.pick([0, 1, 1, 2, 3]) }, () => ({
@@ -134,13 +143,17 @@ export function drawn(seed: number, sites: readonly string[]): Plan {
     when: chance.pick<When>(['before', 'after']),
     left: chance.pick([1, 1, 2, 3, 5, 8, 13, 30]),
   }))
+  const rateOf = (site: string): number => {
+    if (site === 'weather') return rates.weather
+    return rates.places?.has(site) === false ? 0 : rates.other
+  }
   return {
     decide(_passage, site, when, possible) {
       for (const aim of aims) {
         if (aim.site === site && aim.when === when && --aim.left === 0 && possible.includes('crash'))
           return 'crash'
       }
-      const rate = site === 'weather' ? rates.weather : rates.other
+      const rate = rateOf(site)
       if (possible.length > (possible[0] === 'crash' ? 1 : 0) && rate > 0 && chance.is(rate)) {
         const kinds = possible.filter((fault) => fault !== 'crash' && rates.kinds.has(fault))
         if (kinds.length > 0) return chance.pick(kinds)
