@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import { asList, parsePage } from '../service/wire.ts'
-import { pause } from './signal.ts'
+import { sleep } from '../service/requester.ts'
 import type { ActOptions, CallOptions } from './request.ts'
 import { readFileContent, readFileListing, readSnapshot, readWrittenFile } from './resource.ts'
 import type { FileContent, FileListing, Snapshot, WrittenFile } from './resource.ts'
@@ -50,7 +50,7 @@ export function filesOf(transport: Transport): Files {
         return await attempt()
       } catch (error) {
         if (!(error instanceof ServiceError) || error.code !== 'conflict' || wait > errand.left()) throw error
-        await pause(transport.clock, wait, errand.signal)
+        await sleep(transport.clock, wait, errand.signal)
       }
     }
   }

@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Errand } from './call.ts'
-import { pause } from './signal.ts'
+import { sleep } from '../service/requester.ts'
 import type { Transport } from './transport.ts'
 
 /** Each wait is this much longer than the one before, up to so many times the first. */
@@ -36,7 +36,7 @@ export async function poll<T>(
       const passing = error instanceof ServiceError && error.transient && !FINAL.has(error.code)
       if (!passing || errand.signal.aborted || clock.steady() - goodAt > OUTAGE) throw error
     }
-    await pause(clock, wait, errand.signal)
+    await sleep(clock, wait, errand.signal)
     wait = Math.min(wait * SLOWER, interval * SLOWEST)
   }
 }

@@ -1,22 +1,4 @@
-import type { Clock } from '../core/ports.ts'
 import { ended } from '../service/requester.ts'
-
-/** Waits `ms`. @throws {ServiceError} when `signal` ends first. */
-export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) throw ended(signal)
-  if (ms <= 0) return
-  await new Promise<void>((resolve, reject) => {
-    const onAbort = (): void => {
-      timer.cancel()
-      reject(ended(signal))
-    }
-    const timer = clock.after(ms, () => {
-      signal.removeEventListener('abort', onAbort)
-      resolve()
-    })
-    signal.addEventListener('abort', onAbort, { once: true })
-  })
-}
 
 /** Ends `other` when `signal` does. @returns what undoes it. */
 export function link(signal: AbortSignal | undefined, other: AbortController): () => void {

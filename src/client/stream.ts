@@ -1,10 +1,11 @@
 import { backoff } from '../core/backoff.ts'
 import { ServiceError } from '../core/errors.ts'
 import { openEvents } from '../service/events.ts'
+import { sleep } from '../service/requester.ts'
 import { broken } from './download.ts'
 import type { StreamEvent } from './event.ts'
 import { FrameReader } from './frames.ts'
-import { link, pause } from './signal.ts'
+import { link } from './signal.ts'
 import { FINAL } from './poll.ts'
 import type { CallOptions } from './request.ts'
 import { nextChunk } from './silence.ts'
@@ -143,7 +144,7 @@ class Subscription implements EventStream {
       } catch (error) {
         const wait = this.#waitAfter(error)
         if (wait > errand.left()) throw error
-        await pause(this.#transport.clock, wait, errand.signal)
+        await sleep(this.#transport.clock, wait, errand.signal)
       }
     }
   }
@@ -152,7 +153,7 @@ class Subscription implements EventStream {
     const { clock } = this.#transport
     const { reason, wait } = this.#next
     this.#options.onReconnect?.({ reason, wait, after: this.#seen })
-    await pause(clock, wait, this.#ending.signal)
+    await sleep(clock, wait, this.#ending.signal)
     try {
       await this.#connect(this.#ending.signal)
     } catch (error) {

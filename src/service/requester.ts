@@ -2,6 +2,7 @@ import PQueue from 'p-queue'
 import { backoff } from '../core/backoff.ts'
 import { NetworkFault, ServiceError } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
+import { pause } from '../core/pause.ts'
 import type { Clock, Http, HttpReply, Log, Random } from '../core/ports.ts'
 import type { Authorization } from './authorization.ts'
 import type { Budget } from './budget.ts'
@@ -121,13 +122,13 @@ export class Requester {
         // A used-up budget is waited for in its own queue, in order, and is nobody's failed attempt.
         const limited = error.code === 'rate_limit_exceeded'
         if (!limited && ++failures >= ATTEMPTS_MAX) throw last
-        const pause = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
-        const earliest = clock.steady() + Math.max(pause, error.retryAfter ?? 0)
+        const wait = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
+        const earliest = clock.steady() + Math.max(wait, error.retryAfter ?? 0)
         if (earliest > deadline) throw last
-        log.debug({ operation: call.operation, code: error.code, failures, pause }, 'trying again')
+        log.debug({ operation: call.operation, code: error.code, failures, pause: wait }, 'trying again')
         onRetry?.(error.code)
         if (!refusedBeforeActing(error)) call.onRepeat?.()
-        await this.#sleep(pause, call.signal ?? this.#stop.signal)
+        await sleep(clock, wait, call.signal ?? this.#stop.signal)
       }
     }
   }
@@ -250,21 +251,6 @@ export class Requester {
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
     return error
   }
-
-  async #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    if (ms <= 0) return
-    await new Promise<void>((resolve, reject) => {
-      const onStop = (): void => {
-        timer.cancel()
-        reject(signal === this.#stop.signal ? stopped() : ended(signal))
-      }
-      const timer = this.#options.clock.after(ms, () => {
-        signal.removeEventListener('abort', onStop)
-        resolve()
-      })
-      signal.addEventListener('abort', onStop, { once: true })
-    })
-  }
 }
 
 export function stopped(): ServiceError {
@@ -279,4 +265,10 @@ export function ended(signal: AbortSignal): ServiceError {
     return new ServiceError({ code, status, message, cause })
   }
   return new ServiceError({ code: 'aborted', status: 0, message: 'aborted by the caller', cause: reason })
+}
+
+/** Waits `ms`. @throws {ServiceError} when `signal` ends first. */
+export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await pause(clock, ms, signal)
+  if (signal.aborted) throw ended(signal)
 }
