@@ -34,10 +34,6 @@ export function createBriefs(store: Pick<Store, 'brief'>, clock: Clock): Briefs 
 
   const wait = (sessionId: string, ms: number, signal: AbortSignal): Promise<SessionBrief | null> =>
     new Promise((resolve) => {
-      if (signal.aborted) {
-        resolve(null)
-        return
-      }
       const waiters = waiting.get(sessionId) ?? new Set()
       waiting.set(sessionId, waiters)
       const done = (brief: SessionBrief | null): void => {
@@ -62,7 +58,8 @@ export function createBriefs(store: Pick<Store, 'brief'>, clock: Clock): Briefs 
         return stored
       }
       const left = at + PATIENCE - clock.now()
-      return left > 0 ? await wait(sessionId, Math.min(left, PATIENCE), signal) : null
+      if (left <= 0 || signal.aborted) return null
+      return await wait(sessionId, Math.min(left, PATIENCE), signal)
     },
     update(sessionId, brief) {
       keep(sessionId, brief)

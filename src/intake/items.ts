@@ -28,15 +28,15 @@ export function createItems(options: {
   return {
     async read(sessionId, since) {
       const name = `items/${sessionId}`
-      const last = await store.checkpoint(name)
-      const boundary = last === null ? Math.max(since, Number((await store.checkpoint(ITEMS_SINCE)) ?? 0)) : 0
-      let after = last ?? undefined
+      let after = await store.checkpoint(name)
+      const boundary =
+        after === null ? Math.max(since, Number((await store.checkpoint(ITEMS_SINCE)) ?? 0)) : 0
       for (let page = 0; page < PAGES; page++) {
         const { data, hasMore } = await service.listItems(
           sessionId,
-          after === undefined ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
+          after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
         )
-        const reached = (await store.checkpoint(name)) ?? undefined
+        const reached = await store.checkpoint(name)
         // Another reading came further while we waited, for longer, maybe, than what it told is kept.
         if (reached !== after) {
           after = reached
