@@ -617,7 +617,7 @@ export const REGRESSIONS: readonly Regression[] = [
       sessions: [
         {
           at: -17_000,
-          messages: [{ at: 27, turn: { ...PLAIN, steps: [{ do: 'wait', ms: 20_000 }] } }],
+          messages: [said(27, 20_000)],
           deleted: null,
         },
         {

@@ -1,7 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import type { Sqlite } from './open.ts'
 
 /** Marks the file as ours: "SDCR". */
 export const APPLICATION_ID = 0x53444352
@@ -15,12 +14,12 @@ export function knownMigrations(): string[] {
 }
 
 /** The number of the last migration that a database has seen. */
-export function versionOf(db: Sqlite): number {
+export function versionOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
 /** Brings a database to the newest version, or to version `last`. */
-export function migrate(db: Sqlite, last = Infinity): void {
+export function migrate(db: Database.Database, last = Infinity): void {
   const version = versionOf(db)
   for (const [index, name] of knownMigrations().entries()) {
     if (index < version || index >= last) continue
@@ -37,7 +36,7 @@ export function migrate(db: Sqlite, last = Infinity): void {
  * Tables, indexes and triggers that are not as the migrations make them. SQLite's own check does not see a letter of a
  * definition that changed, and an index that says something else, or a column that is gone, would be believed.
  */
-export function alteredDefinitions(db: Sqlite): string[] {
+export function alteredDefinitions(db: Database.Database): string[] {
   const pure = new Database(':memory:')
   try {
     migrate(pure, versionOf(db))
@@ -48,7 +47,7 @@ export function alteredDefinitions(db: Sqlite): string[] {
   }
 }
 
-function definitionsOf(db: Sqlite): Map<string, string> {
+function definitionsOf(db: Database.Database): Map<string, string> {
   const rows = db
     .prepare<[], { name: string; sql: string }>('SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL')
     .all()
