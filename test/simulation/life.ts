@@ -28,7 +28,7 @@ export class Life implements Owner {
   streamsLimitedUntil = 0
   started = false
   stopping = false
-  readonly #ears = new Set<() => void>()
+  readonly #atEnd = new Set<() => void>()
 
   constructor(number: number, now: number, wall: number) {
     this.number = number
@@ -39,7 +39,12 @@ export class Life implements Owner {
   end(): void {
     this.alive = false
     // A signal made of others is kept by Node as long as somebody listens, and keeps this life's whole world.
-    for (const stop of this.#ears) stop()
+    for (const run of this.#atEnd) run()
+  }
+
+  /** Has `run` done when the life is over. */
+  atEnd(run: () => void): void {
+    this.#atEnd.add(run)
   }
 
   /** Listens to `signal` until the life is over. @returns how to stop it before. */
@@ -47,10 +52,10 @@ export class Life implements Owner {
     if (signal === undefined) return () => undefined
     const stop = (): void => {
       signal.removeEventListener('abort', onAbort)
-      this.#ears.delete(stop)
+      this.#atEnd.delete(stop)
     }
     signal.addEventListener('abort', onAbort, { once: true })
-    this.#ears.add(stop)
+    this.#atEnd.add(stop)
     return stop
   }
 }

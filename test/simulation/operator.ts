@@ -68,12 +68,12 @@ export class Operator {
     return seq === null ? { at } : { seq }
   }
 
-  /** A disk that is full refuses it; he may not try again. */
+  /** A disk that is full refuses it, a crash leaves him without an answer; he may not try again. */
   #redeliver(done: Promise<unknown>): void {
     this.redelivered = true
-    const over = this.#simulation.watch.redeliveries.begin(
-      this.#simulation.scenario.handlers.map(({ name }) => name),
-    )
+    const { life, scenario, watch } = this.#simulation
+    const over = watch.redeliveries.begin(scenario.handlers.map(({ name }) => name))
     done.then(over, over)
+    life?.atEnd(over)
   }
 }

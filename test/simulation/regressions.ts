@@ -661,6 +661,17 @@ export const REGRESSIONS: readonly Regression[] = [
     }),
     steps: [[0, 'before', 'app handler', 'error']],
   },
+  {
+    // Seed 450925. The session's next fact, which the handler put off, is asked for at once as well.
+    name: 'a delivery that is retried before a crash does not wait for what its handler said before',
+    scenario: story([{ do: 'say' }], {
+      upkeep: { retention: 60_000, interval: 20_000, acts: [{ at: 1500, do: 'retry one' }] },
+    }),
+    steps: [
+      [6, 'before', 'app handler', 'busy'],
+      [1, 'after', 'store.retry', 'crash'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

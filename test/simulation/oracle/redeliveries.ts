@@ -28,11 +28,14 @@ export class Redeliveries {
     return this.#underWay.has(handler)
   }
 
-  /** @returns what to call once all are pending. */
+  /** @returns what to call once all are pending, or their maker is no more; only the first time counts. */
   begin(handlers: readonly string[]): () => void {
     for (const handler of handlers) this.#underWay.set(handler, (this.#underWay.get(handler) ?? 0) + 1)
     const dead = new Set(this.#keysOf(DEAD))
+    let underWay = true
     return () => {
+      if (!underWay) return
+      underWay = false
       for (const handler of handlers) {
         const left = (this.#underWay.get(handler) ?? 1) - 1
         if (left === 0) this.#underWay.delete(handler)
