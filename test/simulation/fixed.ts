@@ -56,5 +56,19 @@ export const FIXED: Readonly<Record<string, Scenario>> = {
       },
     ],
   }),
+  'what an operator asks for again': story([{ do: 'say' }], {
+    upkeep: {
+      retention: 60_000,
+      interval: 20_000,
+      acts: [
+        { at: 1500, do: 'retry one' },
+        { at: 2200, do: 'replay' },
+        { at: 3000, do: 'pause' },
+      ],
+    },
+  }),
+  'what is delivered and goes soon': story([call({})], {
+    upkeep: { retention: 500, interval: 300, acts: [] },
+  }),
   'stream only': story([call({})], { channels: { stream: true, webhook: false, poll: false } }),
 }

@@ -38,7 +38,6 @@ export class Life implements Owner {
 
   end(): void {
     this.alive = false
-    // A signal made of others is kept by Node as long as somebody listens, and keeps this life's whole world.
     for (const run of this.#atEnd) run()
   }
 
@@ -54,6 +53,7 @@ export class Life implements Owner {
       signal.removeEventListener('abort', onAbort)
       this.#atEnd.delete(stop)
     }
+    // A signal made of others is kept by Node as long as somebody listens, and keeps this life's whole world.
     signal.addEventListener('abort', onAbort, { once: true })
     this.#atEnd.add(stop)
     return stop
