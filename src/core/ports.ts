@@ -116,8 +116,8 @@ export interface Service {
   openStream(cursor: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
   /** The service's clock less ours, milliseconds, from the `Date` of its answers; 0 until one came. */
   clockOffset(): number
-  /** An answer has told its time: `clockOffset` is more than a guess. */
-  clockKnown(): boolean
+  /** What the answers leave open of `clockOffset`, milliseconds; infinite until one told the time. */
+  clockOpen(): number
   /** False from a 401 until the token changes: no request is sent then. */
   authorized(): boolean
   /** Calls `listener` whenever `authorized()` changes. */

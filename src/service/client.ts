@@ -212,7 +212,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       return openEvents(streams, path, cursor, signal)
     },
     clockOffset: () => offset.from(clock),
-    clockKnown: () => offset.known,
+    clockOpen: () => offset.open,
     authorized: () => authorization.accepted,
     onAuthorization: (listener) => authorization.onChange(listener),
     discover: () => explorer.discover(),

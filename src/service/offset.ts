@@ -2,6 +2,8 @@ import type { Clock } from '../core/ports.ts'
 
 /** Below this the offset is as good as none, milliseconds: the `Date` header has whole seconds. */
 const NOTICEABLE = 1000
+/** How much later than the earliest that its answers allow the service's clock is believed to be, at most, milliseconds. */
+const LATER = 750
 
 /**
  * The service's clock less ours, learned from the `Date` of its answers.
@@ -26,15 +28,20 @@ export class ClockOffset {
     this.#high = disagree ? high : Math.min(this.#high, high)
   }
 
-  /** An answer has come that told the time. */
-  get known(): boolean {
-    return this.#low !== -Infinity
+  /** What the answers leave open of it, milliseconds; infinite until one told the time. */
+  get open(): number {
+    return this.#high - this.#low
   }
 
-  /** From our wall clock, milliseconds; 0 until an answer came, and while the difference is too small to tell. */
+  /**
+   * From our wall clock, milliseconds; 0 until an answer came, and while the difference is too small to tell. The middle
+   * of what is open, unless that is much, since a service was slow or we slept. Then rather too early: by a clock that is
+   * believed too late, deadlines are over before their time, and what came after our start was there before it.
+   */
   from(clock: Pick<Clock, 'now' | 'steady'>): number {
-    if (!this.known) return 0
-    const offset = Math.round((this.#low + this.#high) / 2 + clock.steady() - clock.now())
+    if (this.open === Infinity) return 0
+    const there = this.#low + Math.min(this.open / 2, LATER)
+    const offset = Math.round(there + clock.steady() - clock.now())
     return Math.abs(offset) < NOTICEABLE ? 0 : offset
   }
 }

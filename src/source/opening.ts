@@ -8,10 +8,12 @@ import { STREAM_OPENED } from './cursor.ts'
 /** The service pings every 15 s, also in a replay: so many without a frame between, and it has nothing more to tell. */
 const IDLE_PINGS = 2
 /**
- * What we know of the service's clock may be wrong by so much, milliseconds: its answers name whole seconds. What is told
+ * The service's clock may be earlier than we know by so much, milliseconds: its answers name whole seconds. What is told
  * though it is a moment older does no harm; what is missed is lost.
  */
-const UNSURE = 1500
+const UNSURE = 2000
+/** Answers that leave more than this open of the service's clock are not the last word on when we began, milliseconds. */
+const VAGUE = 2000
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
 
@@ -54,34 +56,37 @@ export function createOpenings(ports: OpeningPorts): Openings {
   const { store, service, clock } = ports
   /** Steady milliseconds: when this process first asked. */
   let askedAt: number | null = null
-  /** It is noted, and by a clock that the service had told. */
-  let certain = false
+  /** What is noted, when it is by a clock that the service had told well. */
+  let certain: number | null = null
 
-  const note = async (steady: number): Promise<void> => {
-    const known = service.clockKnown()
-    await store.setCheckpoint(STREAM_OPENED, String(timeThere(ports, steady)))
-    certain = known
+  const note = async (steady: number): Promise<number> => {
+    const open = service.clockOpen()
+    const at = timeThere(ports, steady)
+    await store.setCheckpoint(STREAM_OPENED, String(at))
+    certain = open <= VAGUE ? at : null
+    return at
   }
 
   return {
     async find() {
       const opened = await store.checkpoint(STREAM_OPENED)
-      if (opened !== null && (askedAt === null || certain)) return createOpening(ports, () => Number(opened))
+      if (opened !== null && (askedAt === null || certain !== null))
+        return createOpening(ports, async () => Number(opened))
       const first = askedAt === null
       const at = (askedAt ??= clock.steady())
       // Lest the connection fails. A wall clock may be wrong by hours, and be set right after a crash: a process that
       // never heard of the service has not begun.
-      if (service.clockKnown()) await note(at)
-      return first ? null : createOpening(ports, () => timeThere(ports, at))
+      if (service.clockOpen() < Infinity) await note(at)
+      return first ? null : createOpening(ports, async () => certain ?? (await note(at)))
     },
     async connected(opening) {
       // It may have been long in coming, and gives live frames only.
       if (opening === null) askedAt = clock.steady()
-      if (askedAt !== null && (opening === null || !certain)) await note(askedAt)
+      if (askedAt !== null && (opening === null || certain === null)) await note(askedAt)
     },
     forget() {
       askedAt = null
-      certain = false
+      certain = null
     },
   }
 }
@@ -92,7 +97,7 @@ function timeThere({ service, clock }: Pick<OpeningPorts, 'service' | 'clock'>, 
 }
 
 /** `since`: service clock, milliseconds. */
-function createOpening(ports: OpeningPorts, since: () => number): Opening {
+function createOpening(ports: OpeningPorts, since: () => Promise<number>): Opening {
   const { service, commit, log } = ports
   const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
@@ -124,7 +129,9 @@ function createOpening(ports: OpeningPorts, since: () => number): Opening {
 
   const wasMadeSince = async (sessionId: string): Promise<boolean> => {
     try {
-      return ((await service.readSession(sessionId)).createdAt ?? 0) > since()
+      const { createdAt } = await service.readSession(sessionId)
+      // Its answer tells the time as well.
+      return (createdAt ?? 0) > (await since())
     } catch (error) {
       if (error instanceof ServiceError && error.notFound) return false
       throw error

@@ -162,7 +162,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const result = await queue.add(async () => {
       // While it waited for its turn a reading may have found that nobody waits for it any more.
       if (!pump.running || abort.signal.aborted) return null
-      return (await isWanted(call)) ? await runTool(ports, tool, call, again, abort.signal) : null
+      return (await isWanted(call, again)) ? await runTool(ports, tool, call, again, abort.signal) : null
     })
     return result ?? null
   }
@@ -173,9 +173,9 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     return receivedAt >= startedAt && age >= 0 && age < FRESH
   }
 
-  /** Asks the service again where the reading that found a call is too old. A call that nobody waits for is closed. */
-  const isWanted = async (call: Call): Promise<boolean> => {
-    if (isFresh(call)) return true
+  /** Asks the service where the reading that found a call is too old, or a crash came after it. Closes what is over. */
+  const isWanted = async (call: Call, again: boolean): Promise<boolean> => {
+    if (!again && isFresh(call)) return true
     const state = await isRequired(ports, call)
     if (state !== 'required') await closeGone(ports, call, state, !ours.has(call.callId))
     return state === 'required'
@@ -194,7 +194,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const run = queue.add(async () => {
       if (!(await written)) return null
       if (pump.running && !abort.signal.aborted) {
-        return (await isWanted(running)) ? await runBegun(ports, tool, running, abort.signal) : null
+        return (await isWanted(running, false)) ? await runBegun(ports, tool, running, abort.signal) : null
       }
       await ports.step(unbeginRun(running, clock.steady()))
       return null

@@ -43,7 +43,7 @@ export async function awaitApp(
   call: Call,
   restarted: boolean,
 ): Promise<number | null> {
-  const left = timeLeft(call, ports.clock.now(), ports.service.clockOffset())
+  const left = timeLeft(ports, call)
   if (left <= 0) return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
   const state = await isRequired(ports, call)
   if (state !== 'required') return await closeGone(ports, call, state, restarted)

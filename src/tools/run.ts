@@ -17,7 +17,7 @@ export async function runTool(
   again: boolean,
   over: AbortSignal,
 ): Promise<number | null> {
-  if (timeLeft(call, ports.clock.now(), ports.service.clockOffset()) > 0) {
+  if (timeLeft(ports, call) > 0) {
     const begun = beginRun(call, ports.clock.now(), again)
     if (!(await ports.step(begun))) return null
     return await runBegun(ports, tool, { ...call, ...begun.set }, over)
@@ -42,7 +42,7 @@ export async function runBegun(
     await ports.step(unbeginRun(running, clock.steady()))
     return null
   }
-  const left = timeLeft(running, clock.now(), ports.service.clockOffset())
+  const left = timeLeft(ports, running)
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
   const limit = Math.min(spec.timeout, left)
   const stop = new AbortController()
@@ -86,7 +86,7 @@ async function conclude(
     }
     case 'deferred': {
       // The app answers later; the deadline still holds.
-      const left = timeLeft(call, now, ports.service.clockOffset())
+      const left = timeLeft(ports, call)
       const dueAt = steady + Math.min(left, FAR)
       return (await ports.step(deferRun(call, dueAt))) ? dueAt : null
     }
@@ -111,7 +111,7 @@ async function tryLater(
   // A tool that may not run twice is not tried again, unless it certainly did not run.
   const mayRunAgain = spec.afterCrash === 'retry' || result.ran === false
   const wait = backoff(spec.retry, call.attempts, random, result.retryAfter ?? 0)
-  const left = timeLeft(call, clock.now(), ports.service.clockOffset())
+  const left = timeLeft(ports, call)
   const details = { ...namesOf(ports, call), attempt: call.attempts, error: result.error }
   if (!mayRunAgain || call.attempts >= spec.retry.attempts || wait >= left) {
     log.warn(details, 'tools: failed for good; the fixed error is posted')

@@ -63,13 +63,19 @@ test('one answer says it to the middle of what its whole second and its way leav
   expect(after([90_000, 0, 10]).from({ now: () => NOON, steady: () => NOON + 250 })).toBe(90_745)
 })
 
-test('is known from the first answer that tells the time', () => {
+test('is open until an answer tells the time, and by its way and a second after it', () => {
   const offset = after()
-  expect(offset.known).toBe(false)
+  expect(offset.open).toBe(Infinity)
   offset.learn(undefined, NOON, NOON)
-  expect(offset.known).toBe(false)
-  offset.learn(dateAt(NOON, 0), NOON, NOON)
-  expect(offset.known).toBe(true)
+  expect(offset.open).toBe(Infinity)
+  offset.learn(dateAt(NOON, 0), NOON, NOON + 250)
+  expect(offset.open).toBe(1250)
+})
+
+test('a service that is slow to answer does not make its clock late, nor us deadlines that are over', () => {
+  // It says what time it is when it answers.
+  expect(after([90_000 + 20_000, 0, 20_010]).from(CLOCK)).toBe(90_740)
+  expect(after([90_000 + 20_000, 0, 20_010], [90_000 + 21_000, 21_000, 21_010]).from(CLOCK)).toBe(90_495)
 })
 
 test.each([

@@ -16,6 +16,8 @@ export class Life implements Owner {
   exchanges = 0
   streams = 0
   timers = 0
+  /** What its slowest exchange with the service took, as far as it knows, milliseconds. */
+  slowest = 0
   readonly claims = new Claims()
   readonly counts = newCounts()
   /** What Prometheus would read; null in most seeds. */

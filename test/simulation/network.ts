@@ -8,14 +8,15 @@ import { never, type Life } from './life.ts'
 import { ChunkQueue } from './pipe.ts'
 import type { EventStream } from './service/stream.ts'
 import type { ServiceHost } from './service/host.ts'
-import type { Asked } from './service/api.ts'
 import type { Sites } from './sites.ts'
 import type { Watch } from './oracle/watch.ts'
 
 export const SERVICE = 'https://service.test'
 export const APP = 'http://app.test'
 
-const BEFORE: readonly Fault[] = ['crash', 'refused', 'reset', 'lost']
+const BEFORE: readonly Fault[] = ['crash', 'refused', 'reset', 'lost', 'slow']
+/** What a slow request takes to be heard, and a slow reply, milliseconds. */
+const SLOW = { request: 5000, reply: 2000 }
 const PACES = [
   [2, 2, 10, 60],
   [2, 2, 10, 60],
@@ -70,6 +71,7 @@ export class Network {
     const fault = sites.pass(site, 'before', BEFORE)
     if (fault === 'crash') return never()
     const { promise, resolve, reject } = Promise.withResolvers<HttpReply>()
+    const sent = agenda.now
     let settled = false
     life.exchanges++
     const settle = (run: () => void): void => {
@@ -89,7 +91,7 @@ export class Network {
     const answer = (reply: HttpReply | NetworkFaultKind): void => {
       const way = sites.pass(site, 'after', AFTER)
       if (way === 'crash' || way === 'lost_reply') return
-      const ms = this.#latency() + (way === 'slow' ? 2000 : 0)
+      const ms = this.#latency() + (way === 'slow' ? SLOW.reply : 0)
       agenda.in(
         ms,
         () => {
@@ -98,6 +100,7 @@ export class Network {
           settle(() => {
             if (asked === null) watch.answered(life, name, request, reply)
             else watch.served(life, asked, request, reply)
+            if (toService) life.slowest = Math.max(life.slowest, agenda.now - sent)
             resolve(reply)
           })
         },
@@ -107,9 +110,9 @@ export class Network {
     const away = toService ? this.serviceAway : this.appAway
     if (away || fault === 'refused') agenda.in(this.#latency(), () => fail('refused'), life)
     else if (fault === 'reset') agenda.in(this.#latency(), () => fail('reset'), life)
-    else if (fault === null) {
+    else if (fault !== 'lost') {
       // What is on its way arrives, also when the sender is no more.
-      agenda.in(this.#latency(), () => {
+      agenda.in(this.#latency() + (fault === 'slow' ? SLOW.request : 0), () => {
         if (asked !== null) answer(host.serve(asked, request))
         else if (toService) answer({ status: 404, headers: {}, body: '', truncated: false })
         else app.serve(name, request, life, answer)
@@ -123,9 +126,12 @@ export class Network {
     const asked = host.ask({ method: 'GET', url: request.url })
     if (asked === null) throw new NetworkFault('other', 'no such stream')
     watch.sent(life, 'stream', request)
+    const cursor = request.headers['last-event-id'] ?? asked.query.get('last_event_id')
+    if (cursor === null) watch.beginning.live(life)
     const fault = sites.pass('http stream', 'before', BEFORE)
     if (fault === 'crash') return never()
     const { promise, resolve, reject } = Promise.withResolvers<HttpStream>()
+    const sent = agenda.now
     let settled = false
     life.streams++
     let end: (how: 'clean' | NetworkFault) => void = () => undefined
@@ -147,8 +153,8 @@ export class Network {
         () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'refused', 'x')),
         life,
       )
-    } else if (fault === null) {
-      agenda.in(this.#latency(), () => {
+    } else if (fault !== 'lost') {
+      agenda.in(this.#latency() + (fault === 'slow' ? SLOW.request : 0), () => {
         const reply = host.serve(asked, request)
         if (settled || !life.alive) return
         // What happens from now on is in the stream, however late its head arrives; nothing arrives before it.
@@ -158,9 +164,11 @@ export class Network {
           headed = true
           timeout.cancelled = true
           watch.served(life, asked, request, reply)
+          if (cursor === null && reply.status === 200) watch.beginning.live(life)
+          life.slowest = Math.max(life.slowest, agenda.now - sent)
           resolve(stream)
         }
-        const { stream, ended } = this.#connect(life, asked, request, reply, head, close)
+        const { stream, ended } = this.#connect(life, cursor, reply, head, close)
         end = ended
         agenda.in(this.#latency(), head, life)
       })
@@ -170,8 +178,7 @@ export class Network {
 
   #connect(
     life: Life,
-    asked: Asked,
-    request: HttpStreamRequest,
+    cursor: string | null,
     reply: HttpReply,
     head: () => void,
     close: (how: 'clean' | NetworkFault) => void,
@@ -190,7 +197,6 @@ export class Network {
       arrives = Math.max(arrives + 0.001, agenda.now + this.#latency())
       agenda.in(arrives - agenda.now, run, life)
     }
-    const cursor = request.headers['last-event-id'] ?? asked.query.get('last_event_id')
     // What is written while it is on its way arrives together, and TCP knows no frames.
     let wire = ''
     const arrive = (): void => {

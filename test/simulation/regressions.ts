@@ -672,6 +672,53 @@ export const REGRESSIONS: readonly Regression[] = [
       [1, 'after', 'store.retry', 'crash'],
     ],
   },
+  {
+    name: 'the news began too late where the service had only been heard to be slow',
+    scenario: story([{ do: 'say' }], { channels: STREAM, startFrom: 'now', faultsUntil: 40_000 }),
+    steps: [
+      [1, 'before', 'http health', 'slow'],
+      ...[1, 2, 3, 4].map((nth): Step => [nth, 'before', 'http discover', 'refused']),
+      [1, 'before', 'http stream', 'refused'],
+    ],
+  },
+  {
+    // Seed 833506.
+    name: 'where the news began was noted for good by an answer that had come while we slept',
+    scenario: story([{ do: 'say' }], {
+      channels: { stream: true, webhook: false, poll: true },
+      startFrom: 'now',
+      faultsUntil: 40_000,
+    }),
+    steps: [
+      ...[1, 2, 3, 4].flatMap((nth): Step[] => [
+        [nth, 'before', 'http health', 'refused'],
+        [nth, 'before', 'http discover', 'refused'],
+      ]),
+      [1, 'before', 'http stream', 'refused'],
+      [1, 'after', 'http list sessions', 'slow'],
+      [8, 'before', 'weather', 'asleep'],
+    ],
+  },
+  {
+    name: 'a run that a crash had cut short was given up by a wall clock that was wrong while the service was away',
+    scenario: drawn(2038001),
+    seed: 2038001,
+    steps: [
+      [1, 'before', 'http stream', 'slow'],
+      [5, 'before', 'weather', 'clock_back'],
+      [8, 'before', 'weather', 'clock_ahead'],
+      [12, 'before', 'stream frame', 'half'],
+      [4, 'before', 'store.knownTurns', 'crash'],
+      [16, 'before', 'weather', 'service_away'],
+      [19, 'before', 'weather', 'clock_ahead'],
+    ],
+  },
+  {
+    name: 'a call that a reading and its posting both close is closed once, though the disk is slow',
+    scenario: story([{ do: 'call', calls: [CALL, { ...CALL, tool: 'charge' }] }], { faultsUntil: 20_000 }),
+    seed: 8,
+    steps: [[1, 'before', 'store.commit call answered', 'disk_slow']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

@@ -76,6 +76,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     stored: (batch, committed) => watch.stored(life, batch, committed),
     pruned: (before) => watch.pruned(before),
     paused: (handler, reason) => watch.paused(handler, reason),
+    noted: (checkpoint, value) => watch.beginning.noted(life, checkpoint, value),
   })
   const store = noteClaims(noteTold(stored, life.counts), life.claims)
   const http = network.portOf(life)

@@ -48,6 +48,7 @@ export interface Written {
   stored(batch: Batch, committed: Committed): void
   pruned(before: number): void
   paused(handler: string, reason: string | null): void
+  noted(checkpoint: string, value: string | null): void
 }
 
 /** The real store, with each of its calls a place at which the process may end. */
@@ -86,6 +87,7 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
       if (name === 'commit') on.stored(args[0] as Batch, result as Committed)
       else if (name === 'prune') on.pruned(args[0] as number)
       else if (name === 'pauseHandler') on.paused(args[0] as string, args[1] as string | null)
+      else if (name === 'setCheckpoint') on.noted(args[0] as string, args[1] as string | null)
       if (!life.alive || sites.crashes(site, 'after')) return await never()
       return result
     }

@@ -103,6 +103,8 @@ export function streamWorld(
     authorized: true,
     /** Of the service's clock, milliseconds; null before an answer told of it. */
     offset: 0 as number | null,
+    /** What is not known of it. */
+    open: 1000,
     /** When a session was made, for who looks it up. */
     createdAt: new Map<string, number>(),
     sessionAt(id: string): Session {
@@ -121,7 +123,7 @@ export function streamWorld(
   }
   const service: Pick<
     Service,
-    'openStream' | 'authorized' | 'onAuthorization' | 'clockOffset' | 'clockKnown' | 'readSession'
+    'openStream' | 'authorized' | 'onAuthorization' | 'clockOffset' | 'clockOpen' | 'readSession'
   > = {
     async openStream(cursor, signal) {
       const refusal = refusals.shift()
@@ -132,7 +134,7 @@ export function streamWorld(
     },
     authorized: () => world.authorized,
     clockOffset: () => world.offset ?? 0,
-    clockKnown: () => world.offset !== null,
+    clockOpen: () => (world.offset === null ? Infinity : world.open),
     readSession: (id) => Promise.resolve(world.sessionAt(id)),
     onAuthorization: (listener) => void (world.tellAuthorized = listener),
   }

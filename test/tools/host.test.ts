@@ -234,6 +234,20 @@ describe('a tool that fails', () => {
 })
 
 describe('a tool that answers later', () => {
+  it('is not given up by our clock while the service has not told its own', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found('call_1', { expiresAt: world.clock.now() + 60_000 })
+    world.service.open = Infinity
+    world.service.offset = 0
+    await world.crash()
+    await world.clock.advance(3_600_000)
+    expect(world.service.answers).toEqual([])
+    world.service.open = 1000
+    await world.clock.advance(600_000)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
+  })
+
   it('leaves the call waiting until the app answers', async () => {
     const world = toolWorld()
     world.run = async () => ({ kind: 'deferred' })
@@ -533,6 +547,15 @@ describe('a call that a reading found just now', () => {
     await world.host.takeOn([world.callAs('call_9')])
     await world.clock.advance(5000)
     expect(world.runs).toHaveLength(1)
+  })
+
+  it('that a crash cut short is read again before it runs again, whatever the wall clock says of its age', async () => {
+    const world = toolWorld()
+    world.run = () => never()
+    await world.found('call_1', { receivedAt: world.clock.now() + 1000 })
+    world.trace.length = 0
+    await world.crash()
+    expect(world.trace.filter((entry) => entry === 'read' || entry === 'run')).toEqual(['read', 'run'])
   })
 
   it('crashes before it runs: it counts as cut short, and is told so', async () => {

@@ -42,6 +42,8 @@ class FakeService {
   gone = false
   authorized = true
   offset = 0
+  /** What is open of it. */
+  open = 1000
   answers: { callId: string; answer: Answer; key: string }[] = []
   messages: { text: string; key: string }[] = []
   /** What becomes of a posting; the default takes it and the action is gone. */
@@ -96,7 +98,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     /** Called before calls are written as new. */
     beforeAdd: async (): Promise<void> => undefined,
   }
-  const port: Pick<Service, 'answer' | 'sendMessage' | 'clockOffset' | 'authorized'> = {
+  const port: Pick<Service, 'answer' | 'sendMessage' | 'clockOffset' | 'clockOpen' | 'authorized'> = {
     async answer(_, callId, answer, key) {
       trace.push('post')
       service.answers.push({ callId, answer, key })
@@ -108,6 +110,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       service.messages.push({ text, key })
     },
     clockOffset: () => service.offset,
+    clockOpen: () => service.open,
     authorized: () => service.authorized,
   }
   let revision: number | null = null

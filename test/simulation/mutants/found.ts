@@ -35,14 +35,20 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'the news begins before the first connection is there',
     'source/opening.ts',
-    '(opening === null || !certain)',
-    'opening !== null && !certain',
+    '(opening === null || certain === null)',
+    'opening !== null && certain === null',
   ),
   mutant(
     'the start is noted by our own clock',
     'source/opening.ts',
-    'if (service.clockKnown()) await note(at)',
-    'await note(at)\n      certain = true',
+    'if (service.clockOpen() < Infinity) await note(at)',
+    'certain = await note(at)',
+  ),
+  mutant(
+    'a service that is slow to answer has a clock that is late',
+    'service/offset.ts',
+    'Math.min(this.open / 2, LATER)',
+    'this.open / 2',
   ),
   mutant(
     'what a posting before the crash may have done is forgotten when its repetition is refused',

@@ -1,6 +1,7 @@
 import type { Simulation } from '../simulation.ts'
 import type { ModelTurn } from '../service/state.ts'
 import type { Fault } from './rest.ts'
+import { ABOUT } from './beginning.ts'
 import { endOf } from './watch.ts'
 
 interface FactRow {
@@ -81,8 +82,10 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
   )
   const [begun = Infinity] = stored.keys()
   const first = scenario.startFrom === 'beginning' ? 0 : Math.min(begun, firstNews(simulation))
+  const { beginning } = simulation.watch
+  const before = Math.min(simulation.begin - ABOUT, beginning.earliest - scenario.skew)
   for (const { at, seq, type, sessionId } of state.events) {
-    if (scenario.startFrom === 'now' && at < simulation.begin - ABOUT && stored.has(seq))
+    if (scenario.startFrom === 'now' && at < before && stored.has(seq))
       return { invariant: 'old', message: `seq ${seq} (${type}) was there long before us and is told` }
     if (seq < first) continue
     const fact = stored.get(seq)
@@ -92,9 +95,6 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
   }
   return null
 }
-
-/** The clocks of service and sidecar are known to a second or so, and what was opened is noted as much earlier, milliseconds. */
-const ABOUT = 3000
 
 /** The seq with which the news begins for certain. */
 function firstNews({ state, db }: Simulation): number {

@@ -11,6 +11,7 @@ import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
 import { noteAnswer } from '../told.ts'
+import { Beginning } from './beginning.ts'
 import { Endings, mayFail } from './endings.ts'
 import { Redeliveries } from './redeliveries.ts'
 import { leakOf } from './secrets.ts'
@@ -62,6 +63,7 @@ export class Watch {
   /** What was posted for each call, in order. */
   readonly answers = new Map<string, string[]>()
   readonly redeliveries: Redeliveries
+  readonly beginning: Beginning
   readonly #parts: WatchParts
   readonly #endings: Endings
   readonly #underWay = new Map<string, number>()
@@ -81,6 +83,7 @@ export class Watch {
   constructor(parts: WatchParts, ordered: ReadonlySet<string>) {
     this.#parts = parts
     this.#endings = new Endings(parts)
+    this.beginning = new Beginning(parts)
     this.#ordered = ordered
     const { db } = parts
     this.redeliveries = new Redeliveries(db, this.receipts)
