@@ -104,9 +104,10 @@ export function createSweep(options: {
   const activeAfter = (after: string) => store.activeSessions(after, COMPARE)
 
   const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
-    const quietBefore = clock.now() + service.clockOffset() - QUIET
     const read = new Set<string>()
     const listed = await walk(null, async (sessions) => {
+      // By the service's clock, which the list has told.
+      const quietBefore = clock.now() + service.clockOffset() - QUIET
       const fresh = sessions.filter(({ id }) => !read.has(id))
       for (const { id } of fresh) read.add(id)
       const quiet = fresh.filter((session) => isQuiet(session, quietBefore))

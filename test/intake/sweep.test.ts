@@ -11,8 +11,9 @@ import { keepingLog } from '../support/ports.ts'
 
 const PAGE = 2
 
-function session(id: string): Session {
-  const parsed = parseSession({ object: 'session', id, status: 'idle', created_at: 1, updated_at: 1 })
+function session(id: string, updatedAt = 1): Session {
+  const raw = { object: 'session', id, status: 'idle', created_at: 1, updated_at: updatedAt }
+  const parsed = parseSession(raw)
   if (parsed === null) throw new Error('this is no session')
   return parsed
 }
@@ -24,6 +25,8 @@ function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void)
   const store = openSqliteStore({ path: ':memory:', clock, log })
   onTestFinished(() => store.close())
   let asked = 0
+  /** Of the service's clock, as far as it was heard. */
+  const heard = { offset: 0, updatedAt: 1 }
   const service: Pick<Service, 'listSessions' | 'clockOffset'> = {
     async listSessions({ after }: ListQuery): Promise<Page<Session>> {
       before(++asked, ids)
@@ -31,15 +34,16 @@ function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void)
       // A cursor that cannot be placed: an empty page.
       const data = after !== undefined && from === 0 ? [] : ids.slice(from, from + PAGE)
       return {
-        data: data.map(session),
+        data: data.map((id) => session(id, heard.updatedAt)),
         hasMore: data.length > 0 && from + PAGE < ids.length,
         lastId: data.at(-1) ?? null,
       }
     },
-    clockOffset: () => 0,
+    clockOffset: () => heard.offset,
   }
   const marked = new Set<string | null>()
-  const intake: Pick<Intake, 'hint'> = {
+  const intake: Pick<Intake, 'hint' | 'commit'> = {
+    commit: (batch) => store.commit(batch),
     hint: async (hints: readonly Hint[]) => hints.forEach(({ sessionId }) => marked.add(sessionId)),
   }
   const sweep = createSweep({
@@ -50,8 +54,18 @@ function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void)
     log,
     fromBeginning: true,
   })
-  return { sweep, marked, log, asked: () => asked }
+  return { sweep, marked, log, clock, heard, asked: () => asked }
 }
+
+it('what rests for long is told by the clock of the service, also when its list is the first that tells it', async () => {
+  const world = sweepWorld(['a'], () => {
+    world.heard.offset = -7_200_000
+  })
+  world.heard.updatedAt = world.clock.now() - 7_200_000 - 1000
+  const looked: string[] = []
+  await world.sweep.firstLook(async ({ id }) => void looked.push(id))
+  expect(looked).toEqual(['a'])
+})
 
 // [fault state-7]
 it('an empty page, since the row of its cursor is gone, is no end: the list is begun again', async () => {
