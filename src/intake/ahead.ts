@@ -30,7 +30,7 @@ export function createAhead(options: {
   /** Whether dirty sessions are being read at all. */
   ready: () => boolean
   read: (sessionId: string) => Promise<Session | null>
-  /** A reading that nobody comes for found the session gone. */
+  /** A reading found the session gone, and nobody has come for it yet. */
   onGone: (sessionId: string) => void
 }): Ahead {
   const { clock } = options
@@ -43,11 +43,10 @@ export function createAhead(options: {
     if (readings.size >= AT_ONCE || !options.ready()) return
     const reading = { session: options.read(sessionId), begunAt: clock.steady(), taken: false }
     readings.set(sessionId, reading)
-    const isWaiting = (): boolean => readings.get(sessionId) === reading && !isOld(reading)
     reading.session.then(
       (session) => {
-        // No news tells of a session that is gone: the hint may have been done with before it was.
-        if (session === null && !reading.taken && !isWaiting()) options.onGone(sessionId)
+        // No news tells of a session that is gone, and its hint may be done with already.
+        if (session === null && !reading.taken) options.onGone(sessionId)
       },
       // Whoever takes it sees its failure; one that nobody takes may fail unseen.
       () => undefined,

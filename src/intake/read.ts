@@ -103,9 +103,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     listed: Session | undefined,
     firstLook: boolean,
   ): Promise<boolean> => {
-    const ahead = options.ahead.take(sessionId)
     const before = await store.known(sessionId)
-    const first = atHand(entry, before, listed) ?? (await (ahead ?? readAlive(sessionId)))
+    const first =
+      atHand(entry, before, listed) ?? (await (options.ahead.take(sessionId) ?? readAlive(sessionId)))
     if (first === null) return await writeGone(entry, sessionId)
     if (isOlder(first, before)) return await writeNothing(entry, before)
     const errand: Errand = {

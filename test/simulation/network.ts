@@ -15,8 +15,8 @@ export const SERVICE = 'https://service.test'
 export const APP = 'http://app.test'
 
 const BEFORE: readonly Fault[] = ['crash', 'refused', 'reset', 'lost', 'slow']
-/** What a slow request takes to be heard, and a slow reply, milliseconds. */
-const SLOW = { request: 5000, reply: 2000 }
+/** What a slow request takes to be heard, also when nobody waits for its answer any more, and a slow reply, milliseconds. */
+const SLOW = { request: [5000, 40_000], reply: 2000 }
 const PACES = [
   [2, 2, 10, 60],
   [2, 2, 10, 60],
@@ -59,6 +59,11 @@ export class Network {
 
   #latency(): number {
     return 0.3 + this.#parts.chance.next() * this.#parts.chance.pick(this.#pace)
+  }
+
+  /** What the way of a request takes, milliseconds. */
+  #wayOf(fault: Fault | null): number {
+    return this.#latency() + (fault === 'slow' ? this.#parts.chance.pick(SLOW.request) : 0)
   }
 
   async #exchange(life: Life, request: HttpRequest): Promise<HttpReply> {
@@ -112,7 +117,7 @@ export class Network {
     else if (fault === 'reset') agenda.in(this.#latency(), () => fail('reset'), life)
     else if (fault !== 'lost') {
       // What is on its way arrives, also when the sender is no more.
-      agenda.in(this.#latency() + (fault === 'slow' ? SLOW.request : 0), () => {
+      agenda.in(this.#wayOf(fault), () => {
         if (asked !== null) answer(host.serve(asked, request))
         else if (toService) answer({ status: 404, headers: {}, body: '', truncated: false })
         else app.serve(name, request, life, answer)
@@ -154,7 +159,7 @@ export class Network {
         life,
       )
     } else if (fault !== 'lost') {
-      agenda.in(this.#latency() + (fault === 'slow' ? SLOW.request : 0), () => {
+      agenda.in(this.#wayOf(fault), () => {
         const reply = host.serve(asked, request)
         if (settled || !life.alive) return
         // What happens from now on is in the stream, however late its head arrives; nothing arrives before it.

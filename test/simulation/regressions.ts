@@ -719,6 +719,25 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 8,
     steps: [[1, 'before', 'store.commit call answered', 'disk_slow']],
   },
+  {
+    name: 'a session that a reading ahead found gone was not noticed when the list had told of it meanwhile',
+    scenario: drawn(4137806),
+    seed: 4137806,
+    steps: [
+      [1, 'before', 'store.nextLane', 'crash'],
+      [2, 'before', 'http list turns', 'lost'],
+      [2, 'before', 'http callback', 'crash'],
+      [3, 'before', 'weather', 'app_away'],
+      [4, 'before', 'store.nextLane', 'crash'],
+      [3, 'after', 'stream chunk', 'crash'],
+      [4, 'before', 'http callback', 'crash'],
+      [7, 'after', 'store.known', 'crash'],
+      [21, 'before', 'store.checkpoint', 'crash'],
+      [9, 'before', 'weather', 'clock_ahead'],
+      [27, 'after', 'clock.soon', 'crash'],
+      [7, 'before', 'http read session', 'lost'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

@@ -167,7 +167,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a session that only a reading ahead finds gone is not noticed',
     'intake/ahead.ts',
-    'if (session === null && !reading.taken && !isWaiting()) options.onGone(sessionId)',
+    'if (session === null && !reading.taken) options.onGone(sessionId)',
     '',
   ),
   mutant(

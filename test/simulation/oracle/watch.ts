@@ -182,7 +182,14 @@ export class Watch {
       this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
   }
 
-  served(life: Life, { operation }: Asked, request: HttpRequest | HttpStreamRequest, reply: HttpReply): void {
+  served(
+    life: Life,
+    { operation, ids }: Asked,
+    request: HttpRequest | HttpStreamRequest,
+    reply: HttpReply,
+  ): void {
+    const session = this.#parts.state.sessions.get(ids['session_id'] ?? '')
+    if (reply.status === 404 && session?.deleted === true) session.missed = true
     if (reply.status === 401) life.rejectedToken = request.headers['authorization'] ?? null
     if (reply.status !== 429 || !reply.body.includes('rate_limit_exceeded')) return
     const until = this.#parts.agenda.now + Number(reply.headers['retry-after']) * 1000

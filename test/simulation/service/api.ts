@@ -114,7 +114,6 @@ export class Api {
           : notFound()
     }
     const session = this.#state.sessions.get(ids['session_id'] ?? '')
-    if (session?.deleted === true) session.missed = true
     if (session === undefined || session.deleted) return notFound()
     return this.#about(session, asked, chance)
   }

@@ -65,7 +65,7 @@ export interface ModelSession {
   deleted: boolean
   /** True time. */
   deletedAt: number | null
-  /** Somebody asked for it since. */
+  /** Somebody who lives was told so. */
   missed: boolean
 }
 
