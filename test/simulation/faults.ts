@@ -137,6 +137,15 @@ export function drawn(seed: number, sites: readonly string[]): Plan {
     rates.other = 0.2
     rates.places = new Set(sites.filter(() => focus.is(0.1)))
   }
+  // Much of a few kinds at once: what seldom comes together at these places, or anywhere.
+  const dense = new Chance(seed, 'dense')
+  if (dense.is(0.1)) {
+    rates.crash = dense.pick([0, 0.002, 0.01])
+    rates.other = dense.pick([0.15, 0.35])
+    rates.weather = dense.pick([0, 0.1, 0.3])
+    rates.kinds = new Set([...ALL.filter(() => dense.is(0.3)), 'slow'])
+    rates.places = dense.is(0.5) ? new Set(sites.filter(() => dense.is(0.3))) : null
+  }
   // Rare places are hit as often as common ones when they are aimed at.
   const aims = Array.from({ length: chance.pick([0, 1, 1, 2, 3]) }, () => ({
     site: chance.pick(sites),

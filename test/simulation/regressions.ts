@@ -738,6 +738,11 @@ export const REGRESSIONS: readonly Regression[] = [
       [7, 'before', 'http read session', 'lost'],
     ],
   },
+  {
+    name: 'calls that could not be written down leave their places to whoever finds them next',
+    scenario: story([{ do: 'call', calls: [CALL, CALL] }], { channels: STREAM, faultsUntil: 20_000 }),
+    steps: [[1, 'before', 'store.commit new calls', 'disk_error']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */
