@@ -103,8 +103,6 @@ export function streamWorld(
     authorized: true,
     /** Of the service's clock, milliseconds; null before an answer told of it. */
     offset: 0 as number | null,
-    /** What is not known of it. */
-    open: 1000,
     /** When a session was made, for who looks it up. */
     createdAt: new Map<string, number>(),
     sessionAt(id: string): Session {
@@ -134,7 +132,7 @@ export function streamWorld(
     },
     authorized: () => world.authorized,
     clockOffset: () => world.offset ?? 0,
-    clockOpen: () => (world.offset === null ? Infinity : world.open),
+    clockOpen: () => (world.offset === null ? Infinity : 1000),
     readSession: (id) => Promise.resolve(world.sessionAt(id)),
     onAuthorization: (listener) => void (world.tellAuthorized = listener),
   }

@@ -239,7 +239,6 @@ describe('a tool that answers later', () => {
     world.run = async () => ({ kind: 'deferred' })
     await world.found('call_1', { expiresAt: world.clock.now() + 60_000 })
     world.service.open = Infinity
-    world.service.offset = 0
     await world.crash()
     await world.clock.advance(3_600_000)
     expect(world.service.answers).toEqual([])
