@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import fastify from 'fastify'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 
 export interface Asked {
   method: string
@@ -8,12 +8,6 @@ export interface Asked {
   authorization: string | undefined
   body: unknown
 }
-
-const open: { close(): Promise<void> }[] = []
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((server) => server.close()))
-})
 
 /** Answers by `METHOD /path` (no query); what is not there is 404 with a problem. */
 export async function adminApi(
@@ -34,7 +28,7 @@ export async function adminApi(
       .send({ title: 'not_found', detail: `no ${path} here` })
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
-  open.push(app)
+  onTestFinished(() => app.close())
   return { url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`, asked }
 }
 
