@@ -10,12 +10,17 @@ const PAGES = 20
 
 /** The transcript without the stream: items since the last one, in order (product.md, Transcript facts). */
 export interface Items {
-  /** `since`: service clock; what is older was there before us and makes no facts. */
-  read(sessionId: string, since: number): Promise<void>
+  /** `since`, `startedAt`: service clock; what is older than the former was there before us and makes no facts. */
+  read(sessionId: string, since: number, startedAt: number): Promise<void>
 }
 
-/** Service clock: when items became the source of the transcript, after the stream had been. */
-export const ITEMS_SINCE = 'items_since'
+/** Service clock: when items became the source of the transcript, after the stream had been; empty: not known yet. */
+const ITEMS_SINCE = 'items_since'
+
+/** The transcript comes from items from now on. The service has not told its time yet: the first reading notes it. */
+export async function beginItems(store: Pick<Store, 'setCheckpoint'>): Promise<void> {
+  await store.setCheckpoint(ITEMS_SINCE, '')
+}
 
 export function createItems(options: {
   service: Service
@@ -25,12 +30,19 @@ export function createItems(options: {
 }): Items {
   const { service, store, intake, clock } = options
 
+  /** Before this the stream told, also of sessions whose items had been read before it. */
+  const begun = async (startedAt: number): Promise<number> => {
+    const noted = await store.checkpoint(ITEMS_SINCE)
+    if (noted !== '') return Number(noted ?? 0)
+    await store.setCheckpoint(ITEMS_SINCE, String(startedAt))
+    return startedAt
+  }
+
   return {
-    async read(sessionId, since) {
+    async read(sessionId, since, startedAt) {
       const name = `items/${sessionId}`
       let after = await store.checkpoint(name)
-      const boundary =
-        after === null ? Math.max(since, Number((await store.checkpoint(ITEMS_SINCE)) ?? 0)) : 0
+      const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
       for (let page = 0; page < PAGES; page++) {
         const { data, hasMore } = await service.listItems(
           sessionId,

@@ -123,7 +123,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const difference = compare(view.known, view.placeholders, view, context, finalSince)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
     // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
-    await items?.read(sessionId, difference.reading.baseline)
+    await items?.read(sessionId, difference.reading.baseline, errand.startedAt)
     return await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })
   }
 

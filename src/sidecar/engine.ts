@@ -18,7 +18,7 @@ import { createAhead } from '../intake/ahead.ts'
 import { briefOf } from '../intake/diff.ts'
 import { readFrame } from '../intake/frame.ts'
 import { createIntake, type Intake } from '../intake/intake.ts'
-import { createItems, ITEMS_SINCE } from '../intake/items.ts'
+import { createItems } from '../intake/items.ts'
 import { readNotice } from '../intake/notice.ts'
 import { createSessionReader } from '../intake/read.ts'
 import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
@@ -26,16 +26,14 @@ import { readSession } from '../intake/look.ts'
 import { createSweep } from '../intake/sweep.ts'
 import { traced } from '../intake/trace.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
-import { forgetCursor } from '../source/cursor.ts'
 import { createStream, type StreamSource } from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
 import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
 import { createHttpRunner } from '../tools/http.ts'
 import { createToolHost, type ToolHost } from '../tools/host.ts'
 import { createModuleRunner } from '../tools/module.ts'
+import { markTranscript } from './transcript.ts'
 
-/** Whether the last run took its transcript from items: the stream's old cursor is then of no use. */
-const TRANSCRIPT = 'transcript'
 /** A session that was found gone by the way is read so much later, milliseconds. */
 const GONE_LOOK = 100
 
@@ -231,18 +229,6 @@ export function createEngine(options: EngineOptions): Engine {
     engine.dispatcher = dispatcher
   }
 
-  /** Changing between stream and items starts a new transcript (product.md, Facts): never repeats what was delivered. */
-  async function markTranscript(): Promise<void> {
-    const now = stream === null ? 'items' : 'stream'
-    const before = await store.checkpoint(TRANSCRIPT)
-    if (before !== null && before !== now) {
-      log.warn({ before, now }, 'the transcript has a new source and starts anew here')
-      if (now === 'stream') await forgetCursor(store)
-      else await store.setCheckpoint(ITEMS_SINCE, String(clock.now() + service.clockOffset()))
-    }
-    if (before !== now) await store.setCheckpoint(TRANSCRIPT, now)
-  }
-
   const engine: Engine = {
     dispatcher,
     tools,
@@ -261,7 +247,7 @@ export function createEngine(options: EngineOptions): Engine {
     }),
     async start() {
       await openHandlers()
-      await markTranscript()
+      await markTranscript(store, log, stream === null ? 'items' : 'stream')
       // On an empty store the first look reads everything; later starts look at what changed while we were away.
       if (await sweep.looked()) {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])

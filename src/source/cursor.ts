@@ -3,12 +3,14 @@ import type { Store } from '../core/store.ts'
 
 /** The highest seq that was committed. */
 const STREAM_CURSOR = 'stream'
+/** A cursor that was let go of: the next connection gives live frames, whatever `start_from` says. */
+const FROM_NOW = ''
 /** The first seq of a transcript that had no cursor to begin from. */
 export const STREAM_BEGAN = 'stream_began'
 /** When we first followed the stream without a cursor, as opening.ts notes it. */
 export const STREAM_OPENED = 'stream_opened'
 
-/** First start only. */
+/** First start only (product.md, Configuration). */
 export type StartFrom = 'now' | 'beginning' | { seq: string }
 
 /** From where the stream is asked for. */
@@ -33,22 +35,24 @@ export interface Cursor {
   lose(): Promise<void>
 }
 
-/** The next connection follows the stream as the first one did. */
+/** The next connection gives live frames: what there was before has been told, or is lost. */
 export async function forgetCursor(store: Pick<Store, 'setCheckpoint'>): Promise<void> {
-  for (const name of [STREAM_CURSOR, STREAM_OPENED, STREAM_BEGAN]) await store.setCheckpoint(name, null)
+  for (const name of [STREAM_OPENED, STREAM_BEGAN]) await store.setCheckpoint(name, null)
+  // Last: after a crash in between there still is a cursor, to be let go of.
+  await store.setCheckpoint(STREAM_CURSOR, FROM_NOW)
 }
 
 export function createCursor(store: Store, startFrom: StartFrom): Cursor {
   let stoppedAt: string | null = null
   let began: string | null = null
   let beginning = false
-  let lost = false
 
   return {
     async saved() {
       const saved = await store.checkpoint(STREAM_CURSOR)
+      if (saved === FROM_NOW) return null
       if (saved !== null) return saved
-      if (lost || startFrom === 'now') return null
+      if (startFrom === 'now') return null
       return startFrom === 'beginning' ? '0' : startFrom.seq
     },
     stopAt(seq) {
@@ -81,7 +85,6 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
     },
     async lose() {
       await forgetCursor(store)
-      lost = true
     },
   }
 }

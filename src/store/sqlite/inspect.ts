@@ -66,8 +66,10 @@ function counts(db: Sqlite): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'op
     dead: number('SELECT count(*) FROM deliveries WHERE status = 2'),
     openCalls: number('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
     cursor:
-      db.prepare<[], string | null>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck().get() ??
-      null,
+      db
+        .prepare<[], string | null>("SELECT nullif(value, '') FROM checkpoints WHERE name = 'stream'")
+        .pluck()
+        .get() ?? null,
   }
 }
 
