@@ -21,6 +21,7 @@ import { createMaintenance, TELLS } from './maintain.ts'
 import { routeOverrides } from './routes.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
+import { warnOfStranded } from './stranded.ts'
 import { loadTracer } from './tracing.ts'
 import { disabled, reportStatus } from './status.ts'
 import { createThroughput } from './throughput.ts'
@@ -207,6 +208,7 @@ export async function startAll(
 
   await engine.start()
   stack.defer(() => engine.stop(GRACE))
+  await warnOfStranded(opening.read, specs.handlers, log)
   stack.defer(() => {
     draining = true
   })
