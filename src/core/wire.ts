@@ -23,8 +23,8 @@ export function readSession(value: unknown, onSkipped: OnSkipped): Session {
   return {
     id: text(raw, 'id', 'a session'),
     status,
-    createdAt: numberOf(raw['created_at']),
-    updatedAt: number(raw, 'updated_at', 'a session'),
+    createdAt: timeOf(raw['created_at']),
+    updatedAt: time(raw, 'updated_at', 'a session'),
     title: typeof raw['title'] === 'string' ? raw['title'] : null,
     metadata: stringsOf(raw['metadata']),
     actions: parseActions(raw['required_actions'], status, onSkipped),
@@ -52,8 +52,8 @@ export function readAction(value: unknown): Action {
     turnId: stringOf(raw['turn_id']),
     name: stringOf(raw['name']),
     arguments: raw['arguments'],
-    createdAt: numberOf(raw['created_at']),
-    expiresAt: numberOf(raw['expires_at']),
+    createdAt: timeOf(raw['created_at']),
+    expiresAt: timeOf(raw['expires_at']),
     raw,
   }
 }
@@ -65,9 +65,9 @@ export function readTurn(value: unknown, sessionId: string): Turn {
     id: text(raw, 'id', 'a turn'),
     sessionId: stringOf(raw['session_id']) ?? sessionId,
     status: text(raw, 'status', 'a turn'),
-    createdAt: numberOf(raw['created_at']),
-    startedAt: numberOf(raw['started_at']),
-    completedAt: numberOf(raw['completed_at']),
+    createdAt: timeOf(raw['created_at']),
+    startedAt: timeOf(raw['started_at']),
+    completedAt: timeOf(raw['completed_at']),
     artifacts: stringOf(raw['artifacts']),
     raw,
   }
@@ -81,7 +81,7 @@ export function readItem(value: unknown, sessionId: string): Item {
     sessionId: stringOf(raw['session_id']) ?? sessionId,
     type: text(raw, 'type', 'an item'),
     event: isObject(detail) ? stringOf(detail['event']) : null,
-    createdAt: numberOf(raw['created_at']),
+    createdAt: timeOf(raw['created_at']),
     raw,
   }
 }
@@ -115,10 +115,16 @@ export function text(raw: JsonObject, key: string, what: string): string {
   return value
 }
 
-function number(raw: JsonObject, key: string, what: string): number {
-  const value = numberOf(raw[key])
-  if (value === null) throw new Malformed(`${what} has no number ${key}`)
+function time(raw: JsonObject, key: string, what: string): number {
+  const value = timeOf(raw[key])
+  if (value === null) throw new Malformed(`${what} has no time in ${key}`)
   return value
+}
+
+/** Whole milliseconds: a service may count parts of one. null for what no clock shows. */
+function timeOf(value: unknown): number | null {
+  const ms = Math.floor(numberOf(value) ?? Number.NaN)
+  return Number.isSafeInteger(ms) ? ms : null
 }
 
 /** Values that are not strings are against the interface; they stay in `raw` only. */

@@ -140,9 +140,10 @@ export function atHand(
   { scope }: DirtySession,
   before: KnownSession | null,
   listed: Session | undefined,
+  latest: number,
 ): Session | undefined {
   if (scope === 'artifacts' && before !== null && !before.deleted) return before.session
-  return listed === undefined || isOlder(listed, before) ? undefined : listed
+  return listed === undefined || isOlder(listed, before, latest) ? undefined : listed
 }
 
 /** Whether a turn settled that was not known to be. */
@@ -157,7 +158,10 @@ export function isNewFailure(known: KnownSession | null): (turn: Turn) => boolea
   return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
 }
 
-/** What was seen is older than what we know by now. */
-export function isOlder(seen: Session, known: KnownSession | null): known is KnownSession {
-  return known !== null && seen.updatedAt < known.updatedAt
+/**
+ * What was seen is older than what we know by now. `latest`: service clock, the last moment at which something can have
+ * changed. What we know to be later was never true, or the service's clock was set back since: nothing is measured by it.
+ */
+export function isOlder(seen: Session, known: KnownSession | null, latest: number): known is KnownSession {
+  return known !== null && seen.updatedAt < known.updatedAt && known.updatedAt <= latest
 }

@@ -32,6 +32,8 @@ import { hintAfter } from './next-look.ts'
 const FRAME_WAIT = 2000
 /** So often a session is read again that moved on while its turns were read. */
 const REREAD = 3
+/** By how much the clocks of a service's machines may differ, milliseconds. */
+const CLOCKS_DIFFER = 60_000
 /** Turns whose end waits for a frame are few; more than so many at once wait no longer. */
 const WAITING_KEPT = 10_000
 
@@ -105,9 +107,10 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   ): Promise<boolean> => {
     const before = await store.known(sessionId)
     const first =
-      atHand(entry, before, listed) ?? (await (options.ahead.take(sessionId) ?? readAlive(sessionId)))
+      atHand(entry, before, listed, latestThere()) ??
+      (await (options.ahead.take(sessionId) ?? readAlive(sessionId)))
     if (first === null) return await writeGone(entry, sessionId)
-    if (isOlder(first, before)) return await writeNothing(entry, before)
+    if (isOlder(first, before, latestThere())) return await writeNothing(entry, before)
     const errand: Errand = {
       entry,
       before,
@@ -118,7 +121,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const view = await readOn(errand, first)
     if (view === null) return await writeGone(entry, sessionId)
     // A first look that failed leaves readings behind: by now others may have seen more.
-    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)
+    if (isOlder(view.session, view.known, latestThere())) return await writeNothing(entry, view.known)
     const context = contextOf(errand)
     const difference = compare(view.known, view.placeholders, view, context, finalSince)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
@@ -126,6 +129,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     await items?.read(sessionId, difference.reading.baseline, errand.startedAt)
     return await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })
   }
+
+  /** Service clock, milliseconds: nothing there can have happened later. */
+  const latestThere = (): number => clock.now() + service.clockOffset() + service.clockOpen() + CLOCKS_DIFFER
 
   /** When we started, on the service's clock, by our age: the wall clock may have been set since. */
   const startedAtThere = (): number => {

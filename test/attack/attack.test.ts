@@ -23,7 +23,9 @@ test.each(Object.entries(DOORS))(
   { timeout: 60_000 },
   async (door, { attack }) => {
     for (const seed of [1, Date.now() % 1_000_000]) {
-      const tally = await attack(COUNTS[door] ?? 0, seededRandom(seed))
+      const tally = await attack(COUNTS[door] ?? 0, seededRandom(seed)).catch((error: unknown) => {
+        throw new Error(`npm run attack -- --door ${door} --seed ${seed}: ${String(error)}`, { cause: error })
+      })
       expect(tally.counts.size, `seed ${seed}`).toBeGreaterThan(0)
     }
   },

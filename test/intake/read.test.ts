@@ -3,7 +3,7 @@ import type { StoredFact } from '../../src/core/fact.ts'
 import type { JsonObject } from '../../src/core/json.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import type { Service } from '../../src/core/ports.ts'
-import type { Page, Turn } from '../../src/core/resource.ts'
+import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import { createIntake } from '../../src/intake/intake.ts'
 import { createSessionReader } from '../../src/intake/read.ts'
@@ -15,23 +15,18 @@ function pageOf<T>(...data: T[]): Page<T> {
   return { data, hasMore: false, lastId: null }
 }
 
-/** The bodies of the facts that reading a session that failed with this turn makes. */
-async function factsOf(turn: Turn): Promise<JsonObject[]> {
+/** A reader of one session, over a service that says of it what `said` does. */
+function open(said: Partial<Service>) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const store = openSqliteStore({ path: ':memory:', clock, log })
   onTestFinished(() => store.close())
   const nothing = () => undefined
-  const session = readSession(
-    { id: 's', status: 'failed', created_at: clock.now(), updated_at: clock.now(), required_actions: [] },
-    nothing,
-  )
-  const item = readItem({ id: 'item_1', type: 'error', created_at: 1 }, 's')
   const service: Partial<Service> = {
-    readSession: async () => session,
-    listTurns: async () => pageOf(turn),
-    listItems: async () => pageOf(item),
+    listTurns: async () => pageOf(),
     clockOffset: () => 0,
+    clockOpen: () => 1000,
+    ...said,
   }
   const nudge = { dirty: nothing, lanes: nothing, hints: nothing, calls: nothing, session: nothing }
   const facts: StoredFact[] = []
@@ -52,10 +47,28 @@ async function factsOf(turn: Turn): Promise<JsonObject[]> {
     takeCalls: async () => undefined,
     onActionsGone: nothing,
   })
-  await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
-  const [entry] = await store.claimHints(1, clock.steady())
-  if (entry === undefined) throw new Error('there is no hint')
-  await reader.read(entry, 's', undefined)
+  const read = async (): Promise<string[]> => {
+    facts.length = 0
+    await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+    const [entry] = await store.claimHints(1, clock.steady())
+    if (entry === undefined) throw new Error('there is no hint')
+    if (await reader.read(entry, 's', undefined)) store.doneHint('s')
+    return facts.map(({ type }) => type)
+  }
+  return { facts, read }
+}
+
+const sessionIs = (status: string, updated_at: number) =>
+  readSession({ id: 's', status, created_at: 1, updated_at, required_actions: [] }, () => undefined)
+
+/** The bodies of the facts that reading a session that failed with this turn makes. */
+async function factsOf(turn: Turn): Promise<JsonObject[]> {
+  const { facts, read } = open({
+    readSession: async () => sessionIs('failed', 2),
+    listTurns: async () => pageOf(turn),
+    listItems: async () => pageOf(readItem({ id: 'item_1', type: 'error', created_at: 1 }, 's')),
+  })
+  await read()
   return facts.filter(({ type }) => type === 'session.failed').map(({ body }) => JSON.parse(body))
 }
 
@@ -69,4 +82,35 @@ it('a session that failed tells why its run could not start, though a turn of an
 it('a session whose turn failed needs no other reason', async () => {
   const [failed] = await factsOf(turn('failed'))
   expect(failed).not.toHaveProperty('item')
+})
+
+/** What a session is said to be, reading by reading. */
+function inTurn(...said: Session[]): Pick<Service, 'readSession'> {
+  const next = said.values()
+  return {
+    readSession: async () => {
+      const { value } = next.next()
+      if (value === undefined) throw new Error('it was read once more')
+      return value
+    },
+  }
+}
+
+it('what is older than what is known of a session changes nothing', async () => {
+  const { read } = open(inTurn(sessionIs('working', 9), sessionIs('idle', 8)))
+  expect(await read()).toEqual(['session.created', 'session.working'])
+  expect(await read()).toEqual([])
+})
+
+it('a session that was once said to have changed in the future is not deaf to what is true', async () => {
+  const { read } = open(inTurn(sessionIs('working', Number.MAX_SAFE_INTEGER), sessionIs('idle', 8)))
+  expect(await read()).toEqual(['session.created', 'session.working'])
+  expect(await read()).toEqual(['session.idle'])
+})
+
+it('a service whose clock was set back by an hour is heard', async () => {
+  const now = new VirtualClock().now()
+  const { read } = open(inTurn(sessionIs('working', now + 3_600_000), sessionIs('idle', now)))
+  expect(await read()).toEqual(['session.created', 'session.working'])
+  expect(await read()).toEqual(['session.idle'])
 })

@@ -322,7 +322,7 @@ export class OtherService implements AsyncDisposable {
 
   /** Never the same millisecond twice. */
   #tick(): number {
-    this.#time = Math.max(this.#time + 1, Date.now())
+    this.#time = Math.max(this.#time + 0.25, performance.timeOrigin + performance.now())
     return this.#time
   }
 }

@@ -101,7 +101,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a reading that was overtaken is written',
     'intake/read.ts',
-    '    if (isOlder(view.session, view.known)) return await writeNothing(entry, view.known)\n',
+    '    if (isOlder(view.session, view.known, latestThere())) return await writeNothing(entry, view.known)\n',
     '',
   ),
   mutant(

@@ -52,7 +52,8 @@ export function knowledgeFaults(simulation: Simulation): Fault | null {
       return broken(`${session.id} is ${session.status} and we believe ${row.status}`)
     for (const { callId } of session.actions)
       if (!actions.delete(callId)) return broken(`${session.id} waits for ${callId} and we do not know it`)
-    if (row.updated_at < session.createdAt) return broken(`${session.id} was updated before it was made`)
+    if (row.updated_at < Math.floor(session.createdAt))
+      return broken(`${session.id} was updated before it was made`)
   }
   const [stale] = actions
   if (stale !== undefined) return broken(`we believe that ${stale} is required`)

@@ -26,6 +26,8 @@ export interface Details {
   seqStep: number
   /** No page is longer, whatever is asked for. */
   pageMax: number
+  /** Parts of a millisecond that its times have. */
+  fraction: number
 }
 
 export function drawDetails(chance: Chance): Details {
@@ -56,5 +58,6 @@ export function drawDetails(chance: Chance): Details {
     artifactTurn: chance.is(0.5),
     seqStep: chance.pick([1, 1, 3]),
     pageMax: chance.pick([2, 7, 100]),
+    fraction: chance.pick([0, 0, 0, 0.25]),
   }
 }

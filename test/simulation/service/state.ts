@@ -99,7 +99,7 @@ export class ServiceState {
 
   /** The service's clock, milliseconds. */
   now(): number {
-    return Math.floor(this.#agenda.now + this.#skew)
+    return Math.floor(this.#agenda.now + this.#skew) + this.details.fraction
   }
 
   id(prefix: string): string {

@@ -80,7 +80,7 @@ export class Webhooks {
 
   #attempt(subscription: Subscription, sessionId: string, body: Buffer, failures: number): void {
     const fault = this.#sites.pass('webhook', 'before', ['lost', 'twice', 'slow'])
-    const timestamp = String(this.#state.now())
+    const timestamp = String(Math.floor(this.#state.now()))
     const signature = createHmac('sha256', subscription.secret)
       .update(`${timestamp}.`)
       .update(body)
