@@ -18,10 +18,10 @@ import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
 import { createEngine } from './engine.ts'
 import { createMaintenance, TELLS } from './maintain.ts'
+import { warnOfPast } from './past.ts'
 import { routeOverrides } from './routes.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
-import { warnOfStranded } from './stranded.ts'
 import { loadTracer } from './tracing.ts'
 import { disabled, reportStatus } from './status.ts'
 import { createThroughput } from './throughput.ts'
@@ -208,7 +208,7 @@ export async function startAll(
 
   await engine.start()
   stack.defer(() => engine.stop(GRACE))
-  await warnOfStranded(opening.read, specs.handlers, log)
+  await warnOfPast(opening, { handlers: specs.handlers, baseUrl: config.service.baseUrl }, log)
   stack.defer(() => {
     draining = true
   })

@@ -1,0 +1,31 @@
+import type { Log } from '../core/ports.ts'
+import type { Store, StoreReader } from '../core/store.ts'
+
+/** Whom the store heard, by `service.base_url`. */
+const HEARD = 'service'
+
+/** Says what of the store does not fit the configuration: both are right, and together they may not be what was meant. */
+export async function warnOfPast(
+  store: Pick<Store, 'checkpoint' | 'setCheckpoint'> & { read: Pick<StoreReader, 'counts'> },
+  { handlers, baseUrl }: { handlers: readonly { name: string }[]; baseUrl: string },
+  log: Log,
+): Promise<void> {
+  const before = await store.checkpoint(HEARD)
+  if (before !== baseUrl) await store.setCheckpoint(HEARD, baseUrl)
+  if (before !== null && before !== baseUrl) {
+    log.warn(
+      { before, now: baseUrl },
+      'store: it holds sessions and a cursor from another service.base_url: unless both are the same service, stop, and ' +
+        'give store.url another file',
+    )
+  }
+  // Nothing that is owed is dropped, whatever becomes of a handler; and nobody would look for it.
+  const { deliveries } = await store.read.counts()
+  for (const [handler, { pending }] of Object.entries(deliveries)) {
+    if (pending === 0 || handlers.some(({ name }) => name === handler)) continue
+    log.warn(
+      { handler, pending },
+      'store: deliveries wait for a handler that is not configured: they are sent once one has its name again',
+    )
+  }
+}
