@@ -11,6 +11,7 @@ import type { Clock, Log } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import { createService, type ServiceClient } from '../service/client.ts'
+import { endSubscriptions } from '../source/subscription.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
@@ -212,6 +213,7 @@ export async function startAll(
   stack.defer(() => {
     draining = true
   })
+  if (engine.subscription === null) void endSubscriptions(service, opening, log)
   const maintenance = createMaintenance({
     store: opening,
     retention: config.store.retention,

@@ -54,7 +54,8 @@ export function createSubscriptionKeeper(options: {
   const check = async (): Promise<void> => {
     if (!service.authorized()) return
     const known = new Map(records.map((record) => [record.id, record]))
-    const ours = (await service.listWebhooks()).filter((subscription) => subscription.url === url)
+    const listed = await service.listWebhooks()
+    const ours = listed.filter((subscription) => subscription.url === url)
     const good = ours.find(({ id, active }) => active && known.get(id)?.retiredAt === null)
     for (const { id } of ours) {
       if (id === good?.id) continue
@@ -62,6 +63,11 @@ export function createSubscriptionKeeper(options: {
       await service.deleteWebhook(id)
     }
     if (good === undefined) await subscribe()
+    for (const { id, ...other } of listed) {
+      if (other.url === url || !known.has(id)) continue
+      log.warn({ id, url: other.url }, 'webhooks: ending our subscription of an earlier address')
+      await service.deleteWebhook(id)
+    }
     await retire(good?.id ?? records[0]?.id)
     report(true)
   }
@@ -105,5 +111,30 @@ export function createSubscriptionKeeper(options: {
     },
     secrets: () => records.map(({ secret }) => secret),
     active: () => active,
+  }
+}
+
+/**
+ * Ends the subscriptions that earlier runs made, where none is wanted any more: the service would go on sending to nobody.
+ * What fails is tried again at the next start.
+ */
+export async function endSubscriptions(
+  service: Pick<Service, 'listWebhooks' | 'deleteWebhook'>,
+  store: Pick<Store, 'subscriptions' | 'forgetSubscription'>,
+  log: Log,
+): Promise<void> {
+  try {
+    const records = await store.subscriptions()
+    if (records.length === 0) return
+    const listed = new Set((await service.listWebhooks()).map(({ id }) => id))
+    for (const { id, url } of records) {
+      if (listed.has(id)) {
+        log.warn({ id, url }, 'webhooks: they are off, so our subscription is ended')
+        await service.deleteWebhook(id)
+      }
+      await store.forgetSubscription(id)
+    }
+  } catch (error) {
+    log.warn({ error: messageOf(error) }, 'webhooks: an earlier subscription could not be ended')
   }
 }

@@ -41,6 +41,23 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     await rig.event('turn.settled')
   })
 
+  test('the subscription is ended once webhooks are off, and made again when they are on', async () => {
+    await using rig = await Rig.open({ details, channels: ['webhook', 'poll'] })
+    const subscribed = () => rig.emulator.ledger().subscriptions.length
+    expect(subscribed()).toBe(1)
+    await rig.stop()
+    const { webhooks = {} } = rig.config
+    rig.config = { ...rig.config, webhooks: { enabled: false } }
+    await rig.start()
+    await until('no subscription', () => subscribed() === 0)
+    await rig.stop()
+    rig.config = { ...rig.config, webhooks }
+    await rig.start()
+    await until('a subscription', () => subscribed() === 1)
+    await rig.client.start('say Hello')
+    await rig.event('turn.settled', ({ seen }) => seen['webhook'] !== undefined)
+  })
+
   // [fault webhook-8]
   test('a subscription that the service gave up is made anew, and what it missed is told', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'] })

@@ -53,9 +53,9 @@ function world() {
     },
     authorized: () => held.authorized,
   }
-  const make = () => {
+  const make = (url = URL) => {
     const keeper = createSubscriptionKeeper({
-      url: URL,
+      url,
       interval: INTERVAL,
       service: service as Service,
       store,
@@ -102,6 +102,19 @@ describe('the subscription keeper', () => {
     await held.make().start()
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_other', 'wh_1'])
     expect(held.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
+  })
+
+  it('ends its own of an earlier address, whose secret stays good for what is under way', async () => {
+    const held = world()
+    held.subscriptions = [theirs({ id: 'wh_other', url: 'https://elsewhere.example.com' })]
+    const before = held.make('https://old.example.com/webhooks')
+    await before.start()
+    before.stop()
+    await held.clock.advance(1000)
+    const keeper = held.make()
+    await keeper.start()
+    expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_other', 'wh_2'])
+    expect(keeper.secrets()).toEqual(['secret-2', 'secret-1'])
   })
 
   it('has everything read after its first subscription, too, which may come long after the first look', async () => {
