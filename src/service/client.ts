@@ -2,7 +2,7 @@ import { ServiceError, messageOf } from '../core/errors.ts'
 import { isObject } from '../core/json.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Clock, Http, HttpReply, ListQuery, Log, Random, Service } from '../core/ports.ts'
-import type { WebhookSubscription } from '../core/resource.ts'
+import type { Page, WebhookSubscription } from '../core/resource.ts'
 import { Malformed, readItem, readSession, readTurn } from '../core/wire.ts'
 import { Authorization } from './authorization.ts'
 import { fillTemplate } from './body.ts'
@@ -14,6 +14,7 @@ import { openEvents } from './events.ts'
 import { Explorer } from './explorer.ts'
 import { readJson } from './json.ts'
 import { ClockOffset } from './offset.ts'
+import { PageRoom } from './page-room.ts'
 import { fillPath } from './path.ts'
 import type { Ids } from './path.ts'
 import { Requester } from './requester.ts'
@@ -69,6 +70,7 @@ export function createService(options: ServiceOptions): ServiceClient {
   const authorization = new Authorization(options.token)
   const budget = new Budget({ clock, random, onRemaining: options.onBudget })
   const offset = new ClockOffset()
+  const room = new PageRoom()
   const requester: Requester = new Requester({
     baseUrl,
     http,
@@ -143,6 +145,20 @@ export function createService(options: ServiceOptions): ServiceClient {
     }
   }
 
+  async function readPage<T>(
+    operation: OperationName,
+    ids: Ids,
+    { limit = LIMIT_MAX, ...query }: ListQuery,
+    parse: (entry: unknown) => T,
+  ): Promise<Page<T>> {
+    const wanted = Math.min(Math.max(1, Math.trunc(limit)), LIMIT_MAX)
+    return await room.ask(operation, wanted, (fitting) =>
+      read(operation, { ids, query: { ...query, limit: fitting } }, (value) =>
+        parsePage(value, parse, onSkipped),
+      ),
+    )
+  }
+
   /** Every page of a list that takes no `limit` or `order`. */
   async function readAll<T>(operation: OperationName, ids: Ids, parse: (entry: unknown) => T): Promise<T[]> {
     const all: T[] = []
@@ -166,20 +182,13 @@ export function createService(options: ServiceOptions): ServiceClient {
 
   return {
     health: () => read('health', {}, parseHealth),
-    listSessions: (query) =>
-      read('listSessions', { query }, (value) =>
-        parsePage(value, (entry) => readSession(entry, onSkipped), onSkipped),
-      ),
+    listSessions: (query) => readPage('listSessions', {}, query, (entry) => readSession(entry, onSkipped)),
     readSession: (session) =>
       read('readSession', { ids: { session } }, (value) => readSession(value, onSkipped)),
     listTurns: (session, query) =>
-      read('listTurns', { ids: { session }, query: paging(query) }, (value) =>
-        parsePage(value, (entry) => readTurn(entry, session), onSkipped),
-      ),
+      readPage('listTurns', { session }, paging(query), (entry) => readTurn(entry, session)),
     listItems: (session, query) =>
-      read('listItems', { ids: { session }, query: paging(query) }, (value) =>
-        parsePage(value, (entry) => readItem(entry, session), onSkipped),
-      ),
+      readPage('listItems', { session }, paging(query), (entry) => readItem(entry, session)),
     async readTurn(session, turn) {
       const route = await explorer.route('readTurn')
       if (!route.found) return null
@@ -235,8 +244,7 @@ function paging({ limit, order, after }: ListQuery): ListQuery {
 function queryOf(query: ListQuery = {}): string {
   const { limit, order, after, status } = query
   const parameters = new URLSearchParams()
-  if (limit !== undefined)
-    parameters.set('limit', String(Math.min(Math.max(1, Math.trunc(limit)), LIMIT_MAX)))
+  if (limit !== undefined) parameters.set('limit', String(limit))
   if (order !== undefined) parameters.set('order', order)
   if (after !== undefined) parameters.set('after', after)
   if (status !== undefined) parameters.set('status', status)

@@ -67,8 +67,30 @@ describe('reading', () => {
   })
 
   test('an answer beyond all measure is cut off', async () => {
-    await using bench = await startBench(() => ({ body: 'x'.repeat(9 * 1024 * 1024) }))
+    await using bench = await startBench(() => ({ body: 'x'.repeat(33 * 1024 * 1024) }))
     expect(await faultOf(bench.service.health())).toMatchObject({ code: 'answer_too_large', status: 200 })
+  })
+
+  test('a page that is too long is asked for with fewer entries, until one is too long by itself', async () => {
+    const asked: number[] = []
+    let long = 1024 * 1024
+    await using bench = await startBench(
+      routes(null, {
+        'GET /v1/sessions': ({ query }) => {
+          const limit = Number(query['limit'])
+          asked.push(limit)
+          return page(Array.from({ length: limit }, () => ({ ...session, title: 'x'.repeat(long) })))
+        },
+      }),
+    )
+    const lengthOf = async (limit: number) => (await bench.service.listSessions({ limit })).data.length
+    expect(await lengthOf(100)).toBe(25)
+    expect([await lengthOf(100), await lengthOf(20)]).toEqual([16, 20])
+    expect(asked).toEqual([100, 50, 25, 32, 16, 20])
+    long *= 40
+    expect(await faultOf(bench.service.listSessions({ limit: 2 }))).toMatchObject({
+      code: 'answer_too_large',
+    })
   })
 
   test('a single turn is null where its route is not known, and the list of artifacts is', async () => {
