@@ -5,13 +5,16 @@ import type { Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
 import { PAGE } from './look.ts'
 
-/** Pages of one session's items in one go; the rest follows with the next reading. */
+/** Pages of one session's items in one go; the rest follows with the next reading, at once. */
 const PAGES = 20
 
 /** The transcript without the stream: items since the last one, in order (product.md, Transcript facts). */
 export interface Items {
-  /** `since`, `startedAt`: service clock; what is older than the former was there before us and makes no facts. */
-  read(sessionId: string, since: number, startedAt: number): Promise<void>
+  /**
+   * `since`, `startedAt`: service clock; what is older than the former was there before us and makes no facts.
+   * @returns whether that was all.
+   */
+  read(sessionId: string, since: number, startedAt: number): Promise<boolean>
 }
 
 /** Service clock: when items became the source of the transcript, after the stream had been; empty: not known yet. */
@@ -55,16 +58,17 @@ export function createItems(options: {
           continue
         }
         const newest = data.at(-1)
-        if (newest === undefined) return
+        if (newest === undefined) return true
         await intake.commit({
           facts: data
             .filter((item) => (item.createdAt ?? Infinity) > boundary)
             .map((item) => factOf(item, clock.now())),
           checkpoints: { [name]: newest.id },
         })
-        if (!hasMore) return
+        if (!hasMore) return true
         after = newest.id
       }
+      return false
     },
   }
 }

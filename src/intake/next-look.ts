@@ -6,16 +6,17 @@ const SAFETY_LOOK = 300_000
 /** Artifacts are polled sooner at first: most settle within a second or two. Milliseconds. */
 const ARTIFACTS = { base: 400, max: 300_000 }
 
-/** The hint is done with, unless the session is to be looked at again by itself. */
+/** The hint is done with, unless the session is to be looked at again by itself. `whole`: all of its items were read. */
 export function hintAfter(
   { generation }: DirtySession,
   { turns, reading }: Pick<Difference, 'turns' | 'reading'>,
   steady: number,
+  whole = true,
 ): Reading['hint'] {
   const collecting = turns.filter((turn) => turn.final && !turn.settled)
   return {
     generation,
-    nextLook: nextLookAt(collecting, reading.atRest, steady),
+    nextLook: whole ? nextLookAt(collecting, reading.atRest, steady) : steady,
     scope: collecting.length > 0 ? 'artifacts' : 'session',
   }
 }

@@ -126,8 +126,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const difference = compare(view.known, view.placeholders, view, context, finalSince)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
     // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
-    await items?.read(sessionId, difference.reading.baseline, errand.startedAt)
-    return await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })
+    const whole = (await items?.read(sessionId, difference.reading.baseline, errand.startedAt)) ?? true
+    const hint = hintAfter(entry, difference, context.steady, whole)
+    return await write(entry, { ...difference.reading, hint })
   }
 
   /** Service clock, milliseconds: nothing there can have happened later. */

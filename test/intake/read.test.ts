@@ -6,6 +6,7 @@ import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import { createIntake } from '../../src/intake/intake.ts'
+import { createItems } from '../../src/intake/items.ts'
 import { createSessionReader } from '../../src/intake/read.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -24,6 +25,7 @@ function open(said: Partial<Service>) {
   const nothing = () => undefined
   const service: Partial<Service> = {
     listTurns: async () => pageOf(),
+    listItems: async () => pageOf(),
     clockOffset: () => 0,
     clockOpen: () => 1000,
     ...said,
@@ -36,7 +38,7 @@ function open(said: Partial<Service>) {
     service: service as Service,
     store,
     intake,
-    items: null,
+    items: createItems({ service: service as Service, store, intake, clock }),
     clock,
     log,
     tools: () => new Set(),
@@ -47,15 +49,19 @@ function open(said: Partial<Service>) {
     takeCalls: async () => undefined,
     onActionsGone: nothing,
   })
-  const read = async (): Promise<string[]> => {
+  /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
+  const readOn = async (): Promise<string[] | null> => {
     facts.length = 0
-    await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     const [entry] = await store.claimHints(1, clock.steady())
-    if (entry === undefined) throw new Error('there is no hint')
+    if (entry === undefined) return null
     if (await reader.read(entry, 's', undefined)) store.doneHint('s')
     return facts.map(({ type }) => type)
   }
-  return { facts, read }
+  const read = async (): Promise<string[] | null> => {
+    await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+    return await readOn()
+  }
+  return { facts, read, readOn }
 }
 
 const sessionIs = (status: string, updated_at: number) =>
@@ -113,4 +119,20 @@ it('a service whose clock was set back by an hour is heard', async () => {
   const { read } = open(inTurn(sessionIs('working', now + 3_600_000), sessionIs('idle', now)))
   expect(await read()).toEqual(['session.created', 'session.working'])
   expect(await read()).toEqual(['session.idle'])
+})
+
+it('a session is read on at once until all of its items are told, however many they are', async () => {
+  const items = Array.from({ length: 4321 }, (_, index) =>
+    readItem({ id: `item_${index}`, type: 'message', created_at: 1, detail: { event: 'said' } }, 's'),
+  )
+  const { read, readOn } = open({
+    readSession: async () => sessionIs('idle', 9),
+    listItems: async (_session, { after, limit = 20 }) => {
+      const from = items.findIndex(({ id }) => id === after) + 1
+      return { data: items.slice(from, from + limit), hasMore: from + limit < items.length, lastId: null }
+    },
+  })
+  const told = await read()
+  for (let more = await readOn(); more !== null; more = await readOn()) told?.push(...more)
+  expect(told?.filter((type) => type === 'said')).toHaveLength(items.length)
 })

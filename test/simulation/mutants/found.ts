@@ -17,8 +17,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'items are stored after the reading that lets go of their hint',
     'intake/read.ts',
-    '    await items?.read(sessionId, difference.reading.baseline, errand.startedAt)\n    return await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })',
-    '    const written = await write(entry, { ...difference.reading, hint: hintAfter(entry, difference, context.steady) })\n    await items?.read(sessionId, difference.reading.baseline, errand.startedAt)\n    return written',
+    'const whole = (await items?.read(sessionId, difference.reading.baseline, errand.startedAt)) ?? true\n    const hint = hintAfter(entry, difference, context.steady, whole)\n    return await write(entry, { ...difference.reading, hint })',
+    'const hint = hintAfter(entry, difference, context.steady)\n    const written = await write(entry, { ...difference.reading, hint })\n    await items?.read(sessionId, difference.reading.baseline, errand.startedAt)\n    return written',
   ),
   mutant(
     'a session that is gone is not noticed by its turns',
