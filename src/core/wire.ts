@@ -117,7 +117,7 @@ export function text(raw: JsonObject, key: string, what: string): string {
 
 function time(raw: JsonObject, key: string, what: string): number {
   const value = timeOf(raw[key])
-  if (value === null) throw new Malformed(`${what} has no time in ${key}`)
+  if (value === null) throw new Malformed(`${what} has no time ${key}`)
   return value
 }
 

@@ -239,7 +239,8 @@ test('what is malformed is told by its name, so that an operator finds it in the
     [asked, null, 'a session is not an object'],
     [asked, { ...session, id: 1 }, 'a session has no id'],
     [asked, { ...session, status: null }, 'a session has no status'],
-    [asked, { ...session, updated_at: '5' }, 'a session has no number updated_at'],
+    [asked, { ...session, updated_at: '5' }, 'a session has no time updated_at'],
+    [asked, { ...session, updated_at: 2 ** 53 }, 'a session has no time updated_at'],
     [
       asked,
       { id: 's1', status: 'requires_action', updated_at: 5 },
@@ -256,6 +257,15 @@ test('what is malformed is told by its name, so that an operator finds it in the
     [item, { id: 'i1' }, 'an item has no type'],
   ]
   for (const [parse, value, message] of cases) expect(() => parse(value)).toThrow(new Malformed(message))
+})
+
+test('times are whole milliseconds, and null where no clock shows them', () => {
+  const read = readSession({ ...session, created_at: 4.75, updated_at: 5.25 }, () => undefined)
+  expect([read.createdAt, read.updatedAt]).toEqual([4, 5])
+  expect(readTurn({ id: 't1', status: 'working', created_at: 1e300, started_at: -0.5 }, 's1')).toMatchObject({
+    createdAt: null,
+    startedAt: -1,
+  })
 })
 
 test('whatever comes is read or malformed, never anything else', () => {
