@@ -1,21 +1,29 @@
+import { messageOf } from '../core/errors.ts'
 import { itemFactId, transcriptType, type Fact } from '../core/fact.ts'
-import type { Clock, Service } from '../core/ports.ts'
+import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Item } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
-import { PAGE } from './look.ts'
+import { isParticular, PAGE } from './look.ts'
 
 /** Pages of one session's items in one go; the rest follows with the next reading, at once. */
 const PAGES = 20
+
+/** `none`: the rest cannot be read now, and is asked for again. */
+export type ItemsRead = 'all' | 'more' | 'none'
 
 /** The transcript without the stream: items since the last one, in order (product.md, Transcript facts). */
 export interface Items {
   /**
    * `since`, `startedAt`: service clock; what is older than the former was there before us and makes no facts.
-   * @returns whether that was all.
+   * `failures`: readings of the session that failed in a row. After a few of them what is said in it holds up no longer what
+   * becomes of it.
    */
-  read(sessionId: string, since: number, startedAt: number): Promise<boolean>
+  read(sessionId: string, since: number, startedAt: number, failures: number): Promise<ItemsRead>
 }
+
+/** Readings that may fail for want of the items. */
+const PATIENCE = 3
 
 /** Service clock: when items became the source of the transcript, after the stream had been; empty: not known yet. */
 const ITEMS_SINCE = 'items_since'
@@ -30,8 +38,9 @@ export function createItems(options: {
   store: Store
   intake: Intake
   clock: Clock
+  log: Log
 }): Items {
-  const { service, store, intake, clock } = options
+  const { service, store, intake, clock, log } = options
 
   /** Before this the stream told, also of sessions whose items had been read before it. */
   const begun = async (startedAt: number): Promise<number> => {
@@ -41,34 +50,43 @@ export function createItems(options: {
     return startedAt
   }
 
-  return {
-    async read(sessionId, since, startedAt) {
-      const name = `items/${sessionId}`
-      let after = await store.checkpoint(name)
-      const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
-      for (let page = 0; page < PAGES; page++) {
-        const { data, hasMore } = await service.listItems(
-          sessionId,
-          after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
-        )
-        const reached = await store.checkpoint(name)
-        // Another reading came further while we waited, for longer, maybe, than what it told is kept.
-        if (reached !== after) {
-          after = reached
-          continue
-        }
-        const newest = data.at(-1)
-        if (newest === undefined) return true
-        await intake.commit({
-          facts: data
-            .filter((item) => (item.createdAt ?? Infinity) > boundary)
-            .map((item) => factOf(item, clock.now())),
-          checkpoints: { [name]: newest.id },
-        })
-        if (!hasMore) return true
-        after = newest.id
+  const readOn = async (sessionId: string, since: number, startedAt: number): Promise<ItemsRead> => {
+    const name = `items/${sessionId}`
+    let after = await store.checkpoint(name)
+    const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
+    for (let page = 0; page < PAGES; page++) {
+      const { data, hasMore } = await service.listItems(
+        sessionId,
+        after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
+      )
+      const reached = await store.checkpoint(name)
+      // Another reading came further while we waited, for longer, maybe, than what it told is kept.
+      if (reached !== after) {
+        after = reached
+        continue
       }
-      return false
+      const newest = data.at(-1)
+      if (newest === undefined) return 'all'
+      await intake.commit({
+        facts: data
+          .filter((item) => (item.createdAt ?? Infinity) > boundary)
+          .map((item) => factOf(item, clock.now())),
+        checkpoints: { [name]: newest.id },
+      })
+      if (!hasMore) return 'all'
+      after = newest.id
+    }
+    return 'more'
+  }
+  return {
+    async read(sessionId, since, startedAt, failures) {
+      try {
+        return await readOn(sessionId, since, startedAt)
+      } catch (error) {
+        if (failures < PATIENCE || !isParticular(error)) throw error
+        log.warn({ sessionId, error: messageOf(error) }, 'reconcile: the items of a session cannot be read')
+        return 'none'
+      }
     },
   }
 }

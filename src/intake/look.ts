@@ -108,6 +108,12 @@ export async function isGone(service: Service, error: unknown, sessionId: string
   return error instanceof ServiceError && error.notFound && (await readSession(service, sessionId)) === null
 }
 
+/** Whether an error is about what was asked for, and not about the service as a whole, the way to it, or our token. */
+export function isParticular(error: unknown): error is ServiceError {
+  if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
+  return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
+}
+
 /** The newest item that tells of an error: why a run could not start. */
 export async function readErrorItem(service: Service, sessionId: string): Promise<JsonObject | null> {
   const { data } = await service.listItems(sessionId, { limit: 10 })

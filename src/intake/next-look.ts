@@ -1,22 +1,23 @@
 import type { DirtySession, KnownTurn, Reading } from '../core/store.ts'
 import type { Difference } from './diff.ts'
+import type { ItemsRead } from './items.ts'
 
 /** A session that is not at rest is looked at again though nobody hinted, milliseconds. */
 const SAFETY_LOOK = 300_000
 /** Artifacts are polled sooner at first: most settle within a second or two. Milliseconds. */
 const ARTIFACTS = { base: 400, max: 300_000 }
 
-/** The hint is done with, unless the session is to be looked at again by itself. `whole`: all of its items were read. */
+/** The hint is done with, unless the session is to be looked at again by itself. `items`: what was read of them. */
 export function hintAfter(
   { generation }: DirtySession,
   { turns, reading }: Pick<Difference, 'turns' | 'reading'>,
   steady: number,
-  whole = true,
+  items: ItemsRead = 'all',
 ): Reading['hint'] {
   const collecting = turns.filter((turn) => turn.final && !turn.settled)
   return {
     generation,
-    nextLook: whole ? nextLookAt(collecting, reading.atRest, steady) : steady,
+    nextLook: items === 'more' ? steady : nextLookAt(collecting, reading.atRest && items === 'all', steady),
     scope: collecting.length > 0 ? 'artifacts' : 'session',
   }
 }

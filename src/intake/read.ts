@@ -26,6 +26,7 @@ import {
   readTurns,
   settlesAnew,
 } from './look.ts'
+import { asItIs, firstOf, nothingThere } from './reading.ts'
 import { hintAfter } from './next-look.ts'
 
 /** How long a turn's end waits for the stream's turn.ended (product.md, Facts), milliseconds. */
@@ -70,6 +71,8 @@ export interface SessionReader {
   read(entry: DirtySession, sessionId: string, listed: Session | undefined): Promise<boolean>
   /** Reads a session that was there before us. */
   readFirst(session: Session): Promise<void>
+  /** Takes a session that was there before us, and cannot be read, as the list shows it; it is read as any other. */
+  takeFirst(session: Session): Promise<void>
   /** null: it is gone. */
   readAlive(sessionId: string): Promise<Session | null>
 }
@@ -94,7 +97,7 @@ interface View extends Look {
 
 /** Reads sessions and their turns, compares, and writes what happened through the intake. */
 export function createSessionReader(options: ReadOptions): SessionReader {
-  const { service, store, intake, items, clock, log } = options
+  const { service, store, intake, clock, log } = options
   const readAlive = (sessionId: string): Promise<Session | null> => readSession(service, sessionId)
   /** Steady milliseconds: since when a turn is known to be final whose frame has not come. */
   const finalSince = new Map<string, number>()
@@ -126,8 +129,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const difference = compare(view.known, view.placeholders, view, context, finalSince)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
     // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
-    const whole = (await items?.read(sessionId, difference.reading.baseline, errand.startedAt)) ?? true
-    const hint = hintAfter(entry, difference, context.steady, whole)
+    const items = await options.items?.read(
+      sessionId,
+      difference.reading.baseline,
+      errand.startedAt,
+      entry.failures,
+    )
+    const hint = hintAfter(entry, difference, context.steady, items)
     return await write(entry, { ...difference.reading, hint })
   }
 
@@ -249,15 +257,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   /** What we know is newer than what we were told: only the hint is done with. */
   const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<boolean> => {
     const { session, revision, baseline, atRest } = known
-    const reading = {
-      ...NOTHING,
-      sessionId: session.id,
-      revision,
-      session,
-      baseline,
-      atRest,
-      at: clock.now(),
-    }
+    const reading = asItIs(session, { revision, baseline, atRest, at: clock.now() })
     const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady())
     return await write(entry, { ...reading, hint })
   }
@@ -266,13 +266,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const known = await store.known(sessionId)
     const hint = { generation: entry.generation, nextLook: null, scope: 'session' as const }
     if (known === null || known.deleted) {
-      const revision = known?.revision ?? null
-      const session = null
-      await intake.commit({
-        readings: [
-          { ...NOTHING, sessionId, revision, session, baseline: 0, atRest: true, at: clock.now(), hint },
-        ],
-      })
+      const reading = nothingThere(sessionId, known?.revision ?? null, clock.now())
+      await intake.commit({ readings: [{ ...reading, hint }] })
       return true
     }
     return await write(entry, {
@@ -286,14 +281,18 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     async readFirst(session) {
       await read(FIRST, session.id, session, true)
     },
+    async takeFirst(session) {
+      const { id: sessionId } = session
+      const at = clock.now()
+      const baseline = baselineOf(session, { firstLook: true, startedAt: startedAtThere() })
+      // One that was made since is news, whenever it is read.
+      if (baseline === 0)
+        return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])
+      const hint = { generation: null, nextLook: clock.steady(), scope: 'turns' as const }
+      await intake.commit({
+        readings: [{ ...asItIs(session, { revision: null, baseline, atRest: false, at }), hint }],
+      })
+    },
     readAlive,
   }
-}
-
-const NOTHING = { turns: [], opened: [], resolved: [], newCalls: [], facts: [] }
-
-/** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
-function firstOf(seen: DirtySession['seen'], now: number): DirtySession['seen'] {
-  const [first] = Object.entries(seen).sort(([, a], [, b]) => a - b)
-  return first === undefined ? { poll: now } : { [first[0]]: first[1] }
 }

@@ -6,7 +6,7 @@ import { createPump, type Pump } from '../core/pump.ts'
 import type { Session } from '../core/resource.ts'
 import type { DirtySession, Store } from '../core/store.ts'
 import { traceIdOf, type TraceSource } from '../core/trace.ts'
-import { PAGE } from './look.ts'
+import { isParticular, PAGE } from './look.ts'
 import type { SessionReader } from './read.ts'
 import type { Sweep } from './sweep.ts'
 
@@ -14,6 +14,8 @@ import type { Sweep } from './sweep.ts'
 const READERS = 8
 /** From so many dirty sessions on, one page of the list is cheaper than reading each session. */
 const LIST_FROM = 3
+/** First looks that may fail for want of one session. */
+const PATIENCE = 3
 /** Milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
 
@@ -91,12 +93,25 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
+  /** One session that cannot be read does not hold up all others for long. */
+  const readFirst = async (session: Session): Promise<void> => {
+    try {
+      await reader.readFirst(session)
+    } catch (error) {
+      if (firstFailures < PATIENCE || !isParticular(error)) throw error
+      const { id: sessionId } = session
+      log.warn(
+        { sessionId, ...problemOf(error) },
+        'reconcile: a session cannot be read, and is taken as the list shows it',
+      )
+      await reader.takeFirst(session)
+    }
+  }
+
   const firstLook = async (): Promise<boolean> => {
     if (clock.steady() < firstRetry) return false
     try {
-      await counted(() =>
-        sweep.firstLook((session) => counted(() => readers.add(() => reader.readFirst(session)))),
-      )
+      await counted(() => sweep.firstLook((session) => counted(() => readers.add(() => readFirst(session)))))
     } catch (error) {
       if (!pump.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)

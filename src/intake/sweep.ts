@@ -5,6 +5,7 @@ import type { Session } from '../core/resource.ts'
 import type { Reading, SessionGlance, Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
 import { PAGE, QUIET } from './look.ts'
+import { asItIs } from './reading.ts'
 
 /** Up to so many living sessions a light look reads the whole list: it costs no more than the filtered ones. */
 const WHOLE_LIST = 200
@@ -151,22 +152,10 @@ function isQuiet(session: Session, before: number): boolean {
   return rests && session.actions.length === 0 && session.updatedAt < before
 }
 
-/** A reading that takes a session as it is, without facts. */
+/** What rested before us is known, and makes no facts. */
 function known(session: Session, at: number): Reading {
-  return {
-    sessionId: session.id,
-    revision: null,
-    session,
-    baseline: session.updatedAt,
-    atRest: true,
-    turns: [],
-    opened: [],
-    resolved: [],
-    newCalls: [],
-    facts: [],
-    at,
-    hint: { generation: null, nextLook: null, scope: 'session' },
-  }
+  const hint = { generation: null, nextLook: null, scope: 'session' as const }
+  return { ...asItIs(session, { revision: null, baseline: session.updatedAt, atRest: true, at }), hint }
 }
 
 function differs(session: Session, known: SessionGlance | undefined): boolean {

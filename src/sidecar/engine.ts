@@ -172,7 +172,7 @@ export function createEngine(options: EngineOptions): Engine {
     service,
     store,
     intake,
-    items: stream === null ? createItems({ service, store, intake, clock }) : null,
+    items: stream === null ? createItems({ service, store, intake, clock, log }) : null,
     tools: () => toolNames,
     streamConnected: () => stream?.connected() ?? false,
     startedAt,

@@ -38,7 +38,7 @@ function open(said: Partial<Service>) {
     service: service as Service,
     store,
     intake,
-    items: createItems({ service: service as Service, store, intake, clock }),
+    items: createItems({ service: service as Service, store, intake, clock, log }),
     clock,
     log,
     tools: () => new Set(),

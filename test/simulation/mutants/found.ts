@@ -17,8 +17,22 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'items are stored after the reading that lets go of their hint',
     'intake/read.ts',
-    'const whole = (await items?.read(sessionId, difference.reading.baseline, errand.startedAt)) ?? true\n    const hint = hintAfter(entry, difference, context.steady, whole)\n    return await write(entry, { ...difference.reading, hint })',
-    'const hint = hintAfter(entry, difference, context.steady)\n    const written = await write(entry, { ...difference.reading, hint })\n    await items?.read(sessionId, difference.reading.baseline, errand.startedAt)\n    return written',
+    [
+      '    const items = await options.items?.read(',
+      '      sessionId,',
+      '      difference.reading.baseline,',
+      '      errand.startedAt,',
+      '      entry.failures,',
+      '    )',
+      '    const hint = hintAfter(entry, difference, context.steady, items)',
+      '    return await write(entry, { ...difference.reading, hint })',
+    ].join('\n'),
+    [
+      '    const hint = hintAfter(entry, difference, context.steady)',
+      '    const written = await write(entry, { ...difference.reading, hint })',
+      '    await options.items?.read(sessionId, difference.reading.baseline, errand.startedAt, 0)',
+      '    return written',
+    ].join('\n'),
   ),
   mutant(
     'a session that is gone is not noticed by its turns',

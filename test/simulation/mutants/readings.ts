@@ -72,14 +72,14 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'the items checkpoint moves before the facts',
     'intake/items.ts',
-    '        await intake.commit({\n          facts: data',
-    '        await store.setCheckpoint(name, newest.id)\n        await intake.commit({\n          facts: data',
+    '      await intake.commit({\n        facts: data',
+    '      await store.setCheckpoint(name, newest.id)\n      await intake.commit({\n        facts: data',
   ),
   mutant(
     'the first page is the whole list of items',
     'intake/items.ts',
-    '        if (!hasMore) return\n        after = newest.id',
-    '        return',
+    "      if (!hasMore) return 'all'\n      after = newest.id",
+    "      return 'all'",
   ),
   mutant(
     'the first page is the whole list of turns',

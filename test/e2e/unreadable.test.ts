@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest'
+import { PROFILES } from '../support/client.ts'
+import { Rig } from '../support/rig.ts'
+import { until } from '../support/until.ts'
+
+const BROKEN = {
+  status: 500,
+  body: JSON.stringify({
+    error: { code: 'internal_error', message: 'it cannot be read', request_id: 'req_1' },
+  }),
+}
+
+describe.for(PROFILES)('one session that the service cannot read (%s)', (details) => {
+  test('does not keep the first look from its end, and is told of once it can be read', async () => {
+    await using rig = await Rig.open({ details, channels: ['poll'], start: false, tools: { later: {} } })
+    const broken = await rig.client.start('call later {"n":1}', 'say Mended')
+    const [call] = await rig.client.required(broken)
+    rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/turns`) ? BROKEN : undefined)
+    await rig.start()
+    await until('end of the first look', () =>
+      rig.program?.lines.some(({ message }) => message.endsWith('is taken as the list shows it')),
+    )
+    const other = await rig.client.start('say Hello')
+    await rig.event('turn.settled', ({ session_id }) => session_id === other)
+    expect(rig.app.delivered().filter(({ data }) => data.turn?.['session_id'] === broken)).toEqual([])
+
+    rig.gateway.intercept = () => undefined
+    const { data } = await rig.event('call.answered', ({ session_id }) => session_id === broken)
+    expect(data.call?.call_id).toBe(call?.call_id)
+    await rig.event('turn.settled', ({ session_id }) => session_id === broken)
+  })
+
+  test('tells what became of it, though what is said in it cannot be read, and tells that once it can', async () => {
+    await using rig = await Rig.open({ details, channels: ['poll'] })
+    const broken = await rig.client.create()
+    rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/items`) ? BROKEN : undefined)
+    await rig.client.send(broken, 'say Hello')
+    await rig.event('turn.settled', ({ session_id }) => session_id === broken)
+    expect(rig.app.delivered().filter(({ type }) => type === 'agent.message')).toEqual([])
+
+    rig.gateway.intercept = () => undefined
+    await rig.client.send(broken, 'say Hello again')
+    await until(
+      'both messages',
+      () => rig.app.delivered().filter(({ type }) => type === 'agent.message').length === 2,
+    )
+  })
+})
