@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest'
 import type { Event } from '../support/app.ts'
 import { PROFILES } from '../support/client.ts'
 import { Rig } from '../support/rig.ts'
-import { until } from '../support/until.ts'
 
 describe.for(PROFILES)('turning the stream off and on (%s)', (details) => {
   test.for(['now', 'beginning'])(
@@ -40,43 +39,7 @@ describe.for(PROFILES)('turning the stream off and on (%s)', (details) => {
   )
 })
 
-test.for(PROFILES)('items whose pages are longer than an answer may be are told (%s)', async (details) => {
-  await using rig = await Rig.open({
-    details,
-    channels: ['poll'],
-    handler: { events: ['user.message', 'turn.settled'] },
-  })
-  const session = await rig.client.create()
-  const words = Array.from({ length: 40 }, (_, index) => `say ${index} ${'x'.repeat(900_000)}`)
-  await rig.stop()
-  for (const [index, word] of words.entries()) {
-    await rig.client.send(session, word)
-    await until('turns', () => settled(rig, session) === index + 1)
-  }
-  await rig.start()
-  await rig.event('turn.settled')
-  await until(
-    'all items',
-    () => rig.app.delivered().filter(({ type }) => type === 'user.message').length === words.length,
-  )
-  expect(
-    rig.app
-      .delivered()
-      .filter(({ type }) => type === 'user.message')
-      .map(textOf),
-  ).toEqual(words)
-})
-
 /** A frame's payload has the text; an item has it as its content. */
 function textOf({ data: { payload = {} } }: Event): unknown {
   return payload['text'] ?? payload['content']
-}
-
-function settled({ emulator }: Rig, sessionId: string): number {
-  return emulator
-    .ledger(Number.MAX_SAFE_INTEGER)
-    .turns.filter(
-      ({ session_id, status, artifacts }) =>
-        session_id === sessionId && status === 'completed' && artifacts !== 'pending',
-    ).length
 }
