@@ -335,3 +335,25 @@ describe('the count of sessions', () => {
     expect((await again.read.counts()).sessions).toEqual({ idle: 1 })
   })
 })
+
+describe('actions', () => {
+  const opened = (sessionId: string, turnId: string) =>
+    reading(null, {
+      sessionId,
+      session: readSession({ id: sessionId, status: 'idle', updated_at: 1 }, () => undefined),
+      opened: [readAction({ type: 'function_call', call_id: 'call_1', turn_id: turnId, name: 'lookup' })],
+    })
+
+  it('that come back say nothing, and those with the id of another say so', async () => {
+    const { store, log } = await openStore()
+    const twins = () => log.lines.filter(({ message }) => message.includes('the id of an earlier one'))
+    await store.commit({ readings: [opened('ses_1', 'trn_1')] })
+    await store.commit({ readings: [{ ...opened('ses_1', 'trn_1'), revision: 1 }] })
+    expect(twins()).toEqual([])
+    await store.commit({ readings: [{ ...opened('ses_1', 'trn_2'), revision: 2 }, opened('ses_2', 'trn_1')] })
+    expect(twins().map(({ details }) => details)).toEqual([
+      { callId: 'call_1', sessionId: 'ses_1' },
+      { callId: 'call_1', sessionId: 'ses_2' },
+    ])
+  })
+})

@@ -23,13 +23,18 @@ export class Sessions {
   readonly #endTurn
   readonly #openActions
   readonly #addAction
+  readonly #ownerOf
   readonly #resolve
   readonly #unseen
   readonly #active
   readonly #countAlive
   readonly #countActive
 
-  constructor(db: Sqlite) {
+  readonly onTwin: (callId: string, sessionId: string) => void
+
+  /** `onTwin`: an action has the id of one of another turn, and stays untold. */
+  constructor(db: Sqlite, onTwin: (callId: string, sessionId: string) => void) {
+    this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
     this.#put = db.prepare(
       `INSERT INTO sessions (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at)
@@ -62,6 +67,9 @@ export class Sessions {
     this.#addAction = db.prepare(
       `INSERT INTO actions (call_id, session_id, type, raw, created_at, opened_at) VALUES (?, ?, ?, ?, ?, ?)
        ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
+    )
+    this.#ownerOf = db.prepare<[string], { session_id: string; turn_id: string | null }>(
+      "SELECT session_id, iif(json_valid(raw), raw ->> 'turn_id', NULL) AS turn_id FROM actions WHERE call_id = ?",
     )
     this.#resolve = db.prepare<[number, string]>('UPDATE actions SET resolved_at = ? WHERE call_id = ?')
     this.#unseen = db
@@ -164,6 +172,9 @@ export class Sessions {
     }
     for (const turn of reading.turns) this.#writeTurn(turn)
     for (const action of reading.opened) {
+      const owner = this.#ownerOf.get(action.callId)
+      if (owner !== undefined && (owner.session_id !== reading.sessionId || owner.turn_id !== action.turnId))
+        this.onTwin(action.callId, reading.sessionId)
       this.#addAction.run(
         action.callId,
         reading.sessionId,

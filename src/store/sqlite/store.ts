@@ -62,7 +62,12 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
-  const sessions = new Sessions(db)
+  const sessions = new Sessions(db, (callId, sessionId) =>
+    log.error(
+      { callId, sessionId },
+      'store: an action has the id of an earlier one: it is not told, and its call is not run',
+    ),
+  )
   let handlers: readonly HandlerRegistration[] = []
   let closed = false
 
