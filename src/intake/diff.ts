@@ -4,6 +4,7 @@ import type { JsonObject } from '../core/json.ts'
 import { isFinal, isSettled, type Session, type SessionBrief, type Turn } from '../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../core/store.ts'
 import { actionData, endType, settledData, stateFact, turnData } from './facts.ts'
+import { QUIET } from './look.ts'
 
 /** A session as just read. `turns` null: they were not read, only the session was. */
 export interface Look {
@@ -61,7 +62,10 @@ export function compare(
   const returned = known !== null && known.deleted
   const baseline = known?.baseline ?? baselineOf(session, context)
   const wasThere = known === null && baseline > 0
-  const turns = compareTurns(known?.turns ?? placeholders, look.turns ?? [], baseline, context, finalSince)
+  // Of a session that was only taken from the list nobody knows which turns were at rest: rather too much is told.
+  const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
+  const over = unread ? baseline - QUIET : baseline
+  const turns = compareTurns(known?.turns ?? placeholders, look.turns ?? [], over, context, finalSince)
   const knownActions = known?.actions ?? []
   const open = new Set(session.actions.map(({ callId }) => callId))
   const before = new Set(knownActions.map(({ callId }) => callId))

@@ -18,6 +18,7 @@ export type Fault =
   | 'rate_limit'
   | 'directory'
   | 'project_limit'
+  | 'unreadable'
   // the stream
   | 'cut'
   | 'half'
@@ -211,4 +212,5 @@ export const ALL: readonly Fault[] = [
   'restart',
   'unsubscribed',
   'asleep',
+  'unreadable',
 ]

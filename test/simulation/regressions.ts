@@ -36,6 +36,25 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a turn whose artifacts were awaited was taken as known when it could be read only after they had come',
+    scenario: story([], {
+      channels: POLL,
+      startFrom: 'now',
+      sessions: [
+        {
+          at: -5000,
+          messages: [
+            { at: 10, turn: { ...PLAIN, artifacts: { ms: 30_000, state: 'ready', count: 1 } } },
+            { at: 60_000, turn: PLAIN },
+          ],
+          deleted: null,
+        },
+      ],
+      faultsUntil: 30_000,
+    }),
+    steps: [[0, 'before', 'service list turns', 'unreadable']],
+  },
+  {
     name: 'a turn that ended after the start was taken as known when the first look was slow',
     scenario: story([], {
       channels: STREAM,

@@ -15,6 +15,12 @@ export const FOUND: readonly Mutant[] = [
     'if (!(wasThere && atRest))',
   ),
   mutant(
+    'what could not be read at the first look is old',
+    'intake/diff.ts',
+    'const over = unread ? baseline - QUIET : baseline',
+    'const over = baseline',
+  ),
+  mutant(
     'items are stored after the reading that lets go of their hint',
     'intake/read.ts',
     [

@@ -18,6 +18,8 @@ export interface Posting {
   outcome: string | null
 }
 
+const LISTS_OF_A_SESSION = new Set(['list turns', 'list items'])
+
 /** The service as a host: tokens, budgets, idempotency, and what goes wrong before or after it acts. */
 export class ServiceHost {
   readonly #agenda: Agenda
@@ -26,6 +28,8 @@ export class ServiceHost {
   readonly #state: ServiceState
   readonly #api: Api
   readonly #replies = new Map<string, Said>()
+  /** Lists that cannot be read, and until when (true time). */
+  readonly #unreadable = new Map<string, number>()
   /** True time: the reads bucket refills then. */
   #limitedUntil = 0
   token = `${TOKEN}one`
@@ -48,6 +52,7 @@ export class ServiceHost {
     const { operation } = asked
     const possible: Fault[] = ['bad_gateway', 'internal_error', 'directory']
     if (operation !== 'discover') possible.push('rate_limit')
+    if (LISTS_OF_A_SESSION.has(operation)) possible.push('unreadable')
     // An answer that is refused is followed by the error, once; that one is not refused.
     if (typeof asked.body['output'] === 'string') possible.push('project_limit')
     const fault = this.#sites.pass(`service ${operation}`, 'before', possible)
@@ -57,7 +62,8 @@ export class ServiceHost {
     return this.#reply(fault === 'internal_error' ? refusal(500, 'internal_error') : said)
   }
 
-  #gate({ operation }: Asked, request: Pick<HttpRequest, 'headers'>, fault: Fault | null): Said | null {
+  #gate(asked: Asked, request: Pick<HttpRequest, 'headers'>, fault: Fault | null): Said | null {
+    const { operation } = asked
     if (fault === 'bad_gateway') return { status: 502, body: '<html>bad gateway</html>' }
     const wait = String(this.#chance.int(1, 4))
     if (fault === 'directory') return refusal(503, 'directory_unavailable', { 'retry-after': wait })
@@ -65,10 +71,18 @@ export class ServiceHost {
     if (!this.accepts || request.headers['authorization'] !== `Bearer ${this.token}`) {
       return refusal(401, this.#state.details.code401, { 'www-authenticate': 'Bearer realm=service' })
     }
+    if (this.#isUnreadable(asked, fault)) return refusal(500, 'internal_error')
     if (fault === 'project_limit') return refusal(429, 'project_limit_exceeded')
     if (fault === 'rate_limit') this.#limitedUntil = this.#agenda.now + Number(wait) * 1000
     const left = Math.ceil((this.#limitedUntil - this.#agenda.now) / 1000)
     return left > 0 ? refusal(429, 'rate_limit_exceeded', { 'retry-after': String(left) }) : null
+  }
+
+  /** One list of one session, and for long: everything else of it goes on. */
+  #isUnreadable({ operation, ids }: Asked, fault: Fault | null): boolean {
+    const list = `${operation} ${ids['session_id']}`
+    if (fault === 'unreadable') this.#unreadable.set(list, this.#agenda.now + this.#chance.int(5, 60) * 1000)
+    return (this.#unreadable.get(list) ?? 0) > this.#agenda.now
   }
 
   /** The same key replays the first answer instead of acting again. */
