@@ -4,7 +4,7 @@ import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Item } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
-import { isParticular, PAGE } from './look.ts'
+import { isParticular, PAGE, PATIENCE } from './look.ts'
 
 /** Pages of one session's items in one go; the rest follows with the next reading, at once. */
 const PAGES = 20
@@ -21,9 +21,6 @@ export interface Items {
    */
   read(sessionId: string, since: number, startedAt: number, failures: number): Promise<ItemsRead>
 }
-
-/** Readings that may fail for want of the items. */
-const PATIENCE = 3
 
 /** Service clock: when items became the source of the transcript, after the stream had been; empty: not known yet. */
 const ITEMS_SINCE = 'items_since'

@@ -80,13 +80,18 @@ async function readAlone(
   return true
 }
 
+/** Readings of a session that may fail for want of what only goes with its facts. */
+export const PATIENCE = 3
+
 /**
- * A token without the scope, or a service without the route, costs the list and not the fact.
+ * A token without the scope, or a service without the route, costs the list and not the fact; so does a list that cannot be
+ * read for long. `failures`: readings of the session that failed in a row.
  * @returns null when the list cannot be had.
  */
 export async function readArtifacts(
   service: Service,
   sessionId: string,
+  failures: number,
   log: Log,
 ): Promise<JsonObject[] | null | 'gone'> {
   try {
@@ -94,7 +99,8 @@ export async function readArtifacts(
   } catch (error) {
     if (await isGone(service, error, sessionId)) return 'gone'
     if (!(error instanceof ServiceError)) throw error
-    if (error.code !== 'route_unknown' && (error.transient || error.unauthorized)) throw error
+    const passes = error.code !== 'route_unknown' && (error.transient || error.unauthorized)
+    if (passes && !(failures >= PATIENCE && isParticular(error))) throw error
     log.debug(
       { sessionId, code: error.code, error: messageOf(error) },
       'reconcile: the artifacts cannot be listed',
@@ -114,9 +120,16 @@ export function isParticular(error: unknown): error is ServiceError {
   return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
 }
 
-/** The newest item that tells of an error: why a run could not start. */
-export async function readErrorItem(service: Service, sessionId: string): Promise<JsonObject | null> {
-  const { data } = await service.listItems(sessionId, { limit: 10 })
+/** The newest item that tells of an error: why a run could not start. `failures`: as above. */
+export async function readErrorItem(
+  service: Service,
+  sessionId: string,
+  failures: number,
+): Promise<JsonObject | null> {
+  const { data } = await service.listItems(sessionId, { limit: 10 }).catch((error: unknown) => {
+    if (failures >= PATIENCE && isParticular(error)) return { data: [] }
+    throw error
+  })
   const newest = data.toSorted((a, b) => (b.createdAt ?? 0) - (a.createdAt ?? 0))
   return newest.find((item) => item.type.includes('error') || item.event === 'agent.error')?.raw ?? null
 }

@@ -162,13 +162,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const { session, turns } = both
     const startFailed =
       session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
-    const errorItem = startFailed ? await readErrorItem(service, session.id) : null
+    const errorItem = startFailed ? await readErrorItem(service, session.id, entry.failures) : null
     // What the stream committed while we read counts: its turn.ended frame may have come.
     const ids = (turns ?? []).map(({ id }) => id)
     const known = await store.known(session.id, ids)
     const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
-    const artifacts = settles ? await readArtifacts(service, session.id, log) : null
+    const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
     if (artifacts === 'gone') return null
     return { known, placeholders, session, turns, errorItem, artifacts }
   }

@@ -6,7 +6,7 @@ import { createPump, type Pump } from '../core/pump.ts'
 import type { Session } from '../core/resource.ts'
 import type { DirtySession, Store } from '../core/store.ts'
 import { traceIdOf, type TraceSource } from '../core/trace.ts'
-import { isParticular, PAGE } from './look.ts'
+import { isParticular, PAGE, PATIENCE } from './look.ts'
 import type { SessionReader } from './read.ts'
 import type { Sweep } from './sweep.ts'
 
@@ -14,8 +14,6 @@ import type { Sweep } from './sweep.ts'
 const READERS = 8
 /** From so many dirty sessions on, one page of the list is cheaper than reading each session. */
 const LIST_FROM = 3
-/** First looks that may fail for want of one session. */
-const PATIENCE = 3
 /** Milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
 

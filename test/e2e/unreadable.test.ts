@@ -30,6 +30,17 @@ describe.for(PROFILES)('one session that the service cannot read (%s)', (details
     await rig.event('turn.settled', ({ session_id }) => session_id === broken)
   })
 
+  test('tells what became of its turns, though its artifacts cannot be read', async () => {
+    await using rig = await Rig.open({ details, channels: ['poll'] })
+    const { artifacts } = rig.client.details.paths
+    const broken = await rig.client.create()
+    rig.gateway.intercept = ({ url }) =>
+      url?.startsWith(artifacts.replace('{session_id}', broken)) ? BROKEN : undefined
+    await rig.client.send(broken, 'write outputs/report.txt done')
+    const { data } = await rig.event('turn.settled', ({ session_id }) => session_id === broken)
+    expect([data.turn?.artifacts, data.artifacts]).toEqual(['ready', null])
+  })
+
   test('tells what became of it, though what is said in it cannot be read, and tells that once it can', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'] })
     const broken = await rig.client.create()

@@ -18,7 +18,7 @@ export interface Posting {
   outcome: string | null
 }
 
-const LISTS_OF_A_SESSION = new Set(['list turns', 'list items'])
+const LISTS_OF_A_SESSION = new Set(['list turns', 'list items', 'list artifacts'])
 
 /** The service as a host: tokens, budgets, idempotency, and what goes wrong before or after it acts. */
 export class ServiceHost {
