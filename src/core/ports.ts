@@ -31,6 +31,20 @@ export interface Random {
   hex(bytes: number): string
 }
 
+/**
+ * Connections that a caller shares with nobody else, whatever the address: what waits for long would hold up the others.
+ * Whoever hands in the same object shares them.
+ */
+export interface HttpPool {
+  /** Connections to one origin, at most. */
+  size: number
+  /**
+   * A connection for each exchange. One that is kept may be closed by the other side just as something is sent, and nobody
+   * can tell whether it arrived.
+   */
+  fresh?: boolean
+}
+
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   url: string
@@ -40,8 +54,8 @@ export interface HttpRequest {
   timeout: number
   /** Bytes of the answer that are read; what comes after is cut off. */
   maxBody: number
-  /** At most this many connections to the origin; the first caller of an origin decides. Default 32. */
-  connections?: number
+  /** Default: one for all that name none, of 32 connections. */
+  pool?: HttpPool
   signal?: AbortSignal
 }
 

@@ -40,6 +40,7 @@ export function createHttpTarget(
     return headers
   }
 
+  const pool = { size: handler.concurrency }
   const underWay = new Set<AbortController>()
   let heard: AbortSignal | null = null
 
@@ -67,7 +68,7 @@ export function createHttpTarget(
         body,
         timeout: handler.timeout,
         maxBody: ANSWER_READ,
-        connections: handler.concurrency,
+        pool,
         signal: own.signal,
       })
       return readAnswer(reply, clock.now())

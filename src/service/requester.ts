@@ -3,7 +3,7 @@ import { backoff } from '../core/backoff.ts'
 import { NetworkFault, ServiceError } from '../core/errors.ts'
 import type { Json } from '../core/json.ts'
 import { pause } from '../core/pause.ts'
-import type { Clock, Http, HttpReply, Log, Random } from '../core/ports.ts'
+import type { Clock, Http, HttpPool, HttpReply, Log, Random } from '../core/ports.ts'
 import type { Authorization } from './authorization.ts'
 import type { Budget } from './budget.ts'
 import { classify, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
@@ -85,11 +85,13 @@ const WAITING_MAX = 1000
 export class Requester {
   readonly #options: RequesterOptions
   readonly #queue: PQueue
+  readonly #pool: HttpPool
   readonly #stop = new AbortController()
 
   constructor(options: RequesterOptions) {
     this.#options = options
     this.#queue = new PQueue({ concurrency: options.maxInFlight })
+    this.#pool = { size: options.maxInFlight }
   }
 
   get stopped(): AbortSignal {
@@ -185,7 +187,7 @@ export class Requester {
   }
 
   async #once(call: Call): Promise<HttpReply> {
-    const { http, clock, baseUrl, timeout, maxInFlight, authorization } = this.#options
+    const { http, clock, baseUrl, timeout, authorization } = this.#options
     const {
       maxAnswer = ANSWER_MAX,
       body,
@@ -201,7 +203,7 @@ export class Requester {
         ...(text === undefined ? {} : { body: text }),
         timeout,
         maxBody: maxAnswer,
-        connections: maxInFlight,
+        pool: this.#pool,
         signal: call.signal ?? this.#stop.signal,
       })
       this.note(call.operation, reply, started)

@@ -4,6 +4,8 @@ import type { HttpReply, HttpRequest } from '../core/ports.ts'
 import type { Connections, Passenger } from './connections.ts'
 import { networkFault } from './fault.ts'
 
+/** The connection closes after the answer. */
+const RESET = { reset: true }
 /** Node's timers take no more, milliseconds. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
@@ -59,8 +61,9 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
 
   board(client: Client): void {
     this.#client = client
-    const { method, headers, body } = this.#request
-    client.dispatch({ path: this.#path, method, headers, body: body ?? null }, this)
+    const { method, headers, body, pool } = this.#request
+    const reset = pool?.fresh === true ? RESET : undefined
+    client.dispatch({ path: this.#path, method, headers, body: body ?? null, ...reset }, this)
   }
 
   /** Settles with a fault now, whatever state the exchange is in, and frees the connection or the place in the queue. */

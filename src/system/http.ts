@@ -1,6 +1,6 @@
 import type { Client } from 'undici'
 import { NetworkFault } from '../core/errors.ts'
-import type { Http, HttpReply, HttpRequest } from '../core/ports.ts'
+import type { Http, HttpPool, HttpReply, HttpRequest } from '../core/ports.ts'
 import { Connections } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { networkFault } from './fault.ts'
@@ -13,9 +13,9 @@ export interface HttpOptions {
   maxHeaderSize?: number
 }
 
-/** Connections to one origin when its first caller asks for no other number. */
-const CONNECTIONS = 32
-/** Addresses whose parts are remembered: those of handlers and tools, which come again and again. */
+/** For whoever names no pool. */
+const COMMON: HttpPool = { size: 32 }
+/** Addresses of one pool whose parts are remembered: those of handlers and tools come again and again. */
 const TARGETS_KEPT = 1024
 
 interface Target {
@@ -23,9 +23,15 @@ interface Target {
   path: string
 }
 
+/** What one pool has. */
+interface Pooled {
+  origins: Map<string, Connections>
+  targets: Map<string, Target>
+}
+
 /**
- * HTTP/1.1 on undici: kept-alive connections, bounded for each origin. Origins are never forgotten, as they come from
- * configuration.
+ * HTTP/1.1 on undici: kept-alive connections, bounded for each pool and origin. Neither are ever forgotten, as they come
+ * from configuration.
  */
 export function undiciHttp(options: HttpOptions = {}): Http {
   const client: Client.Options = {
@@ -36,18 +42,24 @@ export function undiciHttp(options: HttpOptions = {}): Http {
     bodyTimeout: 0,
     allowH2: false,
   }
-  const origins = new Map<string, Connections>()
-  const targets = new Map<string, Target>()
+  const pools = new Map<HttpPool, Pooled>()
   const streams = new Set<Client>()
   let closed = false
 
-  function targetOf(url: string, limit: number): Target {
+  function pooled(pool: HttpPool): Pooled {
+    let found = pools.get(pool)
+    if (found === undefined) pools.set(pool, (found = { origins: new Map(), targets: new Map() }))
+    return found
+  }
+
+  function targetOf(url: string, pool: HttpPool): Target {
+    const { origins, targets } = pooled(pool)
     let target = targets.get(url)
     if (target !== undefined) return target
     const { origin, pathname, search } = new URL(url)
     let connections = origins.get(origin)
     if (connections === undefined) {
-      connections = new Connections(origin, limit, client)
+      connections = new Connections(origin, pool.size, client)
       origins.set(origin, connections)
     }
     target = { connections, path: pathname + search }
@@ -60,7 +72,7 @@ export function undiciHttp(options: HttpOptions = {}): Http {
     return new Promise((resolve, reject) => {
       try {
         if (closed) throw new NetworkFault('aborted', 'closed')
-        const { connections, path } = targetOf(request.url, request.connections ?? CONNECTIONS)
+        const { connections, path } = targetOf(request.url, request.pool ?? COMMON)
         new Exchange(request, path, connections, resolve, reject).begin()
       } catch (error) {
         reject(networkFault(error))
@@ -79,7 +91,9 @@ export function undiciHttp(options: HttpOptions = {}): Http {
       const open = [...streams]
       streams.clear()
       await Promise.all([
-        ...Array.from(origins.values(), (connections) => connections.destroy()),
+        ...[...pools.values()].flatMap(({ origins }) =>
+          Array.from(origins.values(), (connections) => connections.destroy()),
+        ),
         ...open.map((stream) => stream.destroy(new NetworkFault('aborted', 'closed'))),
       ])
     },

@@ -21,6 +21,8 @@ export function createHttpRunner(
 ): Runner {
   const { http, clock, tracer } = ports
   const keys = keyRing(target.secrets)
+  // A run of which nobody can tell whether it began is not tried again where a tool may not run twice.
+  const pool = { size: tool.concurrency, fresh: tool.afterCrash === 'fail' }
 
   return async (call, signal) => {
     const body = JSON.stringify({
@@ -60,7 +62,7 @@ export function createHttpRunner(
         body,
         timeout: tool.timeout,
         maxBody: OUTPUT_READ,
-        connections: tool.concurrency,
+        pool,
         signal,
       })
       return resultOf(reply, clock.now())

@@ -78,6 +78,36 @@ describe.for(PROFILES)('handlers (%s)', (details) => {
   })
 })
 
+describe.for(PROFILES)('one address for all (%s)', (details) => {
+  test('long runs of tools hold up no callbacks, nor one tool another, nor one handler another', async () => {
+    await using rig = await Rig.open({
+      details,
+      handlers: (app) =>
+        ['app', 'audit'].map((name) => ({
+          name,
+          url: app.handlerUrl(name),
+          secret: SECRET,
+          concurrency: 1,
+          timeout: '1s',
+          retry: { attempts: 2, base: '20ms' },
+        })),
+      tools: { lookup_order: { concurrency: 1, timeout: '19s' }, check_stock: { concurrency: 1 } },
+    })
+    const { client, app } = rig
+    const { promise: over, resolve: end } = Promise.withResolvers<object>()
+    app.run = ({ call }) => (call.name === 'lookup_order' ? over : { body: 'in stock' })
+    await client.start('call lookup_order {}', 'say {{last}}')
+    await until('a long run', () => app.runs.length === 1)
+    const other = await client.start('call check_stock {}', 'say {{last}}')
+    for (const name of ['app', 'audit'])
+      await rig.event('turn.settled', ({ session_id: id }) => id === other, name)
+    expect(app.runs.map(({ call }) => call.name)).toEqual(['lookup_order', 'check_stock'])
+    end({})
+    await assertWhole(rig, { tools: ['lookup_order', 'check_stock'] })
+    expect(app.callbacks.every(({ events }) => events[0]?.delivery.attempt === 1)).toBe(true)
+  })
+})
+
 describe.for(PROFILES)('what handlers answer (%s)', (details) => {
   test('Retry-After is honoured', async () => {
     await using rig = await Rig.open({ details })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { tool } from '../../src/index.ts'
 import { SECRET } from '../support/app.ts'
 import { PROFILES } from '../support/client.ts'
+import { listen } from '../support/listen.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
@@ -92,6 +93,21 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual([1, 2, 3, 4])
     expect(answersOf(rig)).toMatchObject([{ output: 'fine' }])
+  })
+
+  test('a tool that may not run twice is not given up for a kept connection that closes just then', async () => {
+    const served = new WeakSet()
+    await using server = await listen(({ socket }, response) => {
+      if (served.has(socket)) return void socket.resetAndDestroy()
+      served.add(socket)
+      response.end('fine')
+    })
+    await using rig = await open({ tools: { lookup_order: { url: server.url, after_crash: 'fail' } } })
+    for (let turn = 0; turn < 3; turn++) {
+      const session = await rig.client.start(CALL)
+      await rig.event('turn.settled', ({ session_id: id }) => id === session)
+    }
+    expect(answersOf(rig).map(({ output }) => output)).toEqual(['fine', 'fine', 'fine'])
   })
 
   test('a tool that never gets there costs its attempts, then the model gets the fixed error', async () => {

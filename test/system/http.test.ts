@@ -4,7 +4,7 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { NetworkFault } from '../../src/core/errors.ts'
-import type { HttpRequest } from '../../src/core/ports.ts'
+import type { HttpPool, HttpRequest } from '../../src/core/ports.ts'
 import { undiciHttp } from '../../src/system/http.ts'
 import { startServer, until } from '../support/service/server.ts'
 import type { Answerer, TestServer } from '../support/service/server.ts'
@@ -94,10 +94,45 @@ describe('an exchange', () => {
 
   test('opens no more connections than allowed, and the others wait their turn', async () => {
     const server = await serve(() => ({}))
-    const wanted = Array.from({ length: 50 }, () => http.exchange(ask(server.url, { connections: 3 })))
+    const pool = { size: 3 }
+    const wanted = Array.from({ length: 50 }, () => http.exchange(ask(server.url, { pool })))
     await Promise.all(wanted)
     expect(server.accepted()).toBe(3)
     expect(server.asked).toHaveLength(50)
+  })
+
+  test('waits for nobody of another pool', async () => {
+    const server = await serve(({ path }) => (path === '/long' ? null : {}))
+    const [mine, theirs] = [{ size: 1 }, { size: 1 }]
+    const long = faultOf(http.exchange(ask(`${server.url}/long`, { pool: theirs, timeout: 10_000 })))
+    await until(() => server.asked.length === 1)
+    expect((await http.exchange(ask(server.url, { pool: mine, timeout: 3000 }))).status).toBe(200)
+    expect((await http.exchange(ask(server.url, { timeout: 3000 }))).status).toBe(200)
+    await servers.pop()?.[Symbol.asyncDispose]()
+    expect(await long).toMatchObject({ kind: 'reset' })
+  })
+
+  test('of a fresh pool meets no connection that its peer closes just then', async () => {
+    // Each connection serves once, and is reset when something more comes.
+    const url = await raw((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok')
+        socket.once('data', () => socket.resetAndDestroy())
+      })
+    })
+    const outcomes = async (pool: HttpPool): Promise<unknown[]> => {
+      const said: unknown[] = []
+      for (let one = 0; one < 6; one++)
+        said.push(
+          await http.exchange(ask(url, { pool, method: 'POST', body: 'x' })).then(
+            ({ status }) => status,
+            (fault: NetworkFault) => fault.kind,
+          ),
+        )
+      return said
+    }
+    expect(await outcomes({ size: 2, fresh: true })).toEqual([200, 200, 200, 200, 200, 200])
+    expect(await outcomes({ size: 2 })).toContain('reset')
   })
 
   test('takes interim answers for no answer', async () => {
@@ -189,10 +224,11 @@ describe('a timeout', () => {
 
   test('counts the wait for a connection, and frees its place for those behind', async () => {
     let hang = true
+    const pool = { size: 1 }
     const server = await serve(() => (hang ? null : {}))
-    const stuck = faultOf(http.exchange(ask(server.url, { connections: 1, timeout: 400 })))
-    const waiting = faultOf(http.exchange(ask(server.url, { timeout: 100 })))
-    const patient = http.exchange(ask(server.url, { timeout: 5000 }))
+    const stuck = faultOf(http.exchange(ask(server.url, { pool, timeout: 400 })))
+    const waiting = faultOf(http.exchange(ask(server.url, { pool, timeout: 100 })))
+    const patient = http.exchange(ask(server.url, { pool, timeout: 5000 }))
     expect(await waiting).toMatchObject({ kind: 'timeout' })
     hang = false
     expect(await stuck).toMatchObject({ kind: 'timeout' })
@@ -212,8 +248,9 @@ describe('a timeout', () => {
       socket.on('close', () => sockets.delete(socket))
     })
     const secure = url.replace('http:', 'https:')
+    const pool = { size: 1 }
     for (let one = 1; one <= 3; one++) {
-      const fault = await faultOf(own.exchange(ask(secure, { connections: 1, timeout: 30 })))
+      const fault = await faultOf(own.exchange(ask(secure, { pool, timeout: 30 })))
       expect(fault).toMatchObject({ kind: 'timeout' })
       // On a busy machine the other side hears of it later than we gave up.
       await until(() => accepted === one)
@@ -228,7 +265,8 @@ describe('a signal', () => {
     const server = await serve(() => null)
     const abort = new AbortController()
     const { signal } = abort
-    const both = [1, 2].map(() => faultOf(http.exchange(ask(server.url, { connections: 1, signal }))))
+    const pool = { size: 1 }
+    const both = [1, 2].map(() => faultOf(http.exchange(ask(server.url, { pool, signal }))))
     await until(() => server.asked.length === 1)
     abort.abort()
     expect(await Promise.all(both)).toMatchObject([{ kind: 'aborted' }, { kind: 'aborted' }])
@@ -250,7 +288,8 @@ describe('faults', () => {
     try {
       const url = await raw((socket) => socket.destroy())
       await servers.pop()?.[Symbol.asyncDispose]()
-      const asked = Array.from({ length: 5 }, () => http.exchange(ask(url, { connections: 1 })))
+      const pool = { size: 1 }
+      const asked = Array.from({ length: 5 }, () => http.exchange(ask(url, { pool })))
       const faults = await Promise.all(asked.map(faultOf))
       expect(faults).toMatchObject(Array.from({ length: 5 }, () => ({ kind: 'refused' })))
     } finally {
@@ -284,8 +323,9 @@ describe('faults', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
     await new Promise((resolve) => server.close(resolve))
+    const pool = { size: 1 }
     const refused = Array.from({ length: 3 }, () =>
-      faultOf(http.exchange(ask(`http://127.0.0.1:${port}`, { connections: 1 }))),
+      faultOf(http.exchange(ask(`http://127.0.0.1:${port}`, { pool }))),
     )
     const kind = 'refused'
     expect(await Promise.all(refused)).toMatchObject([{ kind }, { kind }, { kind }])
@@ -325,11 +365,10 @@ describe('faults', () => {
       response.destroy()
       return null
     })
+    const pool = { size: 1 }
     for (let round = 0; round < 5; round++) {
-      expect(await faultOf(http.exchange(ask(server.url, { connections: 1 })))).toMatchObject({
-        kind: 'reset',
-      })
-      expect((await http.exchange(ask(server.url))).status).toBe(200)
+      expect(await faultOf(http.exchange(ask(server.url, { pool })))).toMatchObject({ kind: 'reset' })
+      expect((await http.exchange(ask(server.url, { pool }))).status).toBe(200)
     }
   })
 })
@@ -453,7 +492,8 @@ describe('closing', () => {
       response.writeHead(200).write('x')
       return null
     })
-    const both = [1, 2].map(() => faultOf(own.exchange(ask(server.url, { connections: 1 }))))
+    const pool = { size: 1 }
+    const both = [1, 2].map(() => faultOf(own.exchange(ask(server.url, { pool }))))
     const stream = await own.open({
       url: server.url,
       headers: {},

@@ -199,8 +199,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a callback under way goes on after the stop',
     'deliver/http.ts',
-    '        connections: handler.concurrency,\n        signal: own.signal,\n',
-    '        connections: handler.concurrency,\n',
+    '        pool,\n        signal: own.signal,\n',
+    '        pool,\n',
   ),
   mutant(
     'a call is let go of by whoever did not hold it',
