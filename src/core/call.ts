@@ -77,3 +77,11 @@ export interface CallStep {
   from: readonly CallState[]
   set: Partial<Omit<Call, 'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'receivedAt'>>
 }
+
+/** How many calls whoever takes them from the ledger has room for; 0 or less: none. */
+export interface CallRoom {
+  /** Calls that wait for no run of a tool: a result is to be posted, or the app answers later. */
+  others: number
+  /** Calls that wait for a run of the tool of that name, which may be one that nobody runs any more. */
+  of(name: string): number
+}

@@ -1,4 +1,4 @@
-import type { Call, CallState, CallStep } from './call.ts'
+import type { Call, CallRoom, CallState, CallStep } from './call.ts'
 import type {
   DeliveryRecord,
   DeliveryStatus,
@@ -57,11 +57,12 @@ export interface Store {
   /** Writes what became of attempts. May be held back for some milliseconds to share a commit with others. */
   settle(settlements: readonly Settlement[]): Promise<void>
 
-  /** Calls that are due and not claimed. */
-  claimCalls(limit: number, now: number): Promise<Call[]>
+  /** Calls that are due and not claimed, as many as there is room for. */
+  claimCalls(room: CallRoom, now: number): Promise<Call[]>
   releaseCall(callId: string): void
   call(callId: string): Promise<Call | null>
-  nextCall(): Promise<number | null>
+  /** When the next call is due that there is room for. */
+  nextCall(room: CallRoom): Promise<number | null>
   /** Open calls of a session. */
   openCalls(sessionId: string): Promise<Call[]>
 

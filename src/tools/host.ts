@@ -1,4 +1,3 @@
-import PQueue from 'p-queue'
 import { backoff } from '../core/backoff.ts'
 import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
@@ -7,13 +6,12 @@ import { answerCall, closeGone } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { isRequired, type Place, type Tool, type ToolPorts } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
+import { createQueues } from './queues.ts'
 import { FAR, giveUp, runBegun, runTool } from './run.ts'
 import { namesOf } from './trace.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
 const FRESH = 5000
-/** Calls in memory; the others wait in the store. */
-const CALLS = 256
 /** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
 const REMEMBERED = 10_000
 const RETRY = { base: 500, max: 60_000 }
@@ -35,9 +33,7 @@ export interface ToolHost {
 
 export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
   const { service, store, clock, random, log } = ports
-  const queues = new Map(
-    [...tools.values()].map(({ spec }) => [spec.name, new PQueue({ concurrency: spec.concurrency })]),
-  )
+  const queues = createQueues(tools)
   /** Calls under way, with what stops a run. */
   const active = new Map<string, AbortController>()
   /** Calls that this process took on and knows all about: of the others we do not know what a crash cut short. */
@@ -50,7 +46,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
 
   const claim = async (): Promise<void> => {
     if (!pump.running || !service.authorized()) return
-    for (const call of await store.claimCalls(CALLS - active.size, clock.steady())) {
+    for (const call of await store.claimCalls(queues.room(active.size), clock.steady())) {
       void drive(call, hold(call.callId))
     }
   }
@@ -58,8 +54,8 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   const pump: Pump = createPump({
     clock,
     pass: claim,
-    // Nothing is taken with a rejected token, nor by a full house: the first call that ends wakes it.
-    next: async () => (service.authorized() && active.size < CALLS ? await store.nextCall() : null),
+    // Nothing is taken with a rejected token, nor where there is no room: the first call that ends wakes it.
+    next: async () => (service.authorized() ? await store.nextCall(queues.room(active.size)) : null),
     onError: (error) => log.error({ err: error }, 'tools: the store could not be read'),
   })
 
@@ -157,7 +153,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     abort: AbortController,
   ): Promise<number | null> => {
     take(call.callId)
-    const queue = queues.get(call.name)
+    const queue = queues.of(call.name)
     if (queue === undefined) return null
     const result = await queue.add(async () => {
       // While it waited for its turn a reading may have found that nobody waits for it any more.
@@ -184,10 +180,9 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   /** A call's place among the runs of its tool, held while the call is written down; null when it has to wait for one. */
   const place = (call: Call): Place | null => {
     const tool = tools.get(call.name)
-    const queue = queues.get(call.name)
-    if (tool === undefined || queue === undefined || active.has(call.callId)) return null
-    if (!pump.running || !service.authorized() || active.size >= CALLS) return null
-    if (queue.size + queue.pending >= tool.spec.concurrency) return null
+    const queue = queues.free(call.name)
+    if (tool === undefined || queue === null || active.has(call.callId)) return null
+    if (!pump.running || !service.authorized()) return null
     const running: Call = { ...call, ...beginRun(call, clock.now(), false).set }
     const abort = hold(call.callId)
     const { promise: written, resolve: settle } = Promise.withResolvers<boolean>()

@@ -32,6 +32,25 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     )
   })
 
+  test('however many calls wait for a tool that is slow, the other tools are run', async () => {
+    await using rig = await open({
+      tools: { lookup_order: { concurrency: 1, timeout: '19s' }, check_stock: {} },
+    })
+    const { client, app } = rig
+    const { promise: over, resolve: end } = Promise.withResolvers<object>()
+    app.run = ({ call }) => (call.name === 'lookup_order' ? over : { body: 'in stock' })
+    const many = Array.from({ length: 300 }, (_, n) => `call lookup_order {"n":${n}}`)
+    await client.start(many.join(' & '))
+    await until(
+      'a backlog of calls',
+      async () => (await rig.list('/api/calls?state=received')).length === 299,
+    )
+    const other = await client.start('call check_stock {}')
+    await rig.event('turn.settled', ({ session_id: id }) => id === other)
+    end({})
+    await assertWhole(rig, { tools: ['lookup_order', 'check_stock'] })
+  })
+
   test('a request is signed and says whose call it is', async () => {
     await using rig = await open()
     const session = await rig.client.create({ title: 'An order', metadata: { user: 'u1' } })

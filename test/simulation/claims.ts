@@ -64,8 +64,8 @@ export function noteClaims(store: Store, held: Claims): Store {
       await store.releaseLane(lane, dueAt)
       held.give(`lane ${lane.id}`)
     },
-    async claimCalls(limit, now) {
-      const calls = await store.claimCalls(limit, now)
+    async claimCalls(room, now) {
+      const calls = await store.claimCalls(room, now)
       for (const { callId } of calls) held.take(`call ${callId}`)
       return calls
     },

@@ -72,6 +72,8 @@ async function fill(store: Store): Promise<void> {
   for (const { lane } of lanes) await store.releaseLane(lane)
 }
 
+const ROOM = { others: 10, of: () => 10 }
+
 /** All that the sidecar asks again and again. @returns how many answers had something in them. */
 async function ask(store: Store): Promise<number> {
   const later = NOW + 60_000
@@ -80,7 +82,7 @@ async function ask(store: Store): Promise<number> {
   const lanes = await store.claimLanes('app', 10, later)
   const deliveries = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, 10, 1e6)))
   for (const lane of lanes) await store.releaseLane(lane)
-  const calls = await store.claimCalls(10, later)
+  const calls = await store.claimCalls(ROOM, later)
   for (const { callId } of calls) store.releaseCall(callId)
   const known = await store.known('ses_2', ['trn_1'])
   const subject = 'turn.final/trn_1'
@@ -97,7 +99,7 @@ async function ask(store: Store): Promise<number> {
     await store.unseenSessions(later, '', 10),
     await store.activeSessions('', 10),
   ]
-  const dues = [await store.nextHint(), await store.nextLane('app'), await store.nextCall()]
+  const dues = [await store.nextHint(), await store.nextLane('app'), await store.nextCall(ROOM)]
   return lists.filter((list) => list.length > 0).length + dues.filter((due) => due !== null).length
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { newCall, type Call } from '../../src/core/call.ts'
+import { newCall, type Call, type CallRoom } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession } from '../../src/core/wire.ts'
@@ -44,6 +44,9 @@ const call: Call = newCall({
   receivedAt: 7,
   dueAt: 0,
 })
+
+/** For calls of each kind. */
+const room = (most: number): CallRoom => ({ others: most, of: () => most })
 
 describe('hints', () => {
   it('of one session are one, with the earliest time, both wishes and the first of each channel', async () => {
@@ -167,7 +170,7 @@ describe('a reading', () => {
     const raw = { id: 'ses_1', status: 'requires_action', updated_at: 1, required_actions: [action] }
     const session = readSession(raw, () => undefined)
     await store.commit({ readings: [reading(null, { session })] })
-    const due = await store.claimCalls(10, 8999)
+    const due = await store.claimCalls(room(10), 8999)
     expect(due.map(({ callId }) => callId)).toEqual(['call_1'])
   })
 
@@ -234,19 +237,47 @@ describe('the ledger of calls', () => {
 
   it('hands a call to one taker while it is due and open', async () => {
     const { store, clock } = await known()
-    expect(await store.claimCalls(0, clock.steady())).toEqual([])
-    expect(await store.claimCalls(5, clock.steady())).toHaveLength(1)
-    expect(await store.claimCalls(5, clock.steady())).toEqual([])
-    expect(await store.nextCall()).toBeNull()
+    expect(await store.claimCalls(room(0), clock.steady())).toEqual([])
+    expect(await store.claimCalls(room(5), clock.steady())).toHaveLength(1)
+    expect(await store.claimCalls(room(5), clock.steady())).toEqual([])
+    expect(await store.nextCall(room(1))).toBeNull()
     const dueAt = clock.steady() + 10
     await store.commit({ calls: [{ callId: 'call_1', from: ['received'], set: { dueAt } }] })
     store.releaseCall('call_1')
-    expect(await store.claimCalls(5, clock.steady())).toEqual([])
-    expect(await store.nextCall()).toBe(dueAt)
+    expect(await store.claimCalls(room(5), clock.steady())).toEqual([])
+    expect(await store.nextCall(room(1))).toBe(dueAt)
     await store.commit({
       calls: [{ callId: 'call_1', from: ['received'], set: { endedAt: 1, state: 'failed' } }],
     })
-    expect(await store.claimCalls(5, dueAt)).toEqual([])
+    expect(await store.claimCalls(room(5), dueAt)).toEqual([])
+  })
+
+  it('hands out no more calls of a tool than it has room for, and whatever waits for no run beside them', async () => {
+    const { store, clock } = await openStore()
+    const wait = (name: string, count: number): Call[] =>
+      Array.from({ length: count }, (_, n) => ({ ...call, callId: `${name}_${n}`, name }))
+    await store.commit({ newCalls: [...wait('busy', 9), ...wait('quick', 9), ...wait('removed', 2)] })
+    await store.commit({
+      calls: ['busy_7', 'busy_8'].map((callId) => ({
+        callId,
+        from: ['received'],
+        set: { state: 'finished' as const, result: { kind: 'output', text: '42' } },
+      })),
+    })
+    const rooms: Record<string, number> = { busy: 0, quick: 2 }
+    const tight = { others: 1, of: (name: string) => rooms[name] ?? 1 }
+    const namesOf = (calls: readonly Call[]) => calls.map(({ callId }) => callId.split('_')[0])
+    expect(namesOf(await store.claimCalls(tight, clock.steady()))).toEqual([
+      'busy',
+      'quick',
+      'quick',
+      'removed',
+    ])
+    expect(await store.nextCall({ others: 0, of: (name) => (name === 'busy' ? -1 : 0) })).toBeNull()
+    expect(await store.nextCall(tight)).toBe(call.dueAt)
+    rooms['busy'] = 3
+    const next = await store.claimCalls({ ...tight, others: 0 }, clock.steady())
+    expect(namesOf(next)).toEqual(['busy', 'busy', 'busy', 'quick', 'quick', 'removed'])
   })
 })
 
@@ -327,8 +358,8 @@ describe('the count of sessions', () => {
     const db = new Database(path)
     for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
     db.exec('DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer')
-    for (const index of ['calls_deferred', 'calls_ended', 'actions_resolved', 'sessions_deleted'])
-      db.exec(`DROP INDEX ${index}`)
+    const indexes = ['calls_deferred', 'calls_ended', 'actions_resolved', 'sessions_deleted']
+    for (const index of [...indexes, 'calls_waiting', 'calls_moving']) db.exec(`DROP INDEX ${index}`)
     db.pragma('user_version = 3')
     db.close()
     const { store: again } = await openStore({ path })

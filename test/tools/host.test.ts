@@ -108,9 +108,9 @@ describe('a function call', () => {
     const world = toolWorld()
     world.service.authorized = false
     let asked = 0
-    world.nextCall = () => {
+    world.nextCall = (room) => {
       asked++
-      return world.store.nextCall()
+      return world.store.nextCall(room)
     }
     await world.found()
     await world.clock.advance(60_000)

@@ -1,6 +1,6 @@
 import { plainTracer } from '../../src/core/trace.ts'
 import { onTestFinished } from 'vitest'
-import { newCall, type Call } from '../../src/core/call.ts'
+import { newCall, type Call, type CallRoom } from '../../src/core/call.ts'
 import { ServiceError } from '../../src/core/errors.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { fanOut, type CallReport } from '../../src/core/observer.ts'
@@ -92,7 +92,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     trace,
     spec: { ...SPEC, ...options.spec },
     run: (async () => output('42')) as (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>,
-    nextCall: (): Promise<number | null> => store.nextCall(),
+    nextCall: (room: CallRoom): Promise<number | null> => store.nextCall(room),
     /** Called before each step of the ledger; one that never settles is a crash there. */
     beforeStep: async (_step: Step): Promise<void> => undefined,
     /** Called before calls are written as new. */
@@ -125,9 +125,9 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
         service: port as Service,
         store: {
           ...store,
-          claimCalls: (limit, now) => whileAlive(() => store.claimCalls(limit, now)),
+          claimCalls: (room, now) => whileAlive(() => store.claimCalls(room, now)),
           call: (callId) => whileAlive(() => store.call(callId)),
-          nextCall: () => whileAlive(() => world.nextCall()),
+          nextCall: (room) => whileAlive(() => world.nextCall(room)),
           releaseCall: (callId) => incarnation === alive && store.releaseCall(callId),
         },
         async add(calls) {

@@ -1,4 +1,4 @@
-import { newCall, type Call, type CallStep } from '../../core/call.ts'
+import { newCall, type Call, type CallRoom, type CallStep } from '../../core/call.ts'
 import type { Sqlite } from './open.ts'
 import { callOf, callRow, type CallRow } from './rows.ts'
 
@@ -19,14 +19,22 @@ const COLUMNS = Object.keys(
   ),
 ) as (keyof CallRow)[]
 
+interface Due {
+  call_id: string
+  due_at: number
+}
+
 /** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
 export class Calls {
   readonly #claimed = new Set<string>()
   readonly #insert
   readonly #update
   readonly #get
-  readonly #due
-  readonly #next
+  readonly #names
+  readonly #waiting
+  readonly #moving
+  readonly #nextWaiting
+  readonly #nextMoving
   readonly #openOf
   readonly #wake
 
@@ -39,11 +47,29 @@ export class Calls {
       `UPDATE calls SET ${COLUMNS.map((name) => `${name} = @${name}`).join(', ')} WHERE call_id = @call_id`,
     )
     this.#get = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
-    this.#due = db.prepare<[number, number], CallRow>(
-      'SELECT * FROM calls WHERE ended_at IS NULL AND due_at <= ? ORDER BY due_at LIMIT +?',
+    const waiting = "ended_at IS NULL AND state = 'received'"
+    const moving = "ended_at IS NULL AND state <> 'received'"
+    this.#names = db
+      .prepare<[], string>(
+        `WITH RECURSIVE names(name) AS (
+           SELECT min(name) FROM calls WHERE ${waiting}
+           UNION ALL
+           SELECT (SELECT min(name) FROM calls WHERE ${waiting} AND name > names.name) FROM names
+           WHERE names.name IS NOT NULL
+         ) SELECT name FROM names WHERE name IS NOT NULL`,
+      )
+      .pluck()
+    this.#waiting = db.prepare<[string, number, number], CallRow>(
+      `SELECT * FROM calls WHERE ${waiting} AND name = +? AND due_at <= ? ORDER BY due_at LIMIT +?`,
     )
-    this.#next = db.prepare<[number], { call_id: string; due_at: number }>(
-      'SELECT call_id, due_at FROM calls WHERE ended_at IS NULL ORDER BY due_at LIMIT +?',
+    this.#moving = db.prepare<[number, number], CallRow>(
+      `SELECT * FROM calls WHERE ${moving} AND due_at <= ? ORDER BY due_at LIMIT +?`,
+    )
+    this.#nextWaiting = db.prepare<[string, number], Due>(
+      `SELECT call_id, due_at FROM calls WHERE ${waiting} AND name = +? ORDER BY due_at LIMIT +?`,
+    )
+    this.#nextMoving = db.prepare<[number], Due>(
+      `SELECT call_id, due_at FROM calls WHERE ${moving} ORDER BY due_at LIMIT +?`,
     )
     this.#openOf = db.prepare<[string], CallRow>(
       'SELECT * FROM calls WHERE session_id = ? AND ended_at IS NULL',
@@ -83,15 +109,21 @@ export class Calls {
     return this.#openOf.all(sessionId).map(callOf)
   }
 
-  claim(limit: number, now: number): Call[] {
-    const calls: Call[] = []
-    for (const row of this.#due.all(now, limit + this.#claimed.size)) {
-      if (calls.length === limit) break
-      if (this.#claimed.has(row.call_id)) continue
-      this.#claimed.add(row.call_id)
-      calls.push(callOf(row))
+  claim(room: CallRoom, now: number): Call[] {
+    const calls = this.#take(room.others, (limit) => this.#moving.all(now, limit))
+    for (const name of this.#names.all()) {
+      calls.push(...this.#take(room.of(name), (limit) => this.#waiting.all(name, now, limit)))
     }
     return calls
+  }
+
+  #take(room: number, find: (limit: number) => CallRow[]): Call[] {
+    if (room <= 0) return []
+    const rows = find(room + this.#claimed.size).filter(({ call_id: id }) => !this.#claimed.has(id))
+    return rows.slice(0, room).map((row) => {
+      this.#claimed.add(row.call_id)
+      return callOf(row)
+    })
   }
 
   /** Whoever wrote a call as running works on it already. */
@@ -103,10 +135,11 @@ export class Calls {
     this.#claimed.delete(callId)
   }
 
-  next(): number | null {
-    for (const row of this.#next.all(this.#claimed.size + 1)) {
-      if (!this.#claimed.has(row.call_id)) return row.due_at
-    }
-    return null
+  next(room: CallRoom): number | null {
+    const limit = this.#claimed.size + 1
+    const rows = room.others > 0 ? [this.#nextMoving.all(limit)] : []
+    for (const name of this.#names.all()) if (room.of(name) > 0) rows.push(this.#nextWaiting.all(name, limit))
+    const due = rows.flatMap((each) => each.find(({ call_id: id }) => !this.#claimed.has(id))?.due_at ?? [])
+    return due.length === 0 ? null : Math.min(...due)
   }
 }

@@ -200,10 +200,10 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
     nextLane: (handler) => ask(() => lanes.next(handler)),
     settle: (settlements) => write(() => lanes.settle(settlements)),
 
-    claimCalls: (limit, now) => ask(() => calls.claim(limit, now)),
+    claimCalls: (room, now) => ask(() => calls.claim(room, now)),
     releaseCall: (callId) => calls.release(callId),
     call: (callId) => ask(() => calls.get(callId)),
-    nextCall: () => ask(() => calls.next()),
+    nextCall: (room) => ask(() => calls.next(room)),
     openCalls: (sessionId) => ask(() => calls.openOf(sessionId)),
 
     async registerHandlers(registrations) {
