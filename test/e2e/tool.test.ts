@@ -47,6 +47,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     )
     const other = await client.start('call check_stock {}')
     await rig.event('turn.settled', ({ session_id: id }) => id === other)
+    expect(app.runs.map(({ call }) => call.name)).toEqual(['lookup_order', 'check_stock'])
     end({})
     await assertWhole(rig, { tools: ['lookup_order', 'check_stock'] })
   })

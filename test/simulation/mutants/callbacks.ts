@@ -65,8 +65,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'no rescue: a running call is left after a crash',
     'store/sqlite/calls.ts',
-    'SELECT * FROM calls WHERE ended_at IS NULL AND due_at <= ? ORDER',
-    'SELECT * FROM calls WHERE ended_at IS NULL AND (started_at IS NULL OR finished_at IS NOT NULL) AND due_at <= ? ORDER',
+    '${moving} AND due_at <= ?',
+    '${moving} AND (started_at IS NULL OR finished_at IS NOT NULL) AND due_at <= ?',
   ),
   mutant(
     'a module that throws is done',
