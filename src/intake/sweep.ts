@@ -45,8 +45,16 @@ export function createSweep(options: {
   const { service, store, intake, clock, log, fromBeginning } = options
   let done = false
 
+  const noteLooked = async (): Promise<void> => {
+    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
+    done = true
+  }
+
   const looked = async (): Promise<boolean> => {
-    done ||= fromBeginning || (await store.checkpoint(FIRST_LOOK)) !== null
+    if (done) return true
+    done = (await store.checkpoint(FIRST_LOOK)) !== null
+    // Everything is news: a later start, whatever it is told to begin with, has nothing to take as known.
+    if (!done && fromBeginning) await noteLooked()
     return done
   }
 
@@ -116,9 +124,7 @@ export function createSweep(options: {
         await intake.commit({ readings: quiet.map((session) => known(session, clock.now())) })
       await Promise.all(fresh.filter((session) => !isQuiet(session, quietBefore)).map(look))
     })
-    if (listed === null) return
-    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
-    done = true
+    if (listed !== null) await noteLooked()
   }
 
   return {

@@ -23,7 +23,7 @@ const TOOL_DEFAULTS = {
   error: 'The tool could not complete this request.',
 }
 
-/** @throws {OperatorError} when a module cannot be imported, exports nothing of use, or a tool is defined twice. */
+/** @throws {OperatorError} when a module cannot be imported, exports nothing of use, or a tool or handler is defined twice. */
 export async function loadSpecs(
   config: Config,
   own: { events: string[]; handle: ModuleHandler; tools: readonly ToolDefinition[] },
@@ -46,9 +46,15 @@ export async function loadSpecs(
       if (!tools.some(({ name }) => name === definition.name)) tools.push(definedTool(definition))
     }
   }
-  const twice = tools.find(({ name }, index) => tools.findIndex((other) => other.name === name) !== index)
-  if (twice !== undefined) throw new OperatorError(`tool ${twice.name} is defined twice`, 2)
+  refuseTwice('tool', tools)
+  refuseTwice('handler', handlers)
   return { handlers, tools }
+}
+
+function refuseTwice(kind: 'tool' | 'handler', specs: readonly { name: string }[]): void {
+  const names = specs.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new OperatorError(`${kind} ${twice} is defined twice`, 2)
 }
 
 async function importModule(path: string): Promise<HandlerModule> {

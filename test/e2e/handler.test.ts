@@ -387,6 +387,15 @@ describe.for(PROFILES)('kinds of handlers (%s)', (details) => {
     ])
   })
 
+  test('a handler that is named as that of the functions is refused', async () => {
+    const opening = Rig.open({
+      details,
+      handler: { name: 'library' },
+      prepare: (sidecar) => sidecar.on('*', () => undefined),
+    })
+    await expect(opening).rejects.toThrow('handler library is defined twice')
+  })
+
   test('a module of the configuration is a handler with its tools', async () => {
     await using rig = await Rig.open({ details, start: false })
     const module = path.join(rig.folder, 'handlers.ts')

@@ -58,6 +58,27 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(rig.app.delivered().filter(({ type }) => type === 'session.created')).toHaveLength(4)
   })
 
+  test('start_from beginning that is taken back: what happened while we were away is told all the same', async () => {
+    await using rig = await Rig.open({
+      details,
+      channels: ['poll'],
+      config: { stream: { start_from: 'beginning' } },
+    })
+    const { client, emulator } = rig
+    const old = await client.start('say one')
+    await rig.event('turn.settled', ({ session_id: id }) => id === old)
+    await rig.stop()
+    const fresh = await client.start('say two')
+    await client.send(old, 'say three')
+    for (const session of [old, fresh]) await client.reached(session, 'idle')
+    // Nobody need look at what rests for so long, if it was known.
+    await emulator.advance(7_200_000)
+    rig.config = { ...rig.config, stream: { ...rig.config.stream, start_from: 'now' } }
+    await rig.start()
+    await rig.event('session.created', ({ session_id: id }) => id === fresh)
+    await assertWhole(rig, { transcript: false })
+  })
+
   test('start_from a seq: the transcript begins after it', async () => {
     await using rig = await Rig.open({ details, start: false })
     const session = await rig.client.start('say one')

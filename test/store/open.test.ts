@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -128,6 +128,9 @@ describe('opening the store', () => {
     const path = join(folder(), 'sidecar.db')
     await openStore({ path })
     expect(refusal(path).message).toContain('in use by another sidecar')
+    const link = join(folder(), 'link.db')
+    symlinkSync(path, link)
+    expect(refusal(link).message).toContain(`${path} is in use by another sidecar`)
   })
 
   // [fault process-7]

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
+import { readSession, readTurn } from '../../src/core/wire.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { folder, openStore } from './database.ts'
 
@@ -27,6 +28,54 @@ it('what was due before a restart is due after it, also when the wall clock was 
   // Once is enough: the time of before is over.
   const later = await openStore({ path, clock: new VirtualClock(NOON - HOUR + 100) })
   expect(await later.store.nextHint()).toBe(NOON - HOUR + 500)
+})
+
+it('artifacts are awaited no more eagerly after the wall clock was set back', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const before = await openStore({ path, clock: new VirtualClock(NOON) })
+  const warn = () => undefined
+  const turn = readTurn(
+    {
+      id: 'trn_1',
+      session_id: 'ses_1',
+      status: 'completed',
+      created_at: 1,
+      completed_at: 2,
+      artifacts: 'pending',
+    },
+    'ses_1',
+  )
+  const awaited = {
+    turn,
+    read: true,
+    final: true,
+    settled: false,
+    endedFrameAt: null,
+    finalReadAt: NOON - 500,
+    finalFact: true,
+  }
+  await before.store.commit({
+    readings: [
+      {
+        sessionId: 'ses_1',
+        revision: null,
+        session: readSession({ id: 'ses_1', status: 'idle', updated_at: 1 }, warn),
+        baseline: 0,
+        atRest: false,
+        turns: [awaited],
+        opened: [],
+        resolved: [],
+        newCalls: [],
+        facts: [],
+        at: 1000,
+        hint: { generation: null, nextLook: null, scope: 'artifacts' },
+      },
+    ],
+  })
+  await before.store.close()
+  const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
+  const [known] = (await after.store.known('ses_1'))?.turns ?? []
+  expect(known?.finalReadAt).toBe(NOON - HOUR - 500)
 })
 
 it('a restart after an hour leaves what is due then as it was', async () => {

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
@@ -30,8 +30,9 @@ export function openDatabase(path: string): OpenStore {
     migrate(db)
     return { db, unlock: () => undefined }
   }
-  const file = resolve(path)
-  createPrivately(file)
+  createPrivately(resolve(path))
+  // A link to a store is that store: its lock lies beside the file itself.
+  const file = realpathSync(path)
   const unlock = lock(file)
   try {
     const db = new Database(file)

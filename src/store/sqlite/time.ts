@@ -19,6 +19,8 @@ export function keepTime(db: Sqlite, checkpoints: Checkpoints, clock: Clock): ()
       for (const table of ['hints', 'lanes', 'calls']) {
         db.prepare(`UPDATE ${table} SET due_at = max(0, due_at - ?)`).run(back)
       }
+      // How long a turn's artifacts have been awaited says when to look again.
+      db.prepare('UPDATE turns SET final_read_at = max(0, final_read_at - ?) WHERE settled = 0').run(back)
       checkpoints.set(STEADY, String(last - back))
     }).immediate()
   }
