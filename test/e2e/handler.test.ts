@@ -313,6 +313,25 @@ describe.for(PROFILES)('kinds of handlers (%s)', (details) => {
     await until('the late one', () => rig.app.delivered().some(({ type }) => type === 'user.message'))
   })
 
+  test('an unordered handler that is made ordered gets its backlog in order, too', async () => {
+    await using rig = await Rig.open({ details, handler: { ordered: false } })
+    rig.app.handle = () => ({ status: 503, headers: { 'retry-after': '1' } })
+    const session = await rig.client.start('say one')
+    await until('a backlog', async () => (await rig.list('/api/deliveries?status=pending')).length > 8)
+    await rig.client.reached(session, 'idle')
+    await rig.stop()
+    rig.app.callbacks.length = 0
+    rig.app.handle = () => ({})
+    rig.config = {
+      ...rig.config,
+      handlers: rig.config.handlers?.map((handler) => ({ ...handler, ordered: true })) ?? [],
+    }
+    await rig.start()
+    await rig.client.send(session, 'say two')
+    await assertWhole(rig)
+    expect(order(rig.app.seen())).toEqual([])
+  })
+
   test('an ordered handler sees each session in order while attempts fail at random', async () => {
     await using rig = await Rig.open({
       details,

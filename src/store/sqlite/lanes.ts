@@ -1,6 +1,7 @@
 import type { Attempt, Lane, PendingDelivery, Settlement } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { Committed, HandlerRecord, HandlerRegistration } from '../../core/store.ts'
+import { gatherLanes } from './gather.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
 
@@ -95,6 +96,7 @@ export class Lanes {
     const known = new Map(this.handlers().map((record) => [record.name, record]))
     this.#byType.clear()
     this.#handlers = handlers.map((handler) => ({ ...handler, number: known.get(handler.name)?.number ?? 0 }))
+    for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
   }
 
