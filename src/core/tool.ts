@@ -2,6 +2,9 @@ import type { HandlerLog, RetrySpec } from './handler.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { SessionBrief } from './resource.ts'
 
+/** What the model is told where a tool says nothing else. */
+export const TOOL_ERROR = 'The tool could not complete this request.'
+
 /** How a function tool is run. Durations in milliseconds. */
 export interface ToolSpec {
   name: string

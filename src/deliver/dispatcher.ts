@@ -1,7 +1,7 @@
 import type { Committed, HandlerRecord } from '../core/store.ts'
 import { compilePatterns, type EventPattern } from '../core/pattern.ts'
 import type { StoredFact } from '../core/fact.ts'
-import type { HandlerStatus } from './health.ts'
+import type { HandlerStatus, Pause } from './health.ts'
 import type { Settler } from './settler.ts'
 import type { Worker } from './worker.ts'
 
@@ -48,7 +48,8 @@ export function createDispatcher(workers: readonly Worker[], settler: Settler): 
   }
 }
 
-/** Whether a handler was paused when we last ran: it stays so. */
-export function wasPaused(records: readonly HandlerRecord[], name: string): boolean {
-  return records.some((record) => record.name === name && record.pausedAt !== null)
+/** The pause in which a handler was when we last ran: it goes on. */
+export function pauseOf(records: readonly HandlerRecord[], name: string): Pause | null {
+  const { pausedAt = null, pauseReason = null } = records.find((record) => record.name === name) ?? {}
+  return pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
 }

@@ -8,6 +8,13 @@ const PROBE = { base: 1000, max: 30_000 }
 /** Deliveries of which we remember that they ended in a reset. */
 const RESETS_REMEMBERED = 1000
 
+/** A handler that somebody paused, or that asked for it. */
+export interface Pause {
+  /** Milliseconds, our wall clock. */
+  since: number
+  reason: string | null
+}
+
 export interface HandlerStatus {
   name: string
   state: HandlerState
@@ -34,11 +41,19 @@ export class HandlerHealth {
 
   constructor(
     name: string,
-    paused: boolean,
+    paused: Pause | null,
     options: { observer: Observer; clock: Clock; random: Random; log: Log },
   ) {
     this.#options = options
-    this.#status = { name, state: paused ? 'paused' : 'up', since: options.clock.now(), lastError: null }
+    if (paused === null) this.#status = { name, state: 'up', since: options.clock.now(), lastError: null }
+    else {
+      const { since, reason } = paused
+      this.#status = { name, state: 'paused', since, lastError: reason }
+      options.log.warn(
+        { handler: name, reason, since: new Date(since).toISOString() },
+        'handler: still paused from before; its deliveries wait until it is resumed',
+      )
+    }
   }
 
   get status(): HandlerStatus {

@@ -8,7 +8,7 @@ import type { Clock, Log, Random } from '../core/ports.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import type { Store } from '../core/store.ts'
 import type { Briefs } from './briefs.ts'
-import { HandlerHealth, type HandlerStatus } from './health.ts'
+import { HandlerHealth, type HandlerStatus, type Pause } from './health.ts'
 import { ActiveLane } from './lane.ts'
 import { createRecorder } from './record.ts'
 import { createReleaser } from './release.ts'
@@ -45,7 +45,7 @@ export interface Worker {
 export interface WorkerOptions {
   spec: HandlerSpec
   target: Target
-  paused: boolean
+  paused: Pause | null
   store: Store
   settler: Settler
   briefs: Briefs

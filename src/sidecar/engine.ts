@@ -8,7 +8,7 @@ import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
 import { createBriefs } from '../deliver/briefs.ts'
-import { createDispatcher, wasPaused, type Dispatcher } from '../deliver/dispatcher.ts'
+import { createDispatcher, pauseOf, type Dispatcher } from '../deliver/dispatcher.ts'
 import { createHttpTarget } from '../deliver/http.ts'
 import { createModuleTarget, handlerLog } from '../deliver/module.ts'
 import { createSettler } from '../deliver/settler.ts'
@@ -217,7 +217,7 @@ export function createEngine(options: EngineOptions): Engine {
             spec.target.kind === 'http'
               ? createHttpTarget(spec, spec.target, ports, options.source)
               : createModuleTarget(spec, spec.target.handle, ports),
-          paused: wasPaused(records, spec.name),
+          paused: pauseOf(records, spec.name),
           store,
           settler,
           briefs,

@@ -3,7 +3,7 @@ import type { Config, HandlerConfig, ToolConfig } from '../config/config.ts'
 import { parseDuration } from '../core/duration.ts'
 import { messageOf, OperatorError } from '../core/errors.ts'
 import type { HandlerSpec, ModuleHandler } from '../core/handler.ts'
-import type { ToolSpec } from '../core/tool.ts'
+import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
 import type { HandlerModule } from '../library/handlers.ts'
 import type { ToolDefinition } from '../library/tool.ts'
 
@@ -20,7 +20,7 @@ const TOOL_DEFAULTS = {
   timeout: 30_000,
   concurrency: 8,
   retry: { attempts: 3, base: 250, max: 5000 },
-  error: 'The tool could not complete this request.',
+  error: TOOL_ERROR,
 }
 
 /** @throws {OperatorError} when a module cannot be imported, exports nothing of use, or a tool or handler is defined twice. */

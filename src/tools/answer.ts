@@ -1,7 +1,8 @@
 import type { Call, CallResult } from '../core/call.ts'
 import { backoff } from '../core/backoff.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
-import { isRequired, type Tool, type ToolPorts } from './context.ts'
+import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
+import { isRequired, type ToolPorts } from './context.ts'
 import { close, notePost, replaceResult } from './ledger.ts'
 import { attributesOf, namesOf, traceOf } from './trace.ts'
 
@@ -13,18 +14,24 @@ const FORBIDDEN = 60_000
 /** Tries to open a fresh turn after `not_delivered`. */
 const RESENDS = 10
 
+/** What a result's tool has to say of its posting. */
+export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
+
+/** A tool that is not configured any more: what it did is posted all the same. */
+export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
+
 /**
  * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
  * that it still waits. @returns when there is more to do, steady milliseconds; null when the call is closed.
  */
 export async function answerCall(
   ports: ToolPorts,
-  tool: Tool,
+  policy: AnswerPolicy,
   call: Call,
   restarted: boolean,
 ): Promise<number | null> {
   const { clock } = ports
-  if (call.outcome === 'not_delivered') return await resend(ports, tool, call)
+  if (call.outcome === 'not_delivered') return await resend(ports, policy, call)
   const { result } = call
   if (result === null) return null
   const posted = call.outcome !== null && call.outcome !== 'refused'
@@ -40,9 +47,9 @@ export async function answerCall(
   }
   try {
     const word = await post(ports, call, result)
-    return await accepted(ports, tool, call, word)
+    return await accepted(ports, policy, call, word)
   } catch (error) {
-    return await failed(ports, tool, call, error, restarted)
+    return await failed(ports, policy, call, error, restarted)
   } finally {
     await ports.hint([
       { sessionId: call.sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 300 },
@@ -78,7 +85,7 @@ function keyOf(call: Call, result: CallResult): string {
 
 async function accepted(
   ports: ToolPorts,
-  tool: Tool,
+  policy: AnswerPolicy,
   call: Call,
   word: string | null,
 ): Promise<number | null> {
@@ -88,7 +95,7 @@ async function accepted(
     const step = notePost(call, { posts: call.posts + 1, unsure: false, dueAt: clock.steady() })
     const noted = { ...call, ...step.set, outcome: 'not_delivered' }
     if (!(await ports.step({ ...step, set: { ...step.set, outcome: 'not_delivered' } }))) return null
-    return await resend(ports, tool, noted)
+    return await resend(ports, policy, noted)
   }
   // Other words are not shown: the next reading of the actions decides. Usually the frame that follows asks for it.
   const dueAt = clock.steady() + CONFIRM
@@ -98,7 +105,7 @@ async function accepted(
 
 async function failed(
   ports: ToolPorts,
-  tool: Tool,
+  policy: AnswerPolicy,
   call: Call,
   error: unknown,
   restarted: boolean,
@@ -122,7 +129,7 @@ async function failed(
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
     if (call.result?.kind === 'error') return await end(ports, call, 'failed', 'refused', error.message)
     const steady = clock.steady()
-    return (await ports.step(replaceResult(call, tool.spec.error, error.message, steady))) ? steady : null
+    return (await ports.step(replaceResult(call, policy.error, error.message, steady))) ? steady : null
   }
   // Refused before it was looked at, or no reply: then it may have been taken.
   const unsure = error.uncertain || !NOT_ACTED_ON.has(error.code)
@@ -176,9 +183,9 @@ export async function closeGone(
 }
 
 /** The sandbox did not hold the call: waiting never helps (interface.md, Answering required actions). */
-async function resend(ports: ToolPorts, tool: Tool, call: Call): Promise<number | null> {
+async function resend(ports: ToolPorts, policy: AnswerPolicy, call: Call): Promise<number | null> {
   const { random, log } = ports
-  if (tool.spec.onNotDelivered === 'report') return await end(ports, call, 'not_delivered', 'not_delivered')
+  if (policy.onNotDelivered === 'report') return await end(ports, call, 'not_delivered', 'not_delivered')
   try {
     await ports.service.sendMessage(call.sessionId, resendText(call), `${call.callId}.resend`)
     log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a fresh turn')

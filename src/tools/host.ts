@@ -2,18 +2,20 @@ import { backoff } from '../core/backoff.ts'
 import type { Call } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import { createPump, type Pump } from '../core/pump.ts'
-import { answerCall, closeGone } from './answer.ts'
+import { answerCall, closeGone, REMOVED, type AnswerPolicy } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { isRequired, type Place, type Tool, type ToolPorts } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { createQueues } from './queues.ts'
-import { FAR, giveUp, runBegun, runTool } from './run.ts'
+import { giveUp, runBegun, runTool } from './run.ts'
 import { namesOf } from './trace.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
 const FRESH = 5000
 /** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
 const REMEMBERED = 10_000
+/** A call whose tool is not configured is looked at so often: a later start may have it again. Milliseconds. */
+const ORPHANED = 30_000
 const RETRY = { base: 500, max: 60_000 }
 /** What was told to stop has so long to write down what came of it, milliseconds. */
 const LEFT_BEHIND = 500
@@ -117,14 +119,13 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
 
   const advance = async (call: Call, abort: AbortController): Promise<number | null> => {
     const tool = tools.get(call.name)
+    if (call.state === 'finished') return await post(tool?.spec ?? REMOVED, call)
     if (tool === undefined) return await orphaned(call)
     switch (call.state) {
       case 'received':
         return await enter(tool, call, false, abort)
       case 'running':
         return await resume(tool, call, abort)
-      case 'finished':
-        return await post(tool, call)
       case 'answered':
       case 'not_delivered':
       case 'failed':
@@ -138,9 +139,9 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   }
 
   /** A posting of which nothing could be noted may have been taken: the call is ours again only when it was noted. */
-  const post = async (tool: Tool, call: Call): Promise<number | null> => {
+  const post = async (policy: AnswerPolicy, call: Call): Promise<number | null> => {
     const restarted = !ours.delete(call.callId)
-    const dueAt = await answerCall(ports, tool, call, restarted)
+    const dueAt = await answerCall(ports, policy, call, restarted)
     if (dueAt !== null) take(call.callId)
     return dueAt
   }
@@ -221,7 +222,7 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
     log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is not configured any more')
-    await postpone(call.callId, FAR)
+    await postpone(call.callId, ORPHANED)
     return null
   }
 

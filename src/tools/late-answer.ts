@@ -1,5 +1,5 @@
 import type { Call } from '../core/call.ts'
-import { closeGone } from './answer.ts'
+import { closeGone, REMOVED } from './answer.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
 import { finish } from './ledger.ts'
@@ -21,14 +21,13 @@ export async function answerLater(
   const { store, clock } = ports
   const call = await store.call(callId)
   if (call === null) return 'not_found'
-  const tool = tools.get(call.name)
   // Its 202 may still be on the way to us.
-  if (call.state !== 'running' || tool === undefined) return 'conflict'
+  if (call.state !== 'running') return 'conflict'
   if ('output' in answer && !fits(answer.output)) return 'too_long'
   const result =
     'output' in answer
       ? ({ kind: 'output', text: answer.output } as const)
-      : ({ kind: 'error', text: tool.spec.error } as const)
+      : ({ kind: 'error', text: (tools.get(call.name)?.spec ?? REMOVED).error } as const)
   const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
   return done ? 'accepted' : 'conflict'
 }

@@ -37,7 +37,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
     createWorker({
       spec,
       target: { send: async () => (await replies[index]?.()) ?? DELIVERED },
-      paused: false,
+      paused: null,
       store,
       settler,
       briefs,

@@ -4,7 +4,7 @@ import type { HandlerSpec } from '../../src/core/handler.ts'
 import { fanOut, type CallbackReport } from '../../src/core/observer.ts'
 import type { Random } from '../../src/core/ports.ts'
 import { createBriefs } from '../../src/deliver/briefs.ts'
-import { createDispatcher } from '../../src/deliver/dispatcher.ts'
+import { createDispatcher, pauseOf } from '../../src/deliver/dispatcher.ts'
 import { createSettler } from '../../src/deliver/settler.ts'
 import type { Outgoing, Target } from '../../src/deliver/target.ts'
 import type { Verdict } from '../../src/deliver/verdict.ts'
@@ -80,7 +80,7 @@ export async function deliveryWorld(
   const worker = createWorker({
     spec,
     target,
-    paused: options.paused ?? records.some(({ pausedAt }) => pausedAt !== null),
+    paused: options.paused === true ? { since: clock.now(), reason: null } : pauseOf(records, spec.name),
     store,
     settler,
     briefs: createBriefs(store, clock),

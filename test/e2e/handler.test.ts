@@ -149,8 +149,12 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     const session = await rig.client.start('say Hello')
     await until('paused handler', async () => (await rig.list('/api/handlers'))[0]?.['state'] === 'paused')
     await rig.client.reached(session, 'idle')
+    const [before] = await rig.list('/api/handlers')
     await rig.stop()
     await rig.start()
+    const [after] = await rig.list('/api/handlers')
+    expect(after).toMatchObject({ state: 'paused', last_error: before?.['last_error'] })
+    expect(Number(after?.['since']) - Number(before?.['since'])).toBeLessThan(100)
     const asked = rig.app.callbacks.length
     rig.app.handle = () => ({})
     await rig.client.send(session, 'say more')

@@ -218,6 +218,31 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.delivered().filter(({ type }) => type === 'call.answered')).toHaveLength(2)
   })
 
+  test('a tool that is removed takes nothing with it: its results are posted, and those that its app still owes', async () => {
+    await using rig = await open({ tools: { lookup_order: {}, later: {} } })
+    rig.gateway.intercept = ({ method, url }) =>
+      method === 'POST' && url?.includes('/sessions/') === true ? 'reset' : undefined
+    rig.app.run = ({ call }) => (call.name === 'later' ? { status: 202 } : { body: 'done' })
+    const session = await rig.client.start(`${CALL} & call later {}`, 'say {{last}}')
+    const calls = async (query: string) => await rig.list(`/api/calls?${query}`)
+    await until('a result', async () => (await calls('state=finished')).length === 1)
+    await until('a call put off', async () => (await calls('state=running')).length === 1)
+    const [owed] = await calls('state=running')
+    await rig.stop()
+    rig.config = { ...rig.config, tools: [] }
+    rig.gateway.intercept = () => undefined
+    await rig.start()
+    expect(
+      (await rig.raw('POST', `/api/calls/${String(owed?.['call_id'])}/answer`, { output: 'late' })).status,
+    ).toBe(202)
+    await rig.event('turn.settled', ({ session_id: id }) => id === session)
+    expect(
+      answersOf(rig)
+        .map(({ output }) => output)
+        .sort(),
+    ).toEqual(['done', 'late'])
+  })
+
   test('a fresh turn whose reply is lost is not sent twice', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 1 })
