@@ -32,6 +32,7 @@ import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from 
 import { createHttpRunner } from '../tools/http.ts'
 import { createToolHost, type ToolHost } from '../tools/host.ts'
 import { createModuleRunner } from '../tools/module.ts'
+import { lookForNewTools } from './new-tools.ts'
 import { markTranscript } from './transcript.ts'
 
 /** A session that was found gone by the way is read so much later, milliseconds. */
@@ -248,6 +249,7 @@ export function createEngine(options: EngineOptions): Engine {
     async start() {
       await openHandlers()
       await markTranscript(store, log, stream === null ? 'items' : 'stream')
+      await lookForNewTools({ store, intake, clock }, [...toolNames])
       // On an empty store the first look reads everything; later starts look at what changed while we were away.
       if (await sweep.looked()) {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])

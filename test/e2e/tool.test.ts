@@ -243,6 +243,20 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     ).toEqual(['done', 'late'])
   })
 
+  test('a tool that is new runs the calls that sessions wait for since before', async () => {
+    await using rig = await open({ tools: {} })
+    const session = await rig.client.start(CALL, 'say {{last}}')
+    await rig.event('action.required')
+    await rig.stop()
+    rig.config = {
+      ...rig.config,
+      tools: [{ name: 'lookup_order', url: rig.app.toolUrl('lookup_order'), secret: SECRET }],
+    }
+    await rig.start()
+    await rig.event('turn.settled', ({ session_id: id }) => id === session)
+    expect(rig.app.runs).toHaveLength(1)
+  })
+
   test('a fresh turn whose reply is lost is not sent twice', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 1 })
