@@ -263,7 +263,7 @@ export const REGRESSIONS: readonly Regression[] = [
     name: 'what came before the first connection counted as news when the disk was slow to note its beginning',
     scenario: drawn(16090),
     seed: 16090,
-    steps: [[2, 'before', 'store.setCheckpoint', 'disk_slow']],
+    steps: [[3, 'before', 'store.setCheckpoint', 'disk_slow']],
   },
   {
     name: 'a session that only the stream found gone, looking where the news begins, was not noticed',
@@ -755,6 +755,15 @@ export const REGRESSIONS: readonly Regression[] = [
       [9, 'before', 'weather', 'clock_ahead'],
       [27, 'after', 'clock.soon', 'crash'],
       [7, 'before', 'http read session', 'lost'],
+    ],
+  },
+  {
+    name: 'what was told and pruned was told again when the service repeated its frame',
+    scenario: drawScenario(5372),
+    seed: 5372,
+    steps: [
+      [16, 'before', 'weather', 'clock_ahead'],
+      [11, 'before', 'stream frame', 'repeat'],
     ],
   },
   {

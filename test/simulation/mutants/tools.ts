@@ -47,8 +47,8 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'a finished call runs again after a crash',
     'tools/host.ts',
-    'return await post(tool, call)',
-    'return ours.has(call.callId) ? await post(tool, call) : await enter(tool, call, true, abort)',
+    'return await post(tool?.spec ?? REMOVED, call)',
+    'return tool === undefined || ours.has(call.callId) ? await post(REMOVED, call) : await enter(tool, call, true, abort)',
   ),
   mutant(
     'a call that is put off is answered at once',
