@@ -60,7 +60,29 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
   const tools: ToolDefinition[] = []
   const observers: Partial<Observer>[] = []
   let running: Running | null = null
-  let starting = false
+  /** What `start` is at, or came to. */
+  let started: Promise<void> | null = null
+  let stopped: Promise<void> | null = null
+  const ending = new AbortController()
+
+  const startOnce = async (): Promise<void> => {
+    log.info({ version: VERSION }, 'sidecar: starting')
+    for (const warning of warnings) log.warn({}, renderFault(warning))
+    // All the rest is loaded now: what is wrong with a configuration is said sooner.
+    const { startAll } = await import('./sidecar/start.ts')
+    const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
+    const end = ending.signal
+    running = await startAll(config, specs, observers, log, { hide: (secret) => secrets.add(secret), end })
+  }
+
+  /** A start under way is cut short first: what it opened is closed as any other. */
+  const stopOnce = async (): Promise<void> => {
+    ending.abort()
+    await started?.catch(() => undefined)
+    const last = running
+    running = null
+    await last?.stop()
+  }
 
   const sidecar: Sidecar = {
     on(type, handler) {
@@ -76,19 +98,20 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
       return sidecar
     },
     async start() {
-      if (starting) throw new OperatorError('this sidecar was started already')
-      starting = true
-      log.info({ version: VERSION }, 'sidecar: starting')
-      for (const warning of warnings) log.warn({}, renderFault(warning))
-      // All the rest is loaded now: what is wrong with a configuration is said sooner.
-      const { startAll } = await import('./sidecar/start.ts')
-      const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
-      running = await startAll(config, specs, observers, log, (secret) => secrets.add(secret))
+      if (started !== null) throw new OperatorError('this sidecar was started already')
+      if (stopped !== null) throw new OperatorError('this sidecar was stopped already')
+      started = startOnce()
+      try {
+        await started
+      } catch (error) {
+        // Everything was given back: once the cause is gone it may be tried again.
+        started = null
+        throw error
+      }
     },
-    async stop() {
-      const stopped = running
-      running = null
-      await stopped?.stop()
+    stop() {
+      stopped ??= stopOnce()
+      return stopped
     },
     get address() {
       return running?.address ?? { admin: null, webhooks: null }

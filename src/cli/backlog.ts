@@ -48,8 +48,8 @@ async function watch(
     )
     const left = rows.reduce((sum, row) => sum + (numberOf(row['pending']) ?? 0), 0)
     if (left === 0) return end('everything is delivered, or dead', 0)
-    const held = rows.filter((row) => field(row, 'state') === 'paused' && numberOf(row['pending']) !== 0)
-    if (held.length > 0 && held.length === rows.length)
+    const owed = rows.filter((row) => numberOf(row['pending']) !== 0)
+    if (owed.every((row) => field(row, 'state') === 'paused'))
       return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)
     const away = rows.filter((row) => field(row, 'state') === 'down').map((row) => field(row, 'name'))
     const line = `${count(left, 'delivery', 'deliveries')} left${away.length > 0 ? `; ${away.join(', ')} cannot be reached` : ''}`

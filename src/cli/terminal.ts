@@ -26,9 +26,9 @@ type Process = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'exi
 
 export function processTerminal(process: Process): Terminal {
   // A reader that has seen enough (`events | head`) closes the pipe: that ends us, and it is no failure.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
-  }
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
+  // A log that nobody reads any more, or for which there is no room, is a lost line and no reason to stop.
+  process.stderr.on('error', () => undefined)
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),

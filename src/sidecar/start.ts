@@ -42,13 +42,13 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Starts the parts in order; what was started stops in reverse, also when a later one fails. */
+/** Starts the parts in order; what was started stops in reverse, also when a later one fails. After `end` none waits for the service. */
 export async function startAll(
   config: Config,
   specs: Specs,
   observers: readonly Partial<Observer>[],
   log: Log,
-  hide: (secret: string) => void,
+  { hide, end }: { hide: (secret: string) => void; end: AbortSignal },
 ): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const clock = systemClock()
@@ -112,6 +112,7 @@ export async function startAll(
     onBudget: (bucket, remaining) => observer.budget(bucket, remaining),
   })
   stack.defer(() => service.stop())
+  end.addEventListener('abort', () => service.stop(), { once: true })
 
   const engine = createEngine({
     service,
@@ -207,8 +208,8 @@ export async function startAll(
     stack.defer(() => listener.close())
   }
 
-  await engine.start()
   stack.defer(() => engine.stop(GRACE))
+  await engine.start()
   await warnOfPast(opening, { handlers: specs.handlers, baseUrl: config.service.baseUrl }, log)
   stack.defer(() => {
     draining = true

@@ -53,6 +53,20 @@ test('without a cursor there are live frames only, with the type and data as the
   expect(reader.retry).toBe(2000)
 })
 
+test('a cursor at the end of the log goes live, also once what it stands at was pruned', async () => {
+  const { base, stream, store, relay } = await open([1, 2, 3])
+  expect(await store.prune(clock.now() + 1)).toMatchObject({ facts: 3 })
+  await using reader = await EventReader.open(`${base}/v1/events?transient=1`, { 'last-event-id': '3' })
+  await until('a live reader', async () => {
+    const body = '{"type":"agent.text","seq":null}'
+    relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body, at: 1 })
+    return reader.frames.length > 0
+  })
+  expect(reader.frames[0]?.event).toBe('agent.text')
+  await stream([4])
+  await until('a frame', () => reader.frames.some(({ id }) => id === '4'))
+})
+
 test('a cursor gives what was persisted after it and then what comes, each once and in order', async () => {
   const { base, stream } = await open([1, 2, 3])
   await using reader = await EventReader.open(`${base}/v1/events`, { 'last-event-id': '1' })

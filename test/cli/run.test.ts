@@ -71,6 +71,23 @@ describe('run', () => {
     expect((await one.ended).code).toBe(0)
   })
 
+  test('goes on when nobody reads its log any more, and stops as ever', async () => {
+    const one = run(await configured('handlers: [{ name: app, url: "http://127.0.0.1:9/" }]'))
+    await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
+    const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
+    one.process.stderr.destroy()
+    // Each of them is logged.
+    for (const change of ['pause', 'resume', 'pause', 'resume']) {
+      const url = `http://127.0.0.1:${admin}/api/handlers/app/${change}`
+      const { statusCode, body } = await request(url, { method: 'POST' })
+      await body.dump()
+      expect(statusCode).toBeLessThan(300)
+    }
+    expect(await readiness(admin)).toBe(200)
+    one.process.kill('SIGTERM')
+    expect((await one.ended).code).toBe(0)
+  })
+
   // [fault process-2]
   test('ends at once on a second signal, with a callback still under way', async () => {
     let asked = 0

@@ -45,6 +45,23 @@ test('whoever interrupts --wait ends the waiting alone', async () => {
   })
 })
 
+test('--wait over all handlers does not wait for one that is paused, where nobody else is owed anything', async () => {
+  const { url } = await adminApi({
+    'POST /api/deliveries/retry': () => ({ count: 3, dry_run: false }),
+    'GET /api/handlers': () => ({
+      object: 'list',
+      data: [
+        { name: 'app', state: 'up', pending: 0 },
+        { name: 'audit', state: 'paused', pending: 3 },
+      ],
+      has_more: false,
+      last_id: 'audit',
+    }),
+  })
+  const { code, err } = await cli(['deliveries', 'retry', '--dead', '--wait', '--url', url])
+  expect({ code, err }).toEqual({ code: 1, err: '3 deliveries left, and the handler is paused\n' })
+})
+
 test('--wait does not wait for a handler that is paused', async () => {
   const { url } = await adminApi({
     'POST /api/replay': () => ({ handler: 'app', count: 1 }),

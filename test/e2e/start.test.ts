@@ -1,8 +1,19 @@
 import { describe, expect, test } from 'vitest'
+import type { Log } from '../../src/core/ports.ts'
+import { createSidecar } from '../../src/index.ts'
 import { SECRET } from '../support/app.ts'
 import { PROFILES } from '../support/client.ts'
+import { freePort, listen } from '../support/listen.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
+
+const SILENT: Log = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => SILENT,
+}
 
 /** A startup probe gives up on a program that never says 200. */
 async function startup(rig: Rig): Promise<number> {
@@ -22,6 +33,39 @@ describe.for(PROFILES)('a start (%s)', (details) => {
   test('/startupz answers 200 with start_from beginning', async () => {
     await using rig = await Rig.open({ details, config: { stream: { start_from: 'beginning' } } })
     expect(await startup(rig)).toBe(200)
+  })
+
+  test('a stop cuts a start short, whoever else stops waits for it, and nothing is left', async () => {
+    await using rig = await Rig.open({ details, start: false })
+    const asked = Promise.withResolvers<void>()
+    rig.gateway.intercept = () => {
+      asked.resolve()
+      return new Promise(() => undefined)
+    }
+    const sidecar = await createSidecar({ config: rig.config, log: SILENT })
+    const started = sidecar.start()
+    await asked.promise
+    const begun = performance.now()
+    await Promise.all([sidecar.stop(), sidecar.stop()])
+    expect(performance.now() - begun).toBeLessThan(5000)
+    await started
+    expect(sidecar.address).toEqual({ admin: null, webhooks: null })
+    // The store is free again.
+    rig.gateway.intercept = () => undefined
+    await rig.start()
+  })
+
+  test('a start that failed is tried again with the same sidecar', async () => {
+    await using rig = await Rig.open({ details, start: false })
+    const port = await freePort()
+    const other = await listen((_request, response) => response.end(), port)
+    const config = { ...rig.config, admin: { listen: `127.0.0.1:${port}` } }
+    const sidecar = await createSidecar({ config, log: SILENT })
+    await expect(sidecar.start()).rejects.toThrow(/in use/)
+    await other[Symbol.asyncDispose]()
+    await sidecar.start()
+    expect(sidecar.address.admin?.port).toBe(port)
+    await sidecar.stop()
   })
 
   test('/startupz answers 200 when the service is known to be away', async () => {

@@ -38,6 +38,7 @@ export async function replay(
   let last = cursor
   let sent = 0
   while (!reader.closed) {
+    const published = hub.lastPos
     const { frames, next, more } = await store.frames({ after: pos, ...session })
     const news = frames.filter(({ seq }) => seq !== null && isBefore(cursor, seq))
     const page = news.slice(0, REPLAYED - sent)
@@ -54,8 +55,8 @@ export async function replay(
     }
     pos = next
     await reader.drained()
-    // What was published while we read may be behind what we have read.
-    if (!more && hub.lastPos <= pos) {
+    // What was published while we read may be behind what we have read. What was before is in it, or was pruned.
+    if (!more && hub.lastPos <= Math.max(pos, published)) {
       hub.join(reader, { pos, seq: last })
       return 'live'
     }
