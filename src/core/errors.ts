@@ -1,3 +1,6 @@
+/** Not now. The last three are of whatever stands before the service, which names its errors. */
+const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
+
 /**
  * The service refused or failed a request (interface.md, Errors).
  * `status` 0 means that no answer came: see `fault`.
@@ -54,13 +57,14 @@ export class ServiceError extends Error {
     return this.status === 401
   }
 
+  /** By the service's own word: what stands before it answers 404 as well, while the service is moved. */
   get notFound(): boolean {
-    return this.status === 404
+    return this.status === 404 && this.code !== 'http_404'
   }
 
   /** No answer, or one that the same request may well not get again. */
   get transient(): boolean {
-    return this.status === 0 || this.status >= 500 || this.code === 'rate_limit_exceeded'
+    return this.status === 0 || this.status >= 500 || PASSING.has(this.code)
   }
 }
 
@@ -102,7 +106,12 @@ export class DeadLetter extends Error {
  * not ours to spread; a function that wants to say more has its own `log`.
  */
 export function thrownName(error: unknown): string {
-  return error instanceof Error ? `it threw ${error.name}` : 'it threw something that is no Error'
+  try {
+    if (error instanceof Error && typeof error.name === 'string') return `it threw ${error.name}`
+  } catch {
+    // A name may be a getter that throws, too.
+  }
+  return 'it threw something that is no Error'
 }
 
 /** What an error of the system or of a library is called, such as `ENOENT`; empty where it has no such name. */

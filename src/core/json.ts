@@ -8,6 +8,8 @@ export function isObject(value: unknown): value is JsonObject {
 
 /** Numbers of 16 digits and more may not fit a double. */
 const LONG_NUMBER = /\d{16}/
+/** So many of a number's digits a double always holds. */
+const DIGITS = 15
 
 interface Source {
   source?: string
@@ -16,10 +18,19 @@ interface Source {
 /** Node has it; the compiler's library does not know it yet. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
 
-const keepDigits = (_key: string, value: unknown, context: Source): unknown =>
-  typeof value === 'number' && context.source !== undefined && String(value) !== context.source
-    ? rawJSON(context.source)
+/** Some numbers are only spelled otherwise, as `2.50`: those stay numbers. */
+const keepDigits = (_key: string, value: unknown, { source = '' }: Source): unknown =>
+  typeof value === 'number' && significant(source) > DIGITS && String(value) !== source
+    ? rawJSON(source)
     : value
+
+/** Digits that say something: without zeros before and after, and the exponent. */
+function significant(source: string): number {
+  return source
+    .replace(/[eE].*$/, '')
+    .replaceAll(/[-.]/g, '')
+    .replaceAll(/^0+|0+$/g, '').length
+}
 
 /**
  * Parses JSON and keeps every digit of numbers that a double cannot hold (they become raw JSON, which

@@ -65,11 +65,12 @@ export function readFrame(frame: Frame, at: number): Meaning {
   }
   if (!isObject(data)) return { kind: 'unreadable', reason: 'data is not an object', seq: line }
   const payload = isObject(data.payload) ? data.payload : {}
+  const seq = line ?? digitsOf(data.seq)
   const fromSeq = digitsOf(data.from_seq) ?? digitsOf(payload.from_seq)
-  if (fromSeq !== null) return { kind: 'stop', fromSeq }
+  // An event that is persisted may have a member of that name for its own reasons.
+  if (fromSeq !== null && seq === null) return { kind: 'stop', fromSeq }
   const name = stringOf(data.type) ?? stringOf(frame.event)
   if (name === null) return { kind: 'unreadable', reason: 'the frame has no type', seq: line }
-  const seq = line ?? digitsOf(data.seq)
   const sessionId = sessionIn(data, payload)
   if (seq === null) return { kind: 'transient', type: name, sessionId, body: frame.data }
   const turnId = turnIn(data, payload)

@@ -79,5 +79,5 @@ export function refusedBeforeActing(error: ServiceError): boolean {
 /** True when the same request may well succeed later. Where it also may have been acted on is another question. */
 export function worthRepeating(error: ServiceError): boolean {
   if (error.code === 'project_limit_exceeded') return false
-  return refusedBeforeActing(error) || error.code === 'no_reply' || error.status >= 500
+  return refusedBeforeActing(error) || error.code === 'no_reply' || (error.status > 0 && error.transient)
 }

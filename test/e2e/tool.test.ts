@@ -257,6 +257,28 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
+  test('what stands before the service and answers in its place cancels no call and throws no result away', async () => {
+    await using rig = await open()
+    const ran = Promise.withResolvers<object>()
+    rig.app.run = () => ran.promise
+    const session = await rig.client.start(
+      'call lookup_order {"big":12345678901234567890,"price":2.50}',
+      'say {{last}}',
+    )
+    await until('a run', () => rig.app.runs.length === 1)
+    for (const status of [404, 429, 425, 408]) {
+      let refused = 0
+      rig.gateway.intercept = ({ url }) =>
+        url?.includes('/sessions') === true && refused++ < 4 ? { status, body: '<html>' } : undefined
+      if (status === 429) ran.resolve({ body: 'done' })
+      if (status === 404) await until('404s', () => refused > 4)
+    }
+    await rig.event('turn.settled', ({ session_id: id }) => id === session)
+    expect(answersOf(rig).map(({ output }) => output)).toEqual(['done'])
+    expect(rig.app.seen().map(({ type }) => type)).not.toContain('session.deleted')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+  })
+
   test('a fresh turn whose reply is lost is not sent twice', async () => {
     await using rig = await open()
     rig.emulator.faults.set({ not_delivered: 1, lose_message_replies: 1 })

@@ -76,6 +76,12 @@ describe('a frame of the stream', () => {
     expect(readFrame(frame(data), AT)).toEqual({ kind: 'stop', fromSeq: '41' })
   })
 
+  it('is an event like any other where it is persisted, though it carries from_seq', () => {
+    const data = { type: 'agent.compaction', session_id: 's', payload: { from_seq: 1, to_seq: 1 } }
+    expect(readFrame(frame(data, '2'), AT)).toMatchObject({ kind: 'fact', seq: '2' })
+    expect(readFrame(frame({ ...data, seq: 2 }), AT)).toMatchObject({ kind: 'fact', seq: '2' })
+  })
+
   it('keeps the names of state facts for state facts', () => {
     const ended = readFrame(
       frame({ type: 'turn.ended', seq: 3, session_id: 's', turn_id: 't', payload: {} }, '3'),

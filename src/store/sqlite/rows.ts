@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Call, CallState } from '../../core/call.ts'
 import type { Fact, Seen, StoredFact } from '../../core/fact.ts'
-import type { JsonObject } from '../../core/json.ts'
+import { parseJson, type JsonObject } from '../../core/json.ts'
 
 /**
  * Rows as our own migrations define them (STRICT tables), and what they mean. Facts carry a checksum beside, since they
@@ -170,5 +170,5 @@ export interface SessionRow {
 
 /** JSON that we wrote ourselves. */
 export function objectOf(text: string): JsonObject {
-  return JSON.parse(text) as JsonObject
+  return parseJson(text) as JsonObject
 }

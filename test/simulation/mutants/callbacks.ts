@@ -77,7 +77,7 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'thrown messages are logged',
     'core/errors.ts',
-    'error instanceof Error ? `it threw ${error.name}`',
-    'error instanceof Error ? `it threw ${error.message}`',
+    'return `it threw ${error.name}`',
+    'return `it threw ${error.message}`',
   ),
 ]
