@@ -75,7 +75,8 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     await emulator.advance(7_200_000)
     rig.config = { ...rig.config, stream: { ...rig.config.stream, start_from: 'now' } }
     await rig.start()
-    await rig.event('session.created', ({ session_id: id }) => id === fresh)
+    const told = await rig.event('session.created', ({ session_id: id }) => id === fresh)
+    expect(told).toMatchObject({ session_id: fresh })
     await assertWhole(rig, { transcript: false })
   })
 

@@ -236,11 +236,9 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
       (await rig.raw('POST', `/api/calls/${String(owed?.['call_id'])}/answer`, { output: 'late' })).status,
     ).toBe(202)
     await rig.event('turn.settled', ({ session_id: id }) => id === session)
-    expect(
-      answersOf(rig)
-        .map(({ output }) => output)
-        .sort(),
-    ).toEqual(['done', 'late'])
+    const outputs = answersOf(rig).map(({ output }) => output)
+    expect(new Set(outputs)).toEqual(new Set(['done', 'late']))
+    expect(outputs).toHaveLength(2)
   })
 
   test('a tool that is new runs the calls that sessions wait for since before', async () => {
