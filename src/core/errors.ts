@@ -68,6 +68,12 @@ export class ServiceError extends Error {
   }
 }
 
+/** Whether an error is about what was asked for, and not about the service as a whole, the way to it, or our token. */
+export function isParticular(error: unknown): error is ServiceError {
+  if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
+  return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
+}
+
 export type NetworkFaultKind = 'refused' | 'reset' | 'dns' | 'timeout' | 'aborted' | 'other'
 
 /** An HTTP exchange that ended without an answer. */

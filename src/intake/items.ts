@@ -1,10 +1,10 @@
-import { messageOf } from '../core/errors.ts'
+import { isParticular, messageOf } from '../core/errors.ts'
 import { itemFactId, transcriptType, type Fact } from '../core/fact.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Item } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
-import { isParticular, PAGE, PATIENCE } from './look.ts'
+import { PAGE, PATIENCE } from './look.ts'
 
 /** Pages of one session's items in one go; the rest follows with the next reading, at once. */
 const PAGES = 20
@@ -52,7 +52,7 @@ export function createItems(options: {
     let after = await store.checkpoint(name)
     const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
     for (let page = 0; page < PAGES; page++) {
-      const { data, hasMore } = await service.listItems(
+      const { data, hasMore, lastId } = await service.listItems(
         sessionId,
         after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
       )
@@ -62,16 +62,17 @@ export function createItems(options: {
         after = reached
         continue
       }
-      const newest = data.at(-1)
-      if (newest === undefined) return 'all'
+      // Of a whole page nothing may be readable: it was told, and what follows it is not held up.
+      const newest = data.at(-1)?.id ?? (hasMore ? lastId : null)
+      if (newest === null || newest === after) return 'all'
       await intake.commit({
         facts: data
           .filter((item) => (item.createdAt ?? Infinity) > boundary)
           .map((item) => factOf(item, clock.now())),
-        checkpoints: { [name]: newest.id },
+        checkpoints: { [name]: newest },
       })
       if (!hasMore) return 'all'
-      after = newest.id
+      after = newest
     }
     return 'more'
   }

@@ -1,4 +1,4 @@
-import { messageOf, ServiceError } from '../core/errors.ts'
+import { isParticular, messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Log, Service } from '../core/ports.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
@@ -8,8 +8,8 @@ import type { DirtySession, KnownSession, KnownTurn } from '../core/store.ts'
 export const PAGE = 100
 /** Turns are read newest first and most readings end on the first page. */
 const TURNS_FIRST = 20
-/** Pages of turns in one reading: 2,000 turns since the last one. What is older is found by its own id. */
-const TURN_PAGES = 20
+/** Pages of turns in one reading: 10,000 turns since the last one. What is older is found by its own id. */
+export const TURN_PAGES = 100
 /** What came to rest so long ago has no artifacts under way: it need not be looked at. Milliseconds. */
 export const QUIET = 3_600_000
 
@@ -54,8 +54,10 @@ export async function readTurns(
         !settled.has(turn.id) &&
         !(isSettled(turn) && (turn.completedAt ?? turn.createdAt ?? 0) <= baseline - QUIET),
     )
-    if (!hasMore || lastId === null || data.length === 0) return turns
-    const enough = !news || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))
+    if (!hasMore || lastId === null || lastId === after) return turns
+    // A page of which nothing can be read says nothing.
+    const enough =
+      (data.length > 0 && !news) || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))
     // Where single turns cannot be read, the list goes back to the last of them.
     if (enough && (await readAlone(service, sessionId, missing, turns))) return turns
     after = lastId
@@ -112,12 +114,6 @@ export async function readArtifacts(
 /** Whether what was asked for is not there because its session is not. */
 export async function isGone(service: Service, error: unknown, sessionId: string): Promise<boolean> {
   return error instanceof ServiceError && error.notFound && (await readSession(service, sessionId)) === null
-}
-
-/** Whether an error is about what was asked for, and not about the service as a whole, the way to it, or our token. */
-export function isParticular(error: unknown): error is ServiceError {
-  if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
-  return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
 }
 
 /** The newest item that tells of an error: why a run could not start. `failures`: as above. */

@@ -81,7 +81,7 @@ export function createSweep(options: {
         await each(data)
         for (const { id } of data) ids.add(id)
         // More was promised and nothing came: the row of the cursor is gone. The list has no end there.
-        if (data.length === 0 && after !== null) break
+        if (data.length === 0 && after !== null && (lastId === null || lastId === after)) break
         if (!hasMore || lastId === null || lastId === after) return ids
         after = lastId
       }

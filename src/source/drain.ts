@@ -3,13 +3,14 @@ import { NetworkFault } from '../core/errors.ts'
 import type { Frame } from '../core/frame.ts'
 import type { Clock, Timer } from '../core/ports.ts'
 import { batchSize, charactersOf, type Pending } from './batch.ts'
+import { createLineCutter, LINE_KEPT } from './lines.ts'
 
 /** The service pings every 15 s: three missed ones are a dead connection, milliseconds. */
 const SILENCE = 45_000
 const SILENCE_LOOKS = 9
 const PING = 'ping'
-/** One frame, characters. The service's largest body is 16 MiB. */
-const MAX_FRAME = 16 * 1024 * 1024
+/** One frame, characters: more than a line gives. */
+const MAX_FRAME = 2 * LINE_KEPT
 /** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
 const MAX_PENDING = 4 * 1024 * 1024
 
@@ -58,7 +59,7 @@ export async function drain(options: DrainOptions): Promise<void> {
     },
     onError: (error) => {
       if (error.type === 'max-buffer-size-exceeded')
-        failure = new NetworkFault('other', 'a frame is longer than 16 MiB')
+        failure = new NetworkFault('other', `a frame is longer than ${MAX_FRAME} characters`)
     },
   })
 
@@ -90,10 +91,11 @@ export async function drain(options: DrainOptions): Promise<void> {
     connection.abort()
   })
   const decoder = new TextDecoder()
+  const cut = createLineCutter()
   try {
     for await (const chunk of chunks) {
       lastByte = clock.steady()
-      parser.feed(decoder.decode(chunk, { stream: true }))
+      parser.feed(cut(decoder.decode(chunk, { stream: true })))
       if (failure !== null || stopped) break
       if (pending.length > 0) startWriting()
       // The disk is slower than the network: let the service wait rather than our memory grow.

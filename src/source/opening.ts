@@ -1,4 +1,4 @@
-import { ServiceError } from '../core/errors.ts'
+import { isParticular, messageOf, ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
@@ -14,6 +14,8 @@ const IDLE_PINGS = 2
 const UNSURE = 2000
 /** Answers that leave more than this open of the service's clock are not the last word on when we began, milliseconds. */
 const VAGUE = 2000
+/** How often we try to look a session up that cannot be read, before the others go on without it. */
+const PATIENCE = 3
 /** Sessions that are looked up to find where the news begins. */
 const LOOKED_UP = 500
 
@@ -58,6 +60,8 @@ export function createOpenings(ports: OpeningPorts): Openings {
   let askedAt: number | null = null
   /** What is noted, when it is by a clock that the service had told well. */
   let certain: number | null = null
+  /** How often a session could not be looked up, over all connections. */
+  const failures = new Map<string, number>()
 
   const note = async (steady: number): Promise<number> => {
     const open = service.clockOpen()
@@ -71,13 +75,13 @@ export function createOpenings(ports: OpeningPorts): Openings {
     async find() {
       const opened = await store.checkpoint(STREAM_OPENED)
       if (opened !== null && (askedAt === null || certain !== null))
-        return createOpening(ports, async () => Number(opened))
+        return createOpening(ports, failures, async () => Number(opened))
       const first = askedAt === null
       const at = (askedAt ??= clock.steady())
       // Lest the connection fails. A wall clock may be wrong by hours, and be set right after a crash: a process that
       // never heard of the service has not begun.
       if (service.clockOpen() < Infinity) await note(at)
-      return first ? null : createOpening(ports, async () => certain ?? (await note(at)))
+      return first ? null : createOpening(ports, failures, async () => certain ?? (await note(at)))
     },
     async connected(opening) {
       // It may have been long in coming, and gives live frames only.
@@ -97,7 +101,11 @@ function timeThere({ service, clock }: Pick<OpeningPorts, 'service' | 'clock'>, 
 }
 
 /** `since`: service clock, milliseconds. */
-function createOpening(ports: OpeningPorts, since: () => Promise<number>): Opening {
+function createOpening(
+  ports: OpeningPorts,
+  failures: Map<string, number>,
+  since: () => Promise<number>,
+): Opening {
   const { service, commit, log } = ports
   const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
@@ -134,7 +142,15 @@ function createOpening(ports: OpeningPorts, since: () => Promise<number>): Openi
       return (createdAt ?? 0) > (await since())
     } catch (error) {
       if (error instanceof ServiceError && error.notFound) return false
-      throw error
+      const times = (failures.get(sessionId) ?? 0) + 1
+      failures.set(sessionId, times)
+      // The replay breaks and comes again: one session does not hold up all others for ever.
+      if (times <= PATIENCE || !isParticular(error)) throw error
+      log.warn(
+        { sessionId, error: messageOf(error) },
+        'stream: a session cannot be read, and is taken for old',
+      )
+      return false
     }
   }
 

@@ -8,6 +8,7 @@ import { isBefore } from '../core/seq.ts'
 import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
+import { createDoubt } from './doubt.ts'
 import { drain } from './drain.ts'
 import { createOpenings, type Opening } from './opening.ts'
 
@@ -57,6 +58,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const batchOf = createBatcher()
   const cursors = createCursor(store, options.startFrom)
   const openings = createOpenings(options)
+  const doubt = createDoubt(service)
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
@@ -124,6 +126,7 @@ export function createStream(options: StreamOptions): StreamSource {
     try {
       const chunks = await service.openStream(cursor, abort.signal)
       if (saved === null) await openings.connected(opening)
+      doubt.dispel()
       become('live', null)
       log.info({ cursor }, 'stream: connected')
       // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
@@ -223,12 +226,13 @@ export function createStream(options: StreamOptions): StreamSource {
     failures++
     const wait = backoff(FAILURE, failures, random, floor())
     const message = messageOf(error)
+    const refused = await doubt.grows(cursor, error)
     if (error instanceof ServiceError) {
       log.warn(
         { code: error.code, status: error.status, requestId: error.requestId, wait },
         `stream: ${message}`,
       )
-      if (cursor !== null && [400, 404, 410].includes(error.status)) {
+      if (refused && cursor !== null) {
         await loseCursor(cursor, `the service refused the cursor: ${message}`)
         return { reason: 'cursor_lost', error: message, wait }
       }

@@ -21,7 +21,7 @@ export const FAULTS: readonly Fault[] = [
     ['a connection that is half open', 'dead after 45 s of silence'],
     ['a stream of nothing but pings', 'alive'],
     ['frames cut at any byte, CRLF, a byte order mark', 'the same facts'],
-    ['a line without end', 'cut at 16 MiB, and counted'],
+    ['a line without end', 'cut at 16 MiB, and given up at 256; counted'],
     ['a seq twice or backwards', 'told once; the cursor is the highest'],
     ['a seq above 2^53', 'exact to the digit'],
     ['an event that nobody knows', 'stored and passed on'],

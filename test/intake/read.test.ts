@@ -136,3 +136,40 @@ it('a session is read on at once until all of its items are told, however many t
   for (let more = await readOn(); more !== null; more = await readOn()) told?.push(...more)
   expect(told?.filter((type) => type === 'said')).toHaveLength(items.length)
 })
+
+it('items of which a whole page cannot be read do not hide those that follow', async () => {
+  const ids = Array.from({ length: 350 }, (_, index) => `item_${index}`)
+  const bad = (id: string): boolean => ids.indexOf(id) > 20 && ids.indexOf(id) < 340
+  const { read } = open({
+    readSession: async () => sessionIs('idle', 9),
+    listItems: async (_session, { after, limit = 20 }) => {
+      const from = after === undefined ? 0 : ids.indexOf(after) + 1
+      const page = ids.slice(from, from + limit)
+      const data = page
+        .filter((id) => !bad(id))
+        .map((id) => readItem({ id, type: 'message', created_at: 1, detail: { event: 'said' } }, 's'))
+      return { data, hasMore: from + limit < ids.length, lastId: page.at(-1) ?? null }
+    },
+  })
+  expect((await read())?.filter((type) => type === 'said')).toHaveLength(31)
+})
+
+it('turns of which a whole page cannot be read do not hide those that lie before them', async () => {
+  const ids = Array.from({ length: 330 }, (_, index) => `turn_${index}`)
+  const { facts, read } = open({
+    readSession: async () => sessionIs('idle', 9),
+    listArtifacts: async () => [],
+    listTurns: async (_session, { after, limit = 20 }) => {
+      const from = after === undefined ? 0 : ids.indexOf(after) + 1
+      const page = ids.slice(from, from + limit)
+      const data = page
+        .filter((id) => ids.indexOf(id) >= 325)
+        .map((id) =>
+          readTurn({ id, status: 'completed', created_at: 1, completed_at: 2, artifacts: 'ready' }, 's'),
+        )
+      return { data, hasMore: from + limit < ids.length, lastId: page.at(-1) ?? null }
+    },
+  })
+  await read()
+  expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(5)
+})

@@ -34,7 +34,8 @@ function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void)
       // A cursor that cannot be placed: an empty page.
       const data = after !== undefined && from === 0 ? [] : ids.slice(from, from + PAGE)
       return {
-        data: data.map((id) => session(id, heard.updatedAt)),
+        // What cannot be read is left out of the page, and leads on all the same.
+        data: data.filter((id) => !id.startsWith('bad')).map((id) => session(id, heard.updatedAt)),
         hasMore: data.length > 0 && from + PAGE < ids.length,
         lastId: data.at(-1) ?? null,
       }
@@ -93,4 +94,12 @@ it('a list whose cursors vanish again and again is given up with a warning, and 
   expect(world.log.lines).toMatchObject([
     { level: 'warn', message: expect.stringContaining('kept changing') },
   ])
+})
+
+it('a page of which nothing can be read is no end, and no reason to begin again', async () => {
+  const world = sweepWorld(['a', 'b', 'bad1', 'bad2', 'c', 'bad3', 'bad4'], () => undefined)
+  await world.sweep.run(true, { poll: 1 })
+  expect([...world.marked]).toEqual(['a', 'b', 'c'])
+  expect(world.asked()).toBe(4)
+  expect(world.log.lines).toEqual([])
 })

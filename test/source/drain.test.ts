@@ -89,12 +89,12 @@ describe('draining a connection', () => {
   })
 
   // [fault stream-10]
-  it('cuts a line without end at 16 MiB', async () => {
+  it('gives a line without end up, and holds 16 MiB of it at most', async () => {
     let sent = 0
     async function* endless(): AsyncGenerator<Uint8Array> {
       yield encoder.encode(`${frame(1)}data: `)
       const chunk = new Uint8Array(MIB).fill(120)
-      for (; sent < 100; sent++) yield chunk
+      for (; sent < 400; sent++) yield chunk
     }
     const frames: Frame[] = []
     const committed: Pending[] = []
@@ -110,9 +110,35 @@ describe('draining a connection', () => {
       onRetry: () => undefined,
       clock: new VirtualClock(),
     })
-    await expect(failed).rejects.toThrow('a frame is longer than 16 MiB')
-    expect(sent).toBeLessThanOrEqual(17)
+    await expect(failed).rejects.toThrow('a line is longer than 268435456 characters')
+    expect(sent).toBeLessThanOrEqual(257)
     expect(committed).toHaveLength(1)
+  })
+
+  // [fault stream-10]
+  it('gives a frame of lines without end up', async () => {
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      const chunk = encoder.encode(`data: ${'x'.repeat(MIB)}\n`)
+      for (let sent = 0; sent < 100; sent++) yield chunk
+    }
+    await expect(drained(endless())).rejects.toThrow('a frame is longer than 33554432 characters')
+  })
+
+  // [fault stream-10]
+  it('cuts what one line says at 16 MiB, wherever it stands, and reads what is around it', async () => {
+    const long = 'x'.repeat(17 * MIB)
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      const text = `${frame(1)}event: e\ndata: ${long}\nid: 2\n\ndata: ${long}\n\n${frame(3)}`
+      const bytes = encoder.encode(text.replaceAll('\n', lineEnd))
+      const { frames } = await drained(chunksOf(bytes, [5 * MIB, 18 * MIB, 18 * MIB + 7]))
+      expect(frames.map(({ id, event }) => [id, event])).toEqual([
+        ['1', 'agent.message'],
+        ['2', 'e'],
+        [undefined, undefined],
+        ['3', 'agent.message'],
+      ])
+      expect(frames.slice(1, 3).map(({ data }) => data.length)).toEqual([16 * MIB - 6, 16 * MIB - 6])
+    }
   })
 
   it('stops reading while the disk is slow: what waits is bounded', async () => {

@@ -97,6 +97,10 @@ export function streamWorld(
     store,
     connections,
     refusals,
+    /** What is refused for as long as it is set. */
+    refuse: ((_cursor: string | null) => null) as (cursor: string | null) => ServiceError | null,
+    /** Sessions that cannot be looked up, and why. */
+    unreadable: new Map<string, ServiceError>(),
     reasons,
     transients,
     batches,
@@ -124,8 +128,8 @@ export function streamWorld(
     'openStream' | 'authorized' | 'onAuthorization' | 'clockOffset' | 'clockOpen' | 'readSession'
   > = {
     async openStream(cursor, signal) {
-      const refusal = refusals.shift()
-      if (refusal !== undefined) throw refusal
+      const refusal = refusals.shift() ?? world.refuse(cursor)
+      if (refusal !== null) throw refusal
       const connection = new Connection(cursor, signal)
       connections.push(connection)
       return connection
@@ -133,7 +137,11 @@ export function streamWorld(
     authorized: () => world.authorized,
     clockOffset: () => world.offset ?? 0,
     clockOpen: () => (world.offset === null ? Infinity : 1000),
-    readSession: (id) => Promise.resolve(world.sessionAt(id)),
+    async readSession(id) {
+      const error = world.unreadable.get(id)
+      if (error !== undefined) throw error
+      return world.sessionAt(id)
+    },
     onAuthorization: (listener) => void (world.tellAuthorized = listener),
   }
   const stream = createStream({

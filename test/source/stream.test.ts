@@ -233,11 +233,30 @@ describe('reconnecting', () => {
     const world = streamWorld()
     await world.start()
     world.last().send(`${frame(1)}data: `)
-    for (let mebibyte = 0; mebibyte < 17; mebibyte++) world.last().send('x'.repeat(1024 * 1024))
+    for (let mebibyte = 0; mebibyte < 260; mebibyte++) world.last().send('x'.repeat(1024 * 1024))
     await world.clock.advance(10_000)
     expect(world.reasons).toEqual(['other'])
     expect(world.stream.status().lastError).toBeNull()
     expect([world.connections.length, world.last().cursor]).toEqual([2, '1'])
+  })
+
+  // [fault stream-10]
+  it('is not needed for a frame that nobody can hold: it is kept in quarantine as far as it goes, and the cursor gets past it', async () => {
+    const world = streamWorld()
+    const kept: { bytes: string }[] = []
+    const { quarantine } = world.store
+    world.store.quarantine = (entry) => {
+      kept.push(entry)
+      return quarantine(entry)
+    }
+    await world.start()
+    world.last().send(`${frame(1)}id: 2\nevent: agent.message\ndata: {"text":"`)
+    for (let mebibyte = 0; mebibyte < 18; mebibyte++) world.last().send('x'.repeat(1024 * 1024))
+    world.last().send(`"}\n\n${frame(3)}`)
+    await world.clock.advance(10_000)
+    expect(world.reasons).toEqual([])
+    expect([await world.seqs(), await world.cursor()]).toEqual([['1', '3'], '3'])
+    expect(kept.map(({ bytes }) => bytes.slice(0, 12))).toEqual(['{"text":"xxx'])
   })
 
   // [fault stream-15]
@@ -363,6 +382,22 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     expect([await world.seqs(), await world.cursor()]).toEqual([['3', '4', '5'], '5'])
   })
 
+  it('goes on past a session that cannot be looked up, as soon as that is no passing fault', async () => {
+    const world = streamWorld({ startFrom: 'now' })
+    await world.start()
+    world.createdAt.set('ses_new', world.clock.now() + 1000)
+    world.unreadable.set('ses_bad', refused(200, 'malformed_answer'))
+    const replay = frame(1, 'x', { session_id: 'ses_bad' }) + frame(2, 'x', { session_id: 'ses_new' })
+    for (let connection = 0; connection < 5; connection++) {
+      world.last().break()
+      await connectedAgain(world)
+      world.last().send(replay)
+      await world.clock.settle()
+    }
+    expect(await world.seqs()).toEqual(['2'])
+    expect(world.log.lines.filter(({ message }) => message.includes('taken for old'))).toHaveLength(1)
+  })
+
   it('keeps what was made a moment before: the clock of the service is known to a second', async () => {
     const world = streamWorld({ startFrom: 'now' })
     world.createdAt.set('ses_moment', world.clock.now() - 1000)
@@ -447,6 +482,13 @@ describe('without a cursor yet, a connection that ends before its first frame', 
   })
 })
 
+/** Fails unless it follows the stream again within two minutes. */
+async function connectedAgain({ clock, stream }: ReturnType<typeof streamWorld>): Promise<void> {
+  await clock.advance(1000)
+  for (let second = 0; second < 120 && !stream.connected(); second++) await clock.advance(1000)
+  expect(stream.connected()).toBe(true)
+}
+
 describe('a cursor that the service refuses', () => {
   // [fault stream-2]
   it.each([400, 404, 410])(
@@ -456,13 +498,13 @@ describe('a cursor that the service refuses', () => {
       await world.start()
       world.last().send(frame(5))
       await world.clock.settle()
-      world.refusals.push(refused(status, 'cursor_unknown'))
+      world.refuse = (cursor) => (cursor === null ? null : refused(status, 'cursor_unknown'))
       world.batches.length = 0
       world.last().end()
-      await world.clock.advance(5000)
-      await world.clock.advance(5000)
+      await connectedAgain(world)
       expect(world.last().cursor).toBeNull()
-      expect(world.reasons).toEqual(['closed', 'cursor_lost'])
+      const code = 'cursor_unknown'
+      expect(world.reasons).toEqual(['closed', code, code, code, 'cursor_lost'])
       expect(
         world.log.lines.some(
           ({ level, message }) => level === 'error' && message.includes('refused the cursor'),
@@ -481,14 +523,44 @@ describe('a cursor that the service refuses', () => {
     await world.clock.settle()
     const { setCheckpoint } = world.store
     world.store.setCheckpoint = () => Promise.reject(new StoreError('full'))
-    world.refusals.push(refused(410, 'cursor_gone'), refused(410, 'cursor_gone'))
+    world.refuse = (cursor) => (cursor === null ? null : refused(410, 'cursor_gone'))
     world.last().end()
-    await world.clock.advance(5000)
+    await world.clock.advance(120_000)
+    expect(world.stream.connected()).toBe(false)
     world.store.setCheckpoint = setCheckpoint
-    await world.clock.advance(20_000)
-    expect(world.stream.connected()).toBe(true)
+    await connectedAgain(world)
     expect(world.last().cursor).toBeNull()
-    expect(world.connections).toHaveLength(2)
+  })
+
+  // [fault stream-2]
+  it.each([400, 404, 410])(
+    'by a %s that refuses every stream is kept: what stands before the service does not know it',
+    async (status) => {
+      const world = streamWorld()
+      await world.start()
+      world.last().send(frame(5))
+      await world.clock.settle()
+      world.refuse = () => refused(status, `http_${status}`)
+      world.last().end()
+      await world.clock.advance(600_000)
+      expect(world.reasons.length).toBeGreaterThan(5)
+      expect(world.reasons).not.toContain('cursor_lost')
+      world.refuse = () => null
+      await connectedAgain(world)
+      expect(world.last().cursor).toBe('5')
+    },
+  )
+
+  it('until it is looked at, and then taken again, is kept', async () => {
+    const world = streamWorld()
+    await world.start()
+    world.last().send(frame(5))
+    await world.clock.settle()
+    const three = [1, 2, 3].map(() => refused(404, 'http_404'))
+    world.refusals.push(...three)
+    world.last().end()
+    await connectedAgain(world)
+    expect(world.last().cursor).toBe('5')
   })
 })
 

@@ -78,13 +78,13 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'the first page is the whole list of items',
     'intake/items.ts',
-    "      if (!hasMore) return 'all'\n      after = newest.id",
+    "      if (!hasMore) return 'all'\n      after = newest",
     "      return 'all'",
   ),
   mutant(
     'the first page is the whole list of turns',
     'intake/look.ts',
-    'if (!hasMore || lastId === null || data.length === 0) return turns',
+    'if (!hasMore || lastId === null || lastId === after) return turns',
     'if (page >= 0) return turns',
   ),
   mutant(
