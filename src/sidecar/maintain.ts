@@ -7,6 +7,8 @@ import type { Expected, Store } from '../core/store.ts'
 const INTERVAL = 60_000
 /** While there is more to do, milliseconds: others get their turn in between. */
 const AGAIN = 50
+/** While old facts are looked through of which none can go, milliseconds. */
+const ON = 1000
 /** A channel that told nothing of a fact for so long missed it, milliseconds (product.md, Metrics). */
 const MISSED_AFTER = 600_000
 
@@ -58,7 +60,8 @@ export function createMaintenance(options: {
       for (const miss of looked.missed) observer.missed(miss)
       const pruned = mayPrune() ? await store.prune(clock.now() - retention) : NOTHING
       if (pruned.facts > 0) log.debug({ facts: pruned.facts }, 'store: pruned')
-      if (looked.more || pruned.more) wait = AGAIN
+      if (looked.more || (pruned.more && pruned.facts > 0)) wait = AGAIN
+      else if (pruned.more) wait = Math.min(interval, ON)
     } catch (error) {
       if (!running) return
       log.error({ err: error }, 'store: housekeeping failed')

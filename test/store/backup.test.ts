@@ -31,6 +31,26 @@ it('copies everything that was committed while more is being written, for our us
   expect(inspectStore(target).facts).toBe(facts)
 })
 
+it('is not begun anew by each commit: it shows the store as it was at one moment', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store, clock } = await openStore({ path })
+  const commit = async (seq: number): Promise<void> => {
+    const done = store.commit({
+      facts: [frameFact(seq, 'ses_1', { body: `{"text":"${'x'.repeat(8000)}"}` })],
+    })
+    await clock.settle()
+    await done
+  }
+  for (let seq = 1; seq <= 2000; seq++) await commit(seq)
+  const target = join(folder(), 'copy.db')
+  const parts: number[] = []
+  const copying = backupStore(path, target, ({ done }) => parts.push(done))
+  for (let seq = 2001; parts.length < 3; seq++) await commit(seq)
+  expect((await copying).problems).toEqual([])
+  expect(parts).toEqual(parts.toSorted((a, b) => a - b))
+  expect(new Set(parts).size).toBe(parts.length)
+})
+
 it('opens as a store of its own, at the cursor that it had', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })

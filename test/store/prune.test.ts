@@ -114,6 +114,16 @@ describe('retention', () => {
     expect(await store.read.facts(all)).toEqual([])
   })
 
+  it('removes what is old behind what was stored while the clock was ahead, and keeps that until its time', async () => {
+    const { store, clock } = await openStore({}, [])
+    const year = 365 * 86_400_000
+    await store.commit({
+      facts: [frameFact(1, 'ses_1', { at: clock.now() + year }), frameFact(2), frameFact(3)],
+    })
+    expect(await store.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
+    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['1'])
+  })
+
   it('removes what is over of everything else, however much it is', async () => {
     const { store, clock } = await openStore()
     const many = Array.from({ length: 1100 }, (_, index) => String(index))

@@ -124,6 +124,20 @@ describe('hints', () => {
     expect(await store.nextHint()).toBeNull()
   })
 
+  it('for a whole sweep is not wished for again by small ones that come meanwhile', async () => {
+    const { store, clock } = await openStore()
+    const claimed = async () => (await store.claimHints(1, clock.steady()))[0]
+    await store.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
+    const whole = await claimed()
+    await store.commit({ hints: [hint({ sessionId: null, scope: 'session' })] })
+    await store.finishSweep(whole?.generation ?? 0)
+    const small = await claimed()
+    expect([whole?.scope, small?.scope]).toEqual(['turns', 'session'])
+    await store.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
+    await store.finishSweep(small?.generation ?? 0)
+    expect(await claimed()).toMatchObject({ scope: 'turns' })
+  })
+
   it('can be wished for later by the reading itself', async () => {
     const { store, clock } = await openStore()
     const nextLook = clock.steady() + 700.5

@@ -54,6 +54,8 @@ async function copy(
   const db = new Database(source, { readonly: true })
   try {
     recogniseStore(db, source)
+    // Held while it is read: a backup of what goes on changing starts over with every commit of somebody else.
+    db.exec('BEGIN; SELECT 1 FROM sqlite_schema')
     await db.backup(partial, {
       progress: ({ totalPages, remainingPages }) => {
         onProgress({ done: totalPages - remainingPages, total: totalPages })

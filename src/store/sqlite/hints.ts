@@ -24,12 +24,15 @@ const SWEEP = ''
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
 export class Hints {
   readonly #claimed = new Set<string>()
+  /** What was asked of a sweep since it was claimed, SCOPES. */
+  #since = 0
   readonly #add
   readonly #due
   readonly #next
   readonly #clear
   readonly #again
   readonly #release
+  readonly #narrow
   #generation: number
 
   /** `generation` must be above every one that an earlier process gave. */
@@ -62,9 +65,11 @@ export class Hints {
     this.#release = db.prepare<[number, string]>(
       'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
     )
+    this.#narrow = db.prepare<[number, string]>('UPDATE hints SET scope = ? WHERE session_id = ?')
   }
 
   add(hint: Hint, now: number): void {
+    if (hint.sessionId === null) this.#since |= SCOPES[hint.scope]
     this.#add.run(
       hint.sessionId ?? SWEEP,
       ++this.#generation,
@@ -83,6 +88,7 @@ export class Hints {
       if (dirty.length === limit) break
       if (this.#claimed.has(row.session_id)) continue
       this.#claimed.add(row.session_id)
+      if (row.session_id === SWEEP) this.#since = 0
       dirty.push({
         sessionId: row.session_id === SWEEP ? null : row.session_id,
         generation: row.generation,
@@ -106,6 +112,15 @@ export class Hints {
     const key = sessionId ?? SWEEP
     if (generation !== null) this.#clear.run(key, generation)
     if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), SCOPES[scope])
+  }
+
+  /**
+   * A sweep is through. What was asked for since is all that the next one does: a look at the whole list may take longer
+   * than the time between two small ones.
+   */
+  swept(generation: number): void {
+    if (this.#clear.run(SWEEP, generation).changes === 0 && this.#since > 0)
+      this.#narrow.run(this.#since, SWEEP)
   }
 
   /** After a reading that failed: it is due again later. */

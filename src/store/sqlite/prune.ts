@@ -57,15 +57,16 @@ export function createPruning(
   /** Up to where a walk through facts and one through lanes have come; each starts over at its end, so may skip a step. */
   const reached = { fact: 0, lane: 0 }
 
-  const pruneFacts = (before: number): { facts: number; more: boolean } => {
+  const pruneFacts = (before: number, now: number): { facts: number; more: boolean } => {
     const looked = oldest.all(reached.fact)
-    const young = looked.findIndex(({ at }) => at >= before)
+    // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
+    const young = looked.findIndex(({ at }) => at >= before && at <= now)
     const old = young === -1 ? looked : looked.slice(0, young)
     let facts = 0
     let highest = seqOf(checkpoints.get('pruned_seq')) ?? 0n
-    for (const { pos, seq, owed } of old) {
+    for (const { pos, at, seq, owed } of old) {
       // Looked at again when the walk starts over.
-      if (owed === 1) continue
+      if (owed === 1 || at >= before) continue
       dropDeliveries.run(pos)
       dropFact.run(pos)
       facts++
@@ -75,7 +76,7 @@ export function createPruning(
     if (facts > 0) checkpoints.set('pruned_seq', String(highest))
     const whole = old.length === STEP
     reached.fact = whole ? (old.at(-1)?.pos ?? 0) : 0
-    return { facts, more: whole && facts > 0 }
+    return { facts, more: whole }
   }
 
   const pruneSessions = (before: number): boolean => {
@@ -104,7 +105,7 @@ export function createPruning(
   }
 
   return (before, now) => {
-    const { facts, more } = pruneFacts(before)
+    const { facts, more } = pruneFacts(before, now)
     dropSightings.run(now - SIGHTING_KEPT)
     const calls = dropCalls.run(before).changes
     const actions = dropActions.run(before).changes

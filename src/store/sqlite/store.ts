@@ -178,7 +178,7 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
     },
     doneHint: (sessionId) => hints.unclaim(sessionId),
     async finishSweep(generation) {
-      await write(() => hints.done(null, generation, null, 'session'))
+      await write(() => hints.swept(generation))
       hints.unclaim(null)
     },
     nextHint: () => ask(() => hints.next()),

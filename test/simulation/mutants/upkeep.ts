@@ -2,12 +2,17 @@ import { mutant, type Mutant } from './mutant.ts'
 
 /** Bugs in what goes, and in what is delivered once more. */
 export const UPKEEP: readonly Mutant[] = [
-  mutant('pruning takes what is owed', 'store/sqlite/prune.ts', '      if (owed === 1) continue\n', ''),
+  mutant(
+    'pruning takes what is owed',
+    'store/sqlite/prune.ts',
+    'if (owed === 1 || at >= before) continue',
+    'if (at >= before) continue',
+  ),
   mutant(
     'pruning takes what is young',
     'store/sqlite/prune.ts',
-    'const old = young === -1 ? looked : looked.slice(0, young)',
-    'const old = looked',
+    'const young = looked.findIndex(({ at }) => at >= before && at <= now)',
+    'before = now\n    const young = -1',
   ),
   mutant(
     'pruning forgets which seqs went',
