@@ -74,7 +74,8 @@ export function isParticular(error: unknown): error is ServiceError {
   return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
 }
 
-export type NetworkFaultKind = 'refused' | 'reset' | 'dns' | 'timeout' | 'aborted' | 'other'
+/** `refused`: there was no connection, and nothing was sent. `garbled`: there was an answer, and it is no HTTP. */
+export type NetworkFaultKind = 'refused' | 'reset' | 'dns' | 'timeout' | 'garbled' | 'aborted' | 'other'
 
 /** An HTTP exchange that ended without an answer. */
 export class NetworkFault extends Error {
@@ -104,6 +105,16 @@ export class DeadLetter extends Error {
   constructor(message = 'the handler gave this event up') {
     super(message)
     this.name = 'DeadLetter'
+  }
+}
+
+/** Also one of another copy of this package, as a program and its plugin may have. */
+export function isDeadLetter(error: unknown): error is Error {
+  if (error instanceof DeadLetter) return true
+  try {
+    return error instanceof Error && error.name === 'DeadLetter'
+  } catch {
+    return false
   }
 }
 

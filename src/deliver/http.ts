@@ -80,6 +80,7 @@ export function createHttpTarget(
   }
 
   return {
+    batches: batched,
     async send(batch, signal): Promise<Verdict> {
       const [first] = batch
       if (first === undefined) return { kind: 'delivered', status: 204 }
@@ -99,7 +100,9 @@ function readFault(error: unknown): Verdict {
   if (!(error instanceof NetworkFault)) return { kind: 'retry', error: messageOf(error), floor: 0 }
   if (error.kind === 'aborted') return { kind: 'aborted' }
   if (error.kind === 'timeout') return { kind: 'retry', error: error.message, floor: 0 }
-  return { kind: 'unreachable', error: error.message, reset: error.kind === 'reset' }
+  // Whoever answers like this may be another program at that address, or stumble over one event.
+  const reset = error.kind === 'reset' || error.kind === 'garbled'
+  return { kind: 'unreachable', error: error.message, reset }
 }
 
 /** The same facts in the same order are the same batch. */

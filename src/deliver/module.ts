@@ -1,4 +1,4 @@
-import { DeadLetter, thrownName } from '../core/errors.ts'
+import { isDeadLetter, thrownName } from '../core/errors.ts'
 import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../core/handler.ts'
 import { isObject, parseJson } from '../core/json.ts'
 import type { Clock, Log } from '../core/ports.ts'
@@ -18,31 +18,31 @@ export function createModuleTarget(
 
   const callOne = async (outgoing: Outgoing, signal: AbortSignal): Promise<Verdict> => {
     const { fact, attempt, session, test = false } = outgoing
-    const text = callbackText(fact, dataText(fact, session), { attempt, handler: handler.name, test })
     try {
+      const text = callbackText(fact, dataText(fact, session), { attempt, handler: handler.name, test })
       const answer: unknown = await handle(parseJson(text) as CallbackEvent, { attempt, signal, log })
       const verdict = isObject(answer) ? answer.verdict : undefined
       if (verdict === 'retry') return { kind: 'retry', error: 'verdict retry', floor: 0 }
       if (verdict === 'dead') return { kind: 'dead', error: 'verdict dead' }
       return { kind: 'delivered', status: 200 }
     } catch (error) {
-      if (error instanceof DeadLetter) return { kind: 'dead', error: error.message }
+      if (isDeadLetter(error)) return { kind: 'dead', error: error.message }
       return { kind: 'retry', error: thrownName(error), floor: 0 }
     }
   }
 
   return {
-    async send(batch, signal) {
+    // What one event came to says nothing of the next.
+    batches: false,
+    async send([outgoing], signal) {
+      if (outgoing === undefined) return { kind: 'delivered', status: 200 }
       const limit = timeLimit(ports.clock, handler.timeout, signal)
+      const source = traceOf(outgoing.fact, outgoing.session)
+      const span = ports.tracer.start('callback', source, attributesOf(handler.name, outgoing))
       try {
-        for (const outgoing of batch) {
-          const source = traceOf(outgoing.fact, outgoing.session)
-          const span = ports.tracer.start('callback', source, attributesOf(handler.name, outgoing))
-          const verdict = await Promise.race([span.run(() => callOne(outgoing, limit.signal)), limit.over])
-          span.end(faultOf(verdict))
-          if (verdict.kind !== 'delivered') return verdict
-        }
-        return { kind: 'delivered', status: 200 }
+        const verdict = await Promise.race([span.run(() => callOne(outgoing, limit.signal)), limit.over])
+        span.end(faultOf(verdict))
+        return verdict
       } finally {
         limit.cancel()
       }

@@ -14,6 +14,8 @@ export interface Outgoing {
 
 /** Where a handler's callbacks go: over HTTP, into this process, or later to some other sink. */
 export interface Target {
+  /** Takes several facts in one attempt. */
+  readonly batches: boolean
   /** One attempt for `batch`, which is in order and never empty. `signal`: we are stopping. Never throws. */
   send(batch: readonly Outgoing[], signal: AbortSignal): Promise<Verdict>
 }

@@ -44,6 +44,7 @@ export function createTurns(options: {
 }): Turns {
   const { spec, target, store, settler, briefs, clock, queue, health, recorder, closing, stop, mayGoOn } =
     options
+  const { max, wait } = target.batches ? spec.batch : { max: 1, wait: 0 }
 
   /** Attempts one after the other, while the lane has something at hand and nobody has waited for long. */
   const turn = async (active: ActiveLane): Promise<number | undefined> => {
@@ -53,9 +54,8 @@ export function createTurns(options: {
       // Lanes that were waiting their turn when the handler went down wait in the store.
       if (health.state === 'down' && !active.probe) return clock.steady()
       const first = active.first()
-      if (first === undefined || (taken > 0 && (spec.batch.wait > 0 || lacksBrief(first.fact))))
-        return undefined
-      const batch = spec.batch.max === 1 ? [first] : active.head(spec.batch.max)
+      if (first === undefined || (taken > 0 && (wait > 0 || lacksBrief(first.fact)))) return undefined
+      const batch = max === 1 ? [first] : active.head(max)
       const dueAt = await attempt(active, batch, briefOf(active, first.fact))
       if (dueAt !== undefined) return dueAt
     }
@@ -124,7 +124,6 @@ export function createTurns(options: {
   return {
     async take(active) {
       if (settler.refused !== null) await settler.refused
-      const { max, wait } = spec.batch
       if (max > 1 && wait > 0 && active.size < max) await pause(clock, wait, closing)
       const first = active.first()
       // A session that was not read yet is waited for before the lane takes a place from the others.

@@ -69,7 +69,11 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
   /** Settles with a fault now, whatever state the exchange is in, and frees the connection or the place in the queue. */
   abandon(kind: 'timeout' | 'aborted', message: string): void {
     if (this.#settled) return
-    const fault = new NetworkFault(kind, message)
+    const connecting = this.#client !== null && this.#controller === null
+    const fault =
+      kind === 'timeout' && connecting
+        ? new NetworkFault('refused', 'no connection in time')
+        : new NetworkFault(kind, message)
     this.#settle()
     if (this.#client === null) this.#connections.leave(this)
     else if (this.#controller === null) this.#connections.drop(this.#client)

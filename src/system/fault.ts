@@ -6,6 +6,7 @@ const KINDS = new Map<string, NetworkFaultKind>([
   ['EHOSTUNREACH', 'refused'],
   ['ENETUNREACH', 'refused'],
   ['EADDRNOTAVAIL', 'refused'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'refused'],
   ['ECONNRESET', 'reset'],
   ['ECONNABORTED', 'reset'],
   ['EPIPE', 'reset'],
@@ -16,9 +17,9 @@ const KINDS = new Map<string, NetworkFaultKind>([
   ['EAI_FAIL', 'dns'],
   ['EAI_NODATA', 'dns'],
   ['ETIMEDOUT', 'timeout'],
-  ['UND_ERR_CONNECT_TIMEOUT', 'timeout'],
   ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
   ['UND_ERR_BODY_TIMEOUT', 'timeout'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'garbled'],
   ['UND_ERR_ABORTED', 'aborted'],
   ['UND_ERR_DESTROYED', 'aborted'],
   ['UND_ERR_CLOSED', 'aborted'],
@@ -28,7 +29,7 @@ const KINDS = new Map<string, NetworkFaultKind>([
 export function networkFault(error: unknown): NetworkFault {
   if (error instanceof NetworkFault) return error
   const code = codeOf(error)
-  const kind = (code === null ? undefined : KINDS.get(code)) ?? 'other'
+  const kind = (code === null ? undefined : KINDS.get(code)) ?? (isGarbled(error) ? 'garbled' : 'other')
   // An AggregateError (every address of a name was tried) has a code and no message of its own.
   const said = messageOf(error) || (code ?? 'the exchange failed')
   return new NetworkFault(kind, said, error)
@@ -37,4 +38,9 @@ export function networkFault(error: unknown): NetworkFault {
 function codeOf(error: unknown): string | null {
   if (typeof error !== 'object' || error === null || !('code' in error)) return null
   return typeof error.code === 'string' ? error.code : null
+}
+
+/** The parser does not always say which of its rules was broken. */
+function isGarbled(error: unknown): boolean {
+  return error instanceof Error && error.name === 'HTTPParserError'
 }

@@ -232,6 +232,7 @@ describe('what the handler answers', () => {
     ['refused', { kind: 'unreachable', reset: false }],
     ['dns', { kind: 'unreachable', reset: false }],
     ['reset', { kind: 'unreachable', reset: true }],
+    ['garbled', { kind: 'unreachable', reset: true }],
     ['timeout', { kind: 'retry' }],
   ] as [NetworkFaultKind, object][])('a connection that is %s', async (kind, verdict) => {
     const failing = target({}, () => Promise.reject(new NetworkFault(kind, kind)))

@@ -59,6 +59,13 @@ describe('a handler in this process', () => {
       },
       'dead',
     ],
+    [
+      'gives the event up by the class of another copy of this package',
+      () => {
+        throw Object.assign(new Error('never'), { name: 'DeadLetter' })
+      },
+      'dead',
+    ],
   ] as [string, ModuleHandler, string][])('that %s is %3$s', async (_, handle, kind) => {
     expect(await target(handle).send()).toMatchObject({ kind })
   })

@@ -36,7 +36,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   const workers = specs.map((spec, index) =>
     createWorker({
       spec,
-      target: { send: async () => (await replies[index]?.()) ?? DELIVERED },
+      target: { batches: true, send: async () => (await replies[index]?.()) ?? DELIVERED },
       paused: null,
       store,
       settler,

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { DeadLetter } from '../../src/core/errors.ts'
 import type { Fact } from '../../src/core/fact.ts'
+import type { CallbackEvent } from '../../src/core/handler.ts'
 import { DELIVERED, AWAY, FAILED, RESET, deliveryWorld } from './world.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { seededRandom } from '../support/ports.ts'
@@ -226,6 +228,20 @@ describe('delivering', () => {
     await world.clock.advance(1000)
     expect(seqs(world.sent)).toEqual(Array.from({ length: 25 }, (_, index) => index + 1))
     expect(world.batches).toEqual([10, 10, 5])
+  })
+
+  it('hands a module one at a time, whatever batches are asked for: each comes to what it comes to', async () => {
+    const called: unknown[] = []
+    const handle = ({ id }: CallbackEvent): void => {
+      called.push(id)
+      if (called.length === 2) throw new DeadLetter('never')
+    }
+    const world = await deliveryWorld({ spec: { batch: { max: 10, wait: 50 } }, handle })
+    const all = facts(4)
+    await world.commit(all)
+    await world.clock.advance(1000)
+    expect(called).toEqual(all.map(({ id }) => id))
+    expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
   })
 
   it('writes down as delivered, once the disk takes it, what it refused; nothing is sent twice', async () => {

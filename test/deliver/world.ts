@@ -1,17 +1,19 @@
 import { onTestFinished } from 'vitest'
 import type { Fact } from '../../src/core/fact.ts'
-import type { HandlerSpec } from '../../src/core/handler.ts'
+import type { HandlerSpec, ModuleHandler } from '../../src/core/handler.ts'
 import { fanOut, type CallbackReport } from '../../src/core/observer.ts'
 import type { Random } from '../../src/core/ports.ts'
+import { plainTracer } from '../../src/core/trace.ts'
 import { createBriefs } from '../../src/deliver/briefs.ts'
 import { createDispatcher, pauseOf } from '../../src/deliver/dispatcher.ts'
+import { createModuleTarget } from '../../src/deliver/module.ts'
 import { createSettler } from '../../src/deliver/settler.ts'
 import type { Outgoing, Target } from '../../src/deliver/target.ts'
 import type { Verdict } from '../../src/deliver/verdict.ts'
 import { createWorker } from '../../src/deliver/worker.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
-import { keepingLog, longestWaits } from '../support/ports.ts'
+import { keepingLog, longestWaits, seededRandom } from '../support/ports.ts'
 
 export const SPEC: HandlerSpec = {
   name: 'app',
@@ -34,7 +36,14 @@ type Reply = (outgoing: Outgoing, signal: AbortSignal) => Verdict | Promise<Verd
 
 /** One handler's worker over a real store, with a target that answers as the test says. */
 export async function deliveryWorld(
-  options: { spec?: Partial<HandlerSpec>; reply?: Reply; random?: Random; paused?: boolean } = {},
+  options: {
+    spec?: Partial<HandlerSpec>
+    reply?: Reply
+    random?: Random
+    paused?: boolean
+    /** In place of the target that replies: a module. */
+    handle?: ModuleHandler
+  } = {},
 ) {
   const clock = new VirtualClock()
   const log = keepingLog()
@@ -58,6 +67,7 @@ export async function deliveryWorld(
     mostInFlight: 0,
   }
   const target: Target = {
+    batches: true,
     async send(batch, signal) {
       batches.push(batch.length)
       for (const { fact, attempt } of batch) {
@@ -73,13 +83,14 @@ export async function deliveryWorld(
       }
     },
   }
+  const moduleParts = { clock, log, tracer: plainTracer(seededRandom()) }
   const records = await store.registerHandlers([
     { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, wants: () => true },
   ])
   const settler = createSettler(store, clock, log)
   const worker = createWorker({
     spec,
-    target,
+    target: options.handle === undefined ? target : createModuleTarget(spec, options.handle, moduleParts),
     paused: options.paused === true ? { since: clock.now(), reason: null } : pauseOf(records, spec.name),
     store,
     settler,

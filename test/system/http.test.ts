@@ -251,7 +251,7 @@ describe('a timeout', () => {
     const pool = { size: 1 }
     for (let one = 1; one <= 3; one++) {
       const fault = await faultOf(own.exchange(ask(secure, { pool, timeout: 30 })))
-      expect(fault).toMatchObject({ kind: 'timeout' })
+      expect(fault).toMatchObject({ kind: 'refused' })
       // On a busy machine the other side hears of it later than we gave up.
       await until(() => accepted === one)
     }
@@ -350,11 +350,21 @@ describe('faults', () => {
     expect(await faultOf(http.exchange(ask('http://127.0.0.1:9/', more)))).toMatchObject({ kind: 'other' })
   })
 
-  test('other: the peer does not speak HTTP', async () => {
+  test('garbled: the peer does not speak HTTP', async () => {
     const url = await raw((socket) => {
       socket.once('data', () => socket.end('SSH-2.0-OpenSSH\r\n'))
     })
-    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'other' })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'garbled' })
+  })
+
+  test.each([
+    ['a header that is none', 'HTTP/1.1 500 no\r\nno header\r\n\r\n'],
+    ['a head without end', `HTTP/1.1 500 no\r\nx: ${'x'.repeat(20_000)}\r\ncontent-length: 0\r\n\r\n`],
+  ])('garbled: %s', async (_what, answer) => {
+    const url = await raw((socket) => {
+      socket.once('data', () => socket.write(answer))
+    })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'garbled' })
   })
 
   test('one fault does not spoil the exchanges after it', async () => {
