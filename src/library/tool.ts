@@ -1,7 +1,8 @@
-import { parseDuration } from '../core/duration.ts'
+import { messageOf } from '../core/errors.ts'
 import type { HandlerLog } from '../core/handler.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { ModuleTool, ToolResult } from '../core/tool.ts'
+import { checkSettings } from './settings.ts'
 import { compileInput, type InputOf, type ToolInput } from './schema.ts'
 
 /** What a tool's `run` is told beside its arguments. */
@@ -48,17 +49,13 @@ export interface ToolDefinition {
 
 /**
  * Defines a function tool (product.md, Library). `run` gets what `input` infers.
- * @throws {TypeError} when the schema or a duration cannot be used.
+ * @throws {TypeError} when the schema or a setting cannot be used.
  */
 export function tool<I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
   const { name, description, input, run, explain = false, ...settings } = options
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
     throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)
-  for (const duration of [settings.timeout, settings.retry?.base, settings.retry?.max]) {
-    if (duration !== undefined && parseDuration(duration) === null) {
-      throw new TypeError(`tool ${name}: ${JSON.stringify(duration)} is no duration such as 250ms or 30s`)
-    }
-  }
+  checkSettings(name, settings)
   const compiled = compileInput(input)
   return {
     kind: 'tool',
@@ -76,14 +73,20 @@ export function tool<I extends ToolInput>(options: ToolOptions<I>): ToolDefiniti
       const { callId, sessionId, turnId, attempt, uncertain, session } = call
       const context = { callId, sessionId, turnId, attempt, uncertain, session, signal, log }
       const value: unknown = await run(checked.value as InputOf<I>, context)
-      return { kind: 'output', output: outputOf(value) }
+      return answerOf(value)
     },
   }
 }
 
 const NO_OUTPUT = '(no output)'
 
-function outputOf(value: unknown): string {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined)
-  return text === undefined || text === '' ? NO_OUTPUT : text
+/** What it returned once it will return again: a value that is no JSON is not asked for three times. */
+function answerOf(value: unknown): ToolResult {
+  let text: string | undefined
+  try {
+    text = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined)
+  } catch (error) {
+    return { kind: 'rejected', error: `what it returned cannot be written as JSON: ${messageOf(error)}` }
+  }
+  return { kind: 'output', output: text === undefined || text === '' ? NO_OUTPUT : text }
 }

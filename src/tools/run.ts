@@ -1,5 +1,6 @@
 import type { Call } from '../core/call.ts'
 import { backoff } from '../core/backoff.ts'
+import { thrownName } from '../core/errors.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
 import type { Tool, ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
@@ -141,10 +142,12 @@ function raceAbort(run: Promise<ToolResult>, signal: AbortSignal, ms: number): P
     const late = (): void => resolve({ kind: 'failed', error: `no answer within ${Math.round(ms)} ms` })
     if (signal.aborted) late()
     signal.addEventListener('abort', late, { once: true })
-    void run.then((result) => {
-      signal.removeEventListener('abort', late)
-      resolve(result)
-    })
+    void run
+      .catch((error: unknown): ToolResult => ({ kind: 'failed', error: thrownName(error) }))
+      .then((result) => {
+        signal.removeEventListener('abort', late)
+        resolve(result)
+      })
   })
 }
 

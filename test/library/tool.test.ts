@@ -85,6 +85,24 @@ describe('a tool', () => {
     })
   })
 
+  const circle: Record<string, unknown> = {}
+  circle['self'] = circle
+  it.each([
+    ['a big integer', { id: 12n }],
+    ['a circle', circle],
+    [
+      'what cannot say what it is',
+      {
+        toJSON() {
+          throw new Error('no')
+        },
+      },
+    ],
+  ])('that returns %s is not run again: the fixed error', async (_, value) => {
+    const made = tool({ ...base, input: {}, run: () => value })
+    expect(await made.run(call({}), context)).toMatchObject({ kind: 'rejected' })
+  })
+
   it('is told what it needs to be idempotent', async () => {
     const made = tool({
       ...base,
@@ -106,6 +124,16 @@ describe('a tool', () => {
     ['a name with a space', { name: 'look up', input: {} }],
     ['an empty name', { name: '', input: {} }],
     ['a duration that is none', { input: {}, timeout: 'soon' }],
+    ['no time at all', { input: {}, timeout: '0' }],
+    ['more time than a configuration may give', { input: {}, timeout: '3h' }],
+    ['a number for a duration', { input: {}, timeout: 30 as never }],
+    ['a wait that is too long', { input: {}, retry: { max: '8d' } }],
+    ['room for none', { input: {}, concurrency: 0 }],
+    ['room for one and a half', { input: {}, concurrency: 1.5 }],
+    ['no attempt', { input: {}, retry: { attempts: 0 } }],
+    ['a word that means nothing after a crash', { input: {}, after_crash: 'ignore' as never }],
+    ['a word that means nothing where it was not delivered', { input: {}, on_not_delivered: '' as never }],
+    ['an error that says nothing', { input: {}, error: '' }],
     ['a schema that is none', { input: { type: 'objekt' } }],
     ['a schema of an unknown draft', { input: { $schema: 'https://example.com/none' } }],
   ])('is refused with %s, as a TypeError that says which', (_, more) => {
