@@ -1,6 +1,7 @@
 import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
+import { isTooDeep } from '../core/depth.ts'
 import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
 import { callIn, digitsOf, sessionIn, turnIn } from '../core/mention.ts'
 
@@ -57,6 +58,7 @@ export function readFrame(frame: Frame, at: number): Meaning {
   if (line !== null && !CURSOR.test(line)) {
     return { kind: 'unreadable', reason: 'its id cannot be sent back as a cursor', seq: null }
   }
+  if (isTooDeep(frame.data)) return { kind: 'unreadable', reason: 'data nests too deep', seq: line }
   let data: unknown
   try {
     data = readJson(frame.data)

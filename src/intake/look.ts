@@ -9,7 +9,7 @@ export const PAGE = 100
 /** Turns are read newest first and most readings end on the first page. */
 const TURNS_FIRST = 20
 /** Pages of turns in one reading: 10,000 turns since the last one. What is older is found by its own id. */
-export const TURN_PAGES = 100
+const TURN_PAGES = 100
 /** What came to rest so long ago has no artifacts under way: it need not be looked at. Milliseconds. */
 export const QUIET = 3_600_000
 

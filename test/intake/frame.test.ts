@@ -227,6 +227,20 @@ describe('a frame of the stream', () => {
     })
   })
 
+  it('that nests deeper than it could be written again is kept aside; brackets in a text are no depth', () => {
+    const nested = (levels: number, more = ''): string =>
+      `{"type":"x","session_id":"s1","payload":{"a":${'['.repeat(levels)}${more}${']'.repeat(levels)}}}`
+    expect(readFrame(frame(nested(20_000), '7'), AT)).toEqual({
+      kind: 'unreadable',
+      reason: 'data nests too deep',
+      seq: '7',
+    })
+    const text = JSON.stringify(`\\"${'[{'.repeat(5000)}`)
+    expect(readFrame(frame(nested(400, text), '7'), AT).kind).toBe('fact')
+    expect(readFrame(frame(nested(1, Array(3000).fill('[]').join()), '7'), AT).kind).toBe('fact')
+    expect(() => JSON.stringify(JSON.parse(nested(490)))).not.toThrow()
+  })
+
   it('never throws, whatever comes', () => {
     fc.assert(
       fc.property(
