@@ -5,7 +5,7 @@ import type { JsonObject } from '../core/json.ts'
  * decides who may ask.
  */
 export interface AdminActions {
-  /** Makes one delivery pending again, whether dead or delivered. */
+  /** Makes one delivery pending again, whether dead or delivered, or due now. Count 0: it waits for nothing but its turn. */
   retryDelivery(id: string): Promise<{ count: number }>
   /** Makes dead deliveries pending again; with `dryRun` only counts them. `since`: our wall clock, milliseconds. */
   retryDeliveries(selection: RetryRequest): Promise<{ count: number }>

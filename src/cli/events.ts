@@ -39,11 +39,13 @@ export async function events(context: Context, options: EventsOptions): Promise<
 
   let after = stringOf(found.at(-1)?.['id']) ?? undefined
   for (;;) {
+    // What is shown seldom may be removed before the next of its kind comes: the newest of all is there for long.
+    const [newest] = await client.list('/api/events', { order: 'desc' }, 1)
     const news = await client.list('/api/events', { ...filter, order: 'asc', after }, FOLLOW_PAGE)
     for (const row of news) {
       terminal.out(options.json === true ? `${JSON.stringify(row)}\n` : `${followed(row, context)}\n`)
     }
-    after = stringOf(news.at(-1)?.['id']) ?? after
+    after = stringOf((news.at(-1) ?? newest)?.['id']) ?? after
     if (news.length < FOLLOW_PAGE) await sleep(FOLLOW_INTERVAL)
   }
 }

@@ -65,6 +65,7 @@ export interface EngineOptions {
 
 /** The sidecar less its sockets and files: everything that it touches is handed in. */
 export interface Engine {
+  /** All but the subscription, which needs the service at once. */
   start(): Promise<void>
   /** Stops claiming, lets what is under way end for `grace` milliseconds, stops. */
   stop(grace: number): Promise<void>
@@ -260,7 +261,6 @@ export function createEngine(options: EngineOptions): Engine {
       tools.start()
       reconciler.start()
       poll?.start()
-      await subscription?.start()
     },
     async stop(grace) {
       poll?.stop()

@@ -5,18 +5,19 @@ import { createWebhookListener } from '../admin/webhooks.ts'
 import type { Config } from '../config/config.ts'
 import { watchSecrets, type SecretChange } from '../config/watch.ts'
 import type { Channel } from '../core/fact.ts'
-import { messageOf, OperatorError, ServiceError } from '../core/errors.ts'
+import { OperatorError } from '../core/errors.ts'
 import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
-import { createService, type ServiceClient } from '../service/client.ts'
+import { createService } from '../service/client.ts'
 import { endSubscriptions } from '../source/subscription.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
+import { firstContact, patiently } from './contact.ts'
 import { createEngine } from './engine.ts'
 import { createMaintenance, TELLS } from './maintain.ts'
 import { warnOfPast } from './past.ts'
@@ -176,8 +177,7 @@ export async function startAll(
   const adminAddress = await admin.listen()
   stack.defer(() => admin.close())
 
-  health = await firstContact(service, log)
-  if (health !== null) await describe(service, log)
+  health = await firstContact(service, clock, log)
   service.onAuthorization((authorized) => {
     if (authorized) {
       log.info({}, 'the service takes the token again')
@@ -210,6 +210,7 @@ export async function startAll(
 
   stack.defer(() => engine.stop(GRACE))
   await engine.start()
+  if (engine.subscription !== null) await patiently(engine.subscription.start(), clock, log)
   await warnOfPast(opening, { handlers: specs.handlers, baseUrl: config.service.baseUrl }, log)
   stack.defer(() => {
     draining = true
@@ -265,34 +266,4 @@ function openStore(config: Config, clock: Clock, log: Log, observer: Observer): 
 function opened(store: Store | null): Store {
   if (store === null) throw new Error('the store is not open yet')
   return store
-}
-
-/** What the service's own description does not give is said once, with what it costs. */
-async function describe(service: ServiceClient, log: Log): Promise<void> {
-  const { fault, routes } = await service.discover()
-  if (fault !== null)
-    log.warn({ fault }, 'discovery: the description of the service cannot be read; trying again')
-  for (const [operation, route] of Object.entries(routes)) {
-    if (!route.found) log.warn({ operation, reason: route.reason }, 'discovery: a route was not found')
-  }
-}
-
-/** @throws {OperatorError} exit code 3 when the token is rejected. A service that is away is none of that. */
-async function firstContact(service: ServiceClient, log: Log): Promise<Health | null> {
-  try {
-    const health = await service.health()
-    if (!health.usable) {
-      log.error({ missing: health.missingScopes }, 'the token cannot be used: mint one with the scopes named')
-    }
-    return health
-  } catch (error) {
-    if (error instanceof ServiceError && error.unauthorized) {
-      throw new OperatorError(
-        'the service rejected the token (401). Mint a new one and give it in service.token or service.token_file.',
-        3,
-      )
-    }
-    log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; going on, and trying again')
-    return null
-  }
 }

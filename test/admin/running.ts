@@ -88,7 +88,8 @@ export async function startAdmin(
     return { count: 3 }
   }
   const actions: AdminActions = {
-    retryDelivery: note('retryDelivery'),
+    retryDelivery: async (id) =>
+      (await store.read.delivery(id))?.status === 'pending' ? { count: 0 } : await note('retryDelivery')(id),
     retryDeliveries: note('retryDeliveries'),
     replay: note('replay'),
     pauseHandler: async (name) => void asked.push(['pauseHandler', name]),

@@ -63,6 +63,7 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
   try {
     await service.discover()
     await engine.start()
+    await engine.subscription?.start()
     for (let rounds = 0; left > 0; rounds++) {
       if (rounds > lies) throw new Error('it does not ask any more')
       await clock.advance(SWEEP)

@@ -92,6 +92,31 @@ describe('lists', () => {
     await running.ended
   })
 
+  test('of facts of a kind that is seldom follow what comes when the last of it is no longer kept', async () => {
+    const rows = [fact('evt_1', 'session.failed'), fact('evt_2', 'turn.completed')]
+    const { url, asked } = await adminApi({
+      'GET /api/events': (one, query) => {
+        const type = query.get('type')
+        const after = query.get('after')
+        const from = after === null ? 0 : rows.findIndex(({ id }) => id === after) + 1
+        if (after !== null && from === 0) return paged([], () => '')(one, query)
+        const left = rows.slice(from).filter((row) => type === null || row['type'] === type)
+        query.delete('after')
+        return paged(query.get('order') === 'desc' ? left.toReversed() : left, (row) => row['id'])(one, query)
+      },
+    })
+    const running = start(['events', '--follow', '--type', 'session.failed', '--json', '--url', url])
+    await expect.poll(() => running.out).toContain('evt_1')
+    const looks = asked.length
+    await expect.poll(() => asked.length).toBeGreaterThan(looks + 4)
+    rows.shift()
+    rows.push(fact('evt_3', 'session.failed'))
+    await expect.poll(() => running.out).toContain('evt_3')
+    expect(running.out.match(/evt_/g)).toHaveLength(2)
+    running.process.kill('SIGTERM')
+    await running.ended
+  })
+
   test('end quietly when the reader has seen enough', async () => {
     const many = Array.from({ length: 400 }, (_, index) => fact(`evt_${index}`, 'agent.message'))
     const { url } = await adminApi({ 'GET /api/events': paged(many, (row) => row['id']) })

@@ -193,6 +193,22 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(again).toEqual(before)
   })
 
+  test('what a handler put off until tomorrow is delivered now when somebody says so', async () => {
+    await using rig = await Rig.open({ details })
+    rig.app.handle = ({ events }) =>
+      events[0]?.type === 'turn.completed' ? { status: 503, headers: { 'retry-after': '86400' } } : {}
+    await rig.client.start('say Hello')
+    const [waiting] = await until('delivery that is put off', async () => {
+      const rows = await rig.list('/api/deliveries?status=pending')
+      return rows.some(({ attempts }) => Array.isArray(attempts) && attempts.length > 0) && rows
+    })
+    const path = `/api/deliveries/${String(waiting?.['id'])}/retry`
+    rig.app.handle = () => ({})
+    expect(await rig.admin('POST', path)).toMatchObject({ count: 1 })
+    await rig.event('turn.settled')
+    await assertWhole(rig)
+  })
+
   test('attempts that are used up make a dead letter, the lane goes on, and a retry brings it back', async () => {
     await using rig = await Rig.open({
       details,

@@ -121,3 +121,18 @@ function warnings({ program }: Rig): unknown[] {
   )
   return (lines ?? []).map(({ details }) => details)
 }
+
+test('delivers what is stored, and can be told what to do, beside a service that takes connections and says nothing', async () => {
+  await using rig = await Rig.open({ channels: ['webhook', 'poll'] })
+  await rig.admin('POST', '/api/handlers/app/pause')
+  await rig.client.start('say Hello')
+  await until('backlog', async () => (await rig.list('/api/deliveries?status=pending')).length > 2)
+  await rig.stop()
+  const { promise: over, resolve: goOn } = Promise.withResolvers<undefined>()
+  rig.gateway.intercept = () => over
+  await rig.start()
+  await rig.admin('POST', '/api/handlers/app/resume')
+  await until('delivery', async () => (await rig.list('/api/deliveries?status=pending')).length === 0)
+  expect(rig.app.delivered().map(({ type }) => type)).toContain('session.created')
+  goOn(undefined)
+}, 40_000)

@@ -122,6 +122,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     })
     await service.discover()
     await engine.start()
+    await engine.subscription?.start()
     maintenance?.start()
   }
   const admin = adminActions(store, engine, specs, { clock, random })

@@ -92,15 +92,16 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
       {
         method: 'POST',
         path: '/api/deliveries/{id}/retry',
-        summary: 'Delivers one again, dead or delivered, through the real path.',
-        success: { status: 202, description: 'The delivery is pending again.', content: Retried },
+        summary: 'Delivers one again, dead or delivered, or now what is put off, through the real path.',
+        success: { status: 202, description: 'The delivery is due.', content: Retried },
         problems: [404, 409],
       },
       async ({ params }) => {
         const id = params['id'] ?? ''
-        const record = await requireDelivery(store, id)
-        if (record.status === 'pending') throw new Problem('conflict', 'the delivery is pending already')
+        await requireDelivery(store, id)
         const { count } = await actions.retryDelivery(id)
+        if (count === 0)
+          throw new Problem('conflict', 'the delivery is pending, and waits for no time to come')
         return accepted({ count, dry_run: false })
       },
     ),

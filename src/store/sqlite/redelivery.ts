@@ -50,6 +50,7 @@ export function createRedelivery(
   const again = db.prepare<[number, number, number]>(
     'UPDATE deliveries SET status = 0, attempts = 0, lane = ? WHERE fact_pos = ? AND handler = ?',
   )
+  const forward = db.prepare<[number]>('UPDATE lanes SET due_at = 0 WHERE id = ? AND due_at > 0')
   const grow = db.prepare<[number]>('UPDATE lanes SET pending = pending + 1, due_at = 0 WHERE id = ?')
   const keyOf = db
     .prepare<[number, number], string>(
@@ -89,7 +90,9 @@ export function createRedelivery(
   const retryOne = (id: string, dryRun: boolean): number => {
     const key = parseDeliveryId(id)
     const row = key === null ? undefined : one.get(key.pos, key.handlerNumber)
-    if (row === undefined || row.status === 0) return 0
+    if (row === undefined) return 0
+    // What waits for a time that its handler named need not wait for it any longer.
+    if (row.status === 0) return dryRun ? 0 : forward.run(row.lane).changes
     if (!dryRun) revive(row)
     return 1
   }

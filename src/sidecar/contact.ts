@@ -1,0 +1,61 @@
+import { messageOf, OperatorError, ServiceError } from '../core/errors.ts'
+import type { Clock, Log } from '../core/ports.ts'
+import type { Health } from '../core/resource.ts'
+import type { ServiceClient } from '../service/client.ts'
+
+/** A service that takes our connection and says nothing holds a start up no longer than this, milliseconds. */
+const PATIENCE = 5000
+
+/**
+ * Asks a service who we are to it, and what it can do. One that is away, or says nothing, is asked again while we work.
+ * @returns null when it could not be reached.
+ * @throws {OperatorError} exit code 3 when the token is rejected.
+ */
+export async function firstContact(service: ServiceClient, clock: Clock, log: Log): Promise<Health | null> {
+  return await patiently(introduce(service, log), clock, log)
+}
+
+/** @returns what `work` comes to; null when it takes too long, and goes on by itself. */
+export async function patiently<T>(work: Promise<T>, clock: Clock, log: Log): Promise<T | null> {
+  const { promise, resolve } = Promise.withResolvers<null>()
+  const limit = clock.after(PATIENCE, () => {
+    log.warn({}, `the service has not answered within ${PATIENCE / 1000} s; going on without it`)
+    resolve(null)
+  })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    limit.cancel()
+  }
+}
+
+async function introduce(service: ServiceClient, log: Log): Promise<Health | null> {
+  let health: Health
+  try {
+    health = await service.health()
+  } catch (error) {
+    if (error instanceof ServiceError && error.unauthorized) {
+      throw new OperatorError(
+        'the service rejected the token (401). Mint a new one and give it in service.token or service.token_file.',
+        3,
+      )
+    }
+    log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; going on, and trying again')
+    return null
+  }
+  if (!health.usable) {
+    log.error({ missing: health.missingScopes }, 'the token cannot be used: mint one with the scopes named')
+  }
+  await describe(service, log)
+  return health
+}
+
+/** What the service's own description does not give is said once, with what it costs. */
+async function describe(service: ServiceClient, log: Log): Promise<void> {
+  const { fault, routes } = await service.discover()
+  if (fault !== null)
+    log.warn({ fault }, 'discovery: the description of the service cannot be read; trying again')
+  for (const [operation, route] of Object.entries(routes)) {
+    if (!route.found) log.warn({ operation, reason: route.reason }, 'discovery: a route was not found')
+  }
+}
