@@ -48,6 +48,9 @@ function failureOf(headers: Record<string, string>, status: number, now: number)
   return error === undefined ? { kind: 'retry', status, floor } : { kind: 'retry', status, error, floor }
 }
 
+/** Some frameworks write one before their JSON. */
+const BYTE_ORDER_MARK = /^\uFEFF/
+
 function verdictOf(
   body: string,
   headers: Record<string, string>,
@@ -58,7 +61,7 @@ function verdictOf(
   if (body.length < 16 || !body.includes('"verdict"')) return { kind: 'delivered', status }
   let value: unknown
   try {
-    value = JSON.parse(body)
+    value = JSON.parse(body.replace(BYTE_ORDER_MARK, ''))
   } catch {
     return { kind: 'delivered', status }
   }

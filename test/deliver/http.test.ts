@@ -201,6 +201,7 @@ describe('what the handler answers', () => {
     [299, 'thanks', 'delivered'],
     [200, '{"verdict":"retry"}', 'retry'],
     [202, '{"verdict":"dead","why":"x"}', 'dead'],
+    [200, '\uFEFF{"verdict":"dead"}', 'dead'],
     [200, '{"verdict":"maybe"}', 'delivered'],
     [200, '["verdict","dead"]', 'delivered'],
     [200, '{"verdict":"dead"', 'delivered'],

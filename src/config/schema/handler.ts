@@ -34,7 +34,8 @@ export const handler = section(
     batch: section(
       {
         max: Type.Integer({
-          description: 'Facts in one request; above 1 the body is a JSON array.',
+          description:
+            'Facts in one request; above 1 the body is a JSON array. A module takes one at a time.',
           minimum: 1,
           maximum: 500,
           default: 1,

@@ -1,8 +1,15 @@
+import type { Clock } from '../../core/ports.ts'
 import type { StoreCounts } from '../../core/store.ts'
 import type { Sqlite } from './open.ts'
 
+/** What the last count took, so many times over, is what it does for: with a great backlog nobody waits for his facts since somebody looks. */
+const KEPT_FOR = 20
+/** A count that took less is made anew each time, milliseconds. */
+const SHORT = 20
+
 /** How much there is of what, for metrics and status. None of the statements looks at more than what is open. */
-export function createCounts(db: Sqlite): () => StoreCounts {
+export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
+  let last: { counts: StoreCounts; until: number } | null = null
   const number = (sql: string) => db.prepare<[], number | null>(sql).pluck()
   const handlers = db.prepare<[], string>('SELECT name FROM handlers').pluck()
   const pending = db.prepare<[], { name: string; pending: number; oldest: number | null }>(
@@ -43,7 +50,7 @@ export function createCounts(db: Sqlite): () => StoreCounts {
     return counts
   }
 
-  return () => ({
+  const count = (): StoreCounts => ({
     sessions: Object.fromEntries(sessions.all().map(({ status, count }) => [status, count])),
     actions: Object.fromEntries(actions.all().map(({ type, count, oldest }) => [type, { count, oldest }])),
     deliveries: deliveries(),
@@ -52,4 +59,13 @@ export function createCounts(db: Sqlite): () => StoreCounts {
     dirty: dirty.get() ?? 0,
     bytes: (pages.get() ?? 0) * (pageSize.get() ?? 0),
   })
+
+  return () => {
+    const began = clock.steady()
+    if (last !== null && began < last.until) return last.counts
+    const counts = count()
+    const ended = clock.steady()
+    last = ended - began < SHORT ? null : { counts, until: ended + (ended - began) * KEPT_FOR }
+    return counts
+  }
 }

@@ -6,6 +6,7 @@ import {
   type DeliveryStatus,
 } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
+import type { Clock } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
 import { parseAction, parseTurn } from '../../core/wire.ts'
 import { createCounts } from './counts.ts'
@@ -51,14 +52,14 @@ const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status
   LEFT JOIN lanes l ON l.id = d.lane`
 
 /** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
-export function createReader(db: Sqlite, lanes: Lanes): StoreReader {
+export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReader {
   /** Conditions with a value that is undefined are left out. */
   const query = <T>(conditions: readonly Condition[], sql: (where: string) => string): T[] => {
     const used = conditions.filter(([, ...values]) => !values.includes(undefined))
     const where = used.length === 0 ? '' : `WHERE ${used.map(([text]) => text).join(' AND ')}`
     return db.prepare<unknown[], T>(sql(where)).all(...used.flatMap(([, ...values]) => values))
   }
-  const counts = createCounts(db)
+  const counts = createCounts(db, clock)
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
   const factById = db.prepare<[string], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f WHERE id = ?`)
   const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')

@@ -250,7 +250,7 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
     missed: (expected, before) => write(() => missed(expected, before)),
     prune: (before) => write(() => prune(before, clock.now())),
 
-    read: createReader(db, lanes),
+    read: createReader(db, lanes, clock),
 
     async close() {
       if (closed) return

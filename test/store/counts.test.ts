@@ -1,0 +1,43 @@
+import Database from 'better-sqlite3'
+import { expect, it, onTestFinished } from 'vitest'
+import { createCounts } from '../../src/store/sqlite/counts.ts'
+import { frameFact } from '../support/fact.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { join } from 'node:path'
+import { folder, openStore } from './database.ts'
+
+/** A clock by which every count takes `ms`. */
+class Slow extends VirtualClock {
+  ms = 0
+  #passed = 0
+  override steady(): number {
+    return super.steady() + this.#passed++ * this.ms
+  }
+}
+
+it('counts that take long are made for a twentieth of the time at most, the others anew each time', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store, clock: virtual } = await openStore({ path })
+  const db = new Database(path, { readonly: true })
+  onTestFinished(() => void db.close())
+  const clock = new Slow()
+  const counts = createCounts(db, clock)
+  const pending = () => counts().deliveries['app']?.pending
+  let seq = 0
+  const commit = async (): Promise<void> => {
+    const done = store.commit({ facts: [frameFact(++seq)] })
+    await virtual.settle()
+    await done
+  }
+  for (const ms of [0, 10]) {
+    clock.ms = ms
+    await commit()
+    expect(pending()).toBe(seq)
+  }
+  clock.ms = 500
+  expect(pending()).toBe(2)
+  await commit()
+  expect(pending()).toBe(2)
+  await clock.advance(20 * 500)
+  expect(pending()).toBe(3)
+})
