@@ -142,12 +142,11 @@ function raceAbort(run: Promise<ToolResult>, signal: AbortSignal, ms: number): P
     const late = (): void => resolve({ kind: 'failed', error: `no answer within ${Math.round(ms)} ms` })
     if (signal.aborted) late()
     signal.addEventListener('abort', late, { once: true })
-    void run
-      .catch((error: unknown): ToolResult => ({ kind: 'failed', error: thrownName(error) }))
-      .then((result) => {
-        signal.removeEventListener('abort', late)
-        resolve(result)
-      })
+    const end = (result: ToolResult): void => {
+      signal.removeEventListener('abort', late)
+      resolve(result)
+    }
+    run.then(end, (error: unknown) => end({ kind: 'failed', error: thrownName(error) }))
   })
 }
 

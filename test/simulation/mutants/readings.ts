@@ -73,7 +73,7 @@ export const READINGS: readonly Mutant[] = [
     'the items checkpoint moves before the facts',
     'intake/items.ts',
     '      await intake.commit({\n        facts: data',
-    '      await store.setCheckpoint(name, newest.id)\n      await intake.commit({\n        facts: data',
+    '      await store.setCheckpoint(name, newest)\n      await intake.commit({\n        facts: data',
   ),
   mutant(
     'the first page is the whole list of items',
