@@ -81,11 +81,14 @@ export interface SessionBrief {
   status: string
 }
 
-/** A turn is final when it no longer works: `completed`, `failed`, or any other word once `completed_at` is set. */
-export function isFinal(turn: Pick<Turn, 'status' | 'completedAt'>): boolean {
+/**
+ * A turn is final when it no longer works: `completed`, `failed`, or any other word once `completed_at` is set or its
+ * artifacts are looked after, which are null while it runs (interface.md, Turns).
+ */
+export function isFinal(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>): boolean {
   if (turn.status === 'working') return false
   if (turn.status === 'completed' || turn.status === 'failed') return true
-  return turn.completedAt !== null
+  return turn.completedAt !== null || turn.artifacts !== null
 }
 
 const SETTLED = new Set(['ready', 'partial', 'failed'])

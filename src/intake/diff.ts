@@ -1,10 +1,11 @@
 import { newCall, type Call } from '../core/call.ts'
 import type { Fact, Seen, StateType } from '../core/fact.ts'
-import type { JsonObject } from '../core/json.ts'
+import { numberOf, type JsonObject } from '../core/json.ts'
 import { isFinal, isSettled, type Session, type SessionBrief, type Turn } from '../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../core/store.ts'
 import { actionData, endType, settledData, stateFact, turnData } from './facts.ts'
 import { QUIET } from './look.ts'
+import { causalOrder, type Step } from './order.ts'
 
 /** A session as just read. `turns` null: they were not read, only the session was. */
 export interface Look {
@@ -84,26 +85,32 @@ export function compare(
     if (look.errorItem !== null) data.item = look.errorItem
     add(type, `${type}/${session.id}`, [session.id, session.updatedAt], data)
   }
+  const tell = (step: Step): void => {
+    if (step.kind === 'resolved') {
+      const { action } = step
+      add('action.resolved', `action.resolved/${action.callId}`, [action.callId], actionData(action, brief))
+      return
+    }
+    const { kind, turn } = step
+    const data = kind === 'settled' ? settledData(turn, brief, look.artifacts) : turnData(turn, brief)
+    if (kind === 'ended') add(endType(turn), `turn.final/${turn.id}`, [turn.id], data)
+    else add(`turn.${kind}`, `turn.${kind}/${turn.id}`, [turn.id], data)
+  }
   // What rested before our first look is taken as known; a turn that ended since then is news.
   if (!(wasThere && atRest && turns.started.length === 0)) {
     const isNew = known === null || returned
-    const statusMoved = isNew ? session.status !== 'idle' : known.status !== session.status
+    const statusMoved = isNew
+      ? session.status !== 'idle'
+      : known.status !== session.status || failedAgain(known, session, look.errorItem)
     if (isNew) add('session.created', `session.created/${session.id}`, [session.id], { session: session.raw })
     if (statusMoved && session.status === 'working') addStatus()
-    for (const turn of turns.started)
-      add('turn.started', `turn.started/${turn.id}`, [turn.id], turnData(turn, brief))
+    const { first, last } = causalOrder({ ...turns, resolved })
+    first.forEach(tell)
     for (const action of opened) {
       add('action.required', `action.required/${action.callId}`, [action.callId], actionData(action, brief))
     }
     if (statusMoved && session.status === 'requires_action') addStatus()
-    for (const action of resolved) {
-      add('action.resolved', `action.resolved/${action.callId}`, [action.callId], actionData(action, brief))
-    }
-    for (const turn of turns.ended)
-      add(endType(turn), `turn.final/${turn.id}`, [turn.id], turnData(turn, brief))
-    for (const turn of turns.settled) {
-      add('turn.settled', `turn.settled/${turn.id}`, [turn.id], settledData(turn, brief, look.artifacts))
-    }
+    last.forEach(tell)
     if (statusMoved && session.status !== 'working' && session.status !== 'requires_action') addStatus()
   }
   return {
@@ -174,6 +181,12 @@ export function compareGone(
 
 function byAge(a: Turn, b: Turn): number {
   return (a.createdAt ?? 0) - (b.createdAt ?? 0) || (a.startedAt ?? Infinity) - (b.startedAt ?? Infinity)
+}
+
+/** A run that could not start, of a session that had failed before: only its error is new. */
+function failedAgain(known: KnownSession, session: Session, errorItem: JsonObject | null): boolean {
+  if (session.status !== 'failed' || known.status !== 'failed' || errorItem === null) return false
+  return session.updatedAt > known.updatedAt && (numberOf(errorItem.created_at) ?? 0) > known.updatedAt
 }
 
 interface TurnChanges {

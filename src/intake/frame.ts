@@ -26,6 +26,7 @@ const NEWS: Readonly<Record<string, News | null>> = {
   'question.answered': { scope: 'session', delay: 300, subject: 'action.resolved' },
   'artifact.created': { scope: 'artifacts', delay: 400 },
   'agent.error': { scope: 'turns', delay: 300 },
+  'mcp.unavailable': { scope: 'turns', delay: 300 },
   'workspace.recovery_failed': { scope: 'turns', delay: 300 },
   'message.dequeued': { scope: 'turns', delay: 300 },
   // These change nothing that a state fact tells of.
@@ -37,7 +38,6 @@ const NEWS: Readonly<Record<string, News | null>> = {
   'user.message': null,
   'message.queued': null,
   'file.changed': null,
-  'mcp.unavailable': null,
   'sandbox.created': null,
   'sandbox.paused': null,
   'sandbox.resumed': null,

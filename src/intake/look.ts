@@ -74,12 +74,23 @@ async function readAlone(
   turns: Turn[],
 ): Promise<boolean> {
   for (const id of missing) {
-    const turn = await service.readTurn(sessionId, id)
+    const turn = await readTurn(service, sessionId, id)
     if (turn === null) return false
-    turns.push(turn)
+    if (turn !== 'none') turns.push(turn)
     missing.delete(id)
   }
   return true
+}
+
+/** null: single turns cannot be read. `none`: a frame named it, or it was there once, and its session does not have it. */
+async function readTurn(service: Service, sessionId: string, id: string): Promise<Turn | null | 'none'> {
+  try {
+    return await service.readTurn(sessionId, id)
+  } catch (error) {
+    if (!(error instanceof ServiceError && error.notFound) || (await isGone(service, error, sessionId)))
+      throw error
+    return 'none'
+  }
 }
 
 /** Readings of a session that may fail for want of what only goes with its facts. */
@@ -116,18 +127,32 @@ export async function isGone(service: Service, error: unknown, sessionId: string
   return error instanceof ServiceError && error.notFound && (await readSession(service, sessionId)) === null
 }
 
-/** The newest item that tells of an error: why a run could not start. `failures`: as above. */
-export async function readErrorItem(
+/**
+ * The newest item that tells of an error, where a run could not start: there is no turn to say so, and the session may have
+ * failed before. What is no later than a turn's end or a failure that we know of is about that. `failures`: as above.
+ */
+export async function readStartFailure(
   service: Service,
-  sessionId: string,
+  session: Session,
+  known: KnownSession | null,
+  turns: readonly Turn[] | null,
   failures: number,
 ): Promise<JsonObject | null> {
-  const { data } = await service.listItems(sessionId, { limit: 10 }).catch((error: unknown) => {
+  const before = known?.status === 'failed' ? known.updatedAt : null
+  if (session.status !== 'failed' || (before !== null && session.updatedAt <= before)) return null
+  if (turns?.some(isNewFailure(known)) === true) return null
+  const read = (known?.turns ?? []).filter((entry) => entry.read).map(({ turn }) => turn)
+  const ends = [...read, ...(turns ?? [])]
+    .filter(isFinal)
+    .map(({ completedAt, createdAt }) => completedAt ?? createdAt ?? 0)
+  const since = Math.max(before ?? 0, ...ends)
+  const { data } = await service.listItems(session.id, { limit: 10 }).catch((error: unknown) => {
     if (failures >= PATIENCE && isParticular(error)) return { data: [] }
     throw error
   })
   const newest = data.toSorted((a, b) => (b.createdAt ?? 0) - (a.createdAt ?? 0))
-  return newest.find((item) => item.type.includes('error') || item.event === 'agent.error')?.raw ?? null
+  const errors = newest.filter((item) => item.type.includes('error') || item.event === 'agent.error')
+  return errors.find(({ createdAt }) => createdAt === null || createdAt > since)?.raw ?? null
 }
 
 /** Whether the turns must be read too, or the session alone tells what there is to know. */
@@ -168,7 +193,7 @@ export function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[])
 }
 
 /** Tells of turns that ended otherwise than well, and were not known to have ended. */
-export function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
+function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
   return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
 }

@@ -17,12 +17,11 @@ import type { Items } from './items.ts'
 import {
   atHand,
   isGone,
-  isNewFailure,
   isOlder,
   needsTurns,
   readArtifacts,
-  readErrorItem,
   readSession,
+  readStartFailure,
   readTurns,
   settlesAnew,
 } from './look.ts'
@@ -160,9 +159,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     tellOver(taken, both?.session ?? null)
     if (both === null) return null
     const { session, turns } = both
-    const startFailed =
-      session.status === 'failed' && before?.status !== 'failed' && !turns?.some(isNewFailure(before))
-    const errorItem = startFailed ? await readErrorItem(service, session.id, entry.failures) : null
+    const errorItem = await readStartFailure(service, session, before, turns, entry.failures)
     // What the stream committed while we read counts: its turn.ended frame may have come.
     const ids = (turns ?? []).map(({ id }) => id)
     const known = await store.known(session.id, ids)

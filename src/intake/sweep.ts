@@ -39,10 +39,12 @@ export function createSweep(options: {
   intake: Intake
   clock: Clock
   log: Log
+  /** The stream is connected, and tells of what is under way. */
+  streamConnected: () => boolean
   /** `start_from: beginning`: everything that the service still shows makes facts. */
   fromBeginning: boolean
 }): Sweep {
-  const { service, store, intake, clock, log, fromBeginning } = options
+  const { service, store, intake, clock, log, streamConnected, fromBeginning } = options
   let done = false
 
   const noteLooked = async (): Promise<void> => {
@@ -61,7 +63,11 @@ export function createSweep(options: {
   const mark = async (sessions: readonly Session[], channel: Channel, at: number): Promise<void> => {
     const known = await store.glance(sessions.map(({ id }) => id))
     const hints = sessions
-      .filter((session) => differs(session, known.get(session.id)))
+      .filter((session) => {
+        const before = known.get(session.id)
+        // Of what is under way the list shows little: its turns may have changed, and it has not.
+        return differs(session, before) || (before?.atRest === false && !streamConnected())
+      })
       .map(({ id }): Hint => ({ sessionId: id, channel, at, scope: 'turns', delay: DELAY }))
     if (hints.length > 0) await intake.hint(hints)
   }

@@ -150,6 +150,7 @@ export function createEngine(options: EngineOptions): Engine {
     service,
     store,
     intake,
+    streamConnected: () => stream?.connected() ?? false,
     fromBeginning: options.startFrom === 'beginning',
   })
   const toolPorts = {

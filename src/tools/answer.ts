@@ -171,7 +171,9 @@ export async function closeGone(
   why: 'resolved' | 'deleted',
   mayBePosted: boolean,
 ): Promise<null> {
-  if (why === 'deleted') return await end(ports, call, 'failed', 'cancelled')
+  // What the service took before its session was deleted is answered.
+  const taken = call.state === 'finished' && call.outcome !== null && !OWED.has(call.outcome)
+  if (why === 'deleted' && !taken) return await end(ports, call, 'failed', 'cancelled')
   // It is gone because it was not delivered: what is still owed is the fresh turn.
   if (call.outcome === 'not_delivered') return null
   if (call.outcome === 'refused') return await end(ports, call, 'failed', 'refused')
@@ -181,6 +183,9 @@ export async function closeGone(
     return await end(ports, call, 'answered', 'unknown')
   return await end(ports, call, 'failed', 'expired')
 }
+
+/** Outcomes of an answer after which another is owed. */
+const OWED: ReadonlySet<string> = new Set(['not_delivered', 'refused'])
 
 /** The sandbox did not hold the call: waiting never helps (interface.md, Answering required actions). */
 async function resend(ports: ToolPorts, policy: AnswerPolicy, call: Call): Promise<number | null> {

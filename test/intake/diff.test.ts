@@ -166,6 +166,64 @@ describe('a comparison', () => {
     )
   })
 
+  it('takes an unknown status whose artifacts are looked after for the end of a turn', () => {
+    const before = known(session('working'), [turn('t', 'working')])
+    const cancelled = turn('t', 'cancelled', 'ready', { completed_at: null })
+    expect(typesOf(before, session('idle'), [cancelled])).toEqual([
+      'turn.ended',
+      'turn.settled',
+      'session.idle',
+    ])
+  })
+
+  it('tells of a turn that was over before the next began before it, and of turns side by side by kind', () => {
+    const before = known(session('working', { required_actions: [{ ...action, turn_id: 't1' }] }), [turn('t1', 'working')])
+    const now = session('working')
+    const next = (fields: object) => [
+      turn('t1', 'completed', 'ready'),
+      turn('t2', 'completed', 'ready', { created_at: 2500, completed_at: 3500, ...fields }),
+      turn('t3', 'working', null, { created_at: 3500, started_at: 3600 }),
+    ]
+    const one = ['turn.completed', 'turn.settled']
+    // Messages that wait: the turn of each begins when the one before is over, though it may have been made before.
+    expect(typesOf(before, now, next({ started_at: 3000 }))).toEqual([
+      'action.resolved',
+      ...one,
+      'turn.started',
+      ...one,
+      'turn.started',
+    ])
+    expect(typesOf(before, now, next({ started_at: 2500 }))).toEqual([
+      'turn.started',
+      'action.resolved',
+      ...one,
+      ...one,
+      'turn.started',
+    ])
+  })
+
+  it('says once more that a session failed when its error is new, and nothing when only something else is', () => {
+    const before = known(session('failed'), [turn('t', 'failed', 'ready')])
+    const again = (updated_at: number, created_at: number) => {
+      const look = {
+        session: session('failed', { updated_at }),
+        turns: [],
+        errorItem: { id: 'i', created_at },
+        artifacts: [],
+      }
+      return compare(before, [], look, CONTEXT, new Map()).reading.facts
+    }
+    const [first, second] = [again(5000, 4990), again(6000, 5990)].map(([fact]) => fact)
+    expect(
+      [first, second].map((fact) => [fact?.type, JSON.parse(fact?.body ?? '{}').item?.created_at]),
+    ).toEqual([
+      ['session.failed', 4990],
+      ['session.failed', 5990],
+    ])
+    expect(first?.id).not.toBe(second?.id)
+    expect([again(5000, 4000), again(4000, 4990)]).toEqual([[], []])
+  })
+
   it('waits for the frame of a turn that ended while the stream is up, and not without it', () => {
     const before = known(session('working'), [turn('t', 'working')])
     const look = {

@@ -160,7 +160,6 @@ describe('a frame of the stream', () => {
     'user.message',
     'message.queued',
     'file.changed',
-    'mcp.unavailable',
     'sandbox.created',
     'sandbox.paused',
     'sandbox.resumed',

@@ -1,6 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import type { StoredFact } from '../../src/core/fact.ts'
 import type { JsonObject } from '../../src/core/json.ts'
+import { ServiceError } from '../../src/core/errors.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
@@ -61,7 +62,7 @@ function open(said: Partial<Service>) {
     await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     return await readOn()
   }
-  return { facts, read, readOn }
+  return { facts, intake, read, readOn }
 }
 
 const sessionIs = (status: string, updated_at: number) =>
@@ -172,4 +173,64 @@ it('turns of which a whole page cannot be read do not hide those that lie before
   })
   await read()
   expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(5)
+})
+
+it('each run that cannot start is told, also of a session that had failed before', async () => {
+  const items: [string, number][] = [['error', 1]]
+  const { facts, read } = open({
+    ...inTurn(sessionIs('failed', 2), sessionIs('failed', 10), sessionIs('failed', 20)),
+    listItems: async () =>
+      pageOf(...items.map(([type, at]) => readItem({ id: `item_${at}`, type, created_at: at }, 's'))),
+  })
+  const failed = async (): Promise<unknown[]> => {
+    await read()
+    return facts.filter(({ type }) => type === 'session.failed').map(({ body }) => JSON.parse(body).item.id)
+  }
+  expect(await failed()).toEqual(['item_1'])
+  items.push(['error', 9])
+  expect(await failed()).toEqual(['item_9'])
+  // Somebody gave it a title.
+  expect(await failed()).toEqual([])
+})
+
+it('a session whose turn failed has no reason of something else, though the turn was read before it', async () => {
+  const failed = readTurn(
+    { id: 't', status: 'failed', created_at: 3, completed_at: 5, artifacts: 'ready' },
+    's',
+  )
+  const { facts, read } = open({
+    ...inTurn(sessionIs('working', 4), sessionIs('failed', 6)),
+    listTurns: async () => pageOf(failed),
+    listArtifacts: async () => [],
+    listItems: async () => pageOf(readItem({ id: 'item_1', type: 'error', created_at: 2 }, 's')),
+  })
+  expect(await read()).toContain('turn.failed')
+  await read()
+  expect(facts.map(({ type, body }) => [type, JSON.parse(body).item])).toEqual([
+    ['session.failed', undefined],
+  ])
+})
+
+it('a turn that a frame named and nobody has does not keep the others from being told', async () => {
+  const turns = Array.from({ length: 30 }, (_, index) =>
+    readTurn(
+      { id: `turn_${index}`, status: 'completed', created_at: 1, completed_at: 2, artifacts: 'ready' },
+      's',
+    ),
+  )
+  const { facts, intake, read } = open({
+    readSession: async () => sessionIs('idle', 9),
+    listArtifacts: async () => [],
+    listTurns: async (_session, { after, limit = 20 }) => {
+      const from = after === undefined ? 0 : turns.findIndex(({ id }) => id === after) + 1
+      const data = turns.slice(from, from + limit)
+      return { data, hasMore: from + limit < turns.length, lastId: data.at(-1)?.id ?? null }
+    },
+    readTurn: async () => {
+      throw new ServiceError({ code: 'turn_not_found', status: 404, message: 'there is no such turn' })
+    },
+  })
+  await intake.commit({ endedTurns: [{ turnId: 'turn_lost', sessionId: 's', at: 1 }] })
+  await read()
+  expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(30)
 })

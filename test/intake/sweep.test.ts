@@ -4,6 +4,7 @@ import type { ListQuery, Service } from '../../src/core/ports.ts'
 import type { Page, Session } from '../../src/core/resource.ts'
 import { parseSession } from '../../src/core/wire.ts'
 import type { Intake } from '../../src/intake/intake.ts'
+import { asItIs } from '../../src/intake/reading.ts'
 import { createSweep } from '../../src/intake/sweep.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -19,7 +20,11 @@ function session(id: string, updatedAt = 1): Session {
 }
 
 /** A sweep over a list that changes before each page, as the test says. */
-function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void) {
+function sweepWorld(
+  ids: string[],
+  before: (nth: number, ids: string[]) => void,
+  streamConnected: () => boolean = () => true,
+) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const store = openSqliteStore({ path: ':memory:', clock, log })
@@ -53,9 +58,10 @@ function sweepWorld(ids: string[], before: (nth: number, ids: string[]) => void)
     intake: intake as Intake,
     clock,
     log,
+    streamConnected,
     fromBeginning: true,
   })
-  return { sweep, marked, log, clock, heard, asked: () => asked }
+  return { sweep, store, marked, log, clock, heard, asked: () => asked }
 }
 
 it('what rests for long is told by the clock of the service, also when its list is the first that tells it', async () => {
@@ -103,3 +109,25 @@ it('a page of which nothing can be read is no end, and no reason to begin again'
   expect(world.asked()).toBe(4)
   expect(world.log.lines).toEqual([])
 })
+
+it.each([
+  [true, []],
+  [false, ['b']],
+])(
+  'what is under way is read again unless the stream tells of it (connected: %s)',
+  async (connected, expected) => {
+    const { sweep, store, marked, clock } = sweepWorld(
+      ['a', 'b'],
+      () => undefined,
+      () => connected,
+    )
+    for (const id of ['a', 'b']) {
+      const known = asItIs(session(id), { revision: null, baseline: 0, atRest: id === 'a', at: clock.now() })
+      await store.commit({
+        readings: [{ ...known, hint: { generation: null, nextLook: null, scope: 'session' } }],
+      })
+    }
+    await sweep.run(true, { poll: 1 })
+    expect([...marked]).toEqual(expected)
+  },
+)
