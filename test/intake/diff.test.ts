@@ -177,7 +177,9 @@ describe('a comparison', () => {
   })
 
   it('tells of a turn that was over before the next began before it, and of turns side by side by kind', () => {
-    const before = known(session('working', { required_actions: [{ ...action, turn_id: 't1' }] }), [turn('t1', 'working')])
+    const before = known(session('working', { required_actions: [{ ...action, turn_id: 't1' }] }), [
+      turn('t1', 'working'),
+    ])
     const now = session('working')
     const next = (fields: object) => [
       turn('t1', 'completed', 'ready'),

@@ -41,7 +41,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'the fourth status is no end',
     'core/resource.ts',
-    'return turn.completedAt !== null',
+    'return turn.completedAt !== null || turn.artifacts !== null',
     'return false',
   ),
   mutant(
