@@ -1,16 +1,25 @@
 import { newCall, type Call } from '../core/call.ts'
 import type { Fact, Seen, StateType } from '../core/fact.ts'
 import { numberOf, type JsonObject } from '../core/json.ts'
-import { isFinal, isSettled, type Session, type SessionBrief, type Turn } from '../core/resource.ts'
+import {
+  isFinal,
+  isSettled,
+  type Action,
+  type Session,
+  type SessionBrief,
+  type Turn,
+} from '../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../core/store.ts'
 import { actionData, endType, settledData, stateFact, turnData } from './facts.ts'
-import { QUIET } from './look.ts'
+import { isCollecting, QUIET } from './look.ts'
 import { causalOrder, type Step } from './order.ts'
 
 /** A session as just read. `turns` null: they were not read, only the session was. */
 export interface Look {
   session: Session
   turns: readonly Turn[] | null
+  /** Actions that were open when the reading began and over when it ended. */
+  passed: readonly Action[]
   /** The item that says why a run could not start; only looked for when the session failed without a turn. */
   errorItem: JsonObject | null
   /** Published artifacts of the session, read when a turn has just settled; null when they could not be listed. */
@@ -71,11 +80,12 @@ export function compare(
   const open = new Set(session.actions.map(({ callId }) => callId))
   const before = new Set(knownActions.map(({ callId }) => callId))
   const opened = session.actions.filter(({ callId }) => !before.has(callId))
-  const resolved = knownActions.filter(({ callId }) => !open.has(callId))
+  const passed = look.passed.filter(({ callId }) => !before.has(callId) && !open.has(callId))
+  const resolved = [...knownActions.filter(({ callId }) => !open.has(callId)), ...passed]
   const atRest =
     (session.status === 'idle' || session.status === 'failed') &&
     session.actions.length === 0 &&
-    turns.all.every((turn) => turn.settled)
+    turns.all.every((turn) => turn.final && !isCollecting(turn, context.steady))
 
   const add = (type: StateType, subject: string, key: (string | number)[], data: JsonObject) =>
     facts.push(stateFact(type, subject, key, session.id, data, context))
@@ -85,10 +95,12 @@ export function compare(
     if (look.errorItem !== null) data.item = look.errorItem
     add(type, `${type}/${session.id}`, [session.id, session.updatedAt], data)
   }
+  const addAction = (kind: 'required' | 'resolved', action: Action) =>
+    add(`action.${kind}`, `action.${kind}/${action.callId}`, [action.callId], actionData(action, brief))
   const tell = (step: Step): void => {
     if (step.kind === 'resolved') {
-      const { action } = step
-      add('action.resolved', `action.resolved/${action.callId}`, [action.callId], actionData(action, brief))
+      if (!before.has(step.action.callId)) addAction('required', step.action)
+      addAction('resolved', step.action)
       return
     }
     const { kind, turn } = step
@@ -106,9 +118,7 @@ export function compare(
     if (statusMoved && session.status === 'working') addStatus()
     const { first, last } = causalOrder({ ...turns, resolved })
     first.forEach(tell)
-    for (const action of opened) {
-      add('action.required', `action.required/${action.callId}`, [action.callId], actionData(action, brief))
-    }
+    for (const action of opened) addAction('required', action)
     if (statusMoved && session.status === 'requires_action') addStatus()
     last.forEach(tell)
     if (statusMoved && session.status !== 'working' && session.status !== 'requires_action') addStatus()
@@ -123,7 +133,7 @@ export function compare(
       baseline,
       atRest,
       turns: turns.changed,
-      opened,
+      opened: [...passed, ...opened],
       resolved: resolved.map(({ callId }) => callId),
       newCalls: callsOf(session, context),
       facts,

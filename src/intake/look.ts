@@ -186,6 +186,15 @@ export function atHand(
   return listed === undefined || isOlder(listed, before, latest) ? undefined : listed
 }
 
+/**
+ * A turn is over and its artifacts are on the way. One that names none (null) for long has none: it is not waited for any
+ * more, and settles if it names some after all.
+ */
+export function isCollecting({ turn, final, settled, finalReadAt }: KnownTurn, steady: number): boolean {
+  if (!final || settled) return false
+  return turn.artifacts !== null || steady - (finalReadAt ?? steady) < QUIET
+}
+
 /** Whether a turn settled that was not known to be. */
 export function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[]): boolean {
   const over = new Set(known.filter(({ settled }) => settled).map(({ turn }) => turn.id))

@@ -1,37 +1,18 @@
-import type { Call } from '../core/call.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
-import { isFinal, type Session, type Turn } from '../core/resource.ts'
-import type { DirtySession, KnownSession, KnownTurn, Reading, Store } from '../core/store.ts'
+import type { Session } from '../core/resource.ts'
+import type { DirtySession, KnownSession, Reading, Store } from '../core/store.ts'
 import type { Ahead } from './ahead.ts'
-import {
-  baselineOf,
-  callsOf,
-  compare,
-  compareGone,
-  type DiffContext,
-  type Difference,
-  type Look,
-} from './diff.ts'
+import type { Claims } from './claims.ts'
+import { baselineOf, compare, compareGone, type DiffContext, type Difference } from './diff.ts'
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
-import {
-  atHand,
-  isGone,
-  isOlder,
-  needsTurns,
-  readArtifacts,
-  readSession,
-  readStartFailure,
-  readTurns,
-  settlesAnew,
-} from './look.ts'
-import { asItIs, firstOf, nothingThere } from './reading.ts'
+import { atHand, isOlder, readSession } from './look.ts'
 import { hintAfter } from './next-look.ts'
+import { asItIs, firstOf, nothingThere } from './reading.ts'
+import { createViewer, type Errand, type ViewOptions } from './view.ts'
 
 /** How long a turn's end waits for the stream's turn.ended (product.md, Facts), milliseconds. */
 const FRAME_WAIT = 2000
-/** So often a session is read again that moved on while its turns were read. */
-const REREAD = 3
 /** By how much the clocks of a service's machines may differ, milliseconds. */
 const CLOCKS_DIFFER = 60_000
 /** Turns whose end waits for a frame are few; more than so many at once wait no longer. */
@@ -40,26 +21,19 @@ const WAITING_KEPT = 10_000
 /** The entry under which the first look reads a session: no hint made it. */
 const FIRST: DirtySession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
 
-export interface ReadOptions {
+export interface ReadOptions extends Omit<ViewOptions, 'claimedTurns'> {
   service: Service
   store: Store
   intake: Intake
   items: Items | null
   clock: Clock
   log: Log
-  /** Names of the function tools that we run. */
-  tools: () => ReadonlySet<string>
   /** The stream is connected: it tells of turns, and its turn.ended frames come. */
   streamConnected: () => boolean
   /** Steady milliseconds: when this sidecar started. */
   startedAt: number
-  /** A session was read that is not stored yet: its tools are told whose they are. */
-  announce: (session: Session) => void
   ahead: Ahead
-  /** Takes on calls that a reading found. */
-  takeCalls: (calls: readonly Call[]) => Promise<void>
-  /** Actions that a reading found gone. */
-  onActionsGone: (callIds: readonly string[], why: 'resolved' | 'deleted') => void
+  claims: Claims
 }
 
 export interface SessionReader {
@@ -76,27 +50,10 @@ export interface SessionReader {
   readAlive(sessionId: string): Promise<Session | null>
 }
 
-/** One reading of a session. */
-interface Errand {
-  entry: DirtySession
-  /** What we knew when it began. */
-  before: KnownSession | null
-  firstLook: boolean
-  /** Service clock, milliseconds: when this sidecar started. */
-  startedAt: number
-  streamTells: boolean
-}
-
-/** What it saw, and what we know of the session by then. */
-interface View extends Look {
-  known: KnownSession | null
-  /** Turns of a session that is not known: only frames told of them. */
-  placeholders: KnownTurn[]
-}
-
 /** Reads sessions and their turns, compares, and writes what happened through the intake. */
 export function createSessionReader(options: ReadOptions): SessionReader {
-  const { service, store, intake, clock, log } = options
+  const { service, store, intake, clock, claims } = options
+  const readOn = createViewer({ ...options, claimedTurns: claims.turnsOf })
   const readAlive = (sessionId: string): Promise<Session | null> => readSession(service, sessionId)
   /** Steady milliseconds: since when a turn is known to be final whose frame has not come. */
   const finalSince = new Map<string, number>()
@@ -122,6 +79,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     const view = await readOn(errand, first)
     if (view === null) return await writeGone(entry, sessionId)
+    const knownTurns = view.known?.turns ?? view.placeholders
     // A first look that failed leaves readings behind: by now others may have seen more.
     if (isOlder(view.session, view.known, latestThere())) return await writeNothing(entry, view.known)
     const context = contextOf(errand)
@@ -134,7 +92,8 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       errand.startedAt,
       entry.failures,
     )
-    const hint = hintAfter(entry, difference, context.steady, items)
+    const doubt = claims.weigh(view.session, [...knownTurns, ...difference.turns], view.known)
+    const hint = hintAfter(entry, difference, context.steady, { items, doubt })
     return await write(entry, { ...difference.reading, hint })
   }
 
@@ -145,29 +104,6 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const startedAtThere = (): number => {
     const age = Math.round(clock.steady() - options.startedAt)
     return clock.now() + service.clockOffset() - age
-  }
-
-  /** All that a comparison needs. null: the session is gone. */
-  const readOn = async (errand: Errand, first: Session): Promise<View | null> => {
-    const { before, entry } = errand
-    const taken = await takeCalls(before, first)
-    const knownTurns = before?.turns ?? (await store.knownTurns(first.id, []))
-    const baseline = before?.baseline ?? baselineOf(first, errand)
-    const both = needsTurns(before, first, entry.scope !== 'session', errand.streamTells)
-      ? await readBoth(first, knownTurns, baseline)
-      : { session: first, turns: null }
-    tellOver(taken, both?.session ?? null)
-    if (both === null) return null
-    const { session, turns } = both
-    const errorItem = await readStartFailure(service, session, before, turns, entry.failures)
-    // What the stream committed while we read counts: its turn.ended frame may have come.
-    const ids = (turns ?? []).map(({ id }) => id)
-    const known = await store.known(session.id, ids)
-    const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
-    const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
-    const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
-    if (artifacts === 'gone') return null
-    return { known, placeholders, session, turns, errorItem, artifacts }
   }
 
   const contextOf = ({ entry, firstLook, startedAt, streamTells }: Errand): DiffContext => ({
@@ -187,58 +123,6 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return false
   }
 
-  /** Calls that are new are taken on at once: their tools run while the turns are read. @returns their ids. */
-  const takeCalls = async (before: KnownSession | null, session: Session): Promise<string[]> => {
-    const known = new Set(before?.actions.map(({ callId }) => callId))
-    const context = { tools: options.tools(), now: clock.now(), steady: clock.steady() }
-    const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
-    if (newCalls.length === 0) return []
-    options.announce(session)
-    await options.takeCalls(newCalls)
-    return newCalls.map(({ callId }) => callId)
-  }
-
-  /** Calls that were over before their turns were read: no reading ever knows their actions, nor finds them gone. */
-  const tellOver = (taken: readonly string[], session: Session | null): void => {
-    const open = new Set(session?.actions.map(({ callId }) => callId))
-    const over = taken.filter((callId) => !open.has(callId))
-    if (over.length > 0) options.onActionsGone(over, session === null ? 'deleted' : 'resolved')
-  }
-
-  /**
-   * The turns are read after the session, and things go on in between: a turn that has ended meanwhile waits for nothing
-   * any more, and an action of a turn that is not in the list is not told before it. null: the session is gone.
-   */
-  const readBoth = async (
-    first: Session,
-    knownTurns: readonly KnownTurn[],
-    baseline: number,
-  ): Promise<{ session: Session; turns: Turn[] } | null> => {
-    let session: Session | null = first
-    for (let attempt = 0; ; attempt++) {
-      const turns = await turnsOf(session.id, knownTurns, baseline)
-      if (turns === null) return null
-      const read = new Map(turns.map((turn) => [turn.id, turn]))
-      const agrees = session.actions.every(({ turnId }) => {
-        const turn = turnId === null ? undefined : read.get(turnId)
-        return turnId === null || (turn !== undefined && !isFinal(turn))
-      })
-      if (agrees || attempt === REREAD) return { session, turns }
-      session = await readAlive(session.id)
-      if (session === null) return null
-    }
-  }
-
-  /** null: they are not there, and nor is their session; where only they were asked for, nobody would ever notice. */
-  const turnsOf = async (sessionId: string, known: readonly KnownTurn[], baseline: number) => {
-    try {
-      return await readTurns(service, sessionId, known, baseline)
-    } catch (error) {
-      if (await isGone(service, error, sessionId)) return null
-      throw error
-    }
-  }
-
   const write = async (entry: DirtySession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
       if (entry !== FIRST) await store.releaseHint(entry.sessionId, clock.steady())
@@ -255,11 +139,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<boolean> => {
     const { session, revision, baseline, atRest } = known
     const reading = asItIs(session, { revision, baseline, atRest, at: clock.now() })
-    const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady())
+    const doubt = claims.weigh(session, known.turns, known)
+    const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady(), { doubt })
     return await write(entry, { ...reading, hint })
   }
 
   const writeGone = async (entry: DirtySession, sessionId: string): Promise<boolean> => {
+    claims.forget(sessionId)
     const known = await store.known(sessionId)
     const hint = { generation: entry.generation, nextLook: null, scope: 'session' as const }
     if (known === null || known.deleted) {

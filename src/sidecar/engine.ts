@@ -15,6 +15,7 @@ import { createSettler } from '../deliver/settler.ts'
 import { transientFact } from '../deliver/transient.ts'
 import { createWorker } from '../deliver/worker.ts'
 import { createAhead } from '../intake/ahead.ts'
+import { createClaims } from '../intake/claims.ts'
 import { briefOf } from '../intake/diff.ts'
 import { readFrame } from '../intake/frame.ts'
 import { createIntake, type Intake } from '../intake/intake.ts'
@@ -90,12 +91,17 @@ export function createEngine(options: EngineOptions): Engine {
   const settler = createSettler(store, clock, log)
   let dispatcher: Dispatcher = createDispatcher([], settler)
 
+  const claims = createClaims(clock)
+
   const intake: Intake = createIntake({
     store,
     observer,
     clockOffset: () => service.clockOffset(),
     nudge: {
-      dirty: (hints) => ahead.dirty(hints),
+      dirty(hints) {
+        claims.note(hints)
+        ahead.dirty(hints)
+      },
       lanes: (committed) => dispatcher.news(committed),
       hints: () => reconciler.nudge(),
       calls: () => tools.nudge(),
@@ -181,6 +187,7 @@ export function createEngine(options: EngineOptions): Engine {
     startedAt,
     announce: (session) => briefs.update(session.id, briefOf(session)),
     ahead,
+    claims,
     takeCalls: (calls) => tools.takeOn(calls),
     onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
   })

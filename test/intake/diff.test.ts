@@ -67,7 +67,7 @@ function knownTurn(one: Turn): KnownTurn {
 }
 
 function looked(status: string, turns: Turn[], fields: object = {}): Look {
-  return { session: session(status, fields), turns, errorItem: null, artifacts: [] }
+  return { session: session(status, fields), turns, passed: [], errorItem: null, artifacts: [] }
 }
 
 function typesOf(
@@ -76,7 +76,7 @@ function typesOf(
   turns: Turn[],
   context: Partial<DiffContext> = {},
 ) {
-  const look = { session: now, turns, errorItem: null, artifacts: [] }
+  const look = { session: now, turns, passed: [], errorItem: null, artifacts: [] }
   const difference = compare(before, [], look, { ...CONTEXT, ...context }, new Map())
   return difference.reading.facts.map(({ type }) => type)
 }
@@ -129,6 +129,7 @@ describe('a comparison', () => {
     const look = {
       session: session('idle'),
       turns: [turn('t', 'completed', 'ready')],
+      passed: [],
       errorItem: null,
       artifacts: null,
     }
@@ -210,6 +211,7 @@ describe('a comparison', () => {
       const look = {
         session: session('failed', { updated_at }),
         turns: [],
+        passed: [],
         errorItem: { id: 'i', created_at },
         artifacts: [],
       }
@@ -231,6 +233,7 @@ describe('a comparison', () => {
     const look = {
       session: session('idle'),
       turns: [turn('t', 'completed', 'ready')],
+      passed: [],
       errorItem: null,
       artifacts: [],
     }
@@ -314,8 +317,8 @@ describe('a comparison', () => {
   )
 
   it('says with a failure the item that tells why', () => {
-    const look = { ...looked('failed', []), errorItem: { id: 'item_1' } }
-    const bodies = [look, { ...look, errorItem: null }].map(
+    const look = { ...looked('failed', []), passed: [], errorItem: { id: 'item_1' } }
+    const bodies = [look, { ...look, passed: [], errorItem: null }].map(
       (one) => compare(known(session('working')), [], one, CONTEXT, new Map()).reading.facts[0]?.body,
     )
     expect(bodies.map((body) => JSON.parse(body ?? '').item)).toEqual([{ id: 'item_1' }, undefined])
@@ -390,6 +393,19 @@ describe('a comparison', () => {
     expect([reading.atRest, reading.turns]).toEqual([false, []])
   })
 
+  it('no longer waits for a turn that names no artifacts an hour after its end', () => {
+    const before = known(session('working'), [{ ...turn('t', 'failed'), artifacts: null }])
+    const steady = CONTEXT.steady + 3_600_000
+    const ended = before.turns.map((entry) => ({ ...entry, finalReadAt: CONTEXT.steady }))
+    const look = looked(
+      'idle',
+      before.turns.map((entry) => entry.turn),
+    )
+    const at = (steady: number) =>
+      compare({ ...before, turns: ended }, [], look, { ...CONTEXT, steady }, new Map()).reading.atRest
+    expect([at(steady - 1), at(steady)]).toEqual([false, true])
+  })
+
   // Found by the simulation: the end was told once more, after it had been delivered and pruned.
   it('keeps the end of a turn that a reading which hung shows as going on', () => {
     const before = known(session('working'), [turn('t', 'completed', 'pending')])
@@ -443,7 +459,7 @@ describe('a comparison', () => {
     const { reading } = compare(
       known(session('working')),
       [],
-      { session: now, turns: null, errorItem: null, artifacts: null },
+      { session: now, turns: null, passed: [], errorItem: null, artifacts: null },
       CONTEXT,
       new Map(),
     )
@@ -499,6 +515,7 @@ describe('a comparison', () => {
           artifacts_skipped: [{ path: 'a', reason: 'big' }],
         }),
       ],
+      passed: [],
       errorItem: null,
       artifacts: [{ id: 'art_1' }],
     }

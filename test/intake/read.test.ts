@@ -6,6 +6,7 @@ import { fanOut } from '../../src/core/observer.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
+import { createClaims } from '../../src/intake/claims.ts'
 import { createIntake } from '../../src/intake/intake.ts'
 import { createItems } from '../../src/intake/items.ts'
 import { createSessionReader } from '../../src/intake/read.ts'
@@ -47,6 +48,7 @@ function open(said: Partial<Service>) {
     startedAt: clock.steady(),
     announce: nothing,
     ahead: { dirty: nothing, take: nothing },
+    claims: createClaims(clock),
     takeCalls: async () => undefined,
     onActionsGone: nothing,
   })
@@ -65,8 +67,8 @@ function open(said: Partial<Service>) {
   return { facts, intake, read, readOn }
 }
 
-const sessionIs = (status: string, updated_at: number) =>
-  readSession({ id: 's', status, created_at: 1, updated_at, required_actions: [] }, () => undefined)
+const sessionIs = (status: string, updated_at: number, required_actions: JsonObject[] = []) =>
+  readSession({ id: 's', status, created_at: 1, updated_at, required_actions }, () => undefined)
 
 /** The bodies of the facts that reading a session that failed with this turn makes. */
 async function factsOf(turn: Turn): Promise<JsonObject[]> {
@@ -233,4 +235,19 @@ it('a turn that a frame named and nobody has does not keep the others from being
   await intake.commit({ endedTurns: [{ turnId: 'turn_lost', sessionId: 's', at: 1 }] })
   await read()
   expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(30)
+})
+
+it('an action that was over before its turn was read is told, and then that it is over', async () => {
+  const question = { type: 'question', turn_id: 't', call_id: 'c', created_at: 2 }
+  const { read } = open({
+    ...inTurn(sessionIs('requires_action', 2, [question]), sessionIs('idle', 4)),
+    listTurns: async () => pageOf(turn('failed')),
+  })
+  expect(await read()).toEqual([
+    'session.created',
+    'turn.started',
+    'action.required',
+    'action.resolved',
+    'turn.failed',
+  ])
 })

@@ -31,7 +31,8 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   )
   const collecting = number(
     `SELECT min(t.created_at) FROM turns t JOIN sessions s ON s.id = t.session_id
-     WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL`,
+     WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL
+       AND iif(json_valid(t.raw), t.raw ->> 'artifacts', NULL) IS NOT NULL`,
   )
   const openCalls = number('SELECT count(*) FROM calls WHERE ended_at IS NULL')
   const dirty = number('SELECT count(*) FROM hints')

@@ -30,7 +30,8 @@ export const FOUND: readonly Mutant[] = [
       '      errand.startedAt,',
       '      entry.failures,',
       '    )',
-      '    const hint = hintAfter(entry, difference, context.steady, items)',
+      '    const doubt = claims.weigh(view.session, [...knownTurns, ...difference.turns], view.known)',
+      '    const hint = hintAfter(entry, difference, context.steady, { items, doubt })',
       '    return await write(entry, { ...difference.reading, hint })',
     ].join('\n'),
     [
@@ -42,7 +43,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a session that is gone is not noticed by its turns',
-    'intake/read.ts',
+    'intake/view.ts',
     'if (await isGone(service, error, sessionId)) return null',
     'if (await isGone(service, error, sessionId)) throw error',
   ),
@@ -97,7 +98,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'what is known is looked at no more when older news comes',
     'intake/read.ts',
-    'const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady())',
+    'const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady(), { doubt })',
     'const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }',
   ),
   mutant(

@@ -47,8 +47,8 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'artifacts are not looked at again',
     'intake/next-look.ts',
-    'if (collecting.length === 0) return atRest ? null : steady + SAFETY_LOOK',
-    'if (collecting.length >= 0) return atRest ? null : null',
+    'nextLook: looks.length === 0 ?',
+    'nextLook: looks.length >= 0 ?',
   ),
   mutant(
     'deleted sessions are not noticed',
@@ -58,16 +58,16 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'what went on while the turns were read is not read again',
-    'intake/read.ts',
-    'if (agrees || attempt === REREAD) return',
-    'if (agrees || attempt >= 0) return',
+    'intake/view.ts',
+    'if (attempt === REREAD || agree(',
+    'if (attempt >= 0 || agree(',
   ),
   mutant('the oldest turn is told last', 'intake/diff.ts', 'read.toReversed().sort(byAge)', 'read'),
   mutant(
     'an answered action is not resolved',
     'intake/diff.ts',
-    'const resolved = knownActions.filter(({ callId }) => !open.has(callId))',
-    'const resolved = knownActions.filter(({ callId }) => !open.has(callId) && open.size > 0)',
+    'const resolved = [...knownActions.filter(({ callId }) => !open.has(callId)),',
+    'const resolved = [...knownActions.filter(({ callId }) => !open.has(callId) && open.size > 0),',
   ),
   mutant(
     'the items checkpoint moves before the facts',

@@ -1,0 +1,114 @@
+import { expect, it } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import { readSession, readTurn } from '../../src/core/wire.ts'
+import type { KnownTurn } from '../../src/core/store.ts'
+import { createClaims } from '../../src/intake/claims.ts'
+
+/** What a channel says, on a clock that is moved by hand. */
+function open() {
+  let now = 1000
+  return { claims: createClaims({ steady: () => now }), since: now, pass: (ms: number) => void (now += ms) }
+}
+
+const sessionIs = (status: string, ...calls: string[]) =>
+  readSession(
+    {
+      id: 's',
+      status,
+      created_at: 1,
+      updated_at: 2,
+      required_actions: calls.map((call_id) => ({ type: 'question', turn_id: 't', call_id, created_at: 2 })),
+    },
+    () => undefined,
+  )
+
+const turnIs = (id: string, status: string): KnownTurn => ({
+  turn: readTurn({ id, status, created_at: 1 }, 's'),
+  read: true,
+  final: status === 'completed',
+  settled: false,
+  endedFrameAt: null,
+  finalReadAt: null,
+  finalFact: false,
+})
+
+const said = (subject: string): Hint => ({
+  sessionId: 's',
+  channel: 'stream',
+  at: 1,
+  scope: 'turns',
+  delay: 0,
+  subject,
+})
+
+const idle = sessionIs('idle')
+
+it.for([
+  { subject: 'turn.started/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
+  { subject: 'turn.final/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
+] as const)('$subject is awaited until it shows', ({ subject, before, after, scope }) => {
+  const { claims, since, pass } = open()
+  claims.note([said(subject)])
+  pass(500)
+  expect(claims.turnsOf('s')).toEqual(['t'])
+  expect(claims.weigh(idle, before, null)).toEqual({ since, scope })
+  expect(claims.weigh(idle, after, null)).toBeNull()
+  expect(claims.turnsOf('s')).toEqual([])
+  expect(claims.weigh(idle, before, null)).toBeNull()
+})
+
+it('an action is awaited until its session shows it, and its end until it does not', () => {
+  const { claims } = open()
+  const works = [turnIs('t', 'working')]
+  claims.note([said('action.required/c')])
+  expect(claims.weigh(sessionIs('working'), works, null)?.scope).toBe('session')
+  expect(claims.weigh(sessionIs('requires_action', 'c'), works, null)).toBeNull()
+  claims.note([said('action.resolved/c')])
+  expect(claims.weigh(sessionIs('requires_action', 'c'), works, null)?.scope).toBe('session')
+  expect(claims.weigh(sessionIs('working'), works, null)).toBeNull()
+})
+
+it('an action that is over is not awaited', () => {
+  const { claims } = open()
+  claims.note([said('action.required/c'), said('action.resolved/c')])
+  expect(claims.weigh(idle, [], null)).toBeNull()
+})
+
+it.for([
+  { status: 'working', turns: [turnIs('t', 'completed')] },
+  { status: 'requires_action', turns: [turnIs('t', 'working')] },
+  { status: 'idle', turns: [turnIs('t', 'working')] },
+  { status: 'failed', turns: [turnIs('t', 'completed'), turnIs('u', 'working')] },
+])('a session that is $status and whose turns say otherwise is doubted', ({ status, turns }) => {
+  const { claims, since, pass } = open()
+  expect(claims.weigh(sessionIs(status), turns, null)).toEqual({ since, scope: 'session' })
+  pass(29_000)
+  expect(claims.weigh(sessionIs(status), turns, null)?.since).toBe(since)
+  pass(2000)
+  expect(claims.weigh(sessionIs(status), turns, null)).toBeNull()
+})
+
+it('what is as it was known once, and is read again, is taken as it was read', () => {
+  const { claims } = open()
+  expect(claims.weigh(idle, [turnIs('t', 'working'), turnIs('t', 'completed')], null)).toBeNull()
+})
+
+it('what never shows is forgotten, and so is what was told of a session that is gone', () => {
+  const { claims, pass } = open()
+  claims.note([said('turn.started/t')])
+  pass(31_000)
+  expect(claims.weigh(idle, [], null)).toBeNull()
+  expect(claims.turnsOf('s')).toEqual([])
+  claims.note([said('turn.started/t')])
+  claims.forget('s')
+  expect(claims.turnsOf('s')).toEqual([])
+})
+
+it('more than can be looked at again soon is not remembered', () => {
+  const { claims } = open()
+  for (let turn = 0; turn < 20_000; turn++) claims.note([said(`turn.started/${turn}`)])
+  expect(claims.turnsOf('s')).toHaveLength(10_000)
+  claims.forget('s')
+  claims.note([said('turn.started/t')])
+  expect(claims.turnsOf('s')).toEqual(['t'])
+})
