@@ -41,6 +41,11 @@ export function parseJson(text: string): unknown {
   return LONG_NUMBER.test(text) ? JSON.parse(text, keepDigits as never) : JSON.parse(text)
 }
 
+/** What was parsed so, as JSON.parse would have given it: for functions of a program, to which a number is a number. */
+export function withPlainNumbers(value: Json | undefined): Json | undefined {
+  return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as Json)
+}
+
 /** A text with something in it. One with half a surrogate pair is none: no database, path or header can carry it. */
 export function stringOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.isWellFormed() ? value : null

@@ -1,6 +1,6 @@
 import { isDeadLetter, thrownName } from '../core/errors.ts'
 import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../core/handler.ts'
-import { isObject, parseJson } from '../core/json.ts'
+import { isObject } from '../core/json.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { Tracer } from '../core/trace.ts'
 import { callbackText, dataText } from './body.ts'
@@ -20,7 +20,7 @@ export function createModuleTarget(
     const { fact, attempt, session, test = false } = outgoing
     try {
       const text = callbackText(fact, dataText(fact, session), { attempt, handler: handler.name, test })
-      const answer: unknown = await handle(parseJson(text) as CallbackEvent, { attempt, signal, log })
+      const answer: unknown = await handle(JSON.parse(text) as CallbackEvent, { attempt, signal, log })
       const verdict = isObject(answer) ? answer.verdict : undefined
       if (verdict === 'retry') return { kind: 'retry', error: 'verdict retry', floor: 0 }
       if (verdict === 'dead') return { kind: 'dead', error: 'verdict dead' }

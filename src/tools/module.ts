@@ -1,5 +1,6 @@
 import { thrownName } from '../core/errors.ts'
 import type { HandlerLog } from '../core/handler.ts'
+import { withPlainNumbers } from '../core/json.ts'
 import type { ModuleTool, ToolCall, ToolResult } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
 import type { Runner } from './http.ts'
@@ -10,7 +11,7 @@ import { runTraced } from './trace.ts'
 export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tracer): Runner {
   const runOnce = async (call: ToolCall, signal: AbortSignal): Promise<ToolResult> => {
     try {
-      const result = await run(call, { signal, log })
+      const result = await run({ ...call, arguments: withPlainNumbers(call.arguments) }, { signal, log })
       return result.kind === 'output' && !fits(result.output) ? TOO_LONG : result
     } catch (error) {
       return { kind: 'failed', error: thrownName(error) }

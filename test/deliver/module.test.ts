@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { backoff } from '../../src/core/backoff.ts'
 import { DeadLetter } from '../../src/core/errors.ts'
+import type { Fact } from '../../src/core/fact.ts'
 import type { CallbackEvent, ModuleHandler } from '../../src/core/handler.ts'
 import { createModuleTarget } from '../../src/deliver/module.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -10,12 +11,12 @@ import { keepingLog, seededRandom } from '../support/ports.ts'
 import { plainTracer } from '../../src/core/trace.ts'
 import { SPEC } from './world.ts'
 
-function target(handle: ModuleHandler) {
+function target(handle: ModuleHandler, more: Partial<Fact> = {}) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const made = createModuleTarget(SPEC, handle, { clock, log, tracer: plainTracer(seededRandom()) })
   const stopping = new AbortController()
-  const fact = { ...turnFact('turn.completed', 'trn_1'), pos: 1 }
+  const fact = { ...turnFact('turn.completed', 'trn_1', 'ses_1', more), pos: 1 }
   return {
     clock,
     log,
@@ -38,6 +39,15 @@ describe('a handler in this process', () => {
     expect(world.log.lines).toMatchObject([
       { message: 'took it', details: { handler: 'app', aborted: false } },
     ])
+  })
+
+  it('gets numbers as JSON.parse gives them, however long they are', async () => {
+    const seen: unknown[] = []
+    const world = target((event) => void seen.push(event.data), {
+      body: '{"amount":12345678901234567890}',
+    })
+    await world.send()
+    expect(seen).toEqual([{ amount: 12345678901234567000 }])
   })
 
   it.each([

@@ -1,6 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import { NetworkFault } from '../../src/core/errors.ts'
+import { parseJson, type Json } from '../../src/core/json.ts'
 import type { HttpReply } from '../../src/core/ports.ts'
 import type { ToolCall } from '../../src/core/tool.ts'
 import { plainTracer } from '../../src/core/trace.ts'
@@ -132,6 +133,14 @@ describe('a tool over HTTP', () => {
 
 describe('a tool in this process', () => {
   // [fault tool-8]
+  it('gets numbers as JSON.parse gives them, however long they are', async () => {
+    const seen: unknown[] = []
+    const keep = async (call: ToolCall) => output(String(seen.push(call.arguments)))
+    const given = parseJson('{"amount":12345678901234567890}') as Json
+    await createModuleRunner(keep, silent, TRACER)({ ...CALL, arguments: given }, signal)
+    expect(seen).toEqual([{ amount: 12345678901234567000 }])
+  })
+
   it('that throws a secret tells neither the model nor the ledger', async () => {
     const world = toolWorld()
     const run = createModuleRunner(() => Promise.reject(new TypeError('password=hunter2')), silent, TRACER)
