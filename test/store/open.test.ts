@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -168,6 +168,19 @@ describe('opening the store', () => {
     const { message, exitCode } = refusal(join(file, 'sidecar.db'))
     expect(message).toContain(`store: cannot open ${file}/sidecar.db`)
     expect(exitCode).toBe(2)
+  })
+
+  it.skipIf(!existsSync('/proc/self'))(
+    'refuses a folder below one that denies that anything can be there',
+    () => {
+      expect(refusal('/proc/of_nobody/sidecar.db').exitCode).toBe(2)
+    },
+  )
+
+  it('makes the folders that are missing, for our user alone', async () => {
+    const outer = join(folder(), 'some')
+    await open(join(outer, 'where', 'sidecar.db')).close()
+    for (const made of [outer, join(outer, 'where')]) expect(statSync(made).mode & 0o777).toBe(0o700)
   })
 
   // [fault process-7]

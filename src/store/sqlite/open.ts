@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
@@ -55,10 +55,22 @@ export function openDatabase(path: string): OpenStore {
 /** Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. */
 function createPrivately(file: string): void {
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    makeFolder(dirname(file))
     closeSync(openSync(file, 'a', 0o600))
   } catch (error) {
     throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2)
+  }
+}
+
+/** Step by step: Node's `recursive` goes round for ever below a folder that denies that anything can be there, as /proc does. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another process may make it as well.
+    if (!existsSync(folder)) throw error
   }
 }
 
