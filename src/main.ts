@@ -16,4 +16,9 @@ module.enableCompileCache()
 const { runProgram } = await import('./cli/program.ts')
 const { processTerminal } = await import('./cli/terminal.ts')
 
+/** Milliseconds for what is still written. */
+const LINGER = 1000
+
 process.exitCode = await runProgram(process.argv.slice(2), processTerminal(process), process.env)
+// A module of the user's may hold on to a timer or a pool: whoever stopped the program waits for it to end.
+setTimeout(() => process.exit(), LINGER).unref()

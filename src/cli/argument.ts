@@ -22,7 +22,7 @@ export function listenAddress(text: string): ListenAddress {
 export function pointInTime(text: string): string {
   const ago = parseDuration(text)
   const at = ago === null ? parseIso(text) : Date.now() - ago
-  if (at !== null) return new Date(at).toISOString()
+  if (at !== null && at >= 0) return new Date(at).toISOString()
   throw new InvalidArgumentError(
     'A time such as 2026-11-21T05:00:00Z, or a duration ago such as 2h, is expected.',
   )

@@ -1,5 +1,6 @@
 import { OperatorError } from '../core/errors.ts'
 import { isObject, numberOf, type JsonObject } from '../core/json.ts'
+import { encodeId } from '../service/path.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import { waitForBacklog } from './backlog.ts'
 import type { Context } from './context.ts'
@@ -67,7 +68,7 @@ export async function retry(
   const answer =
     id === undefined
       ? await client.post('/api/deliveries/retry', selection(options))
-      : await client.post(`/api/deliveries/${encodeURIComponent(id)}/retry`)
+      : await client.post(`/api/deliveries/${encodeId(id)}/retry`)
   if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
   else if (id !== undefined) terminal.out(`${id} is due again\n`)
   else terminal.out(retried(acceptedOf(answer), options.dryRun === true))

@@ -1,4 +1,5 @@
 import { isObject, numberOf, type JsonObject } from '../core/json.ts'
+import { encodeId } from '../service/path.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, quoted } from './reply.ts'
@@ -17,7 +18,7 @@ export async function showDelivery(
   [id = '']: string[],
 ): Promise<number> {
   const client = await adminClient(options, env)
-  const delivery = await client.get(`/api/deliveries/${encodeURIComponent(id)}`)
+  const delivery = await client.get(`/api/deliveries/${encodeId(id)}`)
   terminal.out(
     options.json === true ? `${JSON.stringify(delivery)}\n` : render(delivery, Date.now(), terminal),
   )

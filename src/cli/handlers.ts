@@ -1,3 +1,4 @@
+import { encodeId } from '../service/path.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList } from './reply.ts'
@@ -50,7 +51,7 @@ async function change(
   [name = '']: string[],
 ): Promise<number> {
   const client = await adminClient(options, env)
-  const answer = await client.post(`/api/handlers/${encodeURIComponent(name)}/${action}`)
+  const answer = await client.post(`/api/handlers/${encodeId(name)}/${action}`)
   terminal.out(options.json === true ? `${JSON.stringify(answer)}\n` : `${name} ${said}\n`)
   return 0
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { codeOf, OperatorError } from '../core/errors.ts'
+import { codeOf, messageOf, OperatorError } from '../core/errors.ts'
 import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
@@ -25,16 +25,20 @@ export async function init(
   [file = DEFAULT_FILE]: string[],
 ): Promise<number> {
   if (existsSync(file)) throw taken(file)
-  const dialogue = (await terminal.dialogue?.()) ?? null
-  const answers = await answersOf(options, dialogue).finally(() => dialogue?.close())
-  const text = configText(answers, SECRET_FILE)
-  const secret = `whsec_${randomBytes(32).toString('base64')}`
-  await prove(answers, secret)
   const folder = path.dirname(file)
-  await mkdir(folder, { recursive: true })
-  await writeNew(file, text, 0o644)
   const secretFile = path.join(folder, SECRET_FILE)
   const kept = existsSync(secretFile)
+  if (kept) await proveSecret(secretFile)
+  const dialogue = (await terminal.dialogue?.()) ?? null
+  const answers = await answersOf(options, dialogue).finally(() => dialogue?.close())
+  const text = configText(
+    { ...answers, tokenFile: answers.tokenFile === null ? null : fromFolder(folder, answers.tokenFile) },
+    SECRET_FILE,
+  )
+  const secret = `whsec_${randomBytes(32).toString('base64')}`
+  await prove(answers, secret)
+  await mkdir(folder, { recursive: true })
+  await writeNew(file, text, 0o644)
   if (!kept) await writeNew(secretFile, `${secret}\n`, 0o600)
   if (options.json === true) {
     terminal.out(`${JSON.stringify({ config: file, secret_file: secretFile, secret_kept: kept })}\n`)
@@ -78,6 +82,21 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
     handlerUrl,
     tokenFile: tokenFile === '' ? null : tokenFile,
     tool: tool === '' ? null : tool,
+  }
+}
+
+/** A path in a configuration is read from the folder of the configuration. */
+function fromFolder(folder: string, file: string): string {
+  return path.isAbsolute(file) ? file : path.relative(folder, file)
+}
+
+/** @throws {OperatorError} when what stands there is no secret: the configuration would not load. */
+async function proveSecret(file: string): Promise<void> {
+  const { readParts } = await import('../config/secrets.ts')
+  try {
+    await readParts([{ kind: 'file', file, format: 'callback-secret', lines: true }])
+  } catch (error) {
+    throw new OperatorError(`${messageOf(error)}; move it away, or name another folder`, 2)
   }
 }
 

@@ -1,5 +1,6 @@
 import { OperatorError } from '../core/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../core/json.ts'
+import { encodeId } from '../service/path.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, quoted } from './reply.ts'
@@ -29,7 +30,7 @@ export async function trigger(
 ): Promise<number> {
   const data = dataOf(options.data)
   const client = await adminClient(options, env)
-  const path = `/api/handlers/${encodeURIComponent(options.handler)}/test`
+  const path = `/api/handlers/${encodeId(options.handler)}/test`
   const answer = await client.post(path, { type, data })
   const outcome = field(answer, 'outcome')
   const good = outcome === 'delivered'

@@ -10,15 +10,16 @@ export interface Expansion {
   faults: string[]
 }
 
-/** Expands `${VAR}`, `${VAR:-default}` and `${VAR:?message}`, as a shell does. Values are not expanded again. */
+/** Expands `${VAR}`, `${VAR:-default}` and `${VAR:?message}`, as a shell does. Values and defaults are not expanded. */
 export function expand(text: string, env: Environment): Expansion {
   const faults: string[] = []
   const expanded = text.replace(PLACEHOLDER, (whole: string, inside: string | undefined, end: string) => {
     if (inside === undefined) return '${'
     const match = INSIDE.exec(inside)
-    if (match === null || end === '') {
+    // A default that names another variable would end at the brace of that one.
+    if (match === null || end === '' || inside.includes('${')) {
       faults.push(
-        'a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}; a literal "${" is "$${"',
+        'a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, and none stands in another; a literal "${" is "$${"',
       )
       return whole
     }

@@ -1,3 +1,4 @@
+import { Ajv } from 'ajv'
 import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
 import { parseDuration } from '../core/duration.ts'
 import { isObject, type Json } from '../core/json.ts'
@@ -52,15 +53,17 @@ export function judge(tree: Json | undefined, blame: Blame): void {
   }
 }
 
-/** What is wrong with a JSON Schema that a tool declares, or null. */
+/** What is wrong with a JSON Schema that a tool declares, or null. Of draft-07 or 2020-12, as the library takes them. */
 export function schemaFault(schema: unknown): string | null {
   if (!isObject(schema)) return null
+  const draft07 = typeof schema.$schema === 'string' && schema.$schema.includes('draft-07')
+  const judge = draft07 ? new Ajv() : ajv
   try {
-    if (ajv.validateSchema(schema) === true) return null
+    if (judge.validateSchema(schema) === true) return null
   } catch {
     return 'names a $schema that is not known'
   }
-  const [first] = ajv.errors ?? []
+  const [first] = judge.errors ?? []
   const where = pathOf(first?.instancePath ?? '').join('.')
   return `is not a JSON Schema: ${where === '' ? '' : `${where} `}${first?.message ?? ''}`
 }

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import { messageOf } from '../core/errors.ts'
 import type { Clock, Timer } from '../core/ports.ts'
 import type { Config, SecretOwner, SecretSource } from './config.ts'
@@ -31,12 +32,14 @@ export function watchSecrets(
     source,
     current: source.secrets,
     complaint: '',
+    looking: null,
   }))
   let timer: Timer | null = null
   let stopped = false
-  let looking: Promise<void> | null = null
 
   async function look(one: Watched): Promise<void> {
+    // To open a pipe waits for whoever writes to it: what came of it at the start stays.
+    if (!(await areFiles(one.source))) return
     let secrets: string[]
     try {
       secrets = await readParts(one.source.parts)
@@ -52,26 +55,21 @@ export function watchSecrets(
     onChange({ ...one.source.owner, secrets })
   }
 
-  async function lookAtAll(): Promise<void> {
-    try {
-      for (const one of watched) await look(one)
-    } finally {
-      looking = null
-    }
+  /** A file on a disk that hangs holds up no other. */
+  function lookOnce(one: Watched): Promise<void> {
+    one.looking ??= look(one).finally(() => (one.looking = null))
+    return one.looking
   }
 
-  function check(): Promise<void> {
-    looking ??= lookAtAll()
-    return looking
-  }
-
-  async function round(): Promise<void> {
-    await check()
-    if (!stopped) schedule()
+  async function check(): Promise<void> {
+    await Promise.all(watched.map(lookOnce))
   }
 
   function schedule(): void {
-    timer = clock.after(interval, () => void round())
+    timer = clock.after(interval, () => {
+      void check()
+      schedule()
+    })
   }
 
   if (watched.length > 0) schedule()
@@ -89,6 +87,24 @@ interface Watched {
   current: string[]
   /** What was warned about last; empty while all is well. */
   complaint: string
+  looking: Promise<void> | null
+}
+
+async function areFiles({ parts }: SecretSource): Promise<boolean> {
+  const regular = await Promise.all(
+    parts.map(async (part) => part.kind === 'value' || (await isFileOrGone(part.file))),
+  )
+  return regular.every(Boolean)
+}
+
+/** What is wrong with a file that is gone is said by whoever reads it. */
+async function isFileOrGone(file: string): Promise<boolean> {
+  try {
+    const found = await stat(file)
+    return found.isFile() || found.isDirectory()
+  } catch {
+    return true
+  }
 }
 
 function same(a: readonly string[], b: readonly string[]): boolean {

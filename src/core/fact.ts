@@ -111,6 +111,17 @@ export function itemFactId(sessionId: string, itemId: string): string {
   return `${PREFIX}i_${digest(`item\0${sessionId}\0${itemId}`, 24)}`
 }
 
+/** The id of a transient event, for this once. It is shorter than any with a digest, some of which begin alike. */
+export function transientId(at: number, nth: number): string {
+  return `${PREFIX}t_${at.toString(36)}_${nth.toString(36)}`
+}
+
+const TRANSIENT_ID = /^evt_t_[0-9a-z]{1,9}_[0-9a-z]{1,9}$/
+
+export function isTransientId(id: string): boolean {
+  return TRANSIENT_ID.test(id)
+}
+
 /** The id of a state fact, from its type and natural key (product.md, Facts). */
 export function stateFactId(type: string, ...key: (string | number)[]): string {
   return `${PREFIX}${digest([type, ...key].join('\0'), 26)}`

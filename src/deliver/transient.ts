@@ -1,4 +1,4 @@
-import type { StoredFact } from '../core/fact.ts'
+import { transientId, type StoredFact } from '../core/fact.ts'
 import type { TransientEvent } from '../core/observer.ts'
 
 let made = 0
@@ -7,7 +7,7 @@ let made = 0
 export function transientFact({ type, sessionId, body, at }: TransientEvent): StoredFact {
   return {
     pos: 0,
-    id: `evt_t_${at.toString(36)}_${(made++).toString(36)}`,
+    id: transientId(at, made++),
     type,
     sessionId,
     turnId: null,

@@ -117,6 +117,8 @@ export function createTurns(options: {
   }
 
   const pauseSelf = async (reason: string): Promise<void> => {
+    // One that was under way when the handler said so says nothing new: whoever resumes it meanwhile is to be heard.
+    if (health.state === 'paused') return
     health.become('paused', reason)
     await store.pauseHandler(spec.name, reason)
   }

@@ -1,5 +1,6 @@
 import type { CallbackEvent, HandlerContext, ModuleHandler } from '../core/handler.ts'
-import { compilePatterns } from '../core/pattern.ts'
+import { isTransientId } from '../core/fact.ts'
+import { compilePatterns, type EventPattern } from '../core/pattern.ts'
 import type { EventHandler } from './events.ts'
 import type { ToolDefinition } from './tool.ts'
 
@@ -27,16 +28,20 @@ export function defineHandlers<Types extends string>(definition: {
 
 /** Hands an event to every function that was registered for it, in the order of registration. */
 export function createRouter() {
-  const routes: { type: string; wants: (type: string) => boolean; handle: ModuleHandler }[] = []
+  const routes: { type: string; pattern: EventPattern; handle: ModuleHandler }[] = []
   return {
     on(type: string, handle: ModuleHandler): void {
-      routes.push({ type, wants: compilePatterns([type]).wants, handle })
+      routes.push({ type, pattern: compilePatterns([type]), handle })
     },
     events: (): string[] => [...new Set(routes.map(({ type }) => type))],
     async handle(event: CallbackEvent, context: HandlerContext): Promise<unknown> {
       let answer: unknown
-      for (const route of routes)
-        if (route.wants(event.type)) answer = (await route.handle(event, context)) ?? answer
+      for (const { pattern, handle } of routes) {
+        const wanted = isTransientId(event.id)
+          ? pattern.wantsTransient(event.type)
+          : pattern.wants(event.type)
+        if (wanted) answer = (await handle(event, context)) ?? answer
+      }
       return answer
     },
   }

@@ -70,7 +70,7 @@ export function fillPath(path: string, ids: Ids, otherwise = ''): string {
 }
 
 /** An id is opaque, so it may be `..`, which a URL swallows even when encoded; encoded twice it is an id that nothing has. */
-function encodeId(id: string): string {
+export function encodeId(id: string): string {
   return /^\.+$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id.toWellFormed())
 }
 

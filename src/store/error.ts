@@ -2,6 +2,7 @@ import { messageOf } from '../core/errors.ts'
 
 const MEANING = {
   full: 'the store cannot be written; is the disk full?',
+  busy: 'another program holds the store; stop it, or wait until it is done',
   damaged: 'the store is damaged',
   closed: 'the store is closed',
 }

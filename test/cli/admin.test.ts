@@ -127,6 +127,13 @@ describe('lists', () => {
 })
 
 describe('actions', () => {
+  // An address swallows a segment that is a dot, and what is left of this one means all of them.
+  test('on a delivery that is called by a dot are not on all of them', async () => {
+    const { url, asked } = await adminApi({ 'POST /api/deliveries/retry': () => ({ count: 12 }) })
+    expect((await cli(['deliveries', 'retry', '.', '--url', url])).code).toBe(1)
+    expect(asked.map(({ url }) => url)).toEqual(['/api/deliveries/%252E/retry', '/openapi.json'])
+  })
+
   test('ask for what the command says and tell what was accepted', async () => {
     const { url, asked } = await adminApi({
       'POST /api/deliveries/dlv_5_1/retry': () => ({ count: 1, dry_run: false }),

@@ -44,6 +44,22 @@ async function findings(
 }
 
 describe('check', () => {
+  test('says of a module what run would say, and nothing else of those in it', async () => {
+    const modules = await folderWith({
+      'bad.mjs': "import './nowhere.mjs'",
+      'good.mjs':
+        "setInterval(() => undefined, 60_000); export default { kind: 'handlers', events: [], tools: [] }",
+    })
+    const of = async (name: string) => {
+      const { code, found } = await findings([`handlers: [{ name: app, module: "${modules}/${name}.mjs" }]`])
+      return { code, found: found.filter(({ subject }) => /^(modules|handler)/.test(subject)) }
+    }
+    expect(await of('good')).toMatchObject({ code: 0, found: [{ subject: 'handler app', state: 'ok' }] })
+    const bad = await of('bad')
+    expect(bad).toMatchObject({ code: 1, found: [{ subject: 'modules', state: 'fail' }] })
+    expect(bad.found[0]?.message).toContain('bad.mjs cannot be imported')
+  })
+
   test('lists each route and how it was found, and what a missing one costs', async () => {
     const { of } = await findings(['tools: [{ name: look, url: "http://127.0.0.1:9/" }]'])
     expect(of('route answer')).toMatchObject({

@@ -1,30 +1,26 @@
 import { spawn, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { folderWith } from '../config/folder.ts'
-import { cli } from './process.ts'
+import { cli, start } from './process.ts'
 
 const URLS = ['--base-url', 'https://agents.example.com', '--handler-url', 'http://127.0.0.1:3000/events']
 
 test('writes a configuration that loads, and a secret that only its owner may read', async () => {
   const folder = await folderWith({ token: 'svc_pat_x' })
   const file = path.join(folder, 'new/sidecar.yaml')
-  const { code, out, err } = await cli([
-    'init',
-    file,
-    ...URLS,
-    '--token-file',
-    '../token',
-    '--tool',
-    'look up',
-  ])
+  const init = (tool: string) =>
+    start(['init', 'new/sidecar.yaml', ...URLS, '--token-file', 'token', '--tool', tool], { cwd: folder })
+      .ended
+  const { code, out, err } = await init('look up')
   expect({ code, out, err }).toMatchObject({ code: 2, out: '' })
   expect(err).toContain('tools[0].name')
-  const good = await cli(['init', file, ...URLS, '--token-file', '../token', '--tool', 'lookup'])
+  const good = await init('lookup')
   expect({ code: good.code, err: good.err }).toEqual({ code: 0, err: '' })
-  expect(good.out).toContain(`session-sidecar check -c ${file}`)
+  expect(good.out).toContain('session-sidecar check -c new/sidecar.yaml')
   const { config, warnings } = await loadConfig(file, {})
   expect(warnings).toEqual([])
   const secret = await readFile(path.join(folder, 'new/callback-secret.txt'), 'utf8')
@@ -62,6 +58,19 @@ test('overwrites neither a configuration nor a secret', async () => {
   const other = await cli(['init', path.join(folder, 'other.yaml'), ...URLS])
   expect(other.out).toContain(`kept ${path.join(folder, 'callback-secret.txt')}`)
   expect(await readFile(path.join(folder, 'callback-secret.txt'), 'utf8')).toBe('whsec_bWluZQ==')
+})
+
+test('refuses a secret of before that is none, and writes what looks like a variable as it is', async () => {
+  const folder = await folderWith({ 'callback-secret.txt': 'change-me!' })
+  const { code, err } = await cli(['init', path.join(folder, 'sidecar.yaml'), ...URLS])
+  expect(code).toBe(2)
+  expect(err).toContain('callback-secret.txt must be a Standard Webhooks secret')
+  expect(existsSync(path.join(folder, 'sidecar.yaml'))).toBe(false)
+  const file = path.join(await folderWith({}), 'sidecar.yaml')
+  const url = 'http://127.0.0.1:3000/${TENANT}'
+  await cli(['init', file, '--base-url', 'https://agents.example.com', '--handler-url', url])
+  const { config } = await loadConfig(file, { SERVICE_TOKEN: 'svc_pat_y' })
+  expect(config.handlers[0]?.target).toMatchObject({ url: 'http://127.0.0.1:3000/${TENANT}' })
 })
 
 test('without a terminal says which option is missing, and writes nothing', async () => {

@@ -108,6 +108,7 @@ describe('the command line', () => {
     [['deliveries', '--status', 'lost'], 'Allowed choices are pending, delivered, dead.'],
     [['deliveries', 'retry'], 'say which'],
     [['deliveries', 'retry', 'dlv_1', '--dead'], 'say which'],
+    [['deliveries', 'retry', '--dead', '--since', '99999999999d'], 'A time such as 2026-11-21T05:00:00Z'],
     [['deliveries', 'retry', 'dlv_1', '--dry-run'], '--handler, --since and --dry-run go with --dead'],
     [['replay', '--handler', 'app'], "option '--from' is required"],
     [['replay', '--handler', 'app', '--from', 'yesterday'], 'a duration ago such as 2h, is expected'],

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
+import Database from 'better-sqlite3'
 import { request } from 'undici'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
@@ -22,9 +24,18 @@ afterEach(async () => {
   await emulator.close()
 })
 
-async function configured(extra = '', token = emulator.token): Promise<string> {
+/** A module as an app would write it, with something of its own that goes on. */
+const HOLDING =
+  "setInterval(() => undefined, 60_000); export default { kind: 'handlers', events: [], tools: [] }"
+
+async function configured(
+  extra = '',
+  token = emulator.token,
+  more: Record<string, string> = {},
+): Promise<string> {
   const folder = await folderWith({})
   const files = await folderWith({
+    ...more,
     'sidecar.yaml': [
       `service: { base_url: "${emulator.baseUrl}", token: ${token} }`,
       `store: { url: "sqlite:${folder}/sidecar.db" }`,
@@ -86,6 +97,28 @@ describe('run', () => {
     expect(await readiness(admin)).toBe(200)
     one.process.kill('SIGTERM')
     expect((await one.ended).code).toBe(0)
+  })
+
+  test('that cannot start ends though a module holds on to a timer', async () => {
+    const handlers = 'handlers: [{ name: app, module: ./app.mjs }]'
+    const file = await configured(handlers, 'svc_pat_unknown', { 'app.mjs': HOLDING })
+    expect((await run(file).ended).code).toBe(3)
+  })
+
+  test('says who holds the store when another program does', async () => {
+    const file = await configured()
+    const first = run(file)
+    await expect.poll(() => first.err, { timeout: 10_000 }).toContain('sidecar: started')
+    first.process.kill('SIGTERM')
+    await first.ended
+    const [, database = ''] = /sqlite:([^"]+)/.exec(await readFile(file, 'utf8')) ?? []
+    const other = new Database(database)
+    other.exec('BEGIN EXCLUSIVE')
+    const { code, err } = await run(file).ended
+    other.close()
+    expect(code).toBe(1)
+    expect(err).toContain('error: another program holds the store; stop it, or wait until it is done')
+    expect(err).not.toContain('    at ')
   })
 
   // [fault process-2]

@@ -75,7 +75,7 @@ const cases: Case[] = [
     what: 'a variable that is written wrongly',
     text: `${SERVICE}admin: { token: "\${}" }`,
     says: [
-      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}; a literal "${" is "$${"',
+      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, and none stands in another; a literal "${" is "$${"',
     ],
   },
   {
@@ -147,6 +147,20 @@ const cases: Case[] = [
     what: 'parameters that are no JSON Schema',
     text: `${TOOL}    parameters: { type: objekt }`,
     says: ['5:5 tools[0].parameters: is not a JSON Schema: type must be equal to one of the allowed values'],
+  },
+  {
+    what: 'a variable as the default of another',
+    text: `${SERVICE}admin: { token: "\${A:-\${B}}" }`,
+    says: [
+      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, and none stands in another; a literal "${" is "$${"',
+    ],
+  },
+  {
+    what: 'a webhook path that no request line can hold',
+    text: `${SERVICE}webhooks: { path: /wébhooks }`,
+    says: [
+      '2:19 webhooks.path: must be a path that begins with "/", of characters that an address holds as they are, not "/wébhooks"',
+    ],
   },
   {
     what: 'all channels turned off',

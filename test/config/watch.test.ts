@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { resolveConfig } from '../../src/config/load.ts'
@@ -42,6 +43,19 @@ async function watched(folder: string) {
 }
 
 describe('files of secrets', () => {
+  test('that are pipes are read at the start alone, and hold up no other', async () => {
+    const folder = await folderWith({ secrets: OLD })
+    execFileSync('mkfifo', [`${folder}/token`])
+    const written = writeFile(`${folder}/token`, 'one\n')
+    const { changes, warnings, watch } = await watched(folder)
+    await written
+    await writeFile(`${folder}/secrets`, NEW)
+    await watch.check()
+    expect(changes).toEqual([{ of: 'handler', name: 'app', secrets: [OLD, NEW] }])
+    expect(warnings).toEqual([])
+    watch.stop()
+  })
+
   test('are read again when they change, and only then', async () => {
     const folder = await folderWith({ token: 'one', secrets: OLD })
     const { changes, watch } = await watched(folder)
@@ -51,9 +65,9 @@ describe('files of secrets', () => {
     await writeFile(`${folder}/secrets`, `${NEW}\n${OLD}\n`)
     await watch.check()
     await watch.check()
-    expect(changes).toEqual([
-      { of: 'service.token', secrets: ['two'] },
+    expect(changes.toSorted((a, b) => a.of.localeCompare(b.of))).toEqual([
       { of: 'handler', name: 'app', secrets: [OLD, NEW, OLD] },
+      { of: 'service.token', secrets: ['two'] },
     ])
     watch.stop()
   })

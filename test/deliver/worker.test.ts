@@ -222,6 +222,25 @@ describe('delivering', () => {
     ])
   })
 
+  // Found by the simulation: the store said paused and the worker was not.
+  it('answers of a handler that is paused already do not pause it again, once somebody has resumed it', async () => {
+    const held = Promise.withResolvers<void>()
+    const world = await deliveryWorld({
+      reply: async ({ fact }) => {
+        if (fact.sessionId === 'ses_late') await held.promise
+        return { kind: 'gone', status: 410 }
+      },
+    })
+    await world.commit([...facts(1, 'ses_soon'), ...facts(1, 'ses_late')])
+    await world.clock.advance(1000)
+    expect(world.worker.status().state).toBe('paused')
+    const resumed = world.store.pauseHandler('app', null)
+    held.resolve()
+    await world.clock.advance(1000)
+    await resumed
+    expect(await world.store.read.handlers()).toMatchObject([{ pausedAt: null }])
+  })
+
   it('sends batches of one session, in order, and leaves nothing out', async () => {
     const world = await deliveryWorld({ spec: { batch: { max: 10, wait: 50 } } })
     await world.commit(facts(25))

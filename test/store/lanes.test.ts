@@ -142,6 +142,15 @@ describe('a fact that is damaged on the disk', () => {
     expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
   })
 
+  it('is left out of the list of facts, which goes on behind it', async () => {
+    const { store } = await damagedStore()
+    const seqsOf = async (query: { order: 'asc' | 'desc'; limit: number }) =>
+      (await store.read.facts(query)).map(({ seq }) => seq)
+    expect(await seqsOf({ order: 'asc', limit: 2 })).toEqual(['1', '3'])
+    expect(await seqsOf({ order: 'desc', limit: 2 })).toEqual(['3', '1'])
+    expect(await seqsOf({ order: 'asc', limit: 5 })).toEqual(['1', '3'])
+  })
+
   it('is a dead letter again when somebody retries it, and leaves no lane that owes nothing readable', async () => {
     const { store, clock } = await damagedStore()
     const lane = await laneOf(store, clock.steady())

@@ -1,7 +1,10 @@
 import { connect } from 'node:net'
 import type { Config, TargetConfig } from '../../config/config.ts'
+import { messageOf } from '../../core/errors.ts'
 import { fail, ok, type Finding } from './finding.ts'
 
+/** Milliseconds to wait for modules. */
+const IMPORT = 10_000
 /** Milliseconds to wait for a connection. */
 const TIMEOUT = 3000
 
@@ -13,14 +16,42 @@ const REASONS: Record<string, string> = {
   ENETUNREACH: 'the network cannot be reached',
 }
 
-/** Whether each handler and tool accepts connections. Nothing is sent: a check has no effect on an app. */
-export async function checkTargets({ handlers, tools }: Config): Promise<Finding[]> {
-  return await Promise.all([
-    ...handlers.map(({ name, target }, index) =>
-      targetFinding(`handler ${name}`, `handlers[${index}]`, target),
-    ),
-    ...tools.map(({ name, target }, index) => targetFinding(`tool ${name}`, `tools[${index}]`, target)),
-  ])
+/**
+ * Whether each handler and tool accepts connections, and what is to run in this process can be imported. Nothing is sent: a
+ * check has no effect on an app.
+ */
+export async function checkTargets(config: Config): Promise<Finding[]> {
+  const { handlers, tools } = config
+  const targets = [
+    ...handlers.map(({ name, target }, index) => ({
+      subject: `handler ${name}`,
+      path: `handlers[${index}]`,
+      target,
+    })),
+    ...tools.map(({ name, target }, index) => ({ subject: `tool ${name}`, path: `tools[${index}]`, target })),
+  ]
+  const fault = targets.some(({ target }) => target.kind === 'module') ? await moduleFault(config) : null
+  const findings = await Promise.all(
+    targets
+      .filter(({ target }) => fault === null || target.kind === 'http')
+      .map(({ subject, path, target }) => targetFinding(subject, path, target)),
+  )
+  return fault === null ? findings : [fail('modules', fault, 'correct it: run would not start'), ...findings]
+}
+
+/** Why modules cannot be used, as `run` would say it; null when they can. One may define what another names. */
+async function moduleFault(config: Config): Promise<string | null> {
+  const { loadSpecs } = await import('../../sidecar/specs.ts')
+  const { promise: late, resolve } = Promise.withResolvers<string>()
+  const limit = setTimeout(() => resolve(`are not imported within ${IMPORT / 1000} s`), IMPORT)
+  const own = { events: [], handle: () => undefined, tools: [] }
+  try {
+    return await Promise.race([loadSpecs(config, own).then(() => null), late])
+  } catch (error) {
+    return messageOf(error)
+  } finally {
+    clearTimeout(limit)
+  }
 }
 
 async function targetFinding(subject: string, path: string, target: TargetConfig): Promise<Finding> {

@@ -12,14 +12,19 @@ export function toolUrl(handlerUrl: string, tool: string): string {
   return new URL(`/tools/${encodeURIComponent(tool)}`, handlerUrl).href
 }
 
-/** A configuration with a comment wherever somebody will want to change it. JSON strings are YAML. */
+/** JSON strings are YAML; what looks like a variable is none. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replaceAll('${', () => '$${')
+}
+
+/** A configuration with a comment wherever somebody will want to change it. */
 export function configText({ baseUrl, tokenFile, handlerUrl, tool }: Answers, secretFile: string): string {
-  const secret = JSON.stringify(secretFile)
+  const secret = quoted(secretFile)
   return `# Made by "session-sidecar init". "session-sidecar config schema" has every key; what is not here has its default.
 service:
-  base_url: ${JSON.stringify(baseUrl)} # without /v1
+  base_url: ${quoted(baseUrl)} # without /v1
   # Needs sessions:read, and for tools tools:respond and sessions:write.
-  ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${JSON.stringify(tokenFile)} # read again when it changes`}
+  ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${quoted(tokenFile)} # read again when it changes`}
   # token_expires_at: 2027-01-31     # the service does not say; check and a metric then warn in time
 
 # Facts, deliveries and calls. Put it on a disk that outlives the container.
@@ -34,7 +39,7 @@ store:
 # Who is told. turn.settled is the one to act on: the turn is over and its artifacts are final.
 handlers:
   - name: app
-    url: ${JSON.stringify(handlerUrl)}
+    url: ${quoted(handlerUrl)}
     events: ['turn.*', 'session.*', 'action.*']
     secret_file: ${secret} # signs callbacks, by Standard Webhooks
 ${tool === null ? EXAMPLE_TOOL : toolText(tool, toolUrl(handlerUrl, tool), secret)}
@@ -58,10 +63,10 @@ function toolText(name: string, url: string, secret: string): string {
   return `
 # Function tools that your app answers, once each. "session-sidecar tools --json" has what to declare on a session.
 tools:
-  - name: ${JSON.stringify(name)}
+  - name: ${quoted(name)}
     description: What it does, for the model # say it here
     parameters: { type: object, properties: {} } # JSON Schema of its arguments
-    url: ${JSON.stringify(url)}
+    url: ${quoted(url)}
     secret_file: ${secret}
     after_crash: retry # or fail, for what must not happen twice
 `

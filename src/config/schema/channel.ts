@@ -28,8 +28,8 @@ export const webhooks = section(
     }),
     path: Type.String({
       description: 'Path that webhooks are posted to.',
-      pattern: '^/[^?#\\s]*$',
-      errorMessage: 'a path that begins with "/"',
+      pattern: "^/[A-Za-z0-9._~!$&'()*+,;=:@/%-]*$",
+      errorMessage: 'a path that begins with "/", of characters that an address holds as they are',
       default: '/webhooks',
     }),
     public_url: Type.Optional(

@@ -101,6 +101,7 @@ export class Committer {
 export function explain(error: unknown): unknown {
   const code = codeOf(error)
   if (code.startsWith('SQLITE_FULL') || code.startsWith('SQLITE_IOERR')) return new StoreError('full', error)
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return new StoreError('busy', error)
   if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
     return new StoreError('damaged', error)
   return error

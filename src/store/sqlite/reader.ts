@@ -72,20 +72,27 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     ...createWaiting(db),
     ...createFrames(db),
     async facts({ after, limit, order, type, sessionId }) {
-      const pos = after === undefined ? undefined : posOf.get(after)
+      let pos = after === undefined ? undefined : posOf.get(after)
       if (after !== undefined && pos === undefined) return []
-      const rows = query<FactRow>(
-        [
-          [order === 'asc' ? 'f.pos > ?' : 'f.pos < ?', pos],
-          ['f.type = ?', type],
-          ['f.session_id = ?', sessionId],
-        ],
-        (where) => `SELECT ${FACT_COLUMNS} FROM facts f ${where} ORDER BY f.pos ${order} LIMIT ${limit}`,
-      )
-      return rows.flatMap((row): StoredFact[] => {
-        const fact = factOf(row)
-        return fact === null ? [] : [fact]
-      })
+      const facts: StoredFact[] = []
+      for (;;) {
+        const left = limit - facts.length
+        const rows = query<FactRow>(
+          [
+            [order === 'asc' ? 'f.pos > ?' : 'f.pos < ?', pos],
+            ['f.type = ?', type],
+            ['f.session_id = ?', sessionId],
+          ],
+          (where) => `SELECT ${FACT_COLUMNS} FROM facts f ${where} ORDER BY f.pos ${order} LIMIT ${left}`,
+        )
+        for (const row of rows) {
+          const fact = factOf(row)
+          if (fact !== null) facts.push(fact)
+          pos = row.pos
+        }
+        // One that is damaged is left out, and a page that is short for that is not the last.
+        if (rows.length < left || facts.length === limit) return facts
+      }
     },
     async fact(id) {
       const row = factById.get(id)
