@@ -75,12 +75,17 @@ export function compare(
   // Of a session that was only taken from the list nobody knows which turns were at rest: rather too much is told.
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
   const over = unread ? baseline - QUIET : baseline
-  const turns = compareTurns(known?.turns ?? placeholders, look.turns ?? [], over, context, finalSince)
+  const knownTurns = known?.turns ?? placeholders
+  const turns = compareTurns(knownTurns, look.turns ?? [], over, context, finalSince)
   const knownActions = known?.actions ?? []
   const open = new Set(session.actions.map(({ callId }) => callId))
   const before = new Set(knownActions.map(({ callId }) => callId))
   const opened = session.actions.filter(({ callId }) => !before.has(callId))
-  const passed = look.passed.filter(({ callId }) => !before.has(callId) && !open.has(callId))
+  // What a turn waited for is not told once its end is.
+  const told = new Set(knownTurns.filter(({ finalFact }) => finalFact).map(({ turn }) => turn.id))
+  const passed = look.passed.filter(
+    ({ callId, turnId }) => !before.has(callId) && !open.has(callId) && !told.has(turnId ?? ''),
+  )
   const resolved = [...knownActions.filter(({ callId }) => !open.has(callId)), ...passed]
   const atRest =
     (session.status === 'idle' || session.status === 'failed') &&

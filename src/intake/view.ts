@@ -121,7 +121,11 @@ export function createViewer(options: ViewOptions): Viewer {
     const { session, turns } = both
     const errorItem = await readStartFailure(service, session, before, turns, entry.failures)
     // What the stream committed while we read counts: its turn.ended frame may have come.
-    const ids = [...(turns ?? []).map(({ id }) => id), ...options.claimedTurns(session.id)]
+    const ids = [
+      ...(turns ?? []).map(({ id }) => id),
+      ...both.passed.flatMap(({ turnId }) => turnId ?? []),
+      ...options.claimedTurns(session.id),
+    ]
     const known = await store.known(session.id, ids)
     const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)

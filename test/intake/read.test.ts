@@ -237,6 +237,16 @@ it('a turn that a frame named and nobody has does not keep the others from being
   expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(30)
 })
 
+it('an action that only a list from before shows, of a turn whose end is told, is not told', async () => {
+  const question = { type: 'question', turn_id: 't', call_id: 'c', created_at: 2 }
+  const { read } = open({
+    ...inTurn(sessionIs('working', 2), sessionIs('requires_action', 3, [question]), sessionIs('idle', 4)),
+    listTurns: async () => pageOf(turn('failed')),
+  })
+  expect(await read()).toEqual(['session.created', 'session.working', 'turn.started', 'turn.failed'])
+  expect(await read()).toEqual(['session.idle'])
+})
+
 it('an action that was over before its turn was read is told, and then that it is over', async () => {
   const question = { type: 'question', turn_id: 't', call_id: 'c', created_at: 2 }
   const { read } = open({

@@ -767,6 +767,17 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'what a turn had waited for was told after its end, by a list from before',
+    scenario: drawScenario(12_707),
+    seed: 12_707,
+    steps: [
+      [3, 'before', 'weather', 'app_away'],
+      [1, 'after', 'store.brief', 'crash'],
+      [2, 'before', 'stream frame', 'pause'],
+      [7, 'before', 'weather', 'disk_full'],
+    ],
+  },
+  {
     name: 'calls that could not be written down leave their places to whoever finds them next',
     scenario: story([{ do: 'call', calls: [CALL, CALL] }], { channels: STREAM, faultsUntil: 20_000 }),
     steps: [[1, 'before', 'store.commit new calls', 'disk_error']],

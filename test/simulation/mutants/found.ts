@@ -209,6 +209,12 @@ export const FOUND: readonly Mutant[] = [
     'if (active.get(callId) !== abort) return',
     '',
   ),
+  mutant(
+    'what a turn had waited for is told after its end',
+    'intake/diff.ts',
+    " && !told.has(turnId ?? '')",
+    " && turnId !== ''",
+  ),
   mutant('what a lane waits for outlives the stop', 'deliver/worker.ts', '      closing.abort()\n', ''),
   mutant(
     'what became of attempts is forgotten when the disk refuses it',
