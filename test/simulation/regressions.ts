@@ -2,7 +2,7 @@ import type { Fault, Plan } from './faults.ts'
 import { SEED } from './exhaustive.ts'
 import { CALL, FIXED, story } from './fixed.ts'
 import { run, type Outcome } from './run.ts'
-import { APP, drawScenario, PLAIN, type Scenario, type TurnPlan } from './scenario.ts'
+import { APP, drawScenario, LARGE, PLAIN, type Scenario, type TurnPlan } from './scenario.ts'
 import type { When } from './sites.ts'
 
 /** The `nth` passage of a place, from 1, or each (0), and what goes wrong there. */
@@ -497,7 +497,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a call was forgotten before the reading that had found it was through, and was run and answered again',
-    scenario: drawScenario(1435),
+    scenario: drawScenario(1435, LARGE),
     seed: 1435,
     steps: [
       [2, 'after', 'store.commit hints', 'crash'],
@@ -510,13 +510,13 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a callback whose connection was reset was sent again though its handler had been paused meanwhile',
-    scenario: drawScenario(3136),
+    scenario: drawScenario(3136, LARGE),
     seed: 3136,
     steps: [[13, 'after', 'http callback', 'reset_reply']],
   },
   {
     name: 'items that another reading had told were told again by one that hung, once they had been pruned',
-    scenario: drawScenario(13312),
+    scenario: drawScenario(13312, LARGE),
     seed: 13312,
     steps: [
       [1, 'after', 'http health', 'crash'],
@@ -579,7 +579,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a request that waits for the service to give it time is given up with the stop',
-    scenario: drawScenario(2255),
+    scenario: drawScenario(2255, LARGE),
     seed: 2255,
     steps: [
       [1, 'before', 'service stream', 'rate_limit'],
@@ -759,7 +759,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'what was told and pruned was told again when the service repeated its frame',
-    scenario: drawScenario(5372),
+    scenario: drawScenario(5372, LARGE),
     seed: 5372,
     steps: [
       [16, 'before', 'weather', 'clock_ahead'],
@@ -768,7 +768,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'what a turn had waited for was told after its end, by a list from before',
-    scenario: drawScenario(12_707),
+    scenario: drawScenario(12_707, LARGE),
     seed: 12_707,
     steps: [
       [3, 'before', 'weather', 'app_away'],
@@ -776,6 +776,12 @@ export const REGRESSIONS: readonly Regression[] = [
       [2, 'before', 'stream frame', 'pause'],
       [7, 'before', 'weather', 'disk_full'],
     ],
+  },
+  {
+    name: 'a hint that came while its session was read went with the reading',
+    scenario: drawScenario(283, LARGE),
+    seed: 283,
+    steps: [],
   },
   {
     name: 'calls that could not be written down leave their places to whoever finds them next',
@@ -815,7 +821,7 @@ function said(at: number, ...waits: number[]): { at: number; turn: TurnPlan } {
 
 /** What the seed draws, as it was before there was any upkeep. */
 function drawn(seed: number): Scenario {
-  return { ...drawScenario(seed), upkeep: null }
+  return { ...drawScenario(seed, LARGE), upkeep: null }
 }
 
 function fixed(name: string): Scenario {

@@ -75,16 +75,50 @@ export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
 /** A function that somebody else answers. */
 export const STRANGER = 'stranger'
 
-export function drawScenario(seed: number): Scenario {
+/** How much happens in one seed. */
+interface Size {
+  sessions: readonly number[]
+  /** For each session. */
+  messages: readonly number[]
+  /** Of a turn, at most. */
+  steps: number
+  /** How likely each handler is that is not always there. */
+  handlers: number
+  /** Milliseconds. */
+  faultsUntil: readonly number[]
+}
+
+/** Most bugs show in little, of which twice as much is played in a minute. */
+const SMALL: Size = {
+  sessions: [1, 1, 1, 2],
+  messages: [1, 1, 1, 2],
+  steps: 3,
+  handlers: 0.25,
+  faultsUntil: [3000, 6000, 15_000],
+}
+
+/** Some need a crowd. */
+export const LARGE: Size = {
+  sessions: [1, 1, 2, 2, 3, 4],
+  messages: [1, 1, 1, 2, 3],
+  steps: 4,
+  handlers: 0.3,
+  faultsUntil: [5000, 15_000, 30_000],
+}
+
+export function drawScenario(
+  seed: number,
+  size = new Chance(seed, 'size').is(0.1) ? LARGE : SMALL,
+): Scenario {
   const chance = new Chance(seed, 'scenario')
-  const count = chance.pick([1, 1, 2, 2, 3, 4])
+  const count = chance.pick(size.sessions)
   const channels = chance.pick(CHANNELS)
   const startFrom = chance.is(0.6) ? 'beginning' : 'now'
-  const handlers = drawHandlers(chance)
-  const sessions = Array.from({ length: count }, () => drawSession(chance))
+  const handlers = drawHandlers(chance, size)
+  const sessions = Array.from({ length: count }, () => drawSession(chance, size))
   // A webhook whose time is more than five minutes off is refused, as it should be.
   const skew = chance.pick([0, 0, 40_000, -40_000, channels.webhook ? 60_000 : 3_600_000])
-  const faultsUntil = chance.pick([5000, 15_000, 30_000])
+  const faultsUntil = chance.pick(size.faultsUntil)
   const upkeep = drawUpkeep(new Chance(seed, 'upkeep'), faultsUntil)
   return { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep }
 }
@@ -120,23 +154,23 @@ export const APP: HandlerPlan = {
   format: 'standard',
 }
 
-function drawHandlers(chance: Chance): HandlerPlan[] {
+function drawHandlers(chance: Chance, size: Size): HandlerPlan[] {
   const more: HandlerPlan[] = [
     { ...APP, name: 'loose', events: ['turn.*', 'call.*', 'agent.message'], ordered: false },
     { ...APP, name: 'bundles', batch: 5, format: chance.pick(['standard', 'cloudevents']) },
     { ...APP, name: 'inside', kind: 'module', events: ['turn.*', 'action.*', 'session.*', 'agent.text'] },
   ]
-  return [APP, ...chance.some(more, 0.3)]
+  return [APP, ...chance.some(more, size.handlers)]
 }
 
-function drawSession(chance: Chance): SessionPlan {
+function drawSession(chance: Chance, size: Size): SessionPlan {
   const at = chance.is(0.2) ? -chance.int(1, 20_000) : chance.int(0, 4000)
-  const count = chance.pick([1, 1, 1, 2, 3])
+  const count = chance.pick(size.messages)
   return {
     at,
     messages: Array.from({ length: count }, (_, index) => ({
       at: index === 0 ? chance.int(0, 300) : chance.int(0, 8000),
-      turn: drawTurn(chance),
+      turn: drawTurn(chance, size),
     })).sort((a, b) => a.at - b.at),
     deleted: chance.is(0.1) ? chance.int(500, 15_000) : null,
   }
@@ -149,8 +183,8 @@ export const PLAIN: TurnPlan = {
   artifacts: { ms: 300, state: 'ready', count: 0 },
 }
 
-function drawTurn(chance: Chance): TurnPlan {
-  const length = chance.int(1, 4)
+function drawTurn(chance: Chance, { steps }: Size): TurnPlan {
+  const length = chance.int(1, steps)
   return {
     steps: Array.from({ length }, () => drawStep(chance)),
     end: chance.is(0.8) ? 'completed' : chance.pick(['failed', 'other']),
