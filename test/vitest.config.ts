@@ -7,8 +7,9 @@ export default defineConfig({
     maxWorkers: 3,
     // Nothing of a test file outlives it in its modules, so that the next need not load the program anew.
     isolate: false,
-    testTimeout: 20_000,
-    hookTimeout: 20_000,
-    expect: { poll: { timeout: 10_000 } },
+    // Longer than any wait within a test, each of which says better what did not come.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
   },
 })

@@ -41,7 +41,7 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
       () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 130,
     )
     await rig.start()
-    await assertWhole(rig, { transcript: false, patience: 40_000 })
+    await assertWhole(rig, { transcript: false })
     const created = rig.app.delivered().filter(({ type }) => type === 'session.created')
     expect(new Set(created.map(({ session_id }) => session_id))).toEqual(new Set(sessions))
   })

@@ -17,8 +17,10 @@ export interface OracleOptions {
   except?: readonly string[]
   /** True: the books are older than what was delivered. What has passed by since is then not in them. */
   restored?: boolean
-  patience?: number
 }
+
+/** How long nothing more may be delivered while something disagrees, milliseconds: to be slow is no fault. */
+const PATIENCE = 15_000
 
 /** Facts of what passes by: the service does not show it afterwards (product.md, Facts). */
 const PASSING = /^(session\.(working|idle|requires_action|failed)|action\.|call\.)/
@@ -34,11 +36,15 @@ const STATE =
  */
 export async function assertWhole(rig: Rig, options: OracleOptions = {}): Promise<void> {
   const begun = performance.now()
-  const limit = begun + (options.patience ?? 15_000)
+  let limit = begun + PATIENCE
+  let most = 0
   for (;;) {
     const lasting = lastingFaults(rig, options)
     const faults = lasting.length > 0 ? lasting : await faultsOf(rig, options)
     if (faults.length === 0) return
+    const delivered = rig.app.delivered(options.handler).length
+    if (delivered > most) limit = performance.now() + PATIENCE
+    most = delivered
     // A wrong order or a second id does not mend itself.
     if (lasting.length > 0 || performance.now() > limit) {
       throw new Error(`${faults.length} disagreements:\n${faults.slice(0, 30).join('\n')}`)
