@@ -5,23 +5,15 @@ import {
   type DeliveryRecord,
   type DeliveryStatus,
 } from '../../core/delivery.ts'
-import type { StoredFact } from '../../core/fact.ts'
 import type { Clock } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
 import { parseAction, parseTurn } from '../../core/wire.ts'
 import { createCounts } from './counts.ts'
+import { createFacts } from './facts.ts'
 import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
-import {
-  callOf,
-  factOf,
-  objectOf,
-  FACT_COLUMNS,
-  type CallRow,
-  type FactRow,
-  type SessionRow,
-} from './rows.ts'
+import { callOf, objectOf, type CallRow, type SessionRow } from './rows.ts'
 import { recordOf } from './sessions.ts'
 import { createWaiting } from './waiting.ts'
 
@@ -60,8 +52,6 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     return db.prepare<unknown[], T>(sql(where)).all(...used.flatMap(([, ...values]) => values))
   }
   const counts = createCounts(db, clock)
-  const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
-  const factById = db.prepare<[string], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f WHERE id = ?`)
   const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
   const callById = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
   const deliveryByKey = db.prepare<[number, number], DeliveryRow>(
@@ -70,34 +60,8 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
 
   return {
     ...createWaiting(db),
+    ...createFacts(db, clock),
     ...createFrames(db),
-    async facts({ after, limit, order, type, sessionId }) {
-      let pos = after === undefined ? undefined : posOf.get(after)
-      if (after !== undefined && pos === undefined) return []
-      const facts: StoredFact[] = []
-      for (;;) {
-        const left = limit - facts.length
-        const rows = query<FactRow>(
-          [
-            [order === 'asc' ? 'f.pos > ?' : 'f.pos < ?', pos],
-            ['f.type = ?', type],
-            ['f.session_id = ?', sessionId],
-          ],
-          (where) => `SELECT ${FACT_COLUMNS} FROM facts f ${where} ORDER BY f.pos ${order} LIMIT ${left}`,
-        )
-        for (const row of rows) {
-          const fact = factOf(row)
-          if (fact !== null) facts.push(fact)
-          pos = row.pos
-        }
-        // One that is damaged is left out, and a page that is short for that is not the last.
-        if (rows.length < left || facts.length === limit) return facts
-      }
-    },
-    async fact(id) {
-      const row = factById.get(id)
-      return row === undefined ? null : factOf(row)
-    },
     async sessions({ after, limit, status, text }) {
       const last = after === undefined ? undefined : sessionById.get(after)
       if (after !== undefined && last === undefined) return []
