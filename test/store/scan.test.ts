@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
-import { openStore } from './database.ts'
+import { everything, openStore } from './database.ts'
 
 const MANY = 50_000
 /** Every so manieth is of the kind that is looked for. */
@@ -9,7 +9,8 @@ const RARE = 12_345
 
 async function longLog() {
   const clock = new VirtualClock()
-  const { store } = await openStore({ clock }, [])
+  const rare = everything('rare', { wants: (type) => type === 'agent.rare' })
+  const { store } = await openStore({ clock }, [everything('app'), rare])
   const facts = Array.from({ length: MANY }, (_, index) =>
     frameFact(index + 1, `ses_${index % 7}`, {
       type: (index + 1) % RARE === 0 ? 'agent.rare' : 'agent.text',
@@ -51,4 +52,26 @@ it('answers at once where the newest facts are of the type that is asked for', a
   const wanted = facts.filter(({ type, sessionId }) => type === 'agent.text' && sessionId === 'ses_3')
   expect(idsOf(found)).toEqual(idsOf(wanted.slice(-100).toReversed()))
   expect(soon).not.toHaveBeenCalled()
+})
+
+it('finds all deliveries of a handler that wants little, a page at a time, the newest first', async () => {
+  const { read, facts } = await longLog()
+  const found: { id: string; factId: string }[] = []
+  for (;;) {
+    const after = found.at(-1)?.id
+    const page = { limit: 1, handler: 'rare' }
+    const [next] = await read.deliveries(after === undefined ? page : { ...page, after })
+    if (next === undefined) break
+    found.push(next)
+  }
+  const rare = idsOf(facts.filter(({ type }) => type === 'agent.rare'))
+  expect(found.map(({ factId }) => factId)).toEqual(rare.toReversed())
+  const [first] = await read.deliveries({ limit: 1, handler: 'rare', factId: rare[0] ?? '' })
+  expect(first?.factId).toBe(rare[0])
+})
+
+it('lets others go first while it looks for dead deliveries where there are none', async () => {
+  const { read, soon } = await longLog()
+  expect(await read.deliveries({ limit: 2, status: 'dead' })).toEqual([])
+  expect(soon.mock.calls.length).toBeGreaterThan(2)
 })
