@@ -1,7 +1,15 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -131,6 +139,30 @@ describe('opening the store', () => {
     const link = join(folder(), 'link.db')
     symlinkSync(path, link)
     expect(refusal(link).message).toContain(`${path} is in use by another sidecar`)
+  })
+
+  // To close a file frees all locks of a process on it: the next to close the database took its log away.
+  it('keeps others out, and its log in place, after a second store in this process was refused', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const { store } = await openStore({ path })
+    expect(refusal(path).message).toContain('in use by another sidecar')
+    const program = `
+      import Database from 'better-sqlite3'
+      import { openDatabase } from ${JSON.stringify(join(SRC, 'store/sqlite/open.ts'))}
+      new Database(${JSON.stringify(path)}).exec('SELECT count(*) FROM facts').close()
+      openDatabase(${JSON.stringify(path)})`
+    const child = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {
+      cwd: SRC,
+      encoding: 'utf8',
+    })
+    expect(child.stderr).toContain('is in use by another sidecar')
+    expect(existsSync(`${path}-wal`)).toBe(true)
+    await store.commit({ facts: [frameFact(1)] })
+    const copy = join(folder(), 'copy.db')
+    for (const end of ['', '-wal']) copyFileSync(`${path}${end}`, `${copy}${end}`)
+    const db = new Database(copy)
+    expect(db.prepare('SELECT count(*) FROM facts').pluck().get()).toBe(1)
+    db.close()
   })
 
   // [fault process-7]

@@ -1,4 +1,13 @@
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
@@ -52,11 +61,15 @@ export function openDatabase(path: string): OpenStore {
   }
 }
 
-/** Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. */
+/**
+ * Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. A file
+ * that is there is not opened: to close it would free every lock that this process has on it, another store's as well.
+ */
 function createPrivately(file: string): void {
   try {
     makeFolder(dirname(file))
-    closeSync(openSync(file, 'a', 0o600))
+    if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK)
+    else closeSync(openSync(file, 'a', 0o600))
   } catch (error) {
     throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2)
   }
