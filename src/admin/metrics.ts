@@ -2,7 +2,6 @@ import { Registry } from 'prom-client'
 import type { Observer } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store.ts'
-import { COMMIT } from './metrics/buckets.ts'
 import { callbackMetrics } from './metrics/callbacks.ts'
 import { channelMetrics } from './metrics/channels.ts'
 import { factMetrics } from './metrics/facts.ts'
@@ -12,6 +11,7 @@ import { relayMetrics } from './metrics/relay.ts'
 import { serviceMetrics } from './metrics/service.ts'
 import { createSnapshot } from './metrics/snapshot.ts'
 import { stateMetrics, type StateSources } from './metrics/state.ts'
+import { storeMetrics } from './metrics/store.ts'
 import { toolMetrics } from './metrics/tools.ts'
 
 export interface MetricsOptions extends StateSources {
@@ -49,11 +49,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...callbackMetrics(meter, options.handlers, snapshot),
     ...toolMetrics(meter, options.tools),
     ...relayMetrics(meter),
-    commit: meter.plainHistogram(
-      'store_commit_duration_seconds',
-      'How long commits of the store took, until they were on disk.',
-      COMMIT,
-    ),
+    ...storeMetrics(meter),
   }
   stateMetrics(meter, snapshot, options)
 

@@ -36,6 +36,8 @@ export interface Observer {
   call(event: CallReport): void
 
   commit(seconds: number): void
+  /** A write was not done. */
+  storeRefused(reason: StoreRefusal): void
 
   /** How many read the relay now. */
   relayReaders(count: number): void
@@ -43,6 +45,9 @@ export interface Observer {
   relayFrames(source: 'live' | 'replay', count: number): void
   relayEnded(outcome: RelayOutcome): void
 }
+
+/** Why: no room or a failing disk, another program that holds the store, damage, or something else. */
+export type StoreRefusal = 'full' | 'busy' | 'damaged' | 'other'
 
 /**
  * How a reader of the relay ended: it left, was too slow, had a replay's most, found the log unreadable, found no place, or
@@ -120,6 +125,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'toolRun',
   'call',
   'commit',
+  'storeRefused',
   'relayReaders',
   'relayFrames',
   'relayEnded',

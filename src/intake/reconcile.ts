@@ -4,6 +4,7 @@ import { isParticular, messageOf, ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import type { Session } from '../core/resource.ts'
+import { createRest } from '../core/rest.ts'
 import type { DirtySession, Store } from '../core/store.ts'
 import { traceIdOf, type TraceSource } from '../core/trace.ts'
 import { PAGE, PATIENCE } from './look.ts'
@@ -48,6 +49,7 @@ export interface ReconcilerOptions {
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
+  const rest = createRest(options, 'reconcile: the store refuses writes; nothing is read until it takes them')
   /** First looks under way, and readings that one has begun: they may outlive it. */
   let looking = 0
   let firstFailures = 0
@@ -62,7 +64,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // Until the first look is through nobody can tell what is new.
     if (!(await sweep.looked()) && !(await firstLook())) return
     for (;;) {
-      const room = READERS * 2 - readers.size - readers.pending
+      if (rest.until > clock.steady()) return
+      const room = (rest.trying ? 1 : READERS * 2) - readers.size - readers.pending
       const dirty = room <= 0 || !pump.running ? [] : await store.claimHints(room, clock.steady())
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
@@ -77,6 +80,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     async next() {
       if (!service.authorized()) return null
       if (!(await sweep.looked())) return firstRetry
+      if (rest.until > clock.steady()) return rest.until
       return readers.size + readers.pending >= READERS * 2 ? null : await store.nextHint()
     },
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
@@ -150,6 +154,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
         if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)
       }
+      rest.end()
     } catch (error) {
       await failed(entry, error)
     }
@@ -161,6 +166,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     // Its hint is still there and is read after the next start; the store may be closed by now.
     if (!pump.running) return store.doneHint(sessionId)
     const wait = waitAfter(error, entry.failures + 1)
+    try {
+      await store.releaseHint(sessionId, clock.steady() + wait)
+    } catch (cause) {
+      store.doneHint(sessionId)
+      return rest.refused(cause)
+    }
+    rest.end()
     const details = {
       sessionId,
       ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }),
@@ -169,10 +181,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     if (error instanceof ServiceError) log.warn(details, 'reconcile: a reading failed, will try again')
     else log.error({ ...details, err: error }, 'reconcile: a reading failed, will try again')
-    await store.releaseHint(sessionId, clock.steady() + wait).catch((cause: unknown) => {
-      store.doneHint(sessionId)
-      log.error({ err: cause }, 'reconcile: the store refused to note a failed reading')
-    })
   }
 
   return {

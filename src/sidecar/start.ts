@@ -6,12 +6,13 @@ import type { Config } from '../config/config.ts'
 import { watchSecrets, type SecretChange } from '../config/watch.ts'
 import type { Channel } from '../core/fact.ts'
 import { OperatorError } from '../core/errors.ts'
-import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
+import { fanOut, type ChannelStatus, type Observer, type StoreRefusal } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import { createService } from '../service/client.ts'
 import { endSubscriptions } from '../source/subscription.ts'
+import { StoreError } from '../store/error.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
@@ -260,7 +261,17 @@ function openStore(config: Config, clock: Clock, log: Log, observer: Observer): 
   if (url.kind === 'postgres') {
     throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
   }
-  return openSqliteStore({ path: url.path, clock, log, onCommit: (seconds) => observer.commit(seconds) })
+  return openSqliteStore({
+    path: url.path,
+    clock,
+    log,
+    onCommit: (seconds) => observer.commit(seconds),
+    onRefused: (error) => observer.storeRefused(refusalOf(error)),
+  })
+}
+
+function refusalOf(error: unknown): StoreRefusal {
+  return error instanceof StoreError && error.kind !== 'closed' ? error.kind : 'other'
 }
 
 function opened(store: Store | null): Store {

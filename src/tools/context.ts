@@ -17,6 +17,8 @@ export interface ToolPorts {
   add: (calls: readonly Call[]) => Promise<ReadonlySet<string>>
   /** Writes a step of the ledger; false when the call has moved on. */
   step: (step: Step) => Promise<boolean>
+  /** The same for what a run came to: tried again while the store refuses it, until nobody waits for the call (`over`). */
+  keep: (step: Step, over: AbortSignal) => Promise<boolean>
   hint: (hints: readonly Hint[]) => Promise<void>
   /** Reads the session now. null: it is gone. */
   refresh: (sessionId: string) => Promise<Session | null>

@@ -1,12 +1,13 @@
 import { backoff } from '../core/backoff.ts'
-import type { Call } from '../core/call.ts'
+import type { Call, CallRoom } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall, closeGone, REMOVED, type AnswerPolicy } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
-import { isRequired, type Place, type Tool, type ToolPorts } from './context.ts'
+import { isRequired, type Place, type Tool } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { createQueues } from './queues.ts'
+import { restingPorts, type GivenPorts } from './rest.ts'
 import { giveUp, runBegun, runTool } from './run.ts'
 import { namesOf } from './trace.ts'
 
@@ -33,9 +34,10 @@ export interface ToolHost {
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
-export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
-  const { service, store, clock, random, log } = ports
+export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
+  const { service, store, clock, random, log } = given
   const queues = createQueues(tools)
+  const { ports, rest, postpone } = restingPorts(given)
   /** Calls under way, with what stops a run. */
   const active = new Map<string, AbortController>()
   /** Calls that this process took on and knows all about: of the others we do not know what a crash cut short. */
@@ -47,17 +49,20 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
   let idle: (() => void) | null = null
 
   const claim = async (): Promise<void> => {
-    if (!pump.running || !service.authorized()) return
-    for (const call of await store.claimCalls(queues.room(active.size), clock.steady())) {
-      void drive(call, hold(call.callId))
-    }
+    if (!pump.running || !service.authorized() || rest.until > clock.steady()) return
+    for (const call of await store.claimCalls(room(), clock.steady())) void drive(call, hold(call.callId))
   }
+
+  const room = (): CallRoom => queues.room(active.size, rest.trying ? 1 : Infinity)
 
   const pump: Pump = createPump({
     clock,
     pass: claim,
     // Nothing is taken with a rejected token, nor where there is no room: the first call that ends wakes it.
-    next: async () => (service.authorized() ? await store.nextCall(queues.room(active.size)) : null),
+    async next() {
+      if (!service.authorized()) return null
+      return rest.until > clock.steady() ? rest.until : await store.nextCall(room())
+    },
     onError: (error) => log.error({ err: error }, 'tools: the store could not be read'),
   })
 
@@ -90,11 +95,12 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
       failures.set(callId, count)
       const asked = error instanceof ServiceError ? error.retryAfter : null
       const wait = backoff(RETRY, count, random, asked ?? RETRY.base)
-      log.warn(
-        { ...namesOf(ports, first), error: messageOf(error), wait },
-        'tools: a call could not be taken further',
-      )
-      await postpone(callId, wait)
+      if (await postpone(callId, wait)) {
+        log.warn(
+          { ...namesOf(ports, first), error: messageOf(error), wait },
+          'tools: a call could not be taken further',
+        )
+      }
     } finally {
       store.releaseCall(callId)
       await letGo(callId, abort)
@@ -108,13 +114,6 @@ export function createToolHost(ports: ToolPorts, tools: ReadonlyMap<string, Tool
     active.delete(callId)
     await settleGone(callId)
     if (active.size === 0) idle?.()
-  }
-
-  const postpone = async (callId: string, wait: number): Promise<void> => {
-    const dueAt = Math.ceil(clock.steady() + wait)
-    await ports
-      .step({ callId, from: ['received', 'running', 'finished'], set: { dueAt } })
-      .catch((error: unknown) => log.error({ err: error }, 'tools: a call could not be put off'))
   }
 
   const advance = async (call: Call, abort: AbortController): Promise<number | null> => {

@@ -12,8 +12,8 @@ export interface Queues {
   of(name: string): PQueue | undefined
   /** Where a run would begin at once. */
   free(name: string): PQueue | null
-  /** For calls from the ledger. `active`: how many are in memory. */
-  room(active: number): CallRoom
+  /** For calls from the ledger. `active`: how many are in memory; `most`: of each kind. */
+  room(active: number, most: number): CallRoom
 }
 
 export function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
@@ -28,15 +28,17 @@ export function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
       const queue = queues.get(name)
       return queue === undefined || taken(queue) >= queue.concurrency ? null : queue
     },
-    room(active) {
+    room(active, most) {
       const inTurn = [...queues.values()].reduce((sum, queue) => sum + taken(queue), 0)
-      const others = POSTS - (active - inTurn)
+      const others = Math.min(most, POSTS - (active - inTurn))
       return {
         others,
         of(name) {
           const queue = queues.get(name)
           // Nobody runs it any more: there is nothing to wait for.
-          return queue === undefined ? others : queue.concurrency * CALLS_PER_RUN - taken(queue)
+          return queue === undefined
+            ? others
+            : Math.min(most, queue.concurrency * CALLS_PER_RUN - taken(queue))
         },
       }
     },

@@ -68,7 +68,8 @@ export async function runBegun(
     seconds: (clock.steady() - started) / 1000,
     attempt: running.attempts,
   })
-  return await conclude(ports, spec, running, result)
+  // The tool has done its work: what it said is held until it is written.
+  return await conclude({ ...ports, step: (step) => ports.keep(step, over) }, spec, running, result)
 }
 
 async function conclude(

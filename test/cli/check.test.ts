@@ -4,7 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
 import { folderWith } from '../config/folder.ts'
+import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { VirtualClock } from '../support/clock.ts'
 import { listen } from '../support/listen.ts'
+import { keepingLog } from '../support/ports.ts'
 import { Rig } from '../support/rig.ts'
 import { cli, start } from './process.ts'
 
@@ -104,6 +107,27 @@ describe('check', () => {
       state: 'ok',
       message: `${host} is held by a sidecar that runs`,
     })
+  })
+
+  // What is too large to be read through was not looked at, and called fine.
+  test.for([
+    {
+      what: 'of another program',
+      sql: 'PRAGMA application_id = 7',
+      said: 'is a database of some other program',
+    },
+    { what: 'of a newer version', sql: 'PRAGMA user_version = 99', said: 'was written by a newer version' },
+    { what: 'with a definition altered', sql: 'DROP INDEX hints_due', said: 'is damaged: the definition of' },
+  ])('refuses a large store $what, as run does', async ({ sql, said }) => {
+    const folder = await folderWith({})
+    const file = `${folder}/large.db`
+    await openSqliteStore({ path: file, clock: new VirtualClock(), log: keepingLog() }).close()
+    const db = new Database(file)
+    db.exec(`${sql}; CREATE TABLE filling (text); INSERT INTO filling VALUES (zeroblob(70000000))`)
+    db.close()
+    const { code, of } = await findings([`store: { url: "sqlite:${file}" }`])
+    expect(code).toBe(1)
+    expect(of('store')).toMatchObject({ state: 'fail', message: expect.stringContaining(said) })
   })
 
   test('reads the store through: sound, with dead letters, damaged', async () => {

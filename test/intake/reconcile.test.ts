@@ -1,11 +1,69 @@
 import { expect, it } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { SessionReader } from '../../src/intake/read.ts'
 import { createReconciler } from '../../src/intake/reconcile.ts'
 import type { Sweep } from '../../src/intake/sweep.ts'
+import { openStore } from '../store/database.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog, longestWaits } from '../support/ports.ts'
+
+// Both sessions were read as fast as the service answered, and two lines of the log said so each time.
+it('sessions of which nothing can be written down are read now and then, one at a time', async () => {
+  const clock = new VirtualClock()
+  const log = keepingLog()
+  const { store } = await openStore({ clock })
+  const hints = ['ses_1', 'ses_2', 'ses_3'].map((sessionId): Hint => ({
+    sessionId,
+    channel: 'webhook',
+    at: 1,
+    scope: 'session',
+    delay: 0,
+  }))
+  await store.commit({ hints })
+  let full = true
+  const read: string[] = []
+  const reader: Pick<SessionReader, 'read'> = {
+    async read(_entry, sessionId) {
+      read.push(sessionId)
+      if (full) throw new Error('the disk is full')
+      await store.releaseHint(sessionId, clock.steady() + 600_000)
+      return false
+    },
+  }
+  const service: Pick<Service, 'authorized' | 'onAuthorization' | 'listSessions'> = {
+    authorized: () => true,
+    onAuthorization: () => undefined,
+    listSessions: () => Promise.reject(new Error('no list')),
+  }
+  const sweep: Pick<Sweep, 'looked'> = { looked: async () => true }
+  const reconciler = createReconciler({
+    service: service as Service,
+    store: {
+      ...store,
+      releaseHint: (...asked) =>
+        full ? Promise.reject(new Error('the disk is full')) : store.releaseHint(...asked),
+    },
+    reader: reader as SessionReader,
+    sweep: sweep as Sweep,
+    clock,
+    random: longestWaits,
+    log,
+    traceOf: (key) => ({ given: undefined, key }),
+    onFirstLook: () => undefined,
+  })
+  reconciler.start()
+  await clock.advance(60_000)
+  expect(read.length).toBeLessThan(20)
+  expect(log.lines.length).toBeLessThan(8)
+
+  full = false
+  read.length = 0
+  await clock.advance(6000)
+  expect(new Set(read)).toEqual(new Set(['ses_1', 'ses_2', 'ses_3']))
+  await reconciler.stop(0)
+})
 
 it('a first look that never comes to the end of the list is tried again with back-off', async () => {
   const clock = new VirtualClock()

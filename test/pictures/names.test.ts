@@ -58,6 +58,7 @@ describe('every metric named', () => {
       'session_sidecar_stream_seq',
       'session_sidecar_webhook_subscription_active',
       'session_sidecar_session_outcomes_total',
+      'session_sidecar_store_writes_refused_total',
       'session_sidecar_artifact_oldest_pending_timestamp_seconds',
       'session_sidecar_service_clock_offset_seconds',
       'session_sidecar_leader',
@@ -98,6 +99,7 @@ describe('the alerts', () => {
       'SlotsNearLimit',
       'TokenExpiring',
       'SubscriptionInactive',
+      'StoreRefusesWrites',
     ])
     const { tests } = parse(readFileSync(path.join(ROOT, 'test/pictures/alerts.yaml'), 'utf8')) as {
       tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[]

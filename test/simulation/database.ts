@@ -94,6 +94,12 @@ export function fillDisk(db: Sqlite): void {
   db.pragma(`max_page_count = ${String(db.pragma('page_count', { simple: true }))}`)
 }
 
+/** Nothing that is written is taken, as where the log before the database cannot grow. */
+export function closeDisk(db: Sqlite): void {
+  db.pragma('query_only = ON')
+}
+
 export function emptyDisk(db: Sqlite): void {
+  db.pragma('query_only = OFF')
   db.pragma(`max_page_count = ${PLENTY}`)
 }

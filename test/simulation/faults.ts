@@ -39,6 +39,7 @@ export type Fault =
   | 'service_away'
   | 'app_away'
   | 'disk_full'
+  | 'disk_refuses'
   | 'disk_error'
   | 'disk_slow'
   | 'clock_ahead'
@@ -204,6 +205,7 @@ export const ALL: readonly Fault[] = [
   'service_away',
   'app_away',
   'disk_full',
+  'disk_refuses',
   'disk_error',
   'disk_slow',
   'clock_ahead',

@@ -2,6 +2,7 @@ import type { Metrics } from '../../src/admin/metrics.ts'
 import type { Owner } from './agenda.ts'
 import { Claims } from './claims.ts'
 import { newCounts } from './counts.ts'
+import { Restraint } from './oracle/restraint.ts'
 
 /** One run of the sidecar's process, from its start to its crash or end. What it asks for after that does not happen. */
 export class Life implements Owner {
@@ -19,6 +20,7 @@ export class Life implements Owner {
   /** What its slowest exchange with the service took, as far as it knows, milliseconds. */
   slowest = 0
   readonly claims = new Claims()
+  readonly restraint = new Restraint()
   readonly counts = newCounts()
   /** What Prometheus would read; null in most seeds. */
   metrics: Metrics | null = null

@@ -778,6 +778,31 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a full disk had the sessions that could not be written down read round and round',
+    scenario: story([], {
+      channels: { stream: false, webhook: true, poll: true },
+      faultsUntil: 20_000,
+      sessions: [1, 2, 3].map((n) => ({
+        at: 100 * n,
+        messages: [
+          { at: 10, turn: { ...PLAIN, artifacts: { ms: 45_000, state: 'ready' as const, count: 1 } } },
+        ],
+        deleted: null,
+      })),
+    }),
+    seed: 2,
+    steps: [[4, 'before', 'weather', 'disk_refuses']],
+  },
+  {
+    name: 'a full disk had a call that could not be put off taken up round and round',
+    scenario: story([{ do: 'call', calls: [CALL, CALL] }], { channels: STREAM, faultsUntil: 20_000 }),
+    seed: 24,
+    steps: [
+      [1, 'before', 'http tool', 'refused'],
+      [2, 'before', 'weather', 'disk_refuses'],
+    ],
+  },
+  {
     name: 'a hint that came while its session was read went with the reading',
     scenario: drawScenario(283, LARGE),
     seed: 283,

@@ -134,17 +134,24 @@ export class Simulation {
     }
     const { seed, scenario, sites, wall, network, app, watch, db } = this
     const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, log, onFirstLook }
-    const running = startSidecar(life, { ...parts, token: this.host.token })
-    this.running = running
-    running.started.then(
-      () => (life.started = true),
-      (error: unknown) => {
-        trace.note(agenda.now, '== start failed', String(error))
-        if (secretIn(String(error)) !== undefined) trace.broken('I13', `the start failed: ${String(error)}`)
-        // Its supervisor tries again.
-        if (life.alive) this.#end(life, 2000)
-      },
-    )
+    try {
+      const running = startSidecar(life, { ...parts, token: this.host.token })
+      this.running = running
+      running.started.then(
+        () => (life.started = true),
+        (error: unknown) => this.#startFailed(life, error),
+      )
+    } catch (error) {
+      this.#startFailed(life, error)
+    }
+  }
+
+  #startFailed(life: Life, error: unknown): void {
+    const { trace, agenda } = this
+    trace.note(agenda.now, '== start failed', String(error))
+    if (secretIn(String(error)) !== undefined) trace.broken('I13', `the start failed: ${String(error)}`)
+    // Its supervisor tries again.
+    if (life.alive) this.#end(life, 2000)
   }
 
   crash(): void {

@@ -1,5 +1,5 @@
 import { Chance } from './chance.ts'
-import { fillDisk, emptyDisk } from './database.ts'
+import { closeDisk, fillDisk, emptyDisk } from './database.ts'
 import type { Fault } from './faults.ts'
 import type { Simulation } from './simulation.ts'
 
@@ -27,6 +27,10 @@ export class Weather {
       },
       disk_full: () => {
         fillDisk(db)
+        this.#later(() => emptyDisk(db))
+      },
+      disk_refuses: () => {
+        closeDisk(db)
         this.#later(() => emptyDisk(db))
       },
       clock_ahead: () => this.#setClock(jump),

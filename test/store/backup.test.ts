@@ -82,7 +82,6 @@ it('never writes over a file, and leaves nothing behind when it fails', async ()
   db.close()
   await expect(backupStore(theirs, `${target}3`, silent)).rejects.toThrow('some other program')
   expect(readdirSync(join(target, '..'))).toEqual(['copy.db'])
-  expect(existsSync(`${target}.partial`)).toBe(false)
 })
 
 it('refuses to keep the copy of a damaged store', async () => {
@@ -96,4 +95,22 @@ it('refuses to keep the copy of a damaged store', async () => {
   const target = join(folder(), 'copy.db')
   await expect(backupStore(path, target, silent)).rejects.toThrow('is damaged, and so would be its copy')
   expect(existsSync(target)).toBe(false)
+})
+
+// The name of what is cut short was a fixed one, and what had it was removed unasked: another backup, or the store itself.
+it('touches nothing but its own copy, whatever lies beside the target', async () => {
+  const target = join(folder(), 'copy.db')
+  const path = `${target}.partial`
+  const { store } = await openStore({ path })
+  await store.commit({ facts: [frameFact(1)] })
+  const both = await Promise.allSettled([
+    backupStore(path, target, silent),
+    backupStore(path, target, silent),
+  ])
+  expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+  expect(both.find(({ status }) => status === 'rejected')).toMatchObject({
+    reason: { message: `store: ${target} is there already. Name a file that is not.` },
+  })
+  expect(inspectStore(target)).toMatchObject({ facts: 1, problems: [] })
+  expect(inspectStore(path)).toMatchObject({ facts: 1, problems: [] })
 })

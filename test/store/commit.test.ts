@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import Database from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { transcriptType } from '../../src/core/fact.ts'
 import { StoreError } from '../../src/store/error.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
@@ -33,6 +34,58 @@ describe('a commit', () => {
     expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['1', '4'])
     expect(await store.checkpoint('stream')).toBe('1')
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
+  })
+
+  // Each write waited for it in turn, five seconds, in which nothing else was done in this process.
+  it('waits for another program that holds the database, and lets others go on meanwhile', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const { store, clock } = await openStore({ path })
+    const other = new Database(path)
+    other.exec('BEGIN IMMEDIATE')
+    const written: number[] = []
+    const begun = performance.now()
+    const writes = Array.from({ length: 20 }, (_, index) =>
+      store.commit({ facts: [frameFact(index + 1)] }).then(() => void written.push(index)),
+    )
+    await clock.advance(4000)
+    expect(written).toEqual([])
+    expect(performance.now() - begun).toBeLessThan(4000)
+    other.exec('ROLLBACK')
+    other.close()
+    await clock.advance(100)
+    await Promise.all(writes)
+    expect(written).toEqual(Array.from({ length: 20 }, (_, index) => index))
+  })
+
+  it('is refused after five seconds in which another program held the database, as all that wait', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const refused: unknown[] = []
+    const { store, clock } = await openStore({ path, onRefused: (error) => refused.push(error) })
+    const other = new Database(path)
+    onTestFinished(() => void other.close())
+    other.exec('BEGIN IMMEDIATE')
+    const writes = Promise.allSettled([1, 2, 3].map((seq) => store.commit({ facts: [frameFact(seq)] })))
+    await clock.advance(5100)
+    for (const write of await writes)
+      expect(write).toMatchObject({ status: 'rejected', reason: { name: 'StoreError', kind: 'busy' } })
+    expect(refused).toMatchObject([{ kind: 'busy' }, { kind: 'busy' }, { kind: 'busy' }])
+    expect(clock.waiting).toBe(0)
+  })
+
+  it('that was refused counts as none', async () => {
+    let commits = 0
+    const { store } = await openStore({ onCommit: () => commits++, maxPages: 60 })
+    commits = 0
+    const body = 'x'.repeat(100_000)
+    const outcomes: string[] = []
+    for (let seq = 1; seq < 10; seq++) {
+      const [{ status }] = await Promise.allSettled([
+        store.commit({ facts: [frameFact(seq, 'ses_1', { body })] }),
+      ])
+      outcomes.push(status)
+    }
+    expect(outcomes).toContain('rejected')
+    expect(commits).toBe(outcomes.filter((status) => status === 'fulfilled').length)
   })
 
   it('keeps a fact once, however many tell of it at once', async () => {

@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, it } from 'vitest'
@@ -150,4 +150,17 @@ it.each([
   const before = statSync(path, { throwIfNoEntry: false })?.mtimeMs
   expect(() => inspectStore(path)).toThrow(says)
   expect(statSync(path, { throwIfNoEntry: false })?.mtimeMs).toBe(before)
+})
+
+// Whoever did as he was told threw a sound store away.
+it('says of a store that cannot be opened that nothing is known of what is in it', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path })
+  await store.close()
+  // A folder in the place of its log: SQLite cannot open the store, whoever asks.
+  mkdirSync(`${path}-wal`)
+  mkdirSync(`${path}-shm`)
+  expect(() => inspectStore(path)).toThrow(
+    'cannot be opened (unable to open database file), which says nothing',
+  )
 })

@@ -174,6 +174,20 @@ describe('retention', () => {
 })
 
 describe('a sighting', () => {
+  // All that followed it was told of when that future had come.
+  it('is missed behind a fact that was stored while our clock was ahead', async () => {
+    const { store, clock } = await openStore()
+    const ahead = turnFact('turn.completed', 'trn_1', 'ses_1', {
+      at: clock.now() + 86_400_000,
+      seen: { poll: 1 },
+    })
+    const right = turnFact('turn.completed', 'trn_2', 'ses_1', { at: clock.now(), seen: { poll: 1 } })
+    await store.commit({ facts: [ahead, right] })
+    const expected = { webhook: new Set(['turn.completed']) }
+    const { missed } = await store.missed(expected, clock.now() + 1)
+    expect(missed).toHaveLength(2)
+  })
+
   it('is missed where a channel never told of a fact: each once and not before its time', async () => {
     const { store, clock } = await openStore()
     const expected = {

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { expect, it } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
@@ -85,4 +86,20 @@ it('a restart after an hour leaves what is due then as it was', async () => {
   await before.store.close()
   const after = await openStore({ path, clock: new VirtualClock(NOON + HOUR) })
   expect(await after.store.nextHint()).toBe(NOON + 2 * HOUR)
+})
+
+it('a store that cannot be brought to a clock that was set back is given back, to be opened later', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const before = await openStore({ path, clock: new VirtualClock(NOON) })
+  await before.store.commit({ hints: [hint(500)] })
+  await before.store.close()
+  const db = new Database(path)
+  db.exec("CREATE TRIGGER full BEFORE UPDATE ON hints BEGIN SELECT RAISE(ABORT, 'no room'); END")
+  db.close()
+  await expect(openStore({ path, clock: new VirtualClock(NOON - HOUR) })).rejects.toThrow('no room')
+  const again = new Database(path)
+  again.exec('DROP TRIGGER full')
+  again.close()
+  const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
+  expect(await after.store.nextHint()).toBe(NOON - HOUR + 500)
 })

@@ -45,6 +45,57 @@ describe('a function call', () => {
     expect(world.runs.map(({ callId }) => callId)).toEqual(['call_1', 'call_old'])
   })
 
+  // Each went round as fast as the store could say no, with a reading of its session and three lines of the log.
+  it.each([
+    { what: 'that is new', after: 0 },
+    { what: 'whose session is to be read first', after: 6000 },
+  ])('$what is tried now and then while the store refuses everything', async ({ after }) => {
+    const world = toolWorld()
+    world.beforeStep = () => Promise.reject(new Error('the disk is full'))
+    for (const id of ['call_1', 'call_2', 'call_3'])
+      await world.found(id, { receivedAt: world.clock.now() - after })
+    await world.clock.advance(60_000)
+    expect(world.trace.filter((what) => what === 'read').length).toBeLessThan(30)
+    expect(world.log.lines.length).toBeLessThan(10)
+    expect(world.runs).toEqual([])
+    world.beforeStep = async () => undefined
+    await world.clock.advance(6000)
+    expect(world.runs).toHaveLength(3)
+    await world.clock.advance(60_000)
+    expect(world.service.answers).toHaveLength(3)
+  })
+
+  it('keeps what its tool said while the store refuses to write it down', async () => {
+    const world = toolWorld({ spec: { afterCrash: 'fail' } })
+    world.run = async () => {
+      world.beforeStep = () => Promise.reject(new Error('the disk is full'))
+      return output('charged')
+    }
+    await world.found()
+    await world.clock.advance(60_000)
+    world.beforeStep = async () => undefined
+    await world.clock.advance(6000)
+    expect(world.runs).toHaveLength(1)
+    expect(world.service.answers).toEqual([
+      { callId: 'call_1', answer: { output: 'charged' }, key: 'call_1' },
+    ])
+  })
+
+  it('whose result can never be written down does not keep us from stopping', async () => {
+    const world = toolWorld()
+    world.run = async () => {
+      world.beforeStep = () => Promise.reject(new Error('the disk is full'))
+      return output('42')
+    }
+    await world.found()
+    await world.clock.advance(1000)
+    let stopped = false
+    void world.host.stop(2000).then(() => (stopped = true))
+    await world.clock.advance(3000)
+    expect(stopped).toBe(true)
+    expect(world.clock.waiting).toBe(0)
+  })
+
   it('whose reading lies in the future, since the wall clock was set back, is read again first', async () => {
     const world = toolWorld()
     await world.found('call_1', { receivedAt: world.clock.now() + 3_600_000 })

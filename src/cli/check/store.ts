@@ -1,8 +1,8 @@
 import { access, constants, open, stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { StoreUrl } from '../../config/config.ts'
-import { codeOf, messageOf } from '../../core/errors.ts'
-import { inspectStore } from '../../store/sqlite/inspect.ts'
+import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
+import { glanceAtStore, inspectStore } from '../../store/sqlite/inspect.ts'
 import { count } from '../text.ts'
 import { checkDisk } from './disk.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
@@ -41,6 +41,10 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
     if (existing === null || existing === '') return ok('store', `${url.path} can be made`)
     return await soundness(url.path, file)
   } catch (error) {
+    if (error instanceof OperatorError) {
+      const said = error.message.replace(/^store: /, '').replace(/\.$/, '')
+      return fail('store', said, 'nothing was changed; "session-sidecar run" would refuse it')
+    }
     return fail(
       'store',
       `${url.path} is not writable: ${messageOf(error)}`,
@@ -52,6 +56,9 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
 async function soundness(path: string, file: string): Promise<Finding> {
   const { size } = await stat(path)
   if (size > READ_THROUGH) {
+    const [altered] = glanceAtStore(path)
+    if (altered !== undefined)
+      return fail('store', `${path} is damaged: ${altered}`, 'put a backup in its place')
     return ok('store', `${path} is writable; "session-sidecar store check -c ${file}" reads it through`)
   }
   const { problems, facts, dead } = inspectStore(path)

@@ -1,7 +1,16 @@
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdtempSync,
+  openSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { messageOf, OperatorError } from '../../core/errors.ts'
+import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
 import { inspectStore, type Inspection } from './inspect.ts'
 import { recogniseStore } from './open.ts'
 
@@ -10,7 +19,7 @@ const STEP = 500
 
 /**
  * Copies a database while a sidecar works with it (SQLite's online backup). The copy has its name only once it is whole
- * and was read through; what is cut short leaves nothing but a `.partial` file that the next try removes.
+ * and was read through; what is killed leaves a folder beside it, `NAME.partial-…`, that may be removed.
  * @throws {OperatorError} when there is nothing to copy, the target exists, or the copy is not sound.
  */
 export async function backupStore(
@@ -20,13 +29,13 @@ export async function backupStore(
 ): Promise<Inspection> {
   const source = resolve(from)
   const target = resolve(to)
-  const partial = `${target}.partial`
   if (!existsSync(source)) throw new OperatorError(`store: there is no ${source}.`)
-  if (existsSync(target))
-    throw new OperatorError(`store: ${target} is there already. Name a file that is not.`, 2)
+  if (existsSync(target)) throw isThere(target)
+  let folder: string | null = null
   try {
-    rmSync(partial, { force: true })
-    // Only our user may read what agents and people wrote.
+    // A folder of its own, for our user alone: another backup to the same name is no business of ours.
+    folder = mkdtempSync(`${target}.partial-`)
+    const partial = join(folder, 'copy.db')
     closeSync(openSync(partial, 'wx', 0o600))
     await copy(source, partial, onProgress)
     const inspection = inspectStore(partial)
@@ -36,14 +45,29 @@ export async function backupStore(
       )
     }
     sync(partial)
-    renameSync(partial, target)
+    giveName(partial, target)
     sync(dirname(target))
     return { ...inspection, file: target }
   } catch (error) {
-    rmSync(partial, { force: true })
     if (error instanceof OperatorError) throw error
     throw new OperatorError(`store: ${source} could not be copied to ${target}: ${messageOf(error)}`)
+  } finally {
+    if (folder !== null) rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** A second name takes the place of nothing; where a file system knows no second names, the first is changed. */
+function giveName(partial: string, target: string): void {
+  try {
+    linkSync(partial, target)
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST' || existsSync(target)) throw isThere(target)
+    renameSync(partial, target)
+  }
+}
+
+function isThere(target: string): OperatorError {
+  return new OperatorError(`store: ${target} is there already. Name a file that is not.`, 2)
 }
 
 async function copy(

@@ -1,5 +1,5 @@
 import { codeOf } from '../../core/errors.ts'
-import type { Clock } from '../../core/ports.ts'
+import type { Clock, Timer } from '../../core/ports.ts'
 import { StoreError } from '../error.ts'
 import type { Sqlite } from './open.ts'
 
@@ -10,6 +10,18 @@ interface Write {
   failed(error: unknown): void
 }
 
+/** A program that holds the database is waited for so long, and looked at so often, milliseconds. */
+const HELD = 5000
+const AGAIN = 50
+
+/** Who is told of commits. */
+export interface Witness {
+  /** Each commit, seconds. */
+  onCommit?: (seconds: number) => void
+  /** Each write that was not done. */
+  onRefused?: (error: unknown) => void
+}
+
 /**
  * Group commit: writes that arrive together share one transaction and so one fdatasync. The promise stays per write: it
  * settles after its transaction is on disk.
@@ -17,20 +29,23 @@ interface Write {
 export class Committer {
   readonly #db: Sqlite
   readonly #clock: Clock
-  readonly #observe: (seconds: number) => void
+  readonly #witness: Witness
   readonly #note: () => void
   readonly #begin
   readonly #commit
   readonly #rollback
   #queue: Write[] = []
   #scheduled = false
+  /** Steady milliseconds: since when another program holds the database. */
+  #heldSince: number | null = null
+  #again: Timer | null = null
 
   /** `note` takes part in every transaction. */
-  constructor(db: Sqlite, clock: Clock, observe: (seconds: number) => void, note: () => void) {
+  constructor(db: Sqlite, clock: Clock, witness: Witness, note: () => void) {
     this.#db = db
     this.#note = note
     this.#clock = clock
-    this.#observe = observe
+    this.#witness = witness
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     this.#rollback = db.prepare('ROLLBACK')
@@ -45,7 +60,11 @@ export class Committer {
           effect?.(result as T)
           resolve(result as T)
         },
-        failed: reject,
+        failed: (error) => {
+          const meaning = explain(error)
+          this.#witness.onRefused?.(meaning)
+          reject(meaning)
+        },
       })
       this.#schedule()
     })
@@ -57,33 +76,50 @@ export class Committer {
     this.#clock.soon(() => this.flush())
   }
 
-  flush(): void {
+  /** Writes what waits. `last`: nobody can wait any longer. */
+  flush(last = false): void {
     this.#scheduled = false
+    this.#again?.cancel()
     const writes = this.#queue
     if (writes.length === 0) return
     this.#queue = []
-    const started = this.#clock.steady()
     try {
       this.#transact(writes)
     } catch (error) {
+      if (this.#waits(error, last)) {
+        this.#queue = writes.concat(this.#queue)
+        this.#scheduled = true
+        this.#again = this.#clock.after(AGAIN, () => this.flush())
+      }
       // One bad write must not take the others with it: each gets a transaction of its own.
-      if (writes.length === 1) writes[0]?.failed(explain(error))
+      else if (writes.length === 1 || isHeld(error)) for (const write of writes) write.failed(error)
       else for (const write of writes) this.#alone(write)
     }
-    this.#observe((this.#clock.steady() - started) / 1000)
+  }
+
+  /** Whether another program holds the database, and may yet let go. */
+  #waits(error: unknown, last: boolean): boolean {
+    if (!isHeld(error)) return false
+    const now = this.#clock.steady()
+    this.#heldSince ??= now
+    if (!last && now - this.#heldSince < HELD) return true
+    this.#heldSince = null
+    return false
   }
 
   #alone(write: Write): void {
     try {
       this.#transact([write])
     } catch (error) {
-      write.failed(explain(error))
+      write.failed(error)
     }
   }
 
   #transact(writes: readonly Write[]): void {
     const results: unknown[] = []
+    const started = this.#clock.steady()
     this.#begin.run()
+    this.#heldSince = null
     try {
       for (const write of writes) results.push(write.run())
       this.#note()
@@ -94,15 +130,24 @@ export class Committer {
       throw error
     }
     for (const [index, write] of writes.entries()) write.committed(results[index])
+    this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
   }
 }
+
+/** A disk without room, one that fails, and one that was remounted to be read only. */
+const UNWRITABLE = /^SQLITE_(FULL|IOERR|READONLY)/
 
 /** What the driver's error means for whoever asked the store. */
 export function explain(error: unknown): unknown {
   const code = codeOf(error)
-  if (code.startsWith('SQLITE_FULL') || code.startsWith('SQLITE_IOERR')) return new StoreError('full', error)
-  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) return new StoreError('busy', error)
+  if (UNWRITABLE.test(code)) return new StoreError('full', error)
+  if (isHeld(error)) return new StoreError('busy', error)
   if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
     return new StoreError('damaged', error)
   return error
+}
+
+/** Another program holds the database. */
+function isHeld(error: unknown): boolean {
+  return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
 }

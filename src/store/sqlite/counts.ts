@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import type { Clock } from '../../core/ports.ts'
 import type { StoreCounts } from '../../core/store.ts'
 import type { Sqlite } from './open.ts'
@@ -58,7 +59,9 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
     openCalls: openCalls.get() ?? 0,
     artifactsPendingSince: collecting.get() ?? null,
     dirty: dirty.get() ?? 0,
-    bytes: (pages.get() ?? 0) * (pageSize.get() ?? 0),
+    bytes:
+      (pages.get() ?? 0) * (pageSize.get() ?? 0) +
+      (statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0),
   })
 
   return () => {

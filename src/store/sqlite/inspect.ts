@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { messageOf, OperatorError } from '../../core/errors.ts'
+import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
 import { recogniseStore, type Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
 import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
@@ -48,14 +48,45 @@ export function inspectStore(path: string): Inspection {
       problems: [...definitions(db), ...structure(db), ...damagedFacts(db), ...disagreements(db)],
     }
   } catch (error) {
-    if (error instanceof OperatorError) throw error
-    throw new OperatorError(
-      `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or move it ` +
-        'away to start with an empty store.',
-    )
+    throw unreadable(error, file)
   } finally {
     db?.close()
   }
+}
+
+/**
+ * What can be said of a store in a moment, however large: it is ours, of a version that we know, and defined as it was.
+ * @throws {OperatorError} as `inspectStore`.
+ */
+export function glanceAtStore(path: string): string[] {
+  const file = resolve(path)
+  let db: Sqlite | null = null
+  try {
+    db = new Database(file, { readonly: true })
+    recogniseStore(db, file)
+    return definitions(db)
+  } catch (error) {
+    throw unreadable(error, file)
+  } finally {
+    db?.close()
+  }
+}
+
+/** Where somebody else is in the way, the data may be sound. */
+const IN_THE_WAY = /^SQLITE_(CANTOPEN|READONLY|IOERR|BUSY|LOCKED|PERM|AUTH)/
+
+function unreadable(error: unknown, file: string): OperatorError {
+  if (error instanceof OperatorError) return error
+  if (IN_THE_WAY.test(codeOf(error))) {
+    return new OperatorError(
+      `store: ${file} cannot be opened (${messageOf(error)}), which says nothing of what is in it. Correct the rights ` +
+        'of the file and of its folder; of a store on a read-only file system, look at a copy.',
+    )
+  }
+  return new OperatorError(
+    `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or move it ` +
+      'away to start with an empty store.',
+  )
 }
 
 function counts(db: Sqlite): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor'> {

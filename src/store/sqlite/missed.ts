@@ -23,7 +23,7 @@ interface Row {
 export function createMissed(
   db: Sqlite,
   checkpoints: Checkpoints,
-): (expected: Expected, before: number) => { missed: Miss[]; more: boolean } {
+): (expected: Expected, before: number, now: number) => { missed: Miss[]; more: boolean } {
   // Columns behind the body are only read of facts of state: theirs is short.
   const next = db.prepare<[number], Row>(
     `SELECT pos, at, type, ${CHANNELS.map((channel) => `CASE family WHEN 'state' THEN seen_${channel} END AS seen_${channel}`).join(', ')}
@@ -31,9 +31,10 @@ export function createMissed(
   )
   const state = new Set<string>(STATE_TYPES)
 
-  return (expected, before) => {
+  return (expected, before, now) => {
     const looked = next.all(Number(checkpoints.get(PLACE) ?? 0))
-    const young = looked.findIndex(({ at }) => at >= before)
+    // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
+    const young = looked.findIndex(({ at }) => at >= before && at <= now)
     const old = young === -1 ? looked : looked.slice(0, young)
     const missed = old
       .filter(({ type }) => state.has(type))

@@ -50,6 +50,8 @@ export function openDatabase(path: string): OpenStore {
       checkWhole(db, file)
       configure(db)
       migrate(db)
+      // From now on whoever waits for another program lets all others go on meanwhile (committer.ts).
+      db.pragma('busy_timeout = 10')
       return { db, unlock }
     } catch (error) {
       db.close()

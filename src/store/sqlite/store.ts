@@ -3,7 +3,7 @@ import type { Batch, Committed, HandlerRegistration, Store, SubscriptionRecord }
 import { StoreError } from '../error.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints } from './checkpoints.ts'
-import { Committer, explain } from './committer.ts'
+import { Committer, explain, type Witness } from './committer.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
@@ -15,11 +15,9 @@ import { createRedelivery } from './redelivery.ts'
 import { Sessions } from './sessions.ts'
 import { keepTime } from './time.ts'
 
-export interface StoreOptions {
+export interface StoreOptions extends Witness {
   clock: Clock
   log: Log
-  /** Told of each commit, seconds. */
-  onCommit?: (seconds: number) => void
 }
 
 export interface SqliteOptions extends StoreOptions {
@@ -43,8 +41,15 @@ interface SubscriptionRow {
 /** @throws {OperatorError} when the file cannot be used (open.ts). */
 export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): Store {
   const { db, unlock } = openDatabase(path)
-  if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
-  const store = createSqliteStore(db, options)
+  let store: Store
+  try {
+    if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
+    store = createSqliteStore(db, options)
+  } catch (error) {
+    db.close()
+    unlock()
+    throw explain(error)
+  }
   return {
     ...store,
     async close() {
@@ -55,9 +60,9 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
 }
 
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
-export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOptions): Store {
+export function createSqliteStore(db: Sqlite, { clock, log, ...witness }: StoreOptions): Store {
   const checkpoints = new Checkpoints(db)
-  const committer = new Committer(db, clock, onCommit ?? (() => undefined), keepTime(db, checkpoints, clock))
+  const committer = new Committer(db, clock, witness, keepTime(db, checkpoints, clock))
   const lanes = new Lanes(db, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
@@ -247,14 +252,14 @@ export function createSqliteStore(db: Sqlite, { clock, log, onCommit }: StoreOpt
       if (handler === undefined || number === null) return { count: 0 }
       return { count: await redelivery.replay(number, (type) => handler.wants(type), from) }
     },
-    missed: (expected, before) => write(() => missed(expected, before)),
+    missed: (expected, before) => write(() => missed(expected, before, clock.now())),
     prune: (before) => write(() => prune(before, clock.now())),
 
     read: createReader(db, lanes, clock),
 
     async close() {
       if (closed) return
-      committer.flush()
+      committer.flush(true)
       closed = true
       db.close()
     },

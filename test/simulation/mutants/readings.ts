@@ -116,4 +116,10 @@ export const READINGS: readonly Mutant[] = [
       ],
     ],
   },
+  mutant(
+    'a reading that failed is tried again at once when the store cannot note that',
+    'intake/reconcile.ts',
+    '      return rest.refused(cause)',
+    '      return',
+  ),
 ]

@@ -112,4 +112,16 @@ export const TOOLS: readonly Mutant[] = [
     'if (abort === undefined) void settleGone(callId)',
     'if (abort === undefined) gone.delete(callId)',
   ),
+  mutant(
+    'a call that cannot be put off is taken up again at once',
+    'tools/rest.ts',
+    '        rest.refused(error)\n        return false',
+    '        return false',
+  ),
+  mutant(
+    'what a tool said goes when the store refuses it',
+    'tools/rest.ts',
+    '        if (over.aborted) throw error',
+    '        if (rest.trying) throw error',
+  ),
 ]

@@ -1,5 +1,5 @@
 import type { Reading } from '../../../src/core/store.ts'
-import type { Fired } from '../faults.ts'
+import type { Fault, Fired } from '../faults.ts'
 import type { Life } from '../life.ts'
 import type { WatchParts } from './watch.ts'
 
@@ -67,7 +67,7 @@ export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   if (call === undefined || call.plan.refusesOutput || call.forsaken) return true
   if (sites.fired.length === 0) return (call.plan.timeout ?? Infinity) * 1000 <= SHORT
   if (call.expiresAt !== null && call.expiresAt - state.now() <= SHORT) return true
-  return sites.fired.some((fired) => failsTools(fired) || (call.plan.tool === 'charge' && cutsShort(fired)))
+  return sites.fired.some(failsTools) || (call.plan.tool === 'charge' && cutsShort(sites.fired))
 }
 
 /** Or has an output refused. */
@@ -76,7 +76,14 @@ function failsTools({ site, fault }: Fired): boolean {
   return refuses || site === 'http tool' || site === 'app tool'
 }
 
-/** What must not run twice has failed when nobody can tell what became of it. */
-function cutsShort({ fault }: Fired): boolean {
-  return fault === 'crash' || fault === 'disk_full' || fault === 'disk_error' || fault.startsWith('clock_')
+/**
+ * What must not run twice has failed when nobody can tell what became of it: after a crash, or a stop at which a full
+ * disk did not let it be written down.
+ */
+function cutsShort(fired: readonly Fired[]): boolean {
+  const has = (...faults: readonly Fault[]): boolean => fired.some(({ fault }) => faults.includes(fault))
+  return (
+    has('crash', 'clock_ahead', 'clock_back') ||
+    (has('restart') && has('disk_full', 'disk_refuses', 'disk_error'))
+  )
 }

@@ -29,7 +29,7 @@ function miscounted({ facts, calls, callbacks, told }: Counts): string | null {
   return null
 }
 
-const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_error'])
+const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_refuses', 'disk_error'])
 
 /** What nobody was told of, because of a crash or a full disk, is in no count; without those the counts are whole. */
 function uncounted({ all, db, crashes, sites, operator }: Simulation): Fault | null {

@@ -177,6 +177,8 @@ export class Watch {
       this.#broken('I9', `${name} was asked ${Math.round(life.limitedUntil - now)} ms before Retry-After`)
     if (name === 'stream' && now < life.streamsLimitedUntil)
       this.#broken('I9', 'a stream was opened before Retry-After')
+    if (name !== 'tool' && name !== 'callback' && !life.restraint.asks(now))
+      this.#broken('I9', 'the service is asked again and again without a pause')
     if (!('method' in request)) return
     if (name === 'answer') this.#posting(request)
     if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string })
