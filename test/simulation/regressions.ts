@@ -803,6 +803,16 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'a replay counted what was pending as one more',
+    scenario: drawScenario(200, LARGE),
+    seed: 200,
+    steps: [
+      [1, 'before', 'store.commit reading', 'crash'],
+      [3, 'before', 'service read session', 'bad_gateway'],
+      [9, 'before', 'http callback', 'reset'],
+    ],
+  },
+  {
     name: 'a hint that came while its session was read went with the reading',
     scenario: drawScenario(283, LARGE),
     seed: 283,
