@@ -31,7 +31,7 @@ export interface Observer {
   callback(event: CallbackReport): void
   handler(name: string, state: HandlerState): void
 
-  toolRun(event: { tool: string; callId: string; outcome: string; seconds: number; attempt: number }): void
+  toolRun(event: ToolRunReport): void
   /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
   call(event: CallReport): void
 
@@ -54,6 +54,18 @@ export type StoreRefusal = 'full' | 'busy' | 'damaged' | 'other'
  * we stopped.
  */
 export type RelayOutcome = 'left' | 'slow' | 'replay_limit' | 'failed' | 'refused' | 'stopped'
+
+/** What it said: the output, that it answers later, that the arguments are wrong, or nothing that could be used. */
+export type ToolRunOutcome = 'output' | 'deferred' | 'rejected' | 'failed'
+
+export interface ToolRunReport {
+  tool: string
+  callId: string
+  outcome: ToolRunOutcome
+  seconds: number
+  /** From 1. */
+  attempt: number
+}
 
 export interface CallReport {
   tool: string

@@ -156,6 +156,8 @@ export interface StoreCounts {
   openCalls: number
   artifactsPendingSince: number | null
   dirty: number
+  /** What a channel told of and has not been read yet; `oldest`: since when, our wall clock. */
+  unread: { count: number; oldest: number | null }
   bytes: number
 }
 

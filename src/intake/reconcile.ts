@@ -40,6 +40,8 @@ export interface ReconcilerOptions {
   traceOf: (sessionId: string) => TraceSource
   /** The first look at the service is through, or failed and will be tried again. */
   onFirstLook: (done: boolean) => void
+  /** A look at the list of sessions is through (null), or failed and will be tried again. */
+  onSwept: (problem: string | null) => void
 }
 
 /**
@@ -150,6 +152,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
         await store.finishSweep(entry.generation)
+        options.onSwept(null)
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
         if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)
@@ -173,6 +176,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return rest.refused(cause)
     }
     rest.end()
+    if (sessionId === null) options.onSwept(messageOf(error))
     const details = {
       sessionId,
       ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }),

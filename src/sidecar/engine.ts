@@ -122,7 +122,9 @@ export function createEngine(options: EngineOptions): Engine {
         startFrom: startOf(options.startFrom),
       })
     : null
-  const poll = polling.enabled ? createPoll({ ...ports, ...polling, hint, observer }) : null
+  const poll = polling.enabled
+    ? createPoll({ ...ports, ...polling, hint, observer, authorized: () => service.authorized() })
+    : null
   const subscription =
     options.webhooks.enabled && options.webhooks.publicUrl !== null
       ? createSubscriptionKeeper({
@@ -149,6 +151,7 @@ export function createEngine(options: EngineOptions): Engine {
   })
   const onFirstLook = (done: boolean): void => {
     looked = done
+    poll?.swept(done ? null : 'the first look at the service failed')
     options.onFirstLook(done)
   }
   const sweep = createSweep({
@@ -199,6 +202,7 @@ export function createEngine(options: EngineOptions): Engine {
     traceOf,
     sweep,
     onFirstLook,
+    onSwept: (problem) => poll?.swept(problem),
   })
 
   function toolOf(spec: ToolSpec) {

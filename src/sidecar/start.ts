@@ -74,6 +74,7 @@ export async function startAll(
     tools: specs.tools.map(({ name }) => name),
     tokenExpiresAt: () => config.service.tokenExpiresAt,
     slotsLimit: () => config.service.sessionSlots,
+    tokenAccepted: () => (service.authorized() ? (health === null ? null : true) : false),
     clockOffset: () => service.clockOffset(),
     leader: () => true,
   })

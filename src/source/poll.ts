@@ -5,6 +5,8 @@ import type { Clock, Log, Timer } from '../core/ports.ts'
 export interface PollSource {
   start(): void
   stop(): void
+  /** A look at the list of sessions is through (null), or failed. */
+  swept(problem: string | null): void
   status(): ChannelStatus
 }
 
@@ -17,6 +19,8 @@ export function createPoll(options: {
   interval: number
   sweep: number
   hint: (hints: readonly Hint[]) => Promise<void>
+  /** The service takes our token. */
+  authorized: () => boolean
   observer: Observer
   clock: Clock
   log: Log
@@ -24,17 +28,22 @@ export function createPoll(options: {
   const { clock, log } = options
   let timers: Timer[] = []
   let status: ChannelStatus = {
-    state: 'waiting',
-    since: 0,
+    state: 'connecting',
+    since: clock.now(),
     lastError: null,
     lastEventAt: null,
     lastSeq: null,
   }
 
+  const become = (change: Partial<ChannelStatus> & Pick<ChannelStatus, 'state'>): void => {
+    const since = change.state === status.state ? status.since : clock.now()
+    status = { ...status, since, ...change }
+    options.observer.channel('poll', status)
+  }
+
   const every = (ms: number, slot: number, whole: boolean): void => {
     timers[slot] = clock.after(ms, () => {
       const at = clock.now()
-      status = { ...status, lastEventAt: at }
       options
         .hint([{ sessionId: null, channel: 'poll', at, scope: whole ? 'turns' : 'session', delay: 0 }])
         .catch((error: unknown) => log.error({ err: error }, 'poll: the wish to look could not be stored'))
@@ -44,7 +53,6 @@ export function createPoll(options: {
 
   return {
     start() {
-      status = { ...status, state: 'live', since: clock.now() }
       options.observer.channel('poll', status)
       every(options.interval, 0, false)
       every(options.sweep, 1, true)
@@ -52,8 +60,16 @@ export function createPoll(options: {
     stop() {
       for (const timer of timers) timer.cancel()
       timers = []
-      status = { ...status, state: 'disabled' }
+      become({ state: 'disabled' })
     },
-    status: () => status,
+    swept(problem) {
+      if (timers.length === 0) return
+      if (problem === null) become({ state: 'live', lastEventAt: clock.now() })
+      else become({ state: 'waiting', lastError: problem })
+    },
+    status: () =>
+      options.authorized() || status.state === 'disabled'
+        ? status
+        : { ...status, state: 'stopped', lastError: 'the token was rejected' },
   }
 }

@@ -108,6 +108,46 @@ it('shows by how much the clock of the service is ahead of ours', async () => {
   expect(await metering.valueOf('service_clock_offset_seconds', {}, metrics)).toBe(-1.5)
 })
 
+it('shows since when what a channel told of is not read, and leaves out looks that it planned itself', async () => {
+  const told = (sessionId: string, channel: 'stream' | 'webhook', at: number) =>
+    metering.store.commit({ hints: [{ sessionId, channel, at, scope: 'turns', delay: 0 }] })
+  expect(await metering.valueOf('read_queue_depth')).toBe(0)
+  await told('s-a', 'webhook', 9000)
+  await told('s-a', 'stream', 7000)
+  await told('s-b', 'stream', 8000)
+  const planned = { generation: null, nextLook: 1, scope: 'turns' as const }
+  await metering.store.commit({ readings: [{ ...readingOf(sessionRaw('s-c')), hint: planned }] })
+  metering.advance(1000)
+  expect(await metering.valueOf('read_queue_depth')).toBe(2)
+  expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBe(7)
+  const [first, second] = await metering.store.claimHints(2, Number.MAX_SAFE_INTEGER)
+  for (const entry of [first, second]) {
+    const hint = { generation: entry?.generation ?? 0, nextLook: null, scope: 'turns' as const }
+    await metering.store.commit({ readings: [{ ...readingOf(sessionRaw(entry?.sessionId ?? '')), hint }] })
+  }
+  metering.advance(1000)
+  expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBeUndefined()
+})
+
+it('shows dead letters as long as they are kept', async () => {
+  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  const committed = await metering.store.commit({ facts: [frameFact('1', 's-a')] })
+  await settleFirst(metering.store, committed, 'app', 'dead')
+  expect(await metering.valueOf('callback_dead_letters_kept', { handler: 'app' })).toBe(1)
+  await metering.store.retry({})
+  metering.advance(1000)
+  expect(await metering.valueOf('callback_dead_letters_kept', { handler: 'app' })).toBe(0)
+})
+
+it.each([
+  [true, 1],
+  [false, 0],
+  [null, undefined],
+])('says of a token that is accepted %s: %s', async (accepted, value) => {
+  const metrics = metering.make({ tokenAccepted: () => accepted })
+  expect(await metering.valueOf('token_accepted', {}, metrics)).toBe(value)
+})
+
 it('says nothing of what it does not know', async () => {
   for (const name of [
     'stream_connected',
@@ -116,6 +156,8 @@ it('says nothing of what it does not know', async () => {
     'webhook_subscription_active',
     'session_slots_limit',
     'token_expiry_timestamp_seconds',
+    'token_accepted',
+    'read_oldest_pending_timestamp_seconds',
     'service_clock_offset_seconds',
     'artifact_oldest_pending_timestamp_seconds',
   ]) {

@@ -27,7 +27,9 @@ turns_total counter outcome | turn_duration_seconds histogram outcome | turn_art
 session_slots_used gauge | session_slots_limit gauge | token_expiry_timestamp_seconds gauge | leader gauge
 store_commit_duration_seconds histogram | store_writes_refused_total counter reason | store_bytes gauge | relay_readers gauge
 relay_frames_sent_total counter source | relay_readers_ended_total counter outcome
-artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge`
+artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge
+read_queue_depth gauge | read_oldest_pending_timestamp_seconds gauge | token_accepted gauge
+callback_dead_letters_kept gauge handler | tool_runs_total counter tool,outcome`
 
 async function everythingHappens(): Promise<void> {
   const { observer } = metering.metrics
@@ -37,6 +39,7 @@ async function everythingHappens(): Promise<void> {
   const session = sessionRaw('s-a', { status: 'requires_action', required_actions: [actionRaw('call_1')] })
   await metering.store.commit({
     readings: [readingOf(session, { facts: [fact], turns: [turn], settled: false })],
+    hints: [{ sessionId: 's-a', channel: 'stream', at: 1, scope: 'turns', delay: 0 }],
   })
   observer.request({ operation: 'readTurn', statusClass: '2xx', seconds: 0.02 })
   observer.requestRetried('rate_limit_exceeded')
@@ -74,6 +77,7 @@ it('has the whole list of the contract, each of its type and with its labels', a
     slotsLimit: () => 25,
     clockOffset: () => 1500,
     tokenExpiresAt: () => 1_800_000_000_000,
+    tokenAccepted: () => true,
   })
   await everythingHappens()
   const families = await metering.scrape()
@@ -130,6 +134,13 @@ it('counts what it was told', async () => {
   expect(await metering.valueOf('store_commit_duration_seconds_count')).toBeGreaterThan(0)
   // A second scrape must not count anything twice.
   expect(await metering.valueOf('facts_total', { type: 'turn.completed' })).toBe(1)
+})
+
+it('has a series for every outcome of a tool before the first call', async () => {
+  for (const outcome of ['answered', 'expired', 'refused', 'unknown'])
+    expect(await metering.valueOf('tool_calls_total', { tool: 'lookup_order', outcome })).toBe(0)
+  for (const outcome of ['output', 'deferred', 'rejected', 'failed'])
+    expect(await metering.valueOf('tool_runs_total', { tool: 'lookup_order', outcome })).toBe(0)
 })
 
 it('counts dead letters, and times only answers that the service took', async () => {

@@ -35,6 +35,9 @@ describe.for(PROFILES)('the token (%s)', (details) => {
       'rejected token',
       async () => tokenState(await rig.admin('GET', '/api/status')) === 'rejected',
     )
+    const { channels } = (await rig.admin('GET', '/api/status')) as { channels: { poll: unknown } }
+    expect(channels.poll).toMatchObject({ state: 'stopped', last_error: 'the token was rejected' })
+    expect((await rig.raw('GET', '/metrics')).body['text']).toContain('session_sidecar_token_accepted 0\n')
     await pause(200)
     const asked = gateway.passed.length
     app.handle = () => ({})

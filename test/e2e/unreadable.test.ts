@@ -10,6 +10,26 @@ const BROKEN = {
   }),
 }
 
+describe.for(PROFILES)('a list that the service cannot read (%s)', (details) => {
+  test('is told by status and metrics while it lasts', async () => {
+    await using rig = await Rig.open({ details, channels: ['poll'] })
+    const poll = async () => await rig.channel('poll')
+    await until('a look', async () => (await poll())['state'] === 'live')
+    rig.gateway.intercept = ({ url }) => (url?.startsWith('/v1/sessions?') ? BROKEN : undefined)
+    const told = await until('a look that failed', async () => {
+      const status = await poll()
+      return status['state'] === 'waiting' ? status : undefined
+    })
+    expect(told['last_error']).toContain('it cannot be read')
+    const { body } = await rig.raw('GET', '/metrics')
+    const [, oldest] =
+      /^session_sidecar_read_oldest_pending_timestamp_seconds (\S+)$/m.exec(String(body['text'])) ?? []
+    expect(Number(oldest) * 1000).toBeLessThan(Date.now())
+    rig.gateway.intercept = () => undefined
+    await until('a look', async () => (await poll())['state'] === 'live')
+  })
+})
+
 describe.for(PROFILES)('one session that the service cannot read (%s)', (details) => {
   test('does not keep the first look from its end, and is told of once it can be read', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'], start: false, tools: { later: {} } })

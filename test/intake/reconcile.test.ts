@@ -52,6 +52,7 @@ it('sessions of which nothing can be written down are read now and then, one at 
     log,
     traceOf: (key) => ({ given: undefined, key }),
     onFirstLook: () => undefined,
+    onSwept: () => undefined,
   })
   reconciler.start()
   await clock.advance(60_000)
@@ -87,6 +88,7 @@ it('a first look that never comes to the end of the list is tried again with bac
     log: keepingLog(),
     traceOf: (key) => ({ given: undefined, key }),
     onFirstLook: (done) => told.push(done),
+    onSwept: () => undefined,
   })
   const began = clock.steady()
   reconciler.start()

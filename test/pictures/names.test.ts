@@ -58,9 +58,9 @@ describe('every metric named', () => {
       'session_sidecar_stream_seq',
       'session_sidecar_webhook_subscription_active',
       'session_sidecar_session_outcomes_total',
-      'session_sidecar_store_writes_refused_total',
       'session_sidecar_artifact_oldest_pending_timestamp_seconds',
       'session_sidecar_service_clock_offset_seconds',
+      'session_sidecar_token_accepted',
       'session_sidecar_leader',
     ])
   })
@@ -92,11 +92,16 @@ describe('the alerts', () => {
     expect(names).toEqual([
       'StreamDown',
       'ChannelMissing',
+      'ReadsLate',
       'CallbackBacklogOld',
       'DeadLetters',
+      'DeadLettersKept',
       'HandlerDown',
       'ActionWaiting',
+      'ToolFailing',
+      'ToolCallsLost',
       'SlotsNearLimit',
+      'TokenRejected',
       'TokenExpiring',
       'SubscriptionInactive',
       'StoreRefusesWrites',

@@ -56,6 +56,14 @@ export function callbackMetrics(
     handler,
   )
   meter.gauges(
+    'callback_dead_letters_kept',
+    'Deliveries given up that nobody has retried yet.',
+    'handler',
+    async () => (await owed()).map(([name, { dead }]) => [name, dead] as const),
+    undefined,
+    handler,
+  )
+  meter.gauges(
     'handler_up',
     '1 when a handler takes callbacks, 0 when it is away or paused.',
     'handler',

@@ -10,6 +10,8 @@ export interface StateSources {
   slotsLimit?: () => number | null
   /** Milliseconds since the epoch; null when nobody told us: the service does not report it. */
   tokenExpiresAt?: () => number | null
+  /** Whether the service takes our token; null when it was not asked yet. */
+  tokenAccepted?: () => boolean | null
   /** The service's clock less ours, milliseconds. */
   clockOffset?: () => number | null
   /** Whether this replica holds the stream and the sweep. */
@@ -91,8 +93,30 @@ export function stateMetrics(
       return offset === null ? null : offset / 1000
     },
   )
+  meter.gauge(
+    'token_accepted',
+    '1 while the service takes the service token, 0 once it has rejected it. Absent when it was not asked yet.',
+    () => {
+      const accepted = sources.tokenAccepted?.() ?? null
+      return accepted === null ? null : Number(accepted)
+    },
+  )
   meter.gauge('leader', '1 on the replica that holds the stream and the sweep.', () =>
     Number(sources.leader?.() ?? true),
+  )
+  const unread = async () => (await snapshot())?.counts.unread ?? null
+  meter.gauge(
+    'read_queue_depth',
+    'Sessions, and looks at the list of them, that a channel told of and that are not read yet.',
+    async () => (await unread())?.count ?? null,
+  )
+  meter.gauge(
+    'read_oldest_pending_timestamp_seconds',
+    'When a channel told of the oldest of them. Absent when there are none.',
+    async () => {
+      const oldest = (await unread())?.oldest ?? null
+      return oldest === null ? null : oldest / 1000
+    },
   )
   meter.gauge('store_bytes', 'Size of the store.', async () => (await snapshot())?.counts.bytes ?? null)
 }

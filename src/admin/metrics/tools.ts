@@ -1,11 +1,12 @@
-import type { Observer } from '../../core/observer.ts'
+import type { Observer, ToolRunOutcome } from '../../core/observer.ts'
 import { CALLBACK, WAIT } from './buckets.ts'
 import { LabelValues } from './label.ts'
 import type { Meter } from './meter.ts'
 
 /** The service took our answer. */
 const ANSWERED = 'answered'
-const OUTCOMES = [ANSWERED, 'not_delivered', 'refused', 'expired', 'cancelled', 'unknown', 'failed']
+const OUTCOMES = [ANSWERED, 'not_delivered', 'refused', 'expired', 'cancelled', 'unknown']
+const RUNS: readonly ToolRunOutcome[] = ['output', 'deferred', 'rejected', 'failed']
 
 /** Function calls that we took on, and runs of the tools named `names`. */
 export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observer, 'toolRun' | 'call'> {
@@ -14,7 +15,11 @@ export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observ
     tool,
     outcome: new LabelValues(OUTCOMES, 50),
   })
-  const runs = meter.histogram(
+  const ends = meter.counter('tool_runs_total', 'Runs of a tool, by how they ended.', {
+    tool,
+    outcome: new LabelValues(RUNS),
+  })
+  const durations = meter.histogram(
     'tool_call_duration_seconds',
     'How long one run of a tool took.',
     'tool',
@@ -28,8 +33,15 @@ export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observ
     tool,
     WAIT,
   )
+  for (const name of names) {
+    for (const outcome of OUTCOMES) calls.expect(name, outcome)
+    for (const outcome of RUNS) ends.expect(name, outcome)
+  }
   return {
-    toolRun: (run) => runs.observe(run.tool, run.seconds),
+    toolRun({ tool: name, outcome, seconds }) {
+      ends.add(name, outcome)
+      durations.observe(name, seconds)
+    },
     call({ tool: name, outcome, seconds }) {
       calls.add(name, outcome)
       if (seconds !== null && outcome === ANSWERED) answers.observe(name, seconds)

@@ -7,6 +7,8 @@ import type { Sqlite } from './open.ts'
 const KEPT_FOR = 20
 /** A count that took less is made anew each time, milliseconds. */
 const SHORT = 20
+/** Later than all times that we write, milliseconds. */
+const NEVER = Number.MAX_SAFE_INTEGER
 
 /** How much there is of what, for metrics and status. None of the statements looks at more than what is open. */
 export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
@@ -37,6 +39,12 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   )
   const openCalls = number('SELECT count(*) FROM calls WHERE ended_at IS NULL')
   const dirty = number('SELECT count(*) FROM hints')
+  // A look that we planned ourselves is nobody's news.
+  const unread = db.prepare<[], StoreCounts['unread']>(
+    `SELECT count(told) AS count, min(told) AS oldest FROM (
+       SELECT nullif(min(ifnull(seen_stream, ${NEVER}), ifnull(seen_webhook, ${NEVER}), ifnull(seen_poll, ${NEVER})),
+         ${NEVER}) AS told FROM hints)`,
+  )
   const pages = number('PRAGMA page_count')
   const pageSize = number('PRAGMA page_size')
 
@@ -59,6 +67,7 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
     openCalls: openCalls.get() ?? 0,
     artifactsPendingSince: collecting.get() ?? null,
     dirty: dirty.get() ?? 0,
+    unread: unread.get() ?? { count: 0, oldest: null },
     bytes:
       (pages.get() ?? 0) * (pageSize.get() ?? 0) +
       (statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0),
