@@ -73,9 +73,11 @@ export function renderStatus(
 const STYLES = new Map<string, 'green' | 'yellow' | 'red'>([
   ['live', 'green'],
   ['accepted', 'green'],
+  ['accepting', 'green'],
   ['connecting', 'yellow'],
   ['waiting', 'yellow'],
   ['missing', 'yellow'],
   ['stopped', 'red'],
   ['rejected', 'red'],
+  ['refusing', 'red'],
 ])

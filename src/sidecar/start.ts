@@ -28,6 +28,7 @@ import { declaration, type Specs } from './specs.ts'
 import { loadTracer } from './tracing.ts'
 import { disabled, reportStatus } from './status.ts'
 import { createThroughput } from './throughput.ts'
+import { createWrites } from './writes.ts'
 import { VERSION } from './version.ts'
 
 /** What deliveries and tools under way may take when we stop, milliseconds. */
@@ -93,10 +94,18 @@ export async function startAll(
     },
   }
   const throughput = createThroughput(clock)
+  const writes = createWrites(clock)
   const relay = config.stream.enabled
     ? createRelay({ store: () => opened(store).read, clock, log, observer: metrics.observer })
     : null
-  const observer = fanOut([metrics.observer, own, throughput.observer, relay?.observer ?? {}, ...observers])
+  const observer = fanOut([
+    metrics.observer,
+    own,
+    throughput.observer,
+    writes.observer,
+    relay?.observer ?? {},
+    ...observers,
+  ])
 
   const opening = openStore(config, clock, log, observer)
   store = opening
@@ -162,15 +171,12 @@ export async function startAll(
         health,
         configured: config.service,
         throughput,
+        writes,
       }),
     metrics,
     ready: () => ({
       ok: !draining,
-      checks: [
-        { name: 'store', ok: true },
-        { name: 'configuration', ok: true },
-        { name: 'not draining', ok: !draining },
-      ],
+      checks: [writes.check(), { name: 'configuration', ok: true }, { name: 'not draining', ok: !draining }],
     }),
     started: () => looked,
     log,

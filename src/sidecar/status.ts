@@ -6,6 +6,7 @@ import type { StoreReader } from '../core/store.ts'
 import type { ServiceClient } from '../service/client.ts'
 import type { Engine } from './engine.ts'
 import type { Throughput } from './throughput.ts'
+import type { Writes } from './writes.ts'
 
 /** How everything fares, for `/api/status`. */
 export async function reportStatus(parts: {
@@ -19,6 +20,7 @@ export async function reportStatus(parts: {
   health: Health | null
   configured: Pick<Config['service'], 'baseUrl' | 'consoleUrl' | 'sessionSlots' | 'tokenExpiresAt'>
   throughput: Throughput
+  writes: Writes
 }): Promise<StatusReport> {
   const { service, engine, configured } = parts
   const counts = await parts.store.counts()
@@ -54,6 +56,7 @@ export async function reportStatus(parts: {
     },
     throughput: parts.throughput.report(),
     service: { base_url: configured.baseUrl, console_url: configured.consoleUrl },
+    store: parts.writes.report(),
     slots: {
       used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0),
       limit: configured.sessionSlots,

@@ -120,10 +120,9 @@ it('shows since when what a channel told of is not read, and leaves out looks th
   metering.advance(1000)
   expect(await metering.valueOf('read_queue_depth')).toBe(2)
   expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBe(7)
-  const [first, second] = await metering.store.claimHints(2, Number.MAX_SAFE_INTEGER)
-  for (const entry of [first, second]) {
-    const hint = { generation: entry?.generation ?? 0, nextLook: null, scope: 'turns' as const }
-    await metering.store.commit({ readings: [{ ...readingOf(sessionRaw(entry?.sessionId ?? '')), hint }] })
+  for (const entry of await metering.store.claimHints(3, Number.MAX_SAFE_INTEGER)) {
+    const hint = { generation: entry.generation, nextLook: null, scope: 'turns' as const }
+    await metering.store.commit({ readings: [{ ...readingOf(sessionRaw(entry.sessionId ?? '')), hint }] })
   }
   metering.advance(1000)
   expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBeUndefined()

@@ -50,6 +50,7 @@ export const STATUS: StatusReport = {
       last_seq: null,
     },
   },
+  store: { state: 'accepting', since: 1, reason: null },
   routes: [
     { operation: 'answer', method: 'POST', path: '/v1/x/{session_id}', how: 'document', reason: null },
     {

@@ -50,6 +50,14 @@ const Status = component(
       base_url: Type.String({ description: 'Of the configuration.' }),
       console_url: Type.String({ description: 'Where people answer; {session_id} stands for the session.' }),
     }),
+    store: Type.Object(
+      {
+        state: oneOf(['accepting', 'refusing']),
+        since: time(),
+        reason: nullable(oneOf(['full', 'busy', 'damaged', 'other']), 'Why it refuses.'),
+      },
+      { description: 'Whether the store took the last write.' },
+    ),
     slots: Type.Object({
       used: Type.Integer(),
       limit: nullable(Type.Integer(), 'Of the configuration: the service does not report it.'),
