@@ -7,6 +7,7 @@ import type {
   PendingDelivery,
   Settlement,
 } from './delivery.ts'
+import type { StoreCounts } from './counts.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
 import type { Action, Session, SessionBrief, Turn } from './resource.ts'
@@ -146,19 +147,6 @@ export interface OpenAction {
   /** Our wall clock: when we first read of it. */
   openedAt: number
   session: Session
-}
-
-export interface StoreCounts {
-  sessions: Record<string, number>
-  actions: Record<string, { count: number; oldest: number | null }>
-  /** By handler. `oldestPending` is when the oldest undelivered fact was taken in. */
-  deliveries: Record<string, { pending: number; dead: number; oldestPending: number | null }>
-  openCalls: number
-  artifactsPendingSince: number | null
-  dirty: number
-  /** What a channel told of and has not been read yet; `oldest`: since when, our wall clock. */
-  unread: { count: number; oldest: number | null }
-  bytes: number
 }
 
 export interface Batch {

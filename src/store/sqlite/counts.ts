@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
+import type { StoreCounts } from '../../core/counts.ts'
 import type { Clock } from '../../core/ports.ts'
-import type { StoreCounts } from '../../core/store.ts'
 import type { Sqlite } from './open.ts'
 
 /** What the last count took, so many times over, is what it does for: with a great backlog nobody waits for his facts since somebody looks. */
