@@ -10,8 +10,9 @@ if (Number.parseInt(process.versions.node) < OLDEST) {
   process.exit(2)
 }
 
-// A later start is faster and smaller by what compiling costs; without a folder to write to it is as it was.
-module.enableCompileCache()
+const { compileCache } = await import('./cli/compile-cache.ts')
+const cache = compileCache(process.env)
+if (cache !== null) module.enableCompileCache(cache)
 
 const { runProgram } = await import('./cli/program.ts')
 const { processTerminal } = await import('./cli/terminal.ts')

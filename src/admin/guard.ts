@@ -31,7 +31,10 @@ export type Access = 'everybody' | 'page' | 'login' | 'token'
  * browser on this machine shows but the console.
  */
 export function admit(headers: IncomingHttpHeaders, access: Access, { token, loopback }: Door): void {
-  if (token === null && loopback) return refuseBrowsers(headers)
+  if (token === null && loopback) {
+    if (access !== 'everybody') refuseProxies(headers)
+    return refuseBrowsers(headers)
+  }
   if (access === 'everybody') return
   if (token === null) {
     throw new Problem(
@@ -62,6 +65,16 @@ function refuseBrowsers(headers: IncomingHttpHeaders): void {
     )
   }
   refuseForeign(headers)
+}
+
+/** A proxy on this machine names us by our own address, whoever sent it the request. */
+function refuseProxies(headers: IncomingHttpHeaders): void {
+  const sign = Object.keys(headers).find((name) => name === 'forwarded' || name.startsWith('x-forwarded-'))
+  if (sign === undefined) return
+  throw new Problem(
+    'forbidden',
+    `without a token (admin.token) nothing is answered through a proxy (the request has ${sign})`,
+  )
 }
 
 function refuseForeign(headers: IncomingHttpHeaders): void {

@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns/promises'
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
@@ -17,7 +18,8 @@ export async function open(
   app: FastifyInstance,
   { host, port }: { host: string; port: number },
 ): Promise<{ host: string; port: number }> {
-  await app.listen({ host, port })
+  // For `localhost` fastify opens a second server, on which none of what limits the first one is set.
+  await app.listen({ host: host === 'localhost' ? (await lookup(host)).address : host, port })
   const [first] = addressesOf(app)
   return first ?? { host, port }
 }

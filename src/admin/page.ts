@@ -1,4 +1,5 @@
 import { Type, type Static, type TSchema } from 'typebox'
+import type { Listed } from '../core/listed.ts'
 import { asked, component, refTo, type Component } from './component.ts'
 
 /** The service's own paging (interface.md, Limits): `limit` is refused above its maximum, not clamped. */
@@ -34,32 +35,30 @@ export function pageOf<S extends TSchema>(entry: Component<S>): Component {
   )
 }
 
-/** `rows` were read one further than `limit`: the one too many says that there is more. */
 export function page<Row, T>(
-  rows: readonly Row[],
-  limit: number,
+  { rows, more }: Listed<Row>,
   idOf: (row: Row) => string,
   show: (row: Row) => T,
 ): Page<T> {
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
+  const last = rows.at(-1)
   return {
     object: 'list',
-    data: shown.map(show),
-    has_more: rows.length > limit,
+    data: rows.map(show),
+    has_more: more,
     last_id: last === undefined ? '' : idOf(last),
   }
 }
 
-/** What a short list in memory holds after `after`, one entry further than the page. */
+/** What a short list in memory holds after `after`. */
 export function slice<T>(
   rows: readonly T[],
   { limit, after }: Static<ReturnType<typeof pagingQuery>>,
   idOf: (row: T) => string,
-): T[] {
+): Listed<T> {
   const cursor = after === undefined ? -1 : rows.findIndex((row) => idOf(row) === after)
-  if (after !== undefined && cursor === -1) return []
-  return rows.slice(cursor + 1, cursor + 1 + limit + 1)
+  if (after !== undefined && cursor === -1) return { rows: [], more: false }
+  const begin = cursor + 1
+  return { rows: rows.slice(begin, begin + limit), more: rows.length > begin + limit }
 }
 
 export function pagingQuery() {

@@ -38,6 +38,9 @@ const CONNECTIONS = 256
 /** A receiver has 10 s in the service's eyes: what came slower was given up by its sender. */
 const TIMES = { headers: 5_000, request: 10_000, checkedEvery: CHECKED_EVERY }
 
+/** Milliseconds between two lines about one thing. */
+const COMPLAINT = 10_000
+
 const BODIES = {
   200: '{"received":true}',
   401: '{"received":false,"reason":"the signature or the timestamp is missing, wrong or stale"}',
@@ -69,6 +72,15 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     frameworkErrors: (_error, _request, reply) => void answer(reply, 400),
   })
   app.server.maxConnections = CONNECTIONS
+  app.server.on(
+    'drop',
+    atMost(COMPLAINT, () =>
+      log.warn(
+        { open: CONNECTIONS },
+        'webhooks: all places for connections are taken; further ones are turned away',
+      ),
+    ),
+  )
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
 
@@ -88,6 +100,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   })
   app.setErrorHandler((error, _request, reply) => {
     const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
+    if (typeof status === 'number' && status < 500) reply.header('connection', 'close')
     if (status === 413) {
       observer?.webhook('too_large')
       return answer(reply, 413)
@@ -107,6 +120,8 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
       timestamp: single(headers['x-service-timestamp']),
       body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
     })
+    // A place among the connections is kept by those who prove themselves.
+    if (status === 401) reply.header('connection', 'close')
     return answer(reply, status)
   })
 
@@ -127,4 +142,14 @@ function single(value: string | string[] | undefined): string | undefined {
 
 function answer(reply: FastifyReply, status: keyof typeof BODIES): FastifyReply {
   return reply.code(status).type('application/json').send(BODIES[status])
+}
+
+/** Calls `tell` when it is called, and not again for `ms` milliseconds. */
+function atMost(ms: number, tell: () => void): () => void {
+  let next = -Infinity
+  return () => {
+    if (performance.now() < next) return
+    next = performance.now() + ms
+    tell()
+  }
 }

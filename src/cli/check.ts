@@ -4,7 +4,7 @@ import { loadConfig } from '../config/load.ts'
 import { expiryFinding } from './check/expiry.ts'
 import { ok, warn, type Finding } from './check/finding.ts'
 import type { Context } from './context.ts'
-import { pad, visible, type Paint } from './terminal.ts'
+import { jsonLine, pad, visible, type Paint } from './terminal.ts'
 import { count } from './text.ts'
 
 /** The doctor, which is over in five seconds. A configuration with faults ends it at once, as it would end `run`: exit 2. */
@@ -18,11 +18,7 @@ export async function check(
   const tell = (...findings: Finding[]): void => {
     found.push(...findings)
     for (const finding of findings)
-      terminal.out(
-        options.json === true
-          ? `${JSON.stringify(finding)}\n`
-          : renderFinding(finding, width, terminal.paint),
-      )
+      terminal.out(options.json === true ? jsonLine(finding) : renderFinding(finding, width, terminal.paint))
   }
   tell(
     configFinding(options.config, config),

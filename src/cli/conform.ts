@@ -7,6 +7,7 @@ import { messageOf, OperatorError } from '../core/errors.ts'
 import { undiciHttp } from '../system/http.ts'
 import { countStates, renderReport } from './conform/render.ts'
 import type { Context } from './context.ts'
+import { jsonLine } from './terminal.ts'
 
 interface ConformOptions {
   baseUrl: string
@@ -53,7 +54,7 @@ export async function conform({ terminal }: Context, options: ConformOptions): P
     })
     terminal.out(
       options.json === true
-        ? `${JSON.stringify({ ...report, counts: countStates(report) })}\n`
+        ? jsonLine({ ...report, counts: countStates(report) })
         : renderReport(report, { terminal, verbose: options.verbose === true }),
     )
     return fine(report) ? 0 : 1

@@ -6,6 +6,7 @@ import { waitForBacklog } from './backlog.ts'
 import type { Context } from './context.ts'
 import { field, printList } from './reply.ts'
 import { count, relative } from './text.ts'
+import { jsonLine } from './terminal.ts'
 
 interface DeliveriesOptions extends AdminOptions {
   status?: string
@@ -69,7 +70,7 @@ export async function retry(
     id === undefined
       ? await client.post('/api/deliveries/retry', selection(options))
       : await client.post(`/api/deliveries/${encodeId(id)}/retry`)
-  if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
+  if (options.json === true) terminal.out(jsonLine(answer))
   else if (id !== undefined) terminal.out(`${id} is due again\n`)
   else terminal.out(retried(acceptedOf(answer), options.dryRun === true))
   if (options.wait !== true || options.dryRun === true) return 0

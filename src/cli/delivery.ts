@@ -4,7 +4,7 @@ import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, quoted } from './reply.ts'
 import { renderTable } from './table.ts'
-import { visible, type Terminal } from './terminal.ts'
+import { jsonLine, visible, type Terminal } from './terminal.ts'
 import { relative, span, stamp } from './text.ts'
 
 interface ShowOptions extends AdminOptions {
@@ -19,9 +19,7 @@ export async function showDelivery(
 ): Promise<number> {
   const client = await adminClient(options, env)
   const delivery = await client.get(`/api/deliveries/${encodeId(id)}`)
-  terminal.out(
-    options.json === true ? `${JSON.stringify(delivery)}\n` : render(delivery, Date.now(), terminal),
-  )
+  terminal.out(options.json === true ? jsonLine(delivery) : render(delivery, Date.now(), terminal))
   return 0
 }
 

@@ -5,6 +5,7 @@ import { DataFileError, startEmulator, type Emulator, type EmulatorOptions } fro
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
 import { readScenario } from './scenario.ts'
+import { jsonLine } from './terminal.ts'
 
 interface EmulateOptions {
   listen: ListenAddress
@@ -30,7 +31,7 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
   const address = emulator.baseUrl
   terminal.out(
     options.json === true
-      ? `${JSON.stringify({ address, token })}\n`
+      ? jsonLine({ address, token })
       : `${paint('dim', 'address')}  ${address}\n${paint('dim', 'token')}    ${token}\n\n` +
           `Try:\n  curl -H 'Authorization: Bearer ${token}' ${address}/v1/health\n`,
   )

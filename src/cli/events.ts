@@ -4,7 +4,7 @@ import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList, titleOf } from './reply.ts'
 import type { Column } from './table.ts'
-import { pad, visible } from './terminal.ts'
+import { jsonLine, pad, visible } from './terminal.ts'
 import { stamp } from './text.ts'
 
 interface EventsOptions extends AdminOptions {
@@ -43,7 +43,7 @@ export async function events(context: Context, options: EventsOptions): Promise<
     const [newest] = await client.list('/api/events', { order: 'desc' }, 1)
     const news = await client.list('/api/events', { ...filter, order: 'asc', after }, FOLLOW_PAGE)
     for (const row of news) {
-      terminal.out(options.json === true ? `${JSON.stringify(row)}\n` : `${followed(row, context)}\n`)
+      terminal.out(options.json === true ? jsonLine(row) : `${followed(row, context)}\n`)
     }
     after = stringOf((news.at(-1) ?? newest)?.['id']) ?? after
     if (news.length < FOLLOW_PAGE) await sleep(FOLLOW_INTERVAL)

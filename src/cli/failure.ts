@@ -1,6 +1,6 @@
 import { messageOf, OperatorError } from '../core/errors.ts'
 import { StoreError } from '../store/error.ts'
-import type { Terminal } from './terminal.ts'
+import { visible, type Terminal } from './terminal.ts'
 
 /**
  * Says why a command ended and returns its exit code: a person's mistake or a condition outside us in plain words,
@@ -10,17 +10,17 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
   const label = terminal.paintErr(['bold', 'red'], 'error:')
   if (error instanceof OperatorError) {
     const lines = error.message.split('\n')
-    terminal.err(lines.map((line) => `${label} ${line}\n`).join(''))
+    terminal.err(lines.map((line) => `${label} ${visible(line)}\n`).join(''))
     if (lines.length > 1) terminal.err(`${lines.length} faults\n`)
     return error.exitCode
   }
   // A disk that is full at the start; later ones are logged and waited for.
   if (error instanceof StoreError) {
-    terminal.err(`${label} ${error.message}\n`)
+    terminal.err(`${label} ${visible(error.message)}\n`)
     return 1
   }
   if (isSystemError(error)) {
-    terminal.err(`${label} ${systemMessage(error)}\n`)
+    terminal.err(`${label} ${visible(systemMessage(error))}\n`)
     return 1
   }
   const stack = error instanceof Error ? error.stack : undefined

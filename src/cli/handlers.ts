@@ -3,6 +3,7 @@ import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList } from './reply.ts'
 import { relative } from './text.ts'
+import { jsonLine } from './terminal.ts'
 
 interface HandlersOptions extends AdminOptions {
   json?: boolean
@@ -52,6 +53,6 @@ async function change(
 ): Promise<number> {
   const client = await adminClient(options, env)
   const answer = await client.post(`/api/handlers/${encodeId(name)}/${action}`)
-  terminal.out(options.json === true ? `${JSON.stringify(answer)}\n` : `${name} ${said}\n`)
+  terminal.out(options.json === true ? jsonLine(answer) : `${name} ${said}\n`)
   return 0
 }

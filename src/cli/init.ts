@@ -6,6 +6,7 @@ import { codeOf, messageOf, OperatorError } from '../core/errors.ts'
 import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
+import { jsonLine } from './terminal.ts'
 
 interface InitOptions {
   baseUrl?: string
@@ -41,7 +42,7 @@ export async function init(
   await writeNew(file, text, 0o644)
   if (!kept) await writeNew(secretFile, `${secret}\n`, 0o600)
   if (options.json === true) {
-    terminal.out(`${JSON.stringify({ config: file, secret_file: secretFile, secret_kept: kept })}\n`)
+    terminal.out(jsonLine({ config: file, secret_file: secretFile, secret_kept: kept }))
     return 0
   }
   terminal.out(

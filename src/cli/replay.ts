@@ -3,6 +3,7 @@ import { waitForBacklog } from './backlog.ts'
 import type { Context } from './context.ts'
 import { acceptedOf } from './deliveries.ts'
 import { count } from './text.ts'
+import { jsonLine } from './terminal.ts'
 
 interface ReplayOptions extends AdminOptions {
   handler: string
@@ -16,7 +17,7 @@ export async function replay({ terminal, env }: Context, options: ReplayOptions)
   const answer = await client.post('/api/replay', { handler: options.handler, from: options.from })
   terminal.out(
     options.json === true
-      ? `${JSON.stringify(answer)}\n`
+      ? jsonLine(answer)
       : `${options.handler} gets ${count(acceptedOf(answer), 'fact')} again\n`,
   )
   return options.wait === true ? await waitForBacklog(client, options.handler, terminal) : 0

@@ -1,7 +1,7 @@
 import { isObject, stringOf, type Json, type JsonObject } from '../core/json.ts'
 import type { Column } from './table.ts'
 import { renderTable } from './table.ts'
-import { visible, type Terminal } from './terminal.ts'
+import { jsonLine, visible, type Terminal } from './terminal.ts'
 
 /** A list for people or, one JSON object a line, for programs. */
 export function printList(
@@ -10,7 +10,7 @@ export function printList(
   options: { json?: boolean; none: string },
   terminal: Terminal,
 ): void {
-  if (options.json === true) terminal.out(rows.map((row) => `${JSON.stringify(row)}\n`).join(''))
+  if (options.json === true) terminal.out(rows.map((row) => jsonLine(row)).join(''))
   else if (rows.length === 0) terminal.out(`${options.none}\n`)
   else terminal.out(renderTable(rows, columns, terminal))
 }

@@ -3,7 +3,7 @@ import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { textOf } from './reply.ts'
 import { renderTable } from './table.ts'
-import { visible, type Terminal } from './terminal.ts'
+import { jsonLine, visible, type Terminal } from './terminal.ts'
 import { relative, stamp } from './text.ts'
 
 interface StatusOptions extends AdminOptions {
@@ -13,7 +13,7 @@ interface StatusOptions extends AdminOptions {
 export async function status({ terminal, env }: Context, options: StatusOptions): Promise<number> {
   const client = await adminClient(options, env)
   const answer = await client.get('/api/status')
-  if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
+  if (options.json === true) terminal.out(jsonLine(answer))
   else terminal.out(`${renderStatus(answer, Date.now(), terminal).join('\n')}\n`)
   return 0
 }

@@ -3,7 +3,7 @@ import { OperatorError } from '../core/errors.ts'
 import { backupStore } from '../store/sqlite/backup.ts'
 import { inspectStore, type Inspection } from '../store/sqlite/inspect.ts'
 import type { Context } from './context.ts'
-import { visible } from './terminal.ts'
+import { jsonLine, visible } from './terminal.ts'
 import { count } from './text.ts'
 
 interface Options {
@@ -14,7 +14,7 @@ interface Options {
 /** Reads the whole store and says what is wrong with it; exit 1 if anything is. */
 export async function checkStore({ terminal, env }: Context, options: Options): Promise<number> {
   const inspection = inspectStore(await fileOf(options, env))
-  if (options.json === true) terminal.out(`${JSON.stringify(inspection)}\n`)
+  if (options.json === true) terminal.out(jsonLine(inspection))
   else {
     terminal.out(`${summary(inspection)}\n`)
     for (const problem of inspection.problems)
@@ -44,9 +44,7 @@ export async function backup(
     terminal.err(`\rcopying: ${percent} %`)
   })
   if (told > 0) terminal.err('\r')
-  terminal.out(
-    options.json === true ? `${JSON.stringify(copied)}\n` : `${summary(copied)}\ncopied and read through\n`,
-  )
+  terminal.out(options.json === true ? jsonLine(copied) : `${summary(copied)}\ncopied and read through\n`)
   return 0
 }
 

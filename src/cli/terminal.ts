@@ -57,6 +57,12 @@ export function visible(text: string): string {
   return text.replace(CONTROL, ' ').trim()
 }
 
+/** A document of one line, in which what is no visible character is written as an escape. */
+export function jsonLine(value: unknown): string {
+  const escape = (text: string): string => `\\u${text.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return `${JSON.stringify(value).replace(CONTROL, (run) => Array.from(run, escape).join(''))}\n`
+}
+
 /** At most `width` characters, the cut marked. */
 export function cut(text: string, width: number): string {
   const letters = Array.from(text)

@@ -4,7 +4,7 @@ import { encodeId } from '../service/path.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, quoted } from './reply.ts'
-import { visible } from './terminal.ts'
+import { jsonLine, visible } from './terminal.ts'
 import { span } from './text.ts'
 
 interface TriggerOptions extends AdminOptions {
@@ -34,7 +34,7 @@ export async function trigger(
   const answer = await client.post(path, { type, data })
   const outcome = field(answer, 'outcome')
   const good = outcome === 'delivered'
-  if (options.json === true) terminal.out(`${JSON.stringify(answer)}\n`)
+  if (options.json === true) terminal.out(jsonLine(answer))
   else {
     const mark = good ? terminal.paint('green', '✓') : terminal.paint('red', '✗')
     terminal.out(`${mark} ${options.handler} ${OUTCOMES[outcome] ?? visible(outcome)} (${detail(answer)})\n`)

@@ -24,12 +24,20 @@ const keepDigits = (_key: string, value: unknown, { source = '' }: Source): unkn
     ? rawJSON(source)
     : value
 
-/** Digits that say something: without zeros before and after, and the exponent. */
+/** Digits that say something: without zeros before and after, and the exponent. One pass: a number may have millions. */
 function significant(source: string): number {
-  return source
-    .replace(/[eE].*$/, '')
-    .replaceAll(/[-.]/g, '')
-    .replaceAll(/^0+|0+$/g, '').length
+  let digits = 0
+  let first = 0
+  let last = 0
+  for (const char of source) {
+    if (char === 'e' || char === 'E') break
+    if (char < '0' || char > '9') continue
+    digits++
+    if (char === '0') continue
+    if (first === 0) first = digits
+    last = digits
+  }
+  return first === 0 ? 0 : last - first + 1
 }
 
 /**

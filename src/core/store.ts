@@ -10,6 +10,7 @@ import type {
 import type { StoreCounts } from './counts.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
+import type { Listed } from './listed.ts'
 import type { Action, Session, SessionBrief, Turn } from './resource.ts'
 
 /**
@@ -104,10 +105,15 @@ export interface StoreReader {
     order: 'asc' | 'desc'
     type?: string
     sessionId?: string
-  }): Promise<StoredFact[]>
+  }): Promise<Listed<StoredFact>>
   fact(id: string): Promise<StoredFact | null>
   /** `text`: the whole id, or what the title contains, whatever the case of its letters, of the newest ten thousand. */
-  sessions(query: { after?: string; limit: number; status?: string; text?: string }): Promise<SessionRecord[]>
+  sessions(query: {
+    after?: string
+    limit: number
+    status?: string
+    text?: string
+  }): Promise<Listed<SessionRecord>>
   /** The place in the log behind which the frames after `seq` stand, whether or not we have that one. */
   placeOf(seq: string): Promise<number>
   /**
@@ -119,7 +125,12 @@ export interface StoreReader {
     sessionId?: string
   }): Promise<{ frames: StoredFact[]; next: number; more: boolean }>
   session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
-  calls(query: { after?: string; limit: number; state?: CallState; sessionId?: string }): Promise<Call[]>
+  calls(query: {
+    after?: string
+    limit: number
+    state?: CallState
+    sessionId?: string
+  }): Promise<Listed<Call>>
   deliveries(query: {
     after?: string
     limit: number
@@ -127,12 +138,12 @@ export interface StoreReader {
     handler?: string
     factId?: string
     sessionId?: string
-  }): Promise<DeliveryRecord[]>
+  }): Promise<Listed<DeliveryRecord>>
   delivery(id: string): Promise<DeliveryRecord | null>
   /** Turns that are not settled, the oldest first. */
-  openTurns(query: { after?: string; limit: number }): Promise<OpenTurn[]>
+  openTurns(query: { after?: string; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */
-  openActions(query: { after?: string; limit: number }): Promise<OpenAction[]>
+  openActions(query: { after?: string; limit: number }): Promise<Listed<OpenAction>>
   handlers(): Promise<HandlerRecord[]>
   counts(): Promise<StoreCounts>
 }

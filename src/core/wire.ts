@@ -121,10 +121,13 @@ function time(raw: JsonObject, key: string, what: string): number {
   return value
 }
 
+/** The latest and, negative, the earliest time that a date can tell, milliseconds. */
+const LATEST = 8.64e15
+
 /** Whole milliseconds: a service may count parts of one. null for what no clock shows. */
 function timeOf(value: unknown): number | null {
   const ms = Math.floor(numberOf(value) ?? Number.NaN)
-  return Number.isSafeInteger(ms) ? ms : null
+  return Math.abs(ms) <= LATEST ? ms : null
 }
 
 /** Values that are not strings are against the interface; they stay in `raw` only. */

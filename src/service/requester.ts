@@ -1,6 +1,7 @@
 import PQueue from 'p-queue'
 import { backoff } from '../core/backoff.ts'
 import { NetworkFault, ServiceError } from '../core/errors.ts'
+import { headerSafe } from '../core/header.ts'
 import type { Json } from '../core/json.ts'
 import { pause } from '../core/pause.ts'
 import type { Clock, Http, HttpPool, HttpReply, Log, Random } from '../core/ports.ts'
@@ -228,7 +229,7 @@ export class Requester {
     if (call.anonymous !== true) headers['authorization'] = `Bearer ${token}`
     if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
     const name = this.#options.idempotencyHeader()
-    if (call.key !== undefined && name !== null) headers[name] = call.key
+    if (call.key !== undefined && name !== null) headers[name] = headerSafe(call.key)
     if (call.traceparent !== undefined) headers['traceparent'] = call.traceparent
     return headers
   }

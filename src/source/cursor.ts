@@ -1,4 +1,4 @@
-import { isBefore } from '../core/seq.ts'
+import { isBefore, PRUNED_SEQ } from '../core/seq.ts'
 import type { Store } from '../core/store.ts'
 
 /** The highest seq that was committed. */
@@ -37,7 +37,7 @@ export interface Cursor {
 
 /** The next connection gives live frames: what there was before has been told, or is lost. */
 export async function forgetCursor(store: Pick<Store, 'setCheckpoint'>): Promise<void> {
-  for (const name of [STREAM_OPENED, STREAM_BEGAN]) await store.setCheckpoint(name, null)
+  for (const name of [STREAM_OPENED, STREAM_BEGAN, PRUNED_SEQ]) await store.setCheckpoint(name, null)
   // Last: after a crash in between there still is a cursor, to be let go of.
   await store.setCheckpoint(STREAM_CURSOR, FROM_NOW)
 }

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import { NetworkFault, messageOf } from '../core/errors.ts'
+import { headerSafe } from '../core/header.ts'
 import type { Clock, Http } from '../core/ports.ts'
 import { keyRing, signedHeaders } from '../core/signature.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
@@ -89,10 +89,4 @@ function resultOf(
     error: `the tool answered ${status}`,
     retryAfter: retryAfter(reply.headers['retry-after'], now) ?? 0,
   }
-}
-
-/** Ids are opaque: one that no header can carry is sent escaped, and one too long as its digest, lest two be cut to one. */
-function headerSafe(id: string): string {
-  const escaped = /^[\x21-\x7e]+$/.test(id) ? id : encodeURIComponent(id.toWellFormed())
-  return escaped.length <= 255 ? escaped : hash('sha256', id, 'hex')
 }

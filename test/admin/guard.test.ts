@@ -104,6 +104,20 @@ describe('without a token', () => {
       expect((await get('/api/events', { 'sec-fetch-site': 'none' })).status).toBe(200)
     }))
 
+  it.each([{ 'x-forwarded-for': '203.0.113.9' }, { 'x-forwarded-proto': 'https' }, { forwarded: 'for=_x' }])(
+    'on loopback answers a proxy (%o) only what is for everybody',
+    (headers) =>
+      withAdmin({}, async ({ get, post, asked }) => {
+        expect((await get('/api/events', headers)).status).toBe(403)
+        expect((await get('/', headers)).status).toBe(403)
+        expect((await post('/api/handlers/app/pause', undefined, headers)).json['detail']).toMatch(
+          /admin\.token/,
+        )
+        expect(asked).toEqual([])
+        expect((await get('/metrics', headers)).status).toBe(200)
+      }),
+  )
+
   it('asks for a Host, as HTTP/1.0 need not have one', () =>
     withAdmin({}, async ({ base }) => {
       const reply = await exchangeRaw(Number(new URL(base).port), 'GET /api/tools HTTP/1.0\r\n\r\n')

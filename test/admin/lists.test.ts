@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import {
   actionRaw,
   callOf,
@@ -220,5 +220,37 @@ describe('GET /api/calls, /api/deliveries, /api/handlers, /api/tools', () => {
       ['lookup_order', 'function'],
       ['refund', 'function'],
     ])
+  })
+})
+
+describe('a page of large rows', () => {
+  it('has as many as four million characters hold, and says that there is more', async () => {
+    const large = await startAdmin({
+      async seed(store) {
+        const text = 'x'.repeat(1024 * 1024)
+        for (let seq = 1; seq <= 9; seq++) {
+          const body = `{"type":"agent.message","seq":${seq},"payload":{"text":"${text}"}}`
+          await store.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
+        }
+        const wide = sessionRaw('s-wide', { metadata: { text } })
+        for (const id of ['s-1', 's-2', 's-3', 's-4', 's-5', 's-6'])
+          await store.commit({ readings: [readingOf({ ...wide, id })] })
+      },
+    })
+    onTestFinished(() => large.stop())
+    for (const [path, rows] of [
+      ['/api/events', 9],
+      ['/api/sessions', 6],
+    ] as const) {
+      const seen: unknown[] = []
+      for (let after = '', more: unknown = true; more === true;) {
+        const reply = await large.get(`${path}?limit=100${after === '' ? '' : `&after=${after}`}`)
+        const page = dataOf(reply)
+        expect(page.length).toBeLessThanOrEqual(4)
+        seen.push(...page.map((row) => row['id']))
+        ;({ has_more: more, last_id: after } = reply.json as { has_more: unknown; last_id: string })
+      }
+      expect([path, new Set(seen).size, seen.length]).toEqual([path, rows, rows])
+    }
   })
 })

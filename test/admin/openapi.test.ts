@@ -44,7 +44,7 @@ beforeAll(async () => {
       })
       await settleFirst(store, committed, 'app', 'dead')
       await store.commit({ facts: [frameFact('9007199254740993', 's-a')] })
-      deadId = (await store.read.deliveries({ limit: 1, status: 'dead' }))[0]?.id ?? ''
+      deadId = (await store.read.deliveries({ limit: 1, status: 'dead' })).rows[0]?.id ?? ''
     },
   })
   document = (await running.get('/openapi.json')).json

@@ -57,11 +57,14 @@ it('hands over an empty body', async () => {
   expect(received).toEqual([{ signature: 'ab12', timestamp: '1700000000000', body: Buffer.alloc(0) }])
 })
 
-it.each([401, 503] as const)('answers %i when told to, and keeps the connection', async (status) => {
+it.each([
+  [401, 'close'],
+  [503, 'keep-alive'],
+] as const)('answers %i when told to, and has the connection: %s', async (status, connection) => {
   answer = async () => ({ status, outcome: 'forged' })
   const reply = await send(url, { method: 'POST', body: '{}' })
   expect([reply.status, reply.json['received']]).toEqual([status, false])
-  expect(reply.headers['connection']).toBe('keep-alive')
+  expect(reply.headers['connection']).toBe(connection)
   expect(received[0]).toMatchObject({ signature: undefined, timestamp: undefined })
 })
 

@@ -162,12 +162,30 @@ describe('the listeners of a running sidecar', () => {
     await isWell()
   })
 
-  test('a hundred requests in one piece are answered one by one', async () => {
-    const bad = post('/webhooks', 'content-length: 2\r\n\r\n{}')
-    const last = post('/webhooks', 'connection: close\r\ncontent-length: 2\r\n\r\n{}')
-    const answers = await exchangeRaw(hooks, bad.repeat(99) + last)
-    expect(answers.match(/HTTP\/1.1 401 /g)).toHaveLength(100)
+  test('a hundred forged deliveries in one piece get one answer, and lose their place', async () => {
+    const forged = post('/webhooks', 'content-length: 2\r\n\r\n{}')
+    const answers = await exchangeRaw(hooks, forged.repeat(100))
+    expect(answers.match(/HTTP\/1.1 401 /g)).toHaveLength(1)
     await isWell()
+  })
+
+  test('forgers who stay after their answer keep no genuine delivery out', async () => {
+    const sockets: Socket[] = []
+    try {
+      for (let count = 0; count < 300; count++) {
+        const socket = connect(hooks, '127.0.0.1')
+        sockets.push(socket)
+        socket.on('error', () => undefined)
+        const ended = new Promise((resolve) => socket.once('end', resolve).once('close', resolve))
+        socket.write(post('/webhooks', 'content-length: 2\r\n\r\n{}'))
+        socket.resume()
+        await ended
+      }
+      expect(sockets).toHaveLength(300)
+      await isWell()
+    } finally {
+      for (const socket of sockets) socket.destroy()
+    }
   })
 
   test('more connections than there is room for are turned away, and room comes back', async () => {

@@ -78,7 +78,7 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
       ({ details }) => details['err'] instanceof TypeError || details['err'] instanceof RangeError,
     )
     if (broken !== undefined) throw new Error(broken.message, { cause: broken.details['err'] })
-    const facts = await store.read.facts({ limit: 100_000, order: 'asc' })
+    const facts = (await store.read.facts({ limit: 100_000, order: 'asc' })).rows
     for (const fact of facts)
       JSON.parse(callbackText(fact, dataText(fact, null), { attempt: 1, handler: 'app' }))
     tally.note('facts', facts.length)

@@ -1,7 +1,24 @@
 import { expect, test } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.ts'
-import { plain } from '../../src/cli/terminal.ts'
+import { jsonLine, plain } from '../../src/cli/terminal.ts'
+import { OperatorError } from '../../src/core/errors.ts'
 import { StoreError } from '../../src/store/error.ts'
+
+test('what another program says goes to the terminal without its control characters', () => {
+  let said = ''
+  const terminal = {
+    out: () => undefined,
+    err: (text: string) => void (said += text),
+    width: null,
+    paint: plain,
+    paintErr: plain,
+  }
+  expect(
+    reportFailure(new OperatorError('http://x answered 409: a\u001b]0;b\u0007\u001b[2Jc\u009bd'), terminal),
+  ).toBe(1)
+  expect(said).toBe('error: http://x answered 409: a ]0;b [2Jc d\n')
+  expect(jsonLine({ title: 'a\u009b2J\u202eb' })).toBe('{"title":"a\\u009b2J\\u202eb"}\n')
+})
 
 test('a disk that is full at the start is told in a sentence, without a stack', () => {
   let said = ''

@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { STATUS, startAdmin, type Running } from '../admin/running.ts'
-import { actionRaw, readingOf, sessionRaw } from '../admin/seed.ts'
+import { actionRaw, readingOf, sessionRaw, turnFact, turnRaw } from '../admin/seed.ts'
 import { freePort } from '../support/listen.ts'
 import { hasBrowser, openBrowser, visit } from './browser.ts'
 
@@ -89,6 +89,40 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await page.getByRole('heading', { name: 'Handlers and tools' }).waitFor()
     expect(await page.getByRole('alert').count()).toBe(0)
   }, 40_000)
+
+  it('shows a session whose times are none, and whose texts are objects', async () => {
+    const odd = { toString: 1, valueOf: 1 }
+    const action = actionRaw('call_1', { type: 'function_call', name: odd, created_at: 'soon' })
+    const waiting = sessionRaw('s-odd', {
+      status: 'requires_action',
+      title: 'Odd',
+      updated_at: Number.MAX_SAFE_INTEGER,
+      created_at: Number.MAX_SAFE_INTEGER,
+      required_actions: [action],
+    })
+    const turn = turnRaw('t1', 's-odd', { created_at: 8e15, started_at: -9e15, completed_at: 9e300 })
+    running = await startAdmin({
+      async seed(store) {
+        const usual = { ...waiting, updated_at: 1, created_at: 1 }
+        const facts = [
+          turnFact('turn.settled', turn, {
+            body: JSON.stringify({ turn, artifacts: [{ path: odd, reason: odd }] }),
+          }),
+        ]
+        await store.commit({ readings: [readingOf(usual, { turns: [turn], facts })] })
+      },
+    })
+    await using visited = await visit(browser, `${running.base}/#/sessions`)
+    const { page } = visited
+    await page.getByText('Odd').first().waitFor()
+    await page.goto(`${running.base}/#/sessions/s-odd`)
+    await page.getByRole('heading', { name: 'Turns, the newest first' }).waitFor()
+    await page.goto(`${running.base}/#/actions`)
+    await page.getByText('in session').first().waitFor()
+    await page.goto(`${running.base}/#/`)
+    await page.getByRole('heading', { name: 'Channels' }).waitFor()
+    expect(visited.complaints).toEqual([])
+  })
 
   it('says what is amiss with an address that leads nowhere', async () => {
     running = await startAdmin()

@@ -172,7 +172,7 @@ describe('delivering', () => {
     await world.clock.advance(60_000)
     expect(seqs(world.sent)).toEqual([1, 1, 1, 2, 3])
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
-    const [dead] = await world.store.read.deliveries({ limit: 5, status: 'dead' })
+    const [dead] = (await world.store.read.deliveries({ limit: 5, status: 'dead' })).rows
     expect(dead?.attempts.map(({ status }) => status)).toEqual([500, 500, 500])
   })
 
@@ -297,7 +297,7 @@ describe('delivering', () => {
     const stopping = world.stop(10_000)
     await world.clock.advance(10_000)
     await stopping
-    const [owed] = await world.store.read.deliveries({ limit: 1 })
+    const [owed] = (await world.store.read.deliveries({ limit: 1 })).rows
     expect(owed).toMatchObject({ status: 'pending', attempts: [] })
   })
 
@@ -472,7 +472,7 @@ describe('a handler that cannot be reached', () => {
     await world.clock.advance(3_600_000)
     expect(await world.counts()).toMatchObject({ pending: 2, dead: 0 })
     expect(
-      (await world.store.read.deliveries({ limit: 5 })).every(({ attempts }) => attempts.length === 0),
+      (await world.store.read.deliveries({ limit: 5 })).rows.every(({ attempts }) => attempts.length === 0),
     ).toBe(true)
   })
 })

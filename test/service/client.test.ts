@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { OperatorError } from '../../src/core/errors.ts'
 import { createService } from '../../src/service/client.ts'
@@ -147,6 +148,23 @@ describe('acting', () => {
     })
     expect(JSON.parse(first?.body ?? '')).toEqual({ call_id: 'c1', output: '{"a":1}' })
     expect(JSON.parse(second?.body ?? '')).toEqual({ call_id: 'c2', error: 'sorry' })
+  })
+
+  test.each([
+    ['call_é☂', 'call_%C3%A9%E2%98%82'],
+    ['call_1\r\nx-evil: 1', 'call_1%0D%0Ax-evil%3A%201'],
+    ['a%20b', 'a%2520b'],
+    ['c'.repeat(300), hash('sha256', 'c'.repeat(300))],
+  ])('an answer to a call whose id no header can carry (%j) has a key all the same', async (id, key) => {
+    const path = '/v1/sessions/s1/actions'
+    await using bench = await startBench(
+      routes(plainDocument, { [`POST ${path}`]: () => ({ body: { outcome: 'answered' } }) }),
+    )
+    await bench.service.discover()
+    expect(await bench.service.answer('s1', id, { output: 'x' }, id)).toBe('answered')
+    const asked = bench.server.asked.find((one) => one.path === path)
+    expect(asked?.headers).toMatchObject({ 'idempotency-key': key })
+    expect(asked?.headers['x-evil']).toBeUndefined()
   })
 
   test('an answer takes the form that another document gives it', async () => {

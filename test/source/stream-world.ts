@@ -120,7 +120,20 @@ export function streamWorld(
       if (connection === undefined) throw new Error('the stream was never opened')
       return connection
     },
-    seqs: async () => (await store.read.facts({ limit: 5000, order: 'asc' })).map(({ seq }) => seq),
+    async seqs() {
+      const seqs: (string | null)[] = []
+      for (let after: string | undefined, more = true; more;) {
+        const page = await store.read.facts({
+          limit: 100,
+          order: 'asc',
+          ...(after === undefined ? {} : { after }),
+        })
+        seqs.push(...page.rows.map(({ seq }) => seq))
+        more = page.more
+        after = page.rows.at(-1)?.id
+      }
+      return seqs
+    },
     cursor: () => store.checkpoint('stream'),
   }
   const service: Pick<

@@ -56,7 +56,7 @@ describe('following the stream', () => {
     await world.start()
     world.last().send(frame(1, 'garden.watered'))
     await world.clock.settle()
-    expect(await world.store.read.facts({ limit: 1, order: 'asc' })).toMatchObject([
+    expect((await world.store.read.facts({ limit: 1, order: 'asc' })).rows).toMatchObject([
       { type: 'garden.watered', seq: '1' },
     ])
   })

@@ -31,7 +31,7 @@ describe('a commit', () => {
       store.commit({ facts: [frameFact(4)] }),
     ])
     expect([before.status, bad.status, after.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['1', '4'])
+    expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['1', '4'])
     expect(await store.checkpoint('stream')).toBe('1')
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
   })
@@ -98,7 +98,7 @@ describe('a commit', () => {
     expect(results.map(({ facts }) => facts.length)).toEqual([2, ...Array.from({ length: 19 }, () => 0)])
     const again = await store.commit({ facts: [frameFact(1)] })
     expect(again).toMatchObject({ facts: [], lanes: [] })
-    expect(await store.read.facts(all)).toHaveLength(2)
+    expect((await store.read.facts(all)).rows).toHaveLength(2)
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
   })
 
@@ -124,7 +124,7 @@ describe('a commit', () => {
   it('keeps the digits of a seq, and tells apart two that are one double', async () => {
     const { store } = await openStore()
     await store.commit({ facts: [frameFact('9007199254740992'), frameFact('9007199254740993')] })
-    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual([
+    expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual([
       '9007199254740992',
       '9007199254740993',
     ])
@@ -177,7 +177,7 @@ describe('a commit', () => {
     await store.close()
     await written
     const again = await openStore({ path })
-    expect(await again.store.read.facts(all)).toHaveLength(1)
+    expect((await again.store.read.facts(all)).rows).toHaveLength(1)
   })
 })
 
@@ -204,7 +204,7 @@ describe('a full disk', () => {
       kind: 'full',
     })
     expect(await store.checkpoint('stream')).toBe(String(kept))
-    expect(await store.read.facts(all)).toHaveLength(kept)
+    expect((await store.read.facts(all)).rows).toHaveLength(kept)
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: kept } } })
     await store.close()
 
@@ -265,12 +265,12 @@ describe('the log', () => {
     await store.commit({
       facts: [frameFact(1), frameFact(2, 'ses_2'), turnFact('turn.completed', 'trn_1'), frameFact(3)],
     })
-    expect(idsOf(await store.read.facts({ ...all, limit: 2, after: frameFact(1).id }))).toHaveLength(2)
-    expect((await store.read.facts({ ...all, sessionId: 'ses_2' })).map(({ seq }) => seq)).toEqual(['2'])
-    expect(idsOf(await store.read.facts({ ...all, order: 'desc', type: 'agent.message' }))).toEqual(
+    expect(idsOf((await store.read.facts({ ...all, limit: 2, after: frameFact(1).id })).rows)).toHaveLength(2)
+    expect((await store.read.facts({ ...all, sessionId: 'ses_2' })).rows.map(({ seq }) => seq)).toEqual(['2'])
+    expect(idsOf((await store.read.facts({ ...all, order: 'desc', type: 'agent.message' })).rows)).toEqual(
       idsOf([frameFact(3), frameFact(2, 'ses_2'), frameFact(1)]),
     )
-    expect(await store.read.facts({ ...all, after: 'evt_nowhere' })).toEqual([])
+    expect((await store.read.facts({ ...all, after: 'evt_nowhere' })).rows).toEqual([])
   })
 
   it('knows a frame that has the name of a state fact under a name of its own', () => {

@@ -98,7 +98,7 @@ describe('what became of an attempt', () => {
       },
     ])
     expect((await read(store, lane)).map(({ fact, attempts }) => [fact.seq, attempts])).toEqual([['3', 1]])
-    const records = await store.read.deliveries({ limit: 10 })
+    const records = (await store.read.deliveries({ limit: 10 })).rows
     expect(records.map(({ status, attempts, nextAt }) => ({ status, attempts, nextAt }))).toEqual([
       { status: 'pending', attempts: [{ at: 3, status: 500, error: 'broken', ms: 4 }], nextAt: 77 },
       { status: 'dead', attempts: [{ at: 2, error: 'verdict "dead"', ms: 3 }], nextAt: null },
@@ -136,7 +136,7 @@ describe('a fact that is damaged on the disk', () => {
     const lane = await laneOf(store, clock.steady())
     expect(seqs(await read(store, lane))).toEqual(['1', '3'])
     await clock.settle()
-    const dead = await store.read.deliveries({ limit: 10, status: 'dead' })
+    const dead = (await store.read.deliveries({ limit: 10, status: 'dead' })).rows
     expect(dead).toMatchObject([{ status: 'dead', attempts: [{ error: 'damaged in the store' }] }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2, dead: 1 } } })
     expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
@@ -145,7 +145,7 @@ describe('a fact that is damaged on the disk', () => {
   it('is left out of the list of facts, which goes on behind it', async () => {
     const { store } = await damagedStore()
     const seqsOf = async (query: { order: 'asc' | 'desc'; limit: number }) =>
-      (await store.read.facts(query)).map(({ seq }) => seq)
+      (await store.read.facts(query)).rows.map(({ seq }) => seq)
     expect(await seqsOf({ order: 'asc', limit: 2 })).toEqual(['1', '3'])
     expect(await seqsOf({ order: 'desc', limit: 2 })).toEqual(['3', '1'])
     expect(await seqsOf({ order: 'asc', limit: 5 })).toEqual(['1', '3'])

@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   readFileSync,
@@ -52,6 +53,19 @@ async function filled(): Promise<string> {
 }
 
 describe('opening the store', () => {
+  it('says that everybody may read a store that was put there so, and what mends it', async () => {
+    const path = await filled()
+    const lines = async (): Promise<unknown[]> => {
+      const log = keepingLog()
+      await openSqliteStore({ path, clock: new VirtualClock(), log }).close()
+      return log.lines
+    }
+    chmodSync(path, 0o640)
+    expect(await lines()).toEqual([])
+    chmodSync(path, 0o644)
+    expect(JSON.stringify(await lines())).toContain('"rights":"644"')
+  })
+
   it('lets nobody but our user read the database and its side files', async () => {
     const path = join(folder(), 'deep', 'sidecar.db')
     const { store } = await openStore({ path })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { forgetCursor } from '../../src/source/cursor.ts'
 import { newCall } from '../../src/core/call.ts'
 import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
@@ -76,7 +77,7 @@ describe('retention', () => {
     await clock.leap(8 * DAY)
     await store.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })
     expect(await store.prune(clock.now() - 7 * DAY)).toEqual({ facts: 1, more: false })
-    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['2', '3', '4'])
+    expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['2', '3', '4'])
     expect(await store.prune(clock.now() - 7 * DAY)).toEqual({ facts: 0, more: false })
   })
 
@@ -111,7 +112,7 @@ describe('retention', () => {
       { facts: 500, more: true },
       { facts: 100, more: false },
     ])
-    expect(await store.read.facts(all)).toEqual([])
+    expect((await store.read.facts(all)).rows).toEqual([])
   })
 
   it('removes what is old behind what was stored while the clock was ahead, and keeps that until its time', async () => {
@@ -121,7 +122,21 @@ describe('retention', () => {
       facts: [frameFact(1, 'ses_1', { at: clock.now() + year }), frameFact(2), frameFact(3)],
     })
     expect(await store.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
-    expect((await store.read.facts(all)).map(({ seq }) => seq)).toEqual(['1'])
+    expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['1'])
+  })
+
+  it('takes a lower seq for news once the cursor was let go of, whatever is removed afterwards', async () => {
+    const { store, clock } = await openStore({}, [])
+    await store.commit({ facts: [frameFact(900)], cursor: '900' })
+    await store.prune(clock.now() + 1)
+    await store.commit({ facts: [frameFact(1000)], cursor: '1000' })
+    expect((await store.commit({ facts: [frameFact(7)] })).facts).toEqual([])
+    await forgetCursor(store)
+    expect((await store.commit({ facts: [frameFact(7)], cursor: '7' })).facts).toHaveLength(1)
+    // 1000 goes as well, and was of the count before.
+    expect(await store.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
+    const { facts } = await store.commit({ facts: [frameFact(7), frameFact(8)], cursor: '8' })
+    expect(facts.map(({ seq }) => seq)).toEqual(['8'])
   })
 
   it('removes what is over of everything else, however much it is', async () => {
@@ -150,7 +165,7 @@ describe('retention', () => {
     expect(await store.knownTurns('ses_1', many)).toEqual([])
     expect(await store.call('7')).toBeNull()
     expect(await store.checkpoint('items/ses_1')).toBeNull()
-    expect(await store.read.facts(all)).toEqual([])
+    expect((await store.read.facts(all)).rows).toEqual([])
     // Its lane is another one now.
     const again = await store.commit({ facts: [frameFact(2000, 'ses_7')] })
     expect(again.lanes[0]?.lane.id).toBeGreaterThan(lanes.length)

@@ -46,7 +46,7 @@ describe('dead letters', () => {
     expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
     expect(await dry({ handler: 'nobody' })).toEqual({ count: 0 })
     expect(await dry({ since: clock.now() + 1000 })).toEqual({ count: 2 })
-    const [newest] = await store.read.deliveries({ limit: 1, status: 'dead' })
+    const [newest] = (await store.read.deliveries({ limit: 1, status: 'dead' })).rows
     expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 1 })
     expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 0 })
     expect(await store.retry({ id: 'dlv_99_9' })).toEqual({ count: 0 })
@@ -138,8 +138,8 @@ describe('much to be delivered again', () => {
     await store.close()
     await expect(retried).rejects.toMatchObject({ kind: 'closed' })
     const { store: again } = await openStore({ path })
-    const pending = await again.read.deliveries({ limit: MANY, status: 'pending' })
-    const dead = await again.read.deliveries({ limit: MANY, status: 'dead' })
+    const pending = (await again.read.deliveries({ limit: MANY, status: 'pending' })).rows
+    const dead = (await again.read.deliveries({ limit: MANY, status: 'dead' })).rows
     expect(pending.length + dead.length).toBe(MANY)
     expect(pending.length).toBeGreaterThan(0)
     expect(pending[0]?.pos).toBeLessThan(dead.at(-1)?.pos ?? 0)

@@ -32,7 +32,7 @@ it.each(['asc', 'desc'] as const)(
     for (;;) {
       const after = found.at(-1)
       const page = { limit: 1, order, type: 'agent.rare' }
-      const [next] = await read.facts(after === undefined ? page : { ...page, after })
+      const [next] = (await read.facts(after === undefined ? page : { ...page, after })).rows
       if (next === undefined) break
       found.push(next.id)
     }
@@ -42,13 +42,13 @@ it.each(['asc', 'desc'] as const)(
 
 it('lets others go first again and again while it looks through a long log', async () => {
   const { read, soon } = await longLog()
-  expect(await read.facts({ limit: 2, order: 'desc', type: 'agent.none' })).toEqual([])
+  expect((await read.facts({ limit: 2, order: 'desc', type: 'agent.none' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)
 })
 
 it('answers at once where the newest facts are of the type that is asked for', async () => {
   const { read, facts, soon } = await longLog()
-  const found = await read.facts({ limit: 100, order: 'desc', type: 'agent.text', sessionId: 'ses_3' })
+  const found = (await read.facts({ limit: 100, order: 'desc', type: 'agent.text', sessionId: 'ses_3' })).rows
   const wanted = facts.filter(({ type, sessionId }) => type === 'agent.text' && sessionId === 'ses_3')
   expect(idsOf(found)).toEqual(idsOf(wanted.slice(-100).toReversed()))
   expect(soon).not.toHaveBeenCalled()
@@ -60,18 +60,18 @@ it('finds all deliveries of a handler that wants little, a page at a time, the n
   for (;;) {
     const after = found.at(-1)?.id
     const page = { limit: 1, handler: 'rare' }
-    const [next] = await read.deliveries(after === undefined ? page : { ...page, after })
+    const [next] = (await read.deliveries(after === undefined ? page : { ...page, after })).rows
     if (next === undefined) break
     found.push(next)
   }
   const rare = idsOf(facts.filter(({ type }) => type === 'agent.rare'))
   expect(found.map(({ factId }) => factId)).toEqual(rare.toReversed())
-  const [first] = await read.deliveries({ limit: 1, handler: 'rare', factId: rare[0] ?? '' })
+  const [first] = (await read.deliveries({ limit: 1, handler: 'rare', factId: rare[0] ?? '' })).rows
   expect(first?.factId).toBe(rare[0])
 })
 
 it('lets others go first while it looks for dead deliveries where there are none', async () => {
   const { read, soon } = await longLog()
-  expect(await read.deliveries({ limit: 2, status: 'dead' })).toEqual([])
+  expect((await read.deliveries({ limit: 2, status: 'dead' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)
 })

@@ -152,7 +152,7 @@ describe('a tool in this process', () => {
       JSON.stringify([
         world.service.answers,
         await world.call(),
-        await world.store.read.facts({ limit: 9, order: 'asc' }),
+        (await world.store.read.facts({ limit: 9, order: 'asc' })).rows,
       ]),
     ).not.toContain('hunter2')
     expect(JSON.stringify(world.log.lines)).not.toContain('hunter2')

@@ -196,7 +196,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     /** The process dies: nothing of it goes on, and a new one starts on what was stored. */
     async crash(): Promise<void> {
       alive++
-      const claimed = (await store.read.calls({ limit: 100 })).map(({ callId }) => callId)
+      const claimed = (await store.read.calls({ limit: 100 })).rows.map(({ callId }) => callId)
       for (const callId of claimed) store.releaseCall(callId)
       await clock.leap(1000)
       world.beforeStep = async () => undefined
@@ -236,6 +236,6 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       if (call === null) throw new Error(`there is no ${callId}`)
       return call
     },
-    facts: async () => (await store.read.facts({ limit: 50, order: 'asc' })).map(({ type }) => type),
+    facts: async () => (await store.read.facts({ limit: 50, order: 'asc' })).rows.map(({ type }) => type),
   })
 }

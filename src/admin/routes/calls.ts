@@ -60,12 +60,12 @@ export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
       async ({ query }) => {
         const { limit, after, state, session_id: sessionId } = query
         const calls = await store.calls({
-          limit: limit + 1,
+          limit,
           ...(after === undefined ? {} : { after }),
           ...(state === undefined ? {} : { state }),
           ...(sessionId === undefined ? {} : { sessionId }),
         })
-        return ok(page(calls, limit, ({ callId }) => callId, callOf))
+        return ok(page(calls, ({ callId }) => callId, callOf))
       },
     ),
     route(

@@ -68,14 +68,14 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
       async ({ query }) => {
         const { limit, after, status, handler, fact_id: factId, session_id: sessionId } = query
         const records = await store.deliveries({
-          limit: limit + 1,
+          limit,
           ...(after === undefined ? {} : { after }),
           ...(status === undefined ? {} : { status }),
           ...(handler === undefined ? {} : { handler }),
           ...(factId === undefined ? {} : { factId }),
           ...(sessionId === undefined ? {} : { sessionId }),
         })
-        return ok(page(records, limit, ({ id }) => id, deliveryOf))
+        return ok(page(records, ({ id }) => id, deliveryOf))
       },
     ),
     route(

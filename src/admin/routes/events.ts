@@ -56,17 +56,16 @@ export function eventRoutes(store: StoreReader, brief: FindBrief): Route[] {
       async ({ query }) => {
         const { limit, after, order, type, session_id: sessionId } = query
         const facts = await store.facts({
-          limit: limit + 1,
+          limit,
           order,
           ...(after === undefined ? {} : { after }),
           ...(type === undefined ? {} : { type }),
           ...(sessionId === undefined ? {} : { sessionId }),
         })
-        const briefs = await briefsOf(facts, brief)
+        const briefs = await briefsOf(facts.rows, brief)
         return ok(
           page(
             facts,
-            limit,
             ({ id }) => id,
             (fact) => eventOf(fact, briefs.get(fact.sessionId ?? '') ?? null),
           ),

@@ -67,7 +67,6 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
         return ok(
           page(
             slice(reports, query, ({ name }) => name),
-            query.limit,
             ({ name }) => name,
             (report): Static<typeof Handler.schema> => ({
               name: report.name,

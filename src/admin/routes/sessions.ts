@@ -60,12 +60,12 @@ export function sessionRoutes(store: StoreReader): Route[] {
       },
       async ({ query: { limit, after, status, text } }) => {
         const records = await store.sessions({
-          limit: limit + 1,
+          limit,
           ...(after === undefined ? {} : { after }),
           ...(status === undefined ? {} : { status }),
           ...(text === undefined ? {} : { text }),
         })
-        return ok(page(records, limit, ({ session }) => session.id, sessionOf))
+        return ok(page(records, ({ session }) => session.id, sessionOf))
       },
     ),
     route(

@@ -26,7 +26,6 @@ export function toolRoutes(actions: AdminActions): Route[] {
         ok(
           page(
             slice(actions.tools(), query, ({ name }) => name),
-            query.limit,
             ({ name }) => name,
             (tool) => tool,
           ),

@@ -55,8 +55,8 @@ export function waitingRoutes(store: StoreReader): Route[] {
         success: { status: 200, description: 'A page of turns.', content: pageOf(OpenTurnEntry) },
       },
       async ({ query: { limit, after } }) => {
-        const turns = await store.openTurns({ limit: limit + 1, ...(after === undefined ? {} : { after }) })
-        return ok(page(turns, limit, ({ turn }) => turn.id, turnOf))
+        const turns = await store.openTurns({ limit, ...(after === undefined ? {} : { after }) })
+        return ok(page(turns, ({ turn }) => turn.id, turnOf))
       },
     ),
     route(
@@ -69,10 +69,10 @@ export function waitingRoutes(store: StoreReader): Route[] {
       },
       async ({ query: { limit, after } }) => {
         const actions = await store.openActions({
-          limit: limit + 1,
+          limit,
           ...(after === undefined ? {} : { after }),
         })
-        return ok(page(actions, limit, ({ action }) => action.callId, actionOf))
+        return ok(page(actions, ({ action }) => action.callId, actionOf))
       },
     ),
   ]

@@ -1,3 +1,4 @@
+import { jsonLine } from '../terminal.ts'
 import type { Terminal } from '../terminal.ts'
 import type { Comparison } from './compare.ts'
 import { renderRecord, renderTitles } from './printer.ts'
@@ -61,7 +62,7 @@ export function showToPeople(
 
 /** For programs: a JSON object a line, whose `kind` says what it tells. */
 export function showToPrograms(terminal: Terminal): Show {
-  const line = (value: object): void => terminal.out(`${JSON.stringify(value)}\n`)
+  const line = (value: object): void => terminal.out(jsonLine(value))
   return {
     started: (addresses) => line({ kind: 'started', ...addresses }),
     record: line,

@@ -8,11 +8,14 @@ import {
 import type { Clock } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
 import type { Lanes } from './lanes.ts'
+import { createListing, mapListed } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { scan } from './scan.ts'
 import { where } from './where.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
+
+const NOTHING = { rows: [], more: false }
 
 interface DeliveryRow {
   fact_pos: number
@@ -55,14 +58,18 @@ export function createDeliveries(
       const cursor = after === undefined ? undefined : delivery(after)
       const number = lanes.handlers().find(({ name }) => name === handler)?.number
       const pos = factId === undefined ? undefined : posOf.get(factId)
-      if (after !== undefined && cursor === undefined) return []
-      if (handler !== undefined && number === undefined) return []
-      if (factId !== undefined && pos === undefined) return []
+      if (after !== undefined && cursor === undefined) return NOTHING
+      if (handler !== undefined && number === undefined) return NOTHING
+      if (factId !== undefined && pos === undefined) return NOTHING
       const { low, high } =
         pos === undefined ? (ends.get() ?? { low: null, high: null }) : { low: pos, high: pos }
-      if (low === null || high === null) return []
+      if (low === null || high === null) return NOTHING
       const part = { low, high: Math.min(high, cursor?.fact_pos ?? high), order: 'desc' } as const
-      const rows = await scan(part, limit, clock, (first, last, left) => {
+      const listing = createListing<DeliveryRow>(
+        limit,
+        ({ log, answer }) => log.length + (answer?.length ?? 0),
+      )
+      const listed = await scan(part, listing, clock, (first, last) => {
         const [text, values] = where([
           ['d.fact_pos BETWEEN ? AND ?', first, last],
           ['(d.fact_pos, d.handler) < (?, ?)', cursor?.fact_pos, cursor?.handler],
@@ -70,14 +77,11 @@ export function createDeliveries(
           ['d.handler = ?', number],
           ['f.session_id = ?', sessionId],
         ])
-        const found = db
-          .prepare<unknown[], DeliveryRow>(
-            `${DELIVERY} ${text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ?`,
-          )
-          .all(...values, left)
-        return { found, reached: null }
+        return db
+          .prepare<unknown[], DeliveryRow>(`${DELIVERY} ${text} ORDER BY d.fact_pos DESC, d.handler DESC`)
+          .iterate(...values)
       })
-      return rows.map(deliveryOf)
+      return mapListed(listed, (row) => [deliveryOf(row)])
     },
     async delivery(id) {
       const row = delivery(id)

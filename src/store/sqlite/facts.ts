@@ -1,9 +1,13 @@
+import type { StoredFact } from '../../core/fact.ts'
 import type { Clock } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
+import { createListing } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
 import { scan } from './scan.ts'
 import { where } from './where.ts'
+
+const NOTHING = { rows: [], more: false }
 
 /** The log for people. A cursor that cannot be placed gives an empty page, as with the service itself. */
 export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts' | 'fact'> {
@@ -16,28 +20,29 @@ export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts'
   return {
     async facts({ after, limit, order, type, sessionId }) {
       const start = after === undefined ? undefined : posOf.get(after)
-      if (after !== undefined && start === undefined) return []
+      if (after !== undefined && start === undefined) return NOTHING
       const { low, high } = ends.get() ?? { low: null, high: null }
-      if (low === null || high === null) return []
+      if (low === null || high === null) return NOTHING
       const part = {
         order,
         low: order === 'asc' && start !== undefined ? start + 1 : low,
         high: order === 'desc' && start !== undefined ? start - 1 : high,
       }
-      return await scan(part, limit, clock, (first, last, left) => {
+      const listing = createListing<StoredFact>(limit, ({ body }) => body.length)
+      return await scan(part, listing, clock, function* look(first, last) {
         const [text, values] = where([
           ['f.pos BETWEEN ? AND ?', first, last],
           ['f.type = ?', type],
           ['f.session_id = ?', sessionId],
         ])
-        const rows = db
-          .prepare<unknown[], FactRow>(
-            `SELECT ${FACT_COLUMNS} FROM facts f ${text} ORDER BY f.pos ${order} LIMIT ?`,
-          )
-          .all(...values, left)
-        // One that is damaged is left out, and a page that is short for that is not the last.
-        const found = rows.flatMap((row) => factOf(row) ?? [])
-        return { found, reached: rows.length === left ? (rows.at(-1)?.pos ?? null) : null }
+        const rows = db.prepare<unknown[], FactRow>(
+          `SELECT ${FACT_COLUMNS} FROM facts f ${text} ORDER BY f.pos ${order}`,
+        )
+        for (const row of rows.iterate(...values)) {
+          const fact = factOf(row)
+          // One that is damaged is left out.
+          if (fact !== null) yield fact
+        }
       })
     },
     async fact(id) {

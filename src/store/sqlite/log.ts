@@ -1,5 +1,5 @@
 import { CHANNELS, type Channel, type Fact, type StoredFact } from '../../core/fact.ts'
-import { isWhole } from '../../core/seq.ts'
+import { isWhole, PRUNED_SEQ } from '../../core/seq.ts'
 import type { Committed } from '../../core/store.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
@@ -45,7 +45,9 @@ export class FactLog {
     this.#mark = perChannel((channel) =>
       db.prepare<[number, number]>(`UPDATE facts SET seen_${channel} = ? WHERE pos = ?`),
     )
-    this.#pruned = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'pruned_seq'").pluck()
+    this.#pruned = db
+      .prepare<[], string>(`SELECT value FROM checkpoints WHERE name = '${PRUNED_SEQ}'`)
+      .pluck()
   }
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */

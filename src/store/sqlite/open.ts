@@ -165,3 +165,9 @@ function explain(error: unknown, file: string): unknown {
   if (code.startsWith('SQLITE_')) return new OperatorError(`store: ${file}: ${messageOf(error)} (${code})`)
   return error
 }
+
+/** @returns its rights, in octal, where everybody on this machine may read the store; null where that is not so. */
+export function openToAll(file: string): string | null {
+  const { mode } = statSync(file)
+  return process.getuid !== undefined && (mode & 0o007) !== 0 ? (mode & 0o777).toString(8) : null
+}

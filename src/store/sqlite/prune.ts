@@ -1,3 +1,4 @@
+import { PRUNED_SEQ } from '../../core/seq.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Lanes } from './lanes.ts'
 import { seqOf } from './log.ts'
@@ -63,7 +64,9 @@ export function createPruning(
     const young = looked.findIndex(({ at }) => at >= before && at <= now)
     const old = young === -1 ? looked : looked.slice(0, young)
     let facts = 0
-    let highest = seqOf(checkpoints.get('pruned_seq')) ?? 0n
+    let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
+    // Beyond the cursor lies what was told before it was let go of: the service may count from a lower number since.
+    const cursor = seqOf(checkpoints.get('stream')) ?? 0n
     for (const { pos, at, seq, owed } of old) {
       // Looked at again when the walk starts over.
       if (owed === 1 || at >= before) continue
@@ -71,9 +74,9 @@ export function createPruning(
       dropFact.run(pos)
       facts++
       const number = seqOf(seq)
-      if (number !== null && number > highest) highest = number
+      if (number !== null && number > highest && number <= cursor) highest = number
     }
-    if (facts > 0) checkpoints.set('pruned_seq', String(highest))
+    if (facts > 0) checkpoints.set(PRUNED_SEQ, String(highest))
     const whole = old.length === STEP
     reached.fact = whole ? (old.at(-1)?.pos ?? 0) : 0
     return { facts, more: whole }

@@ -6,6 +6,7 @@ import { createDeliveries } from './deliveries.ts'
 import { createFacts } from './facts.ts'
 import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
+import { list, mapListed } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { callOf, objectOf, type CallRow, type SessionRow } from './rows.ts'
 import { recordOf } from './sessions.ts'
@@ -18,11 +19,16 @@ const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_
 /** Turns and calls of one session that its page shows. */
 const SHOWN_PER_SESSION = 200
 
+const NOTHING = { rows: [], more: false }
+
+const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
+const sizeOfCall = (call: CallRow): number => call.action.length + (call.result_text?.length ?? 0)
+
 /** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
 export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReader {
-  const query = <T>(conditions: readonly Condition[], sql: (conditions: string) => string): T[] => {
+  const query = <T>(conditions: readonly Condition[], sql: (conditions: string) => string): Iterable<T> => {
     const [text, values] = where(conditions)
-    return db.prepare<unknown[], T>(sql(text)).all(...values)
+    return db.prepare<unknown[], T>(sql(text)).iterate(...values)
   }
   const counts = createCounts(db, clock)
   const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
@@ -35,9 +41,9 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
     ...createFrames(db),
     async sessions({ after, limit, status, text }) {
       const last = after === undefined ? undefined : sessionById.get(after)
-      if (after !== undefined && last === undefined) return []
+      if (after !== undefined && last === undefined) return NOTHING
       const exact = text === undefined ? undefined : sessionById.get(text)
-      return query<SessionRow>(
+      const rows = query<SessionRow>(
         [
           ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
           ['status = ?', status],
@@ -49,8 +55,9 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
           ],
         ],
         (conditions) =>
-          `SELECT * FROM sessions ${conditions} ORDER BY first_seen DESC, id DESC LIMIT ${limit}`,
-      ).map(recordOf)
+          `SELECT * FROM sessions ${conditions} ORDER BY first_seen DESC, id DESC LIMIT ${limit + 1}`,
+      )
+      return mapListed(list(rows, limit, sizeOfRaw), (row) => [recordOf(row)])
     },
     async session(id) {
       const row = sessionById.get(id)
@@ -59,7 +66,7 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
         .prepare<[string, number], { raw: string }>(
           'SELECT raw FROM turns WHERE session_id = ? AND raw IS NOT NULL ORDER BY created_at DESC LIMIT ?',
         )
-        .all(id, SHOWN_PER_SESSION)
+        .iterate(id, SHOWN_PER_SESSION)
       const actions = db
         .prepare<[string], { raw: string }>(
           'SELECT raw FROM actions WHERE session_id = ? AND resolved_at IS NULL',
@@ -69,26 +76,29 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
         .prepare<[string, number], CallRow>(
           'SELECT * FROM calls WHERE session_id = ? ORDER BY received_at DESC LIMIT ?',
         )
-        .all(id, SHOWN_PER_SESSION)
+        .iterate(id, SHOWN_PER_SESSION)
       return {
         ...recordOf(row),
-        turns: turns.flatMap(({ raw }) => parseTurn(objectOf(raw)) ?? []),
+        turns: list(turns, SHOWN_PER_SESSION, sizeOfRaw).rows.flatMap(
+          ({ raw }) => parseTurn(objectOf(raw)) ?? [],
+        ),
         actions: actions.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? []),
-        calls: calls.map(callOf),
+        calls: list(calls, SHOWN_PER_SESSION, sizeOfCall).rows.map(callOf),
       }
     },
     async calls({ after, limit, state, sessionId }) {
       const last = after === undefined ? undefined : callById.get(after)
-      if (after !== undefined && last === undefined) return []
-      return query<CallRow>(
+      if (after !== undefined && last === undefined) return NOTHING
+      const rows = query<CallRow>(
         [
           ['(received_at, call_id) < (?, ?)', last?.received_at, last?.call_id],
           ['state = ?', state],
           ['session_id = ?', sessionId],
         ],
         (conditions) =>
-          `SELECT * FROM calls ${conditions} ORDER BY received_at DESC, call_id DESC LIMIT ${limit}`,
-      ).map(callOf)
+          `SELECT * FROM calls ${conditions} ORDER BY received_at DESC, call_id DESC LIMIT ${limit + 1}`,
+      )
+      return mapListed(list(rows, limit, sizeOfCall), (row) => [callOf(row)])
     },
     async handlers() {
       return lanes.handlers()

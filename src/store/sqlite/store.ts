@@ -8,7 +8,7 @@ import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
 import { createMissed } from './missed.ts'
-import { openDatabase, type Sqlite } from './open.ts'
+import { openDatabase, openToAll, type Sqlite } from './open.ts'
 import { createPruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
@@ -41,6 +41,9 @@ interface SubscriptionRow {
 /** @throws {OperatorError} when the file cannot be used (open.ts). */
 export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): Store {
   const { db, unlock } = openDatabase(path)
+  const rights = path === ':memory:' ? null : openToAll(path)
+  if (rights !== null)
+    options.log.warn({ file: path, rights }, 'store: every user of this machine may read it; chmod 600')
   let store: Store
   try {
     if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)

@@ -1,5 +1,6 @@
 import type { OpenAction, OpenTurn, StoreReader } from '../../core/store.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
+import { list, mapListed } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { objectOf } from './rows.ts'
 
@@ -20,6 +21,8 @@ const OPEN = `FROM actions a JOIN sessions s ON s.id = a.session_id
   WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
 const SINCE = 'coalesce(a.created_at, a.opened_at)'
 
+const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
+
 /** What somebody or something is waited for, the longest wait first. */
 export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'openActions'> {
   const turnAt = db
@@ -38,21 +41,27 @@ export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'open
   return {
     async openTurns({ after, limit }) {
       const at = after === undefined ? -1 : turnAt.get(after)
-      if (at === undefined) return []
-      return turns.all(at, after ?? '', limit).flatMap(({ raw, session }): OpenTurn[] => {
-        const turn = parseTurn(objectOf(raw))
-        const of = parseSession(objectOf(session))
-        return turn === null || of === null ? [] : [{ turn, session: of }]
-      })
+      if (at === undefined) return { rows: [], more: false }
+      return mapListed(
+        list(turns.iterate(at, after ?? '', limit + 1), limit, sizeOf),
+        ({ raw, session }): OpenTurn[] => {
+          const turn = parseTurn(objectOf(raw))
+          const of = parseSession(objectOf(session))
+          return turn === null || of === null ? [] : [{ turn, session: of }]
+        },
+      )
     },
     async openActions({ after, limit }) {
       const at = after === undefined ? -1 : actionAt.get(after)
-      if (at === undefined) return []
-      return actions.all(at, after ?? '', limit).flatMap(({ raw, opened_at, session }): OpenAction[] => {
-        const action = parseAction(objectOf(raw))
-        const of = parseSession(objectOf(session))
-        return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
-      })
+      if (at === undefined) return { rows: [], more: false }
+      return mapListed(
+        list(actions.iterate(at, after ?? '', limit + 1), limit, sizeOf),
+        ({ raw, opened_at, session }): OpenAction[] => {
+          const action = parseAction(objectOf(raw))
+          const of = parseSession(objectOf(session))
+          return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
+        },
+      )
     },
   }
 }

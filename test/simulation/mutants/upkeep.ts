@@ -17,7 +17,7 @@ export const UPKEEP: readonly Mutant[] = [
   mutant(
     'pruning forgets which seqs went',
     'store/sqlite/prune.ts',
-    "    if (facts > 0) checkpoints.set('pruned_seq', String(highest))\n",
+    '    if (facts > 0) checkpoints.set(PRUNED_SEQ, String(highest))\n',
     '',
   ),
   {

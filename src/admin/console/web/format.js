@@ -7,6 +7,7 @@ const UNITS = [
 
 /** Milliseconds in at most two units: `2 h 5 min`. */
 export function duration(ms) {
+  if (!Number.isFinite(ms)) return '–'
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
   const first = UNITS.findIndex(([, size]) => ms >= size)
@@ -52,7 +53,7 @@ export function bytes(n) {
 
 /** Text of agents on one line. Characters that would turn the direction of what stands beside them, or are none to see, are shown as their numbers. */
 export function plain(text) {
-  return visible(String(text)).replaceAll(/\s+/g, ' ').trim()
+  return visible(written(text)).replaceAll(/\s+/g, ' ').trim()
 }
 
 export function visible(text) {
@@ -61,4 +62,15 @@ export function visible(text) {
     /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFEFF]/g,
     (character) => `\\u${character.codePointAt(0).toString(16).padStart(4, '0')}`,
   )
+}
+
+/** Whether a date can tell it. */
+export function isTime(at) {
+  return typeof at === 'number' && Number.isFinite(new Date(at).getTime())
+}
+
+/** As text, whatever the service gave: of some objects `String` makes none. */
+export function written(value) {
+  if (value === null || value === undefined) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

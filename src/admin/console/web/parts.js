@@ -1,4 +1,4 @@
-import { age, date, visible } from './format.js'
+import { age, date, isTime, visible, written } from './format.js'
 import { html } from './html.js'
 import { useNow } from './live.js'
 
@@ -29,7 +29,8 @@ export function Badge({ word, tone }) {
 /** How long ago, kept up to date; the point in time when pointed at. */
 export function Age({ at, suffix = '' }) {
   const now = useNow()
-  if (at === null || at === undefined) return html`<span class="faint">–</span>`
+  // What the service gave is shown as it came: it may be no time at all.
+  if (!isTime(at)) return html`<span class="faint">–</span>`
   return html`<time datetime=${new Date(at).toISOString()} title=${date(at)}>${age(at, now)}${suffix}</time>`
 }
 
@@ -52,5 +53,5 @@ export function Empty({ children }) {
 
 /** Text that others wrote: its direction stays its own. */
 export function Text({ children }) {
-  return html`<bdi>${visible([children ?? ''].flat().join(''))}</bdi>`
+  return html`<bdi>${visible([children ?? ''].flat().map(written).join(''))}</bdi>`
 }

@@ -1,5 +1,5 @@
 import { follow, get } from './api.js'
-import { date } from './format.js'
+import { date, written } from './format.js'
 import { html } from './html.js'
 import { useLive } from './live.js'
 import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
@@ -117,7 +117,7 @@ function Head({ session }) {
           ${session.required_actions.map(
             (action) =>
               html`<p class="waits">
-                <${Badge} word=${String(action.type)} /> <${Text}>${asked(action)}<//>${' for '}<${Age}
+                <${Badge} word=${written(action.type)} /> <${Text}>${asked(action)}<//>${' for '}<${Age}
                   at=${action.created_at}
                 />
               </p>`,

@@ -1,3 +1,4 @@
+import { written } from './format.js'
 import { html } from './html.js'
 import { Age, Badge, Empty, Loading, Text } from './parts.js'
 import { href, replaceQuery } from './route.js'
@@ -64,7 +65,7 @@ function drawSession(session) {
 }
 
 function waits(actions) {
-  return `waits for ${actions.map(({ type, name }) => (type === 'function_call' ? String(name) : String(type))).join(', ')}`
+  return `waits for ${actions.map(({ type, name }) => (type === 'function_call' ? written(name) : written(type))).join(', ')}`
 }
 
 function TextFilter({ value, label, onText }) {

@@ -1,4 +1,4 @@
-import { bytes, duration, when } from './format.js'
+import { bytes, duration, when, written } from './format.js'
 import { html } from './html.js'
 import { Fact } from './fact.js'
 import { Age, Badge, Text } from './parts.js'
@@ -20,9 +20,9 @@ export function Turn({ group, resource, calls, actions, deliveries, wanted, open
     <summary data-item>
       <strong>${turnId === null ? 'No turn' : 'Turn'}</strong>
       ${turnId !== null && html`<code>${turnId}</code>`}${' '}
-      ${resource !== undefined && html`<${Badge} word=${String(resource.status)} />`}${' '}
+      ${resource !== undefined && html`<${Badge} word=${written(resource.status)} />`}${' '}
       <${Times} turn=${resource} facts=${facts} />${' '}
-      ${actions.map((action) => html`<span class="why">waits for ${action.type === 'function_call' ? String(action.name) : `a person: ${action.type}`}, <${Age} at=${action.created_at} /></span> `)}
+      ${actions.map((action) => html`<span class="why">waits for ${action.type === 'function_call' ? written(action.name) : `a person: ${action.type}`}, <${Age} at=${action.created_at} /></span> `)}
     </summary>
     ${
       shown &&
@@ -112,7 +112,7 @@ function Artifacts({ artifacts }) {
           ({ path, content_type: type, size_bytes: size, reason }) =>
             html`<tr>
               <td><${Text}>${path ?? '?'}<//></td>
-              <td><${Text}>${reason === undefined ? (type ?? '') : `skipped: ${reason}`}<//></td>
+              <td><${Text}>${reason === undefined ? (type ?? '') : `skipped: ${written(reason)}`}<//></td>
               <td>${typeof size === 'number' ? bytes(size) : ''}</td>
             </tr>`,
         )}
