@@ -1,8 +1,7 @@
-import { createHash } from 'node:crypto'
-import { existsSync, globSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { deserialize, serialize } from 'node:v8'
 import type { Mode } from './run.ts'
+import { hashSources } from './sources.ts'
 import { newTally, type Tally } from './tally.ts'
 
 /** A campaign so far. It is kept in a file, for one that takes longer than its process lives. */
@@ -22,9 +21,6 @@ export interface Journal {
 export class JournalError extends Error {
   override readonly name = 'JournalError'
 }
-
-const ROOT = join(import.meta.dirname, '../..')
-const SOURCES = ['package-lock.json', 'src/**/*.ts', 'test/simulation/**/*.ts']
 
 const OWN = { sources: 'other sources', mode: 'another mode', first: 'another first seed' } as const
 
@@ -48,11 +44,4 @@ export function openJournal(file: string | undefined, mode: Mode, first: number)
 export function saveJournal(file: string, journal: Journal): void {
   writeFileSync(`${file}.new`, serialize(journal))
   renameSync(`${file}.new`, file)
-}
-
-function hashSources(): string {
-  const hash = createHash('sha256')
-  for (const file of globSync(SOURCES, { cwd: ROOT }).sort())
-    hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)))
-  return hash.digest('hex').slice(0, 16)
 }

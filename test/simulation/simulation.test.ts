@@ -1,11 +1,16 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtempDisposableSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { campaign } from './campaign.ts'
 import { play } from './chunk.ts'
 import { openJournal, saveJournal } from './journal.ts'
 import { run } from './run.ts'
+import { ENTRIES, sourcesOf } from './sources.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
 
 describe('the simulated sidecar', () => {
   it('does the same twice with the same seed', { timeout: 60_000 }, async () => {
@@ -52,4 +57,28 @@ describe('the simulated sidecar', () => {
       expect(() => openJournal(file, 'liveness', 1)).toThrow('is a journal of other sources: others, now ')
     },
   )
+})
+
+it('a journal is of all that a seed plays, as Node loads it, and of nothing else', () => {
+  const sources = sourcesOf(ENTRIES)
+  const code = `
+    import { registerHooks } from 'node:module'
+    const urls = []
+    registerHooks({ load: (url, context, next) => (urls.push(url), next(url, context)) })
+    await import('./test/simulation/campaign.ts')
+    await import('./test/simulation/chunk.ts')
+    process.stdout.write(JSON.stringify(urls))
+    process.exit()`
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', code], {
+    cwd: ROOT,
+    encoding: 'utf8',
+  })
+  expect(stderr).toBe('')
+  const loaded = (JSON.parse(stdout) as string[])
+    .filter((url) => url.startsWith('file:') && !url.includes('/node_modules/'))
+    .map((url) => relative(ROOT, fileURLToPath(url)))
+  expect(loaded.length).toBeGreaterThan(100)
+  expect(loaded.filter((file) => !sources.includes(file))).toEqual([])
+  expect(sources).toContain('src/core/json.ts')
+  expect(sources.filter((file) => /^src\/(cli|emulator|library|admin\/routes)\//.test(file))).toEqual([])
 })
