@@ -5,8 +5,9 @@ import type { StoreReader } from '../core/store.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
 import { etagOf } from './console/assets.ts'
 import { closingInTime } from './closing.ts'
+import { createComplaint } from './complaint.ts'
 import { createLogins, type Logins } from './console/logins.ts'
-import { addConsole, isConsolePath, loginOf, refuseForms } from './console/routes.ts'
+import { addConsole, isConsolePath, LOGIN, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
 import { addressesOf, CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
 import { openApiRoutes } from './openapi.ts'
@@ -109,7 +110,13 @@ export function createAdmin(options: AdminOptions): Listener {
     const access = openPaths.has(path) ? 'everybody' : isConsolePath(path) ? 'page' : accessOf(request)
     admit(request.headers, access, { token: token(), loopback })
   })
-  app.setErrorHandler((error, request, reply) => fail(error, request, reply, log))
+  const complain = createComplaint((times) =>
+    log.warn({ times }, 'admin: a token was given that is not the admin token'),
+  )
+  app.setErrorHandler((error, request, reply) => {
+    if (isWrongToken(error, request)) complain()
+    return fail(error, request, reply, log)
+  })
   app.setNotFoundHandler((request) => {
     throw missing(request, routes)
   })
@@ -133,6 +140,12 @@ export function createAdmin(options: AdminOptions): Listener {
 
 function isLoggedIn(request: FastifyRequest, token: string | null, logins: Logins): boolean {
   return token !== null && logins.expiryOf(loginOf(request), token) !== null
+}
+
+/** One that has none has only lost its way. */
+function isWrongToken(error: unknown, { headers, url }: FastifyRequest): boolean {
+  const given = headers.authorization !== undefined || pathOf(url) === LOGIN
+  return given && error instanceof Problem && error.code === 'unauthorized'
 }
 
 /** Nothing of this is for browsers to show, keep, frame or hand to another origin. */

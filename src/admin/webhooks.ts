@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.ts'
 import type { Observer, WebhookOutcome } from '../core/observer.ts'
 import type { Log } from '../core/ports.ts'
 import { closingInTime } from './closing.ts'
+import { createComplaint } from './complaint.ts'
 import { CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
 import { pathOf } from './problem.ts'
 
@@ -38,9 +39,6 @@ const CONNECTIONS = 256
 /** A receiver has 10 s in the service's eyes: what came slower was given up by its sender. */
 const TIMES = { headers: 5_000, request: 10_000, checkedEvery: CHECKED_EVERY }
 
-/** Milliseconds between two lines about one thing. */
-const COMPLAINT = 10_000
-
 const BODIES = {
   200: '{"received":true}',
   401: '{"received":false,"reason":"the signature or the timestamp is missing, wrong or stale"}',
@@ -74,9 +72,9 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   app.server.maxConnections = CONNECTIONS
   app.server.on(
     'drop',
-    atMost(COMPLAINT, () =>
+    createComplaint((times) =>
       log.warn(
-        { open: CONNECTIONS },
+        { times, places: CONNECTIONS },
         'webhooks: all places for connections are taken; further ones are turned away',
       ),
     ),
@@ -142,14 +140,4 @@ function single(value: string | string[] | undefined): string | undefined {
 
 function answer(reply: FastifyReply, status: keyof typeof BODIES): FastifyReply {
   return reply.code(status).type('application/json').send(BODIES[status])
-}
-
-/** Calls `tell` when it is called, and not again for `ms` milliseconds. */
-function atMost(ms: number, tell: () => void): () => void {
-  let next = -Infinity
-  return () => {
-    if (performance.now() < next) return
-    next = performance.now() + ms
-    tell()
-  }
 }

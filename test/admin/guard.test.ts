@@ -45,6 +45,14 @@ describe('with a token', () => {
     }),
   )
 
+  it('tells the log of wrong ones, once for many, and of nobody who gives none', () =>
+    withAdmin({ token: () => 'secret' }, async ({ get, log }) => {
+      for (let time = 0; time < 5; time++) await get('/api/tools')
+      expect(log.lines).toEqual([])
+      for (let time = 0; time < 5; time++) await get('/api/tools', { authorization: `Bearer ${time}` })
+      expect(log.lines.map(({ level, details }) => [level, details])).toEqual([['warn', { times: 1 }]])
+    }))
+
   it('takes it from any Host, and follows it when it changes', () => {
     let token = 'one'
     return withAdmin({ token: () => token }, async ({ get }) => {

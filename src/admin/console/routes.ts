@@ -20,6 +20,9 @@ const POLICY = [
   "form-action 'self'",
 ].join('; ')
 
+/** Where a browser gives the token, and asks whether it has. */
+export const LOGIN = '/console/login'
+
 /** Whether `path` is the console's: files without a secret, and the doors of a login. */
 export function isConsolePath(path: string): boolean {
   return path === '/' || path.startsWith('/console/')
@@ -56,14 +59,14 @@ export function addConsole(
   app.get<{ Params: { '*': string } }>('/console/*', (request, reply) =>
     send(request, reply, request.params['*']),
   )
-  app.get('/console/login', (request, reply) => {
+  app.get(LOGIN, (request, reply) => {
     const wanted = token()
     return reply.send({
       token_wanted: wanted !== null,
       expires_at: wanted === null ? null : logins.expiryOf(loginOf(request), wanted),
     })
   })
-  app.post('/console/login', (request, reply) => {
+  app.post(LOGIN, (request, reply) => {
     refuseForms(request)
     const wanted = token()
     if (wanted === null) throw new Problem('conflict', 'no admin token is configured: none is wanted')
