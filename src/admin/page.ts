@@ -61,6 +61,7 @@ export function slice<T>(
   return { rows: rows.slice(begin, begin + limit), more: rows.length > begin + limit }
 }
 
-export function pagingQuery() {
-  return asked(PAGING)
+/** `usual`: entries of a page where nothing is asked for. */
+export function pagingQuery(usual = 20) {
+  return asked({ ...PAGING, limit: Type.Integer({ ...PAGING.limit, default: usual }) })
 }

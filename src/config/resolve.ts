@@ -106,6 +106,7 @@ export async function resolve(settings: Settings, base: string, blame: Blame): P
       afterCrash: entry.after_crash,
       error: entry.error,
       onNotDelivered: entry.on_not_delivered,
+      deadline: entry.deadline === undefined ? null : ms(entry.deadline),
     })
   }
 

@@ -13,6 +13,8 @@ export interface ToolSpec {
   parameters: JsonObject
   target: ToolTarget
   timeout: number
+  /** For the whole call, from its creation on, as declared to the service; null: it may wait for ever. */
+  deadline: number | null
   concurrency: number
   retry: RetrySpec
   /** What to do with a call that was running when we crashed: run it again with the same key, or post the error. */

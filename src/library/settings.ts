@@ -17,14 +17,15 @@ export function checkSettings(name: string, settings: ToolDefinition['settings']
     throw new TypeError(`tool ${name}: ${setting} is ${JSON.stringify(value)}; give ${wanted}`)
   }
   const durations = [
-    ['timeout', settings.timeout, 2 * HOUR],
-    ['retry.base', retry.base, HOUR],
-    ['retry.max', retry.max, 7 * 24 * HOUR],
+    ['timeout', settings.timeout, 1, 2 * HOUR],
+    ['deadline', settings.deadline, 1000, 2 * HOUR],
+    ['retry.base', retry.base, 1, HOUR],
+    ['retry.max', retry.max, 1, 7 * 24 * HOUR],
   ] as const
-  for (const [setting, value, most] of durations) {
+  for (const [setting, value, least, most] of durations) {
     if (value === undefined) continue
     const ms = typeof value === 'string' ? parseDuration(value) : null
-    if (ms === null || ms < 1 || ms > most)
+    if (ms === null || ms < least || ms > most)
       refuse(setting, value, 'a duration such as 250ms or 30s, as the configuration takes it')
   }
   const counts = [

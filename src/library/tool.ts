@@ -30,6 +30,8 @@ export interface ToolOptions<I extends ToolInput> {
   explain?: boolean
   /** Durations as in the configuration: `30s`. */
   timeout?: string
+  /** For the whole call, declared to the service as `timeout_seconds`: `1s` to `2h`. Without it a call may wait for ever. */
+  deadline?: string
   concurrency?: number
   retry?: { attempts?: number; base?: string; max?: string }
   after_crash?: 'retry' | 'fail'

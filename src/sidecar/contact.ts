@@ -1,7 +1,9 @@
 import { messageOf, OperatorError, ServiceError } from '../core/errors.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
+import type { ToolSpec } from '../core/tool.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { missingScopes } from './scopes.ts'
 
 /** A service that takes our connection and says nothing holds a start up no longer than this, milliseconds. */
 const PATIENCE = 5000
@@ -11,8 +13,18 @@ const PATIENCE = 5000
  * @returns null when it could not be reached.
  * @throws {OperatorError} exit code 3 when the token is rejected.
  */
-export async function firstContact(service: ServiceClient, clock: Clock, log: Log): Promise<Health | null> {
-  return await patiently(introduce(service, log), clock, log)
+export async function firstContact(
+  service: ServiceClient,
+  tools: readonly ToolSpec[],
+  { clock, log }: { clock: Clock; log: Log },
+): Promise<Health | null> {
+  return await patiently(introduce(service, tools, log), clock, log)
+}
+
+/** Says what the token cannot do that is wanted of it. */
+export function warnOfScopes({ scopes }: Health, tools: readonly ToolSpec[], log: Log): void {
+  for (const { scope, costs, grave } of missingScopes(scopes, tools))
+    log[grave ? 'error' : 'warn']({ scope }, `token: it lacks a scope: ${costs}`)
 }
 
 /** @returns what `work` comes to; null when it takes too long, and goes on by itself. */
@@ -29,7 +41,11 @@ export async function patiently<T>(work: Promise<T>, clock: Clock, log: Log): Pr
   }
 }
 
-async function introduce(service: ServiceClient, log: Log): Promise<Health | null> {
+async function introduce(
+  service: ServiceClient,
+  tools: readonly ToolSpec[],
+  log: Log,
+): Promise<Health | null> {
   let health: Health
   try {
     health = await service.health()
@@ -44,18 +60,23 @@ async function introduce(service: ServiceClient, log: Log): Promise<Health | nul
     return null
   }
   if (!health.usable) {
-    log.error({ missing: health.missingScopes }, 'the token cannot be used: mint one with the scopes named')
-  }
-  await describe(service, log)
+    log.error({ missing: health.missingScopes }, 'token: it cannot be used: mint one with the scopes named')
+  } else warnOfScopes(health, tools, log)
+  await describe(service, tools, log)
   return health
 }
 
 /** What the service's own description does not give is said once, with what it costs. */
-async function describe(service: ServiceClient, log: Log): Promise<void> {
+async function describe(service: ServiceClient, tools: readonly ToolSpec[], log: Log): Promise<void> {
   const { fault, routes } = await service.discover()
   if (fault !== null)
     log.warn({ fault }, 'discovery: the description of the service cannot be read; trying again')
   for (const [operation, route] of Object.entries(routes)) {
-    if (!route.found) log.warn({ operation, reason: route.reason }, 'discovery: a route was not found')
+    if (route.found) continue
+    const level = operation === 'answer' && tools.length > 0 ? 'error' : 'warn'
+    log[level](
+      { operation, reason: route.reason },
+      'discovery: a route was not found; set it in service.routes',
+    )
   }
 }

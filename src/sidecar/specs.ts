@@ -128,6 +128,7 @@ function definedTool({ name, description, parameters, run, settings }: ToolDefin
     parameters,
     target: { kind: 'module', run },
     timeout: duration(settings.timeout) ?? TOOL_DEFAULTS.timeout,
+    deadline: duration(settings.deadline) ?? null,
     concurrency: settings.concurrency ?? TOOL_DEFAULTS.concurrency,
     retry: {
       attempts: retry?.attempts ?? TOOL_DEFAULTS.retry.attempts,
@@ -146,10 +147,11 @@ function duration(text: string | undefined): number | undefined {
 
 /** The `tools` array to declare on a session (product.md, Function tools). */
 export function declaration(tools: readonly ToolSpec[]) {
-  return tools.map(({ name, description, parameters }) => ({
+  return tools.map(({ name, description, parameters, deadline }) => ({
     type: 'function' as const,
     name,
     description,
     parameters,
+    ...(deadline === null ? {} : { timeout_seconds: Math.ceil(deadline / 1000) }),
   }))
 }

@@ -18,7 +18,7 @@ import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
-import { firstContact, patiently } from './contact.ts'
+import { firstContact, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
 import { createMaintenance, TELLS } from './maintain.ts'
 import { warnOfPast } from './past.ts'
@@ -185,21 +185,22 @@ export async function startAll(
   const adminAddress = await admin.listen()
   stack.defer(() => admin.close())
 
-  health = await firstContact(service, clock, log)
+  health = await firstContact(service, specs.tools, { clock, log })
   service.onAuthorization((authorized) => {
     if (authorized) {
-      log.info({}, 'the service takes the token again')
+      log.info({}, 'token: the service takes it again')
       void refreshHealth()
     } else {
       log.error(
         {},
-        'the service rejected the token (401): nothing is asked of it any more until service.token_file changes; ' +
+        'token: the service rejected the token (401): nothing is asked of it any more until service.token_file changes; ' +
           'what is stored is still delivered',
       )
     }
   })
   const refreshHealth = async (): Promise<void> => {
     health = await service.health().catch(() => health)
+    if (health !== null) warnOfScopes(health, specs.tools, log)
   }
   looked ||= health === null
 

@@ -240,7 +240,8 @@ async function end(
       tool: call.name,
       callId: call.callId,
       sessionId: call.sessionId,
-      outcome: state === 'answered' ? 'answered' : outcome,
+      // The service's own words for an answer that it took are many.
+      outcome: state === 'answered' && outcome !== 'unknown' ? 'answered' : outcome,
       seconds: call.createdAt === null ? null : Math.max(0, clock.now() + offset - call.createdAt) / 1000,
       call: { ...call, ...step.set },
     })

@@ -87,6 +87,10 @@ describe('check', () => {
     })
     expect(blind.of('route sendMessage')).toMatchObject({ state: 'warn' })
     expect(blind.of('route readSession')).toMatchObject({ state: 'ok' })
+    expect(blind.of('scopes')).toMatchObject({
+      state: 'warn',
+      message: 'artifacts:read is missing: turn.settled is told without its list of artifacts',
+    })
   })
 
   test('tells a port that another program holds from one that a sidecar holds', async () => {

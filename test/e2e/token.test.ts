@@ -108,8 +108,15 @@ describe.for(PROFILES)('a token that is not enough (%s)', (details) => {
     const { token } = rig.emulator.mintToken(['sessions:read'])
     rig.config = { ...rig.config, service: { base_url: rig.gateway.url, token } }
     await rig.start()
+    const lacks = rig.program?.lines.filter(({ message }) => message.startsWith('token: it lacks a scope'))
+    expect(lacks?.map(({ details }) => details['scope'])).toEqual([
+      'artifacts:read',
+      'tools:respond',
+      'sessions:write',
+    ])
     const session = await rig.client.start('say Hello', 'write outputs/r.txt x')
-    await rig.event('turn.settled')
+    const { data } = await rig.event('turn.settled')
+    expect(data.artifacts).toBeNull()
     await rig.client.send(session, 'call lookup_order {"order_id":"42"}')
     await until('run', () => rig.app.runs.length === 1)
     await until('refused answer', () => rig.gateway.passed.some(({ status }) => status === 403))

@@ -170,6 +170,16 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('error')
   })
 
+  test('a deadline of the configuration is declared, and a call that is never answered gets the fixed error by it', async () => {
+    await using rig = await open({ tools: { lookup_order: { deadline: '1500ms' } } })
+    rig.app.run = () => ({ status: 202 })
+    const { data } = await rig.admin('GET', '/api/tools')
+    expect(data).toMatchObject([{ name: 'lookup_order', timeout_seconds: 2 }])
+    await rig.client.send(await rig.client.create({ agent: { tools: data } }), CALL)
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(answersOf(rig)).toMatchObject([{ output: null, error: FIXED }])
+  })
+
   // [fault tool-6]
   test('a run that outlives the deadline is cut, and the fixed error is posted in time', async () => {
     await using rig = await open({

@@ -127,6 +127,7 @@ describe('a tool', () => {
     ['no time at all', { input: {}, timeout: '0' }],
     ['more time than a configuration may give', { input: {}, timeout: '3h' }],
     ['a number for a duration', { input: {}, timeout: 30 as never }],
+    ['a deadline that the service does not take', { input: {}, deadline: '500ms' }],
     ['a wait that is too long', { input: {}, retry: { max: '8d' } }],
     ['room for none', { input: {}, concurrency: 0 }],
     ['room for one and a half', { input: {}, concurrency: 1.5 }],

@@ -148,6 +148,25 @@ describe('the README', () => {
     expect(await story.end()).toEqual([0, 0])
   })
 
+  test('runs handlers and tools of a module', { timeout: LONG }, async () => {
+    const story = await begin()
+    for (const block of group('module')) await story.play(block)
+    await story.start('npm start -- emulate', '4010')
+    const output = await story.start('npm start -- run -c module.yaml', '8481')
+    const { out } = await story.run('curl -sf http://127.0.0.1:8481/api/tools')
+    const { data } = JSON.parse(out) as { data: unknown }
+    const body = JSON.stringify({
+      title: 'From a module',
+      agent: { tools: data },
+      input: { text: 'call lookup_order {"order_id":"42"}' },
+    })
+    await story.run(
+      `curl -sf http://127.0.0.1:4010/v1/sessions -H 'Authorization: Bearer svc_pat_dev' -H 'Content-Type: application/json' -d '${body}'`,
+    )
+    await expect.poll(output, { timeout: 15_000 }).toContain('completed From a module')
+    expect(await story.end()).toEqual([0, 0])
+  })
+
   test('drives the emulator with curl, and starts it in a test', { timeout: LONG }, async () => {
     const story = await begin()
     const told: Told[] = []

@@ -198,6 +198,7 @@ function toolOf(name: string, life: Life, app: Application): ToolSpec {
     retry: { attempts: 3, base: 100, max: 1000 },
     afterCrash: name === 'charge' ? 'fail' : 'retry',
     error: FIXED_ERROR,
+    deadline: null,
     onNotDelivered: name === 'later' ? 'report' : 'resend',
   }
 }

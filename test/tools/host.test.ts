@@ -364,6 +364,8 @@ describe('an answer', () => {
     await world.clock.advance(10_000)
     expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'unknown' })
     expect(await world.facts()).toEqual(['call.answered'])
+    // The metric that an alert watches.
+    expect(world.reports.map(({ outcome }) => outcome)).toEqual(['unknown'])
   })
 
   it('without a reply is posted again, the same, after the service said that it still waits', async () => {

@@ -28,6 +28,7 @@ export const SPEC: ToolSpec = {
   afterCrash: 'retry',
   error: ERROR,
   onNotDelivered: 'resend',
+  deadline: null,
 }
 
 export const output = (text: string): ToolResult => ({ kind: 'output', output: text })

@@ -19,7 +19,8 @@ export function toolRoutes(actions: AdminActions): Route[] {
         method: 'GET',
         path: '/api/tools',
         summary: 'The configured function tools: `data` is the `tools` array to declare on a session.',
-        query: pagingQuery(),
+        // All that a session can declare comes in one page.
+        query: pagingQuery(100),
         success: { status: 200, description: 'A page of tools.', content: pageOf(Tool) },
       },
       ({ query }) =>

@@ -1,6 +1,7 @@
+import { missingScopes } from '../../sidecar/scopes.ts'
 import type { Config } from '../../config/config.ts'
 import { isObject, stringOf, type JsonObject } from '../../core/json.ts'
-import { count, span } from '../text.ts'
+import { span } from '../text.ts'
 import { ask, type Answer } from './ask.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 import { checkRoutes } from './routes.ts'
@@ -52,19 +53,9 @@ function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
 }
 
 function scopeFindings(config: Config, health: JsonObject): Finding[] {
-  const scopes = new Set(listOf(health['scopes']))
-  const findings: Finding[] = []
-  const need = (scope: string, feature: string, state: typeof fail): void => {
-    if (scopes.has(scope)) return
-    findings.push(state('scopes', `${scope} is missing: ${feature}`, `mint a token with ${scope}`))
-  }
-  need('sessions:read', 'no session can be read, so nothing works', fail)
-  if (config.tools.length > 0) {
-    need('tools:respond', `${count(config.tools.length, 'tool')} cannot answer`, fail)
-    if (config.tools.some((tool) => tool.onNotDelivered === 'resend')) {
-      need('sessions:write', 'an answer that was not delivered cannot be sent again as a fresh turn', warn)
-    }
-  }
+  const findings = missingScopes(listOf(health['scopes']), config.tools).map(({ scope, costs, grave }) =>
+    (grave ? fail : warn)('scopes', `${scope} is missing: ${costs}`, `mint a token with ${scope}`),
+  )
   if (findings.length === 0) findings.push(ok('scopes', 'enough for what is enabled'))
   return findings
 }
@@ -74,7 +65,7 @@ function skewFinding({ webhooks }: Config, skew: number | null): Finding {
     return warn(
       'clock',
       'the service tells no time',
-      'nothing to do here; deadlines are judged by our own clock',
+      'nothing to do here; no call is given up by its deadline until it does',
     )
   const size = Math.abs(skew)
   const told = `ours is ${span(size)} ${skew > 0 ? 'behind' : 'ahead of'} the service's`

@@ -23,7 +23,7 @@ export function configText({ baseUrl, tokenFile, handlerUrl, tool }: Answers, se
   return `# Made by "session-sidecar init". "session-sidecar config schema" has every key; what is not here has its default.
 service:
   base_url: ${quoted(baseUrl)} # without /v1
-  # Needs sessions:read, and for tools tools:respond and sessions:write.
+  # Needs sessions:read and artifacts:read, and for tools tools:respond and sessions:write.
   ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${quoted(tokenFile)} # read again when it changes`}
   # token_expires_at: 2027-01-31     # the service does not say; check and a metric then warn in time
 

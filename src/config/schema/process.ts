@@ -4,8 +4,7 @@ import { duration, secret, secretFile, section } from './section.ts'
 export const store = section(
   {
     url: Type.String({
-      description:
-        'sqlite:PATH (relative to the working directory) or postgres://user@host/db for several replicas.',
+      description: 'sqlite:PATH, relative to the working directory.',
       format: 'store-url',
       default: 'sqlite:data/sidecar.db',
     }),

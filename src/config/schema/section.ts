@@ -15,7 +15,11 @@ export const NAME = {
   errorMessage: '1 to 64 letters, digits, "_" and "-"',
 }
 
-export const duration = (description: string, range: [string, string], options: { default: string }) =>
+export const duration = (
+  description: string,
+  range: [string, string],
+  options: { default: string } | { examples: string[] },
+) =>
   Type.String({
     description,
     format: 'duration',

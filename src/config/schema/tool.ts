@@ -15,6 +15,13 @@ export const tool = section(
     ),
     ...target('tool', 'http://127.0.0.1:3000/tools/lookup_order'),
     timeout: duration('For one run of the tool.', ['1ms', '2h'], { default: '30s' }),
+    deadline: Type.Optional(
+      duration(
+        'For the whole call, its tries and a late answer included: declared as `timeout_seconds`, in whole seconds. Without it a call may wait for ever.',
+        ['1s', '2h'],
+        { examples: ['10m'] },
+      ),
+    ),
     concurrency: Type.Integer({
       description: 'Runs under way at once, over all sessions.',
       minimum: 1,
