@@ -124,10 +124,10 @@ function time(raw: JsonObject, key: string, what: string): number {
 /** The latest and, negative, the earliest time that a date can tell, milliseconds. */
 const LATEST = 8.64e15
 
-/** Whole milliseconds: a service may count parts of one. null for what no clock shows. */
+/** Whole milliseconds, as far as dates go: a service may count parts of one, and mean never. null for what no clock shows. */
 function timeOf(value: unknown): number | null {
   const ms = Math.floor(numberOf(value) ?? Number.NaN)
-  return Math.abs(ms) <= LATEST ? ms : null
+  return Number.isSafeInteger(ms) ? Math.max(-LATEST, Math.min(ms, LATEST)) : null
 }
 
 /** Values that are not strings are against the interface; they stay in `raw` only. */
