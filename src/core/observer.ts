@@ -16,11 +16,14 @@ export interface Observer {
   streamReconnect(reason: string): void
   /** `seq` null: a transient frame. */
   frame(event: { type: string; seq: string | null; at: number }): void
+  /** A frame of the stream cannot be read, and is in quarantine. */
+  quarantined(): void
   transient(event: TransientEvent): void
   /** Everything of the stream up to here is durable. */
   streamCommitted(cursor: string): void
   webhook(outcome: WebhookOutcome): void
-  subscription(active: boolean): void
+  /** Whether the service sends us webhooks; `problem`: why it does not. */
+  subscription(active: boolean, problem?: string): void
 
   /** A new fact is durable. `lag`: seconds since it happened, where the resource tells. */
   fact(fact: StoredFact, lag: number | null): void
@@ -125,6 +128,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'channel',
   'streamReconnect',
   'frame',
+  'quarantined',
   'transient',
   'streamCommitted',
   'webhook',

@@ -1,6 +1,3 @@
-/** The checkpoint that holds the highest seq whose fact was removed: what a service shows up to there again is no news. */
-export const PRUNED_SEQ = 'pruned_seq'
-
 /** A seq as the interface has it; what else stands in an `id:` line is kept, and cannot be reckoned with. */
 export function isWhole(seq: string): boolean {
   return /^\d{1,40}$/.test(seq)

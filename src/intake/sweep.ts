@@ -1,3 +1,4 @@
+import { FIRST_LOOK } from '../core/checkpoint.ts'
 import type { Channel, Seen } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
@@ -30,8 +31,6 @@ export interface Sweep {
    */
   firstLook(look: (session: Session) => Promise<void>): Promise<void>
 }
-
-const FIRST_LOOK = 'first_look'
 
 export function createSweep(options: {
   service: Service

@@ -1,5 +1,5 @@
 import { messageOf, OperatorError, ServiceError } from '../core/errors.ts'
-import type { Clock, Log } from '../core/ports.ts'
+import type { Clock, Log, Timer } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { ServiceClient } from '../service/client.ts'
@@ -7,6 +7,8 @@ import { missingScopes } from './scopes.ts'
 
 /** A service that takes our connection and says nothing holds a start up no longer than this, milliseconds. */
 const PATIENCE = 5000
+/** Milliseconds between two questions to a service that has not answered yet. */
+const AGAIN = 30_000
 
 /**
  * Asks a service who we are to it, and what it can do. One that is away, or says nothing, is asked again while we work.
@@ -19,6 +21,24 @@ export async function firstContact(
   { clock, log }: { clock: Clock; log: Log },
 ): Promise<Health | null> {
   return await patiently(introduce(service, tools, log), clock, log)
+}
+
+/** Asks a service that did not answer at the start again, until `ask` says that it has. @returns what ends that. */
+export function keepAsking(ask: () => Promise<boolean>, clock: Clock): () => void {
+  let timer: Timer
+  let over = false
+  const again = (): void => {
+    timer = clock.after(AGAIN, () => {
+      void ask().then((answered) => {
+        if (!answered && !over) again()
+      })
+    })
+  }
+  again()
+  return () => {
+    over = true
+    timer.cancel()
+  }
 }
 
 /** Says what the token cannot do that is wanted of it. */

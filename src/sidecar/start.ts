@@ -18,7 +18,7 @@ import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
-import { firstContact, patiently, warnOfScopes } from './contact.ts'
+import { firstContact, keepAsking, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
 import { createMaintenance, TELLS } from './maintain.ts'
 import { warnOfPast } from './past.ts'
@@ -87,6 +87,11 @@ export async function startAll(
     fact(fact, lag) {
       if (lag === null) return
       for (const channel of Object.keys(fact.seen) as Channel[]) lags.set(channel, lag)
+    },
+    subscription(active, problem) {
+      const state = active ? 'live' : 'waiting'
+      const since = state === webhook.state ? webhook.since : clock.now()
+      webhook = { ...webhook, state, since, lastError: problem ?? webhook.lastError }
     },
     webhook(outcome) {
       if (outcome === 'accepted' || outcome === 'duplicate')
@@ -198,10 +203,14 @@ export async function startAll(
       )
     }
   })
-  const refreshHealth = async (): Promise<void> => {
-    health = await service.health().catch(() => health)
-    if (health !== null) warnOfScopes(health, specs.tools, log)
+  const refreshHealth = async (): Promise<boolean> => {
+    const told = await service.health().catch(() => null)
+    if (told === null) return false
+    health = told
+    warnOfScopes(told, specs.tools, log)
+    return true
   }
+  if (health === null) stack.defer(keepAsking(refreshHealth, clock))
   looked ||= health === null
 
   let webhookAddress: Address | null = null
@@ -249,7 +258,10 @@ export async function startAll(
     for (const secret of change.secrets) hide(secret)
     const [first] = change.secrets
     log.info({ of: change.of }, 'a secret has changed')
-    if (change.of === 'service.token' && first !== undefined) service.setToken(first)
+    if (change.of === 'service.token' && first !== undefined) {
+      service.setToken(first)
+      void refreshHealth()
+    }
     if (change.of === 'admin.token') adminToken = first ?? null
     if (change.of === 'webhooks.secrets') webhookSecrets = change.secrets
     if (change.of === 'handler' || change.of === 'tool') replaceSecrets(specs, change)

@@ -1,4 +1,5 @@
-import { isBefore, PRUNED_SEQ } from '../core/seq.ts'
+import { PRUNED_SEQ } from '../core/checkpoint.ts'
+import { isBefore } from '../core/seq.ts'
 import type { Store } from '../core/store.ts'
 
 /** The highest seq that was committed. */

@@ -18,6 +18,8 @@ const RETRY_CAP = 60_000
 const FAILURE = { base: 1000, max: 60_000 }
 /** How much of a frame that cannot be read is kept, characters. */
 const QUARANTINED = 64 * 1024
+/** Milliseconds between two lines about frames that cannot be read. */
+const COMPLAINT = 10_000
 
 export interface StreamSource {
   start(): void
@@ -66,6 +68,9 @@ export function createStream(options: StreamOptions): StreamSource {
   /** Milliseconds, from the service's `retry:`. */
   let retry = RETRY_DEFAULT
   let failures = 0
+  /** Frames in quarantine that no line told of yet, and until when none does, steady milliseconds. */
+  let unread = 0
+  let silentUntil = -Infinity
   let status: ChannelStatus = {
     state: 'waiting',
     since: 0,
@@ -191,7 +196,17 @@ export function createStream(options: StreamOptions): StreamSource {
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
       const { seq, reason } = meaning
-      log.warn({ seq, reason }, 'stream: a frame cannot be read; it is kept in quarantine')
+      const told = clock.steady()
+      unread++
+      if (told >= silentUntil) {
+        log.error(
+          { seq, reason, times: unread },
+          'stream: a frame cannot be read, and is missing in the transcript; it is kept in quarantine',
+        )
+        unread = 0
+        silentUntil = told + COMPLAINT
+      }
+      observer.quarantined()
       await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }
     const made = batchOf(batch)

@@ -47,6 +47,8 @@ export function createSubscriptionKeeper(options: {
     } catch (error) {
       wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
       log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be looked after')
+      // A service that is away has not forgotten it.
+      if (!active || (error instanceof ServiceError && !error.transient)) report(false, messageOf(error))
     }
     if (running) timer = clock.after(wait, () => void tend())
   }
@@ -94,9 +96,9 @@ export function createSubscriptionKeeper(options: {
     records = await store.subscriptions()
   }
 
-  const report = (now: boolean): void => {
+  const report = (now: boolean, problem?: string): void => {
     active = now
-    observer.subscription(now)
+    observer.subscription(now, problem)
   }
 
   return {

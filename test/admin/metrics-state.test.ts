@@ -212,6 +212,10 @@ it('asks the store once a second however often it is scraped, and goes on when i
   broken = true
   expect(await metering.valueOf('store_bytes', {}, counting)).toBeUndefined()
   expect(await metering.valueOf('leader', {}, counting)).toBe(1)
+  expect(await metering.valueOf('store_readable', {}, counting)).toBe(0)
+  // What is not known is not zero, nor up.
+  for (const name of ['sessions', 'required_actions', 'handler_up', 'callback_queue_depth'])
+    expect([name, await metering.valueOf(name, {}, counting)]).toEqual([name, undefined])
   expect(metering.log.lines.at(-1)).toMatchObject({
     level: 'warn',
     details: { reason: 'the store is closed' },

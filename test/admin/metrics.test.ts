@@ -29,6 +29,7 @@ store_commit_duration_seconds histogram | store_writes_refused_total counter rea
 relay_frames_sent_total counter source | relay_readers_ended_total counter outcome
 artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge
 read_queue_depth gauge | read_oldest_pending_timestamp_seconds gauge | token_accepted gauge
+stream_frames_quarantined_total counter | store_accepts_writes gauge | store_readable gauge
 callback_dead_letters_kept gauge handler | tool_runs_total counter tool,outcome`
 
 async function everythingHappens(): Promise<void> {

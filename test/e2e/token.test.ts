@@ -55,6 +55,18 @@ describe.for(PROFILES)('the token (%s)', (details) => {
     await assertWhole(rig, { tools: ['lookup_order'] })
   })
 
+  test('replaced before it is rejected, its scopes are looked at anew', async () => {
+    await using rig = await Rig.open({ details, start: false, channels: ['poll'] })
+    const file = path.join(rig.folder, 'token')
+    await writeFile(file, rig.token.token)
+    rig.config = { ...rig.config, service: { base_url: rig.gateway.url, token_file: file } }
+    await rig.start()
+    await writeFile(file, rig.emulator.mintToken(['sessions:read']).token)
+    await expect
+      .poll(async () => (await rig.admin('GET', '/api/status'))['token'], { timeout: 15_000 })
+      .toMatchObject({ state: 'accepted', scopes: ['sessions:read'] })
+  })
+
   // [fault auth-2]
   test('503 directory_unavailable is waited for, and is no 401', async () => {
     await using rig = await Rig.open({ details })

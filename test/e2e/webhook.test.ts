@@ -41,6 +41,20 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     await rig.event('turn.settled')
   })
 
+  test('a token that may not manage webhooks is told by status and metric', async () => {
+    await using rig = await Rig.open({ details, channels: ['webhook', 'poll'], start: false })
+    const body = JSON.stringify({ error: { code: 'forbidden', message: 'not allowed', request_id: 'req_1' } })
+    rig.gateway.intercept = ({ url }) => (url?.startsWith('/v1/webhooks') ? { status: 403, body } : undefined)
+    await rig.start()
+    const told = await until('a channel that waits', async () => {
+      const status = await rig.channel('webhook')
+      return status['state'] === 'waiting' ? status : undefined
+    })
+    expect(told['last_error']).toContain('not allowed')
+    const { body: metrics } = await rig.raw('GET', '/metrics')
+    expect(metrics['text']).toContain('session_sidecar_webhook_subscription_active 0\n')
+  })
+
   test('the subscription is ended once webhooks are off, and made again when they are on', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook', 'poll'] })
     const subscribed = () => rig.emulator.ledger().subscriptions.length

@@ -58,10 +58,12 @@ describe('every metric named', () => {
       'session_sidecar_stream_seq',
       'session_sidecar_webhook_subscription_active',
       'session_sidecar_session_outcomes_total',
+      'session_sidecar_store_accepts_writes',
       'session_sidecar_artifact_oldest_pending_timestamp_seconds',
       'session_sidecar_service_clock_offset_seconds',
       'session_sidecar_token_accepted',
       'session_sidecar_leader',
+      'session_sidecar_store_readable',
     ])
   })
 })
@@ -93,6 +95,7 @@ describe('the alerts', () => {
       'StreamDown',
       'ChannelMissing',
       'ReadsLate',
+      'FramesUnreadable',
       'CallbackBacklogOld',
       'DeadLetters',
       'DeadLettersKept',
@@ -105,6 +108,7 @@ describe('the alerts', () => {
       'TokenExpiring',
       'SubscriptionInactive',
       'StoreRefusesWrites',
+      'StoreUnreadable',
     ])
     const { tests } = parse(readFileSync(path.join(ROOT, 'test/pictures/alerts.yaml'), 'utf8')) as {
       tests: { alert_rule_test: { alertname: string; exp_alerts?: unknown[] }[] }[]

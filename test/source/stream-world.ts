@@ -91,7 +91,10 @@ export function streamWorld(
   const reasons: string[] = []
   const transients: TransientEvent[] = []
   const batches: Batch[] = []
+  let quarantined = 0
   const world = {
+    /** Frames that were said to be in quarantine. */
+    quarantined: () => quarantined,
     clock,
     log,
     store,
@@ -166,7 +169,9 @@ export function streamWorld(
     },
     readFrame,
     onTransient: (event) => transients.push(event),
-    observer: fanOut([{ streamReconnect: (reason) => reasons.push(reason) }]),
+    observer: fanOut([
+      { streamReconnect: (reason) => reasons.push(reason), quarantined: () => void quarantined++ },
+    ]),
     clock,
     random: longestWaits,
     log,

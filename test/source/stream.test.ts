@@ -78,6 +78,10 @@ describe('following the stream', () => {
       { source: 'stream', reason: 'data is not an object', bytes: '[1]' },
     ])
     expect([await world.seqs(), await world.cursor()]).toEqual([['1', '3'], '4'])
+    // Each is counted, and one line tells of both: a service that sends many must not fill the disk.
+    expect(world.quarantined()).toBe(2)
+    const told = world.log.lines.filter(({ message }) => message.includes('cannot be read'))
+    expect(told.map(({ level }) => level)).toEqual(['error'])
   })
 
   // [fault stream-11]

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { FIRST_LOOK } from '../../src/core/checkpoint.ts'
 import { forgetCursor } from '../../src/source/cursor.ts'
 import { newCall } from '../../src/core/call.ts'
 import type { Reading } from '../../src/core/store.ts'
@@ -218,6 +219,23 @@ describe('a sighting', () => {
       more: false,
     })
     expect(await store.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: false })
+  })
+
+  it('is not missed in what the first look found: no channel could have told of it', async () => {
+    const { store, clock } = await openStore()
+    const expected = { stream: new Set(['turn.started', 'turn.completed']) }
+    await store.commit({
+      facts: [turnFact('turn.started', 'trn_1', 'ses_1', { at: clock.now(), seen: { poll: 1 } })],
+    })
+    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
+    await clock.leap(1)
+    await store.commit({
+      facts: [turnFact('turn.completed', 'trn_1', 'ses_1', { at: clock.now(), seen: { poll: 1 } })],
+    })
+    expect(await store.missed(expected, clock.now() + 1)).toEqual({
+      missed: [{ channel: 'stream', type: 'turn.completed' }],
+      more: false,
+    })
   })
 
   it('is looked for step by step, over facts of every kind', async () => {

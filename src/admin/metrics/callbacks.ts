@@ -68,9 +68,9 @@ export function callbackMetrics(
     '1 when a handler takes callbacks, 0 when it is away or paused.',
     'handler',
     async () => {
-      const paused = new Set(
-        (await snapshot())?.handlers.flatMap(({ name, pausedAt }) => (pausedAt === null ? [] : [name])),
-      )
+      const records = (await snapshot())?.handlers
+      if (records === undefined) return []
+      const paused = new Set(records.flatMap(({ name, pausedAt }) => (pausedAt === null ? [] : [name])))
       return [...states].map(([name, state]) => [name, state === 'up' && !paused.has(name) ? 1 : 0] as const)
     },
     Math.min,

@@ -15,13 +15,19 @@ const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
 /** The stream and the webhooks, as transport. */
 export function channelMetrics(
   meter: Meter,
-): Pick<Observer, 'channel' | 'streamReconnect' | 'frame' | 'webhook' | 'subscription'> {
+): Pick<Observer, 'channel' | 'streamReconnect' | 'frame' | 'quarantined' | 'webhook' | 'subscription'> {
   const reconnects = meter.counter('stream_reconnects_total', 'Times that the stream was opened again.', {
     reason: new LabelValues(),
   })
   const frames = meter.counter('stream_events_total', 'Frames received, transient ones too.', {
     type: new LabelValues(),
   })
+  const quarantined = meter.counter(
+    'stream_frames_quarantined_total',
+    'Frames that cannot be read: gaps in the transcript.',
+    {},
+  )
+  quarantined.expect('')
   const webhooks = meter.counter('webhooks_received_total', 'Webhook deliveries received.', {
     outcome: new LabelValues(WEBHOOK_OUTCOMES),
   })
@@ -57,6 +63,7 @@ export function channelMetrics(
       lastFrameAt = frame.at
       if (frame.seq !== null) seq = frame.seq
     },
+    quarantined: () => quarantined.add(''),
     webhook: (outcome) => webhooks.add(outcome),
     subscription(now) {
       active = now

@@ -28,7 +28,7 @@ export function stateMetrics(
     'sessions',
     'Sessions that exist, by status.',
     'status',
-    async () => withZeros(STATUSES, Object.entries((await snapshot())?.counts.sessions ?? {})),
+    async () => withZeros(STATUSES, (await snapshot())?.counts.sessions),
     undefined,
     new LabelValues(STATUSES, 20),
   )
@@ -37,11 +37,11 @@ export function stateMetrics(
     'required_actions',
     'Actions that sessions wait for, by type.',
     'type',
-    async () =>
-      withZeros(
-        ACTIONS,
-        (await actions()).map(([type, { count }]) => [type, count]),
-      ),
+    async () => {
+      const waiting = (await snapshot())?.counts.actions
+      const counts = Object.entries(waiting ?? {}).map(([type, { count }]) => [type, count] as const)
+      return withZeros(ACTIONS, waiting && Object.fromEntries(counts))
+    },
     undefined,
     new LabelValues(ACTIONS, 20),
   )
@@ -118,9 +118,14 @@ export function stateMetrics(
       return oldest === null ? null : oldest / 1000
     },
   )
+  meter.gauge('store_readable', '1 while these metrics can be read from the store.', async () =>
+    Number((await snapshot()) !== null),
+  )
   meter.gauge('store_bytes', 'Size of the store.', async () => (await snapshot())?.counts.bytes ?? null)
 }
 
-function withZeros(known: readonly string[], rows: readonly (readonly [string, number])[]): Rows {
-  return [...known.map((value) => [value, 0] as const), ...rows]
+/** None where nothing is known: what cannot be read is not zero. */
+function withZeros(known: readonly string[], counts: Readonly<Record<string, number>> | undefined): Rows {
+  if (counts === undefined) return []
+  return [...known.map((value) => [value, 0] as const), ...Object.entries(counts)]
 }

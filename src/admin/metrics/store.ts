@@ -11,12 +11,23 @@ export function storeMetrics(meter: Meter): Pick<Observer, 'commit' | 'storeRefu
     reason: new LabelValues(REFUSALS),
   })
   for (const reason of REFUSALS) refused.expect(reason)
+  const commits = meter.plainHistogram(
+    'store_commit_duration_seconds',
+    'How long commits of the store took, until they were on disk.',
+    COMMIT,
+  )
+  let accepts: boolean | null = null
+  meter.gauge('store_accepts_writes', '1 when the store took the last write, 0 when it did not.', () =>
+    accepts === null ? null : Number(accepts),
+  )
   return {
-    commit: meter.plainHistogram(
-      'store_commit_duration_seconds',
-      'How long commits of the store took, until they were on disk.',
-      COMMIT,
-    ),
-    storeRefused: (reason) => refused.add(reason),
+    commit(seconds) {
+      accepts = true
+      commits(seconds)
+    },
+    storeRefused(reason) {
+      accepts = false
+      refused.add(reason)
+    },
   }
 }

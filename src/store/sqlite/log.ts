@@ -1,5 +1,6 @@
+import { PRUNED_SEQ } from '../../core/checkpoint.ts'
 import { CHANNELS, type Channel, type Fact, type StoredFact } from '../../core/fact.ts'
-import { isWhole, PRUNED_SEQ } from '../../core/seq.ts'
+import { isWhole } from '../../core/seq.ts'
 import type { Committed } from '../../core/store.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'

@@ -1,3 +1,4 @@
+import { FIRST_LOOK } from '../../core/checkpoint.ts'
 import { CHANNELS, STATE_TYPES } from '../../core/fact.ts'
 import type { Expected, Miss } from '../../core/store.ts'
 import type { Checkpoints } from './checkpoints.ts'
@@ -36,8 +37,10 @@ export function createMissed(
     // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
     const young = looked.findIndex(({ at }) => at >= before && at <= now)
     const old = young === -1 ? looked : looked.slice(0, young)
+    // What the first look found had happened before there was a channel to tell of it.
+    const from = Number(checkpoints.get(FIRST_LOOK) ?? 0)
     const missed = old
-      .filter(({ type }) => state.has(type))
+      .filter(({ type, at }) => state.has(type) && at > from)
       .flatMap((row) =>
         CHANNELS.filter(
           (channel) => expected[channel]?.has(row.type) === true && row[`seen_${channel}`] === null,

@@ -1,4 +1,4 @@
-import { PRUNED_SEQ } from '../../core/seq.ts'
+import { PRUNED_SEQ } from '../../core/checkpoint.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Lanes } from './lanes.ts'
 import { seqOf } from './log.ts'
