@@ -1,5 +1,5 @@
 /** The face of the library. Importing it opens no socket, starts no timer and installs no process-wide hook. */
-export { createSidecar, type Sidecar, type SidecarOptions } from './sidecar.ts'
+export { createSidecar, type DeclaredTool, type Sidecar, type SidecarOptions } from './sidecar.ts'
 export type { Address } from './sidecar/start.ts'
 export { defineHandlers, type HandlerModule } from './library/handlers.ts'
 export { tool, type ToolContext, type ToolDefinition, type ToolOptions } from './library/tool.ts'

@@ -17,9 +17,11 @@ if (cache !== null) module.enableCompileCache(cache)
 const { runProgram } = await import('./cli/program.ts')
 const { processTerminal } = await import('./cli/terminal.ts')
 
-/** Milliseconds for what is still written. */
+/** Milliseconds for what else is under way. */
 const LINGER = 1000
 
 process.exitCode = await runProgram(process.argv.slice(2), processTerminal(process), process.env)
+// Whoever reads slowly gets all of it.
+await new Promise((resolve) => process.stdout.write('', resolve))
 // A module of the user's may hold on to a timer or a pool: whoever stopped the program waits for it to end.
 setTimeout(() => process.exit(), LINGER).unref()

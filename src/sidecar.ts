@@ -1,9 +1,10 @@
 import { loadConfig, resolveConfig } from './config/load.ts'
 import type { ConfigInput } from './config/schema.ts'
 import { renderFault } from './config/fault.ts'
-import { OperatorError } from './core/errors.ts'
+import { OperatorError, thrownName } from './core/errors.ts'
 import type { ModuleHandler } from './core/handler.ts'
-import type { Observer } from './core/observer.ts'
+import type { JsonObject } from './core/json.ts'
+import { guarded, type Observer } from './core/observer.ts'
 import type { Log } from './core/ports.ts'
 import type { EventHandler } from './library/events.ts'
 import { createRouter } from './library/handlers.ts'
@@ -21,6 +22,16 @@ export interface SidecarOptions {
   env?: Readonly<Record<string, string | undefined>>
   /** Where the log goes. Default: standard error, as the configuration says. */
   log?: Log
+}
+
+/** An entry of the `tools` array of a session. */
+export interface DeclaredTool {
+  type: 'function'
+  name: string
+  description: string
+  parameters: JsonObject
+  /** Where the tool has a `deadline`. */
+  timeout_seconds?: number
 }
 
 /** A sidecar in this process (product.md, Library). */
@@ -41,7 +52,7 @@ export interface Sidecar {
   /** Where the listeners are, once started. */
   readonly address: { admin: Address | null; webhooks: Address | null }
   /** The `tools` array to declare on a session. Once started. */
-  tools(): { type: 'function'; name: string; description: string; parameters: unknown }[]
+  tools(): DeclaredTool[]
 }
 
 /**
@@ -49,11 +60,11 @@ export interface Sidecar {
  * @throws {ConfigError} with every fault at once.
  */
 export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
-  const loaded =
+  const load = () =>
     typeof options.config === 'string'
-      ? await loadConfig(options.config, options.env ?? process.env, Date.now())
-      : await resolveConfig(options.config, { env: options.env ?? {}, now: Date.now() })
-  const { config, warnings } = loaded
+      ? loadConfig(options.config, options.env ?? process.env, Date.now())
+      : resolveConfig(options.config, { env: options.env ?? {}, now: Date.now() })
+  let { config, warnings } = await load()
   const secrets = new Set(secretsOf(config))
   const log = options.log ?? asLog(await createLogger(config.log, () => [...secrets]))
   const router = createRouter()
@@ -64,15 +75,37 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
   let started: Promise<void> | null = null
   let stopped: Promise<void> | null = null
   const ending = new AbortController()
+  let failed = false
 
   const startOnce = async (): Promise<void> => {
+    if (failed) {
+      // Its cause may have been the configuration, or a secret of it.
+      ;({ config, warnings } = await load())
+      for (const secret of secretsOf(config)) secrets.add(secret)
+    }
     log.info({ version: VERSION }, 'sidecar: starting')
     for (const warning of warnings) log.warn({}, renderFault(warning))
     // All the rest is loaded now: what is wrong with a configuration is said sooner.
     const { startAll } = await import('./sidecar/start.ts')
     const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
     const end = ending.signal
-    running = await startAll(config, specs, observers, log, { hide: (secret) => secrets.add(secret), end })
+    running = await startAll(config, specs, observers.map(guard), log, {
+      hide: (secret) => secrets.add(secret),
+      end,
+    })
+  }
+
+  /** A program's observer is told in the midst of a commit: what it throws must not end that. */
+  const guard = (observer: Partial<Observer>): Partial<Observer> =>
+    guarded(observer, (method, error) =>
+      log.error(
+        { method, error: thrownName(error) },
+        'observe: an observer failed; no more is said of this method',
+      ),
+    )
+
+  const beforeStart = (method: string): void => {
+    if (started !== null) throw new OperatorError(`${method}: the sidecar was started already`)
   }
 
   /** A start under way is cut short first: what it opened is closed as any other. */
@@ -86,14 +119,17 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
 
   const sidecar: Sidecar = {
     on(type, handler) {
+      beforeStart('on')
       router.on(type, handler as unknown as ModuleHandler)
       return sidecar
     },
     tool(definition) {
+      beforeStart('tool')
       tools.push(definition)
       return sidecar
     },
     observe(observer) {
+      beforeStart('observe')
       observers.push(observer)
       return sidecar
     },
@@ -106,6 +142,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
       } catch (error) {
         // Everything was given back: once the cause is gone it may be tried again.
         started = null
+        failed = true
         throw error
       }
     },

@@ -10,14 +10,14 @@ export function link(signal: AbortSignal | undefined, other: AbortController): (
 }
 
 /** Waits for `work`, but no longer than `signal` lets. @throws {ServiceError} when it ends first. */
-export async function raced(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
+export async function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let onAbort: (() => void) | undefined
   const aborted = new Promise<never>((_resolve, reject) => {
     onAbort = () => reject(ended(signal))
     signal.addEventListener('abort', onAbort, { once: true })
   })
   try {
-    await Promise.race([work, aborted])
+    return await Promise.race([work, aborted])
   } finally {
     if (onAbort !== undefined) signal.removeEventListener('abort', onAbort)
   }

@@ -66,7 +66,7 @@ export function turnsOf(transport: Transport): Turns {
       await transport.within('cancelTurn', options, (errand) => transport.send(errand, request))
     },
     wait: (session, turn, { interval = INTERVAL, ...options } = {}) =>
-      transport.within('readTurn', { timeout: NO_LIMIT, ...options }, (errand) =>
+      transport.within('readTurn', { ...options, timeout: options.timeout ?? NO_LIMIT }, (errand) =>
         poll(transport, errand, interval, async () => {
           const found = await read(errand, session, turn)
           const { status, completed_at: completedAt, artifacts } = found

@@ -13,7 +13,7 @@ import { messageOf } from '../core/errors.ts'
 import type { Fault, Path } from './fault.ts'
 
 /** How often anchors may be repeated in all; more is an attack on our memory, not a configuration. */
-const MAX_ALIASES = 100
+const MAX_ALIASES = 10_000
 
 export interface Place {
   line: number
@@ -64,7 +64,15 @@ export function parseConfigText(file: string, text: string): ConfigDocument {
     if (faults.length > 0) return broken()
     value = document.toJS({ maxAliasCount: MAX_ALIASES })
   } catch (error) {
-    blame(start, error instanceof RangeError ? 'nested too deeply' : messageOf(error))
+    const excessive = error instanceof ReferenceError && error.message.startsWith('Excessive alias count')
+    blame(
+      start,
+      excessive
+        ? `aliases of anchors would repeat more than ${MAX_ALIASES} values`
+        : error instanceof RangeError
+          ? 'nested too deeply'
+          : messageOf(error),
+    )
     return broken()
   }
   return {

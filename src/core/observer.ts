@@ -160,3 +160,29 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   })
   return Object.fromEntries(entries) as Observer
 }
+
+/** `observer` as one that cannot stop us: what it throws is told once for each method, and otherwise left. */
+export function guarded(
+  observer: Partial<Observer>,
+  complain: (method: string, error: unknown) => void,
+): Partial<Observer> {
+  const told = new Set<string>()
+  const entries = METHODS.flatMap((method) => {
+    const listener = observer[method] as ((...args: unknown[]) => unknown) | undefined
+    if (listener === undefined) return []
+    const failed = (error: unknown): void => {
+      if (!told.has(method)) complain(method, error)
+      told.add(method)
+    }
+    const listen = (...args: unknown[]): void => {
+      try {
+        const result = listener.apply(observer, args)
+        if (result instanceof Promise) result.catch(failed)
+      } catch (error) {
+        failed(error)
+      }
+    }
+    return [[method, listen] as const]
+  })
+  return Object.fromEntries(entries)
+}

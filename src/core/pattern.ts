@@ -7,6 +7,9 @@ export interface EventPattern {
   wantsTransient(type: string): boolean
 }
 
+/** What stands for types of facts: `*`, a family such as `turn.*`, or a whole type. */
+export const TYPE_PATTERN = '^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$'
+
 export function compilePatterns(patterns: readonly string[]): EventPattern {
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')))
   const prefixes = patterns.filter((pattern) => pattern.endsWith('.*')).map((pattern) => pattern.slice(0, -1))

@@ -1,6 +1,6 @@
 import type { CallbackEvent, HandlerContext, ModuleHandler } from '../core/handler.ts'
 import { isTransientId } from '../core/fact.ts'
-import { compilePatterns, type EventPattern } from '../core/pattern.ts'
+import { compilePatterns, TYPE_PATTERN, type EventPattern } from '../core/pattern.ts'
 import type { EventHandler } from './events.ts'
 import type { ToolDefinition } from './tool.ts'
 
@@ -26,11 +26,16 @@ export function defineHandlers<Types extends string>(definition: {
   return { kind: 'handlers', events: router.events(), handle: router.handle, tools: definition.tools ?? [] }
 }
 
+/** As the configuration takes them (handlers[].events). */
+const PATTERN = new RegExp(TYPE_PATTERN)
+
 /** Hands an event to every function that was registered for it, in the order of registration. */
 export function createRouter() {
   const routes: { type: string; pattern: EventPattern; handle: ModuleHandler }[] = []
   return {
     on(type: string, handle: ModuleHandler): void {
+      if (!PATTERN.test(type))
+        throw new TypeError(`on(${JSON.stringify(type)}): give *, a family such as turn.*, or a whole type`)
       routes.push({ type, pattern: compilePatterns([type]), handle })
     },
     events: (): string[] => [...new Set(routes.map(({ type }) => type))],

@@ -41,6 +41,13 @@ export function keepAsking(ask: () => Promise<boolean>, clock: Clock): () => voi
   }
 }
 
+/** Has `stop` called once `end` is over, also when it is already. @returns what takes that back. */
+export function onEnd(end: AbortSignal, stop: () => void): () => void {
+  if (end.aborted) stop()
+  else end.addEventListener('abort', stop, { once: true })
+  return () => end.removeEventListener('abort', stop)
+}
+
 /** Says what the token cannot do that is wanted of it. */
 export function warnOfScopes({ scopes }: Health, tools: readonly ToolSpec[], log: Log): void {
   for (const { scope, costs, grave } of missingScopes(scopes, tools))

@@ -18,7 +18,7 @@ import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
-import { firstContact, keepAsking, patiently, warnOfScopes } from './contact.ts'
+import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
 import { createMaintenance, TELLS } from './maintain.ts'
 import { warnOfPast } from './past.ts'
@@ -45,7 +45,7 @@ export interface Running {
   stop(): Promise<void>
 }
 
-/** Starts the parts in order; what was started stops in reverse, also when a later one fails. After `end` none waits for the service. */
+/** Starts the parts in order; what was started stops in reverse, also when a later one fails. A start that `end` cuts short does not wait for the service. */
 export async function startAll(
   config: Config,
   specs: Specs,
@@ -77,7 +77,6 @@ export async function startAll(
     slotsLimit: () => config.service.sessionSlots,
     tokenAccepted: () => (service.authorized() ? (health === null ? null : true) : false),
     clockOffset: () => service.clockOffset(),
-    leader: () => true,
   })
   const lags = new Map<Channel, number>()
   let webhook: ChannelStatus = config.webhooks.enabled
@@ -129,7 +128,7 @@ export async function startAll(
     onBudget: (bucket, remaining) => observer.budget(bucket, remaining),
   })
   stack.defer(() => service.stop())
-  end.addEventListener('abort', () => service.stop(), { once: true })
+  const started = onEnd(end, () => service.stop())
 
   const engine = createEngine({
     service,
@@ -268,6 +267,7 @@ export async function startAll(
   }
 
   log.info({ admin: adminAddress, webhooks: webhookAddress, version: VERSION }, 'sidecar: started')
+  started()
   const held = stack.move()
   return {
     address: { admin: adminAddress, webhooks: webhookAddress },

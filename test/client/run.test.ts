@@ -72,6 +72,14 @@ describe.each(PROFILES)('a run (profile %s)', (profile) => {
     expect(await faultOf(running)).toMatchObject({ code: 'not_delivered' })
   })
 
+  it('waits for no function that hangs once its time is over', async () => {
+    const { client } = await stand(profile)
+    const { id } = await client.sessions.create({ agent: { tools: [{ type: 'function', name: 'hang' }] } })
+    const functions = { hang: () => new Promise(() => undefined) }
+    const running = client.run(id, 'call hang', { ...QUICK, timeout: 300, functions })
+    expect(await faultOf(running)).toMatchObject({ code: 'timeout' })
+  })
+
   it('leaves to others what it has no function for, until its time is over', async () => {
     const { client, emulator } = await stand(profile)
     const { id } = await client.sessions.create()

@@ -1,11 +1,17 @@
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { Log } from '../../src/core/ports.ts'
 import { createSidecar } from '../../src/index.ts'
 import { SECRET } from '../support/app.ts'
 import { PROFILES } from '../support/client.ts'
+import { assertWhole } from '../support/oracle.ts'
 import { freePort, listen } from '../support/listen.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
+
+// oxlint-disable-next-line typescript/no-misused-promises -- TypeScript lets it pass, so programs have it
+const refusing: () => void = () => Promise.reject(new Error('nobody awaits this'))
 
 const SILENT: Log = {
   debug: () => undefined,
@@ -53,6 +59,63 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     // The store is free again.
     rig.gateway.intercept = () => undefined
     await rig.start()
+  })
+
+  test('a stop lets an answer that is under way end', async () => {
+    await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
+    const out = Promise.withResolvers<void>()
+    const go = Promise.withResolvers<undefined>()
+    rig.gateway.intercept = ({ method }) => {
+      if (method !== 'POST') return undefined
+      out.resolve()
+      return go.promise
+    }
+    rig.app.run = () => ({ body: 'shipped' })
+    await rig.client.start('call lookup_order {}')
+    await out.promise
+    const stopped = rig.stop()
+    go.resolve(undefined)
+    await stopped
+    rig.gateway.intercept = () => undefined
+    await rig.start()
+    const { data } = await rig.event('call.answered')
+    expect(data.call?.outcome).not.toBe('unknown')
+    expect(rig.emulator.ledger().answers).toHaveLength(1)
+  })
+
+  test('a start that was refused for its token is tried again with the one that the file has by then', async () => {
+    await using rig = await Rig.open({ details, start: false, channels: ['poll'] })
+    const file = path.join(rig.folder, 'token')
+    await writeFile(file, 'svc_pat_wrong')
+    const service = { base_url: rig.gateway.url, token_file: file }
+    const sidecar = await createSidecar({ config: { ...rig.config, service }, log: SILENT })
+    await expect(sidecar.start()).rejects.toMatchObject({ exitCode: 3 })
+    await writeFile(file, rig.token.token)
+    await sidecar.start()
+    expect(() => sidecar.on('turn.settled', () => undefined)).toThrow('on: the sidecar was started already')
+    await sidecar.stop()
+  })
+
+  test('an observer of a program that throws stops nothing, and is told of once', async () => {
+    await using rig = await Rig.open({
+      details,
+      prepare: (sidecar) =>
+        void sidecar.observe({
+          fact() {
+            throw new TypeError('no turn')
+          },
+          // A program's function may well be async, which TypeScript lets pass.
+          callback: refusing,
+        }),
+    })
+    for (const text of ['say one', 'say two']) await rig.client.start(text)
+    await until('both', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2)
+    await assertWhole(rig)
+    const told = rig.program?.lines.filter(({ message }) => message.startsWith('observe:'))
+    expect(told?.map(({ details: said }) => said)).toEqual([
+      { method: 'fact', error: 'it threw TypeError' },
+      { method: 'callback', error: 'it threw Error' },
+    ])
   })
 
   test('a start that failed is tried again with the same sidecar', async () => {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { TYPE_PATTERN } from '../../core/pattern.ts'
 import { duration, flag, NAME, retry, section } from './section.ts'
 import { exactlyOneTarget, target } from './target.ts'
 
@@ -8,7 +9,7 @@ export const handler = section(
     ...target('handler', 'http://127.0.0.1:3000/agent-events'),
     events: Type.Array(
       Type.String({
-        pattern: '^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$',
+        pattern: TYPE_PATTERN,
         errorMessage: '"*", a whole type such as "turn.settled", or a prefix such as "turn.*"',
       }),
       {
