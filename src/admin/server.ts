@@ -102,6 +102,15 @@ export function createAdmin(options: AdminOptions): Listener {
     frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),
   })
   app.server.maxConnections = CONNECTIONS + READERS
+  app.server.on(
+    'drop',
+    createComplaint((times) =>
+      log.error(
+        { times, places: CONNECTIONS + READERS },
+        'admin: all places for connections are taken; further ones are turned away, probes as well',
+      ),
+    ),
+  )
   app.removeContentTypeParser('text/plain')
   readEmptyBodies(app)
   app.addHook('onRequest', async (request, reply) => {
@@ -239,6 +248,8 @@ function matches(template: string, path: string): boolean {
 
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
   const problem = problemOf(error)
+  // A place is for whoever is let in.
+  if (problem.status === 401 || problem.status === 429) reply.header('connection', 'close')
   if (problem.status === 500) log.error({ err: error, path: pathOf(request.url) }, 'admin: a request failed')
   return (
     reply

@@ -23,10 +23,22 @@ export function adminActions(
     count.finally(() => engine.dispatcher.reload())
 
   return {
-    retryDelivery: (id) => thenReload(store.retry({ id })),
+    async retryDelivery(id) {
+      const delivery = await store.read.delivery(id)
+      if (delivery !== null) known(delivery.handler)
+      return await thenReload(store.retry({ id }))
+    },
     async retryDeliveries(selection) {
       if (selection.handler !== undefined) known(selection.handler)
-      return await thenReload(store.retry(selection))
+      // What is owed to a handler that is gone would be pending for nobody: it stays dead until one has that name again.
+      const names =
+        selection.handler === undefined ? specs.handlers.map(({ name }) => name) : [selection.handler]
+      let count = 0
+      const retryAll = async (): Promise<{ count: number }> => {
+        for (const handler of names) count += (await store.retry({ ...selection, handler })).count
+        return { count }
+      }
+      return await thenReload(retryAll())
     },
     async replay({ handler, from }) {
       known(handler)

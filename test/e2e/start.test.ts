@@ -163,6 +163,36 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     expect(warnings(rig)).toEqual([])
   })
 
+  test('leaves the dead letters of a handler that is gone dead, until one has its name again', async () => {
+    await using rig = await Rig.open({
+      details,
+      channels: ['poll'],
+      handlers: (app) => ['old', 'kept'].map((name) => ({ name, url: app.handlerUrl(name), secret: SECRET })),
+    })
+    rig.app.handle = ({ name }) => (name === 'old' ? { body: '{"verdict":"dead"}' } : {})
+    const session = await rig.client.start('say Hello')
+    await rig.event('turn.settled', () => true, 'kept')
+    const dead = () => rig.list('/api/deliveries?status=dead&handler=old')
+    await until('dead letters', async () => (await dead()).length > 2)
+    const { handlers = [] } = rig.config
+    await rig.stop()
+    rig.config = { ...rig.config, handlers: handlers.filter(({ name }) => name !== 'old') }
+    await rig.start()
+    const letters = await dead()
+    expect(await rig.admin('POST', '/api/deliveries/retry', { status: 'dead' })).toMatchObject({ count: 0 })
+    const one = await rig.raw('POST', `/api/deliveries/${String(letters[0]?.['id'])}/retry`)
+    expect([one.status, one.body['detail']]).toEqual([404, 'there is no handler old'])
+    expect(await dead()).toEqual(letters)
+
+    await rig.stop()
+    rig.app.handle = () => ({})
+    rig.config = { ...rig.config, handlers }
+    await rig.start()
+    const again = await rig.admin('POST', '/api/deliveries/retry', { status: 'dead' })
+    expect(again).toMatchObject({ count: letters.length })
+    await rig.event('turn.settled', ({ session_id }) => session_id === session, 'old')
+  })
+
   test('says that the store is from another service', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'] })
     await rig.stop()
