@@ -11,6 +11,9 @@ export interface Listener {
   close(): Promise<void>
 }
 
+/** By what listeners space out their complaints. */
+export const STEADY = { steady: () => performance.now() }
+
 /** Milliseconds between looks for connections that overstayed their time: Node's 30 s would double the limits. */
 export const CHECKED_EVERY = 2_000
 

@@ -1,15 +1,15 @@
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
 import { etagOf } from './console/assets.ts'
 import { closingInTime } from './closing.ts'
-import { createComplaint } from './complaint.ts'
 import { createLogins, type Logins } from './console/logins.ts'
 import { addConsole, isConsolePath, LOGIN, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
-import { addressesOf, CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
+import { addressesOf, CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
 import { openApiRoutes } from './openapi.ts'
 import { connectionProblem, pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 import { READERS, type Relay } from './relay/relay.ts'
@@ -104,7 +104,7 @@ export function createAdmin(options: AdminOptions): Listener {
   app.server.maxConnections = CONNECTIONS + READERS
   app.server.on(
     'drop',
-    createComplaint((times) =>
+    createComplaint(STEADY, (times) =>
       log.error(
         { times, places: CONNECTIONS + READERS },
         'admin: all places for connections are taken; further ones are turned away, probes as well',
@@ -119,7 +119,7 @@ export function createAdmin(options: AdminOptions): Listener {
     const access = openPaths.has(path) ? 'everybody' : isConsolePath(path) ? 'page' : accessOf(request)
     admit(request.headers, access, { token: token(), loopback })
   })
-  const complain = createComplaint((times) =>
+  const complain = createComplaint(STEADY, (times) =>
     log.warn({ times }, 'admin: a token was given that is not the admin token'),
   )
   app.setErrorHandler((error, request, reply) => {

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyReply } from 'fastify'
+import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Observer, WebhookOutcome } from '../core/observer.ts'
 import type { Log } from '../core/ports.ts'
 import { closingInTime } from './closing.ts'
-import { createComplaint } from './complaint.ts'
-import { CHECKED_EVERY, open, refuseConnection, type Listener } from './listener.ts'
+import { CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
 import { pathOf } from './problem.ts'
 
 /** A delivery as it came, nothing of it believed. */
@@ -72,7 +72,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   app.server.maxConnections = CONNECTIONS
   app.server.on(
     'drop',
-    createComplaint((times) =>
+    createComplaint(STEADY, (times) =>
       log.warn(
         { times, places: CONNECTIONS },
         'webhooks: all places for connections are taken; further ones are turned away',

@@ -47,43 +47,39 @@ interface Parts {
  */
 export function run(parts: Parts, sessionId: string, text: string, options: RunOptions = {}): Promise<Turn> {
   const { transport, sessions, turns, items } = parts
-  const { functions = {}, error = ERROR, interval = INTERVAL, ...limits } = options
-  return transport.within(
-    'sendMessage',
-    { ...limits, timeout: limits.timeout ?? NO_LIMIT },
-    async (errand) => {
-      const { signal } = errand
-      const newest = async (limit: number): Promise<Turn[]> =>
-        (await turns.list(sessionId, { limit }, { signal }).page()).data
-      const answerer = new Answerer(parts, functions, error, sessionId, signal)
-      /** The session once nothing is under way; null while something is. */
-      const resting = async (hurry: () => void): Promise<Session | null> => {
-        const session = await sessions.get(sessionId, { signal })
-        if (await answerer.answer(session.required_actions)) hurry()
-        else if (session.status === 'idle' || session.status === 'failed') return session
-        return null
-      }
-      await poll(transport, errand, interval, resting)
-      const [before] = await newest(1)
-      const [lastItem] = (await items.list(sessionId, { limit: 1 }, { signal }).page()).data
-      const { queued, position } = await sessions.send(sessionId, text, { signal })
-      const expected = queued ? (position ?? 1) : 1
-      const turn = await poll(transport, errand, interval, async (hurry) => {
-        const session = await resting(hurry)
-        if (session === null) return null
-        const fresh = newerThan(before?.id, await newest(expected + 1))
-        // Nothing was sent after our message, so its turn is the newest.
-        if (fresh.length >= expected) return fresh[0] ?? null
-        if (session.status !== 'failed' || fresh.length > 0) return null
-        // It may still be the failure of an earlier turn: a run that could not start leaves an item that says why.
-        const { data } = await items.list(sessionId, { limit: ITEMS }, { signal }).page()
-        const reason = newerThan(lastItem?.id, data).find(({ detail }) => detail.event === 'agent.error')
-        if (reason !== undefined) throw notStarted(reason.content)
-        return null
-      })
-      return turns.wait(sessionId, turn.id, { interval, signal })
-    },
-  )
+  const { functions = {}, error = ERROR, interval = INTERVAL, timeout = NO_LIMIT, ...limits } = options
+  return transport.within('sendMessage', { timeout, ...limits }, async (errand) => {
+    const { signal } = errand
+    const newest = async (limit: number): Promise<Turn[]> =>
+      (await turns.list(sessionId, { limit }, { signal }).page()).data
+    const answerer = new Answerer(parts, functions, error, sessionId, signal)
+    /** The session once nothing is under way; null while something is. */
+    const resting = async (hurry: () => void): Promise<Session | null> => {
+      const session = await sessions.get(sessionId, { signal })
+      if (await answerer.answer(session.required_actions)) hurry()
+      else if (session.status === 'idle' || session.status === 'failed') return session
+      return null
+    }
+    await poll(transport, errand, interval, resting)
+    const [before] = await newest(1)
+    const [lastItem] = (await items.list(sessionId, { limit: 1 }, { signal }).page()).data
+    const { queued, position } = await sessions.send(sessionId, text, { signal })
+    const expected = queued ? (position ?? 1) : 1
+    const turn = await poll(transport, errand, interval, async (hurry) => {
+      const session = await resting(hurry)
+      if (session === null) return null
+      const fresh = newerThan(before?.id, await newest(expected + 1))
+      // Nothing was sent after our message, so its turn is the newest.
+      if (fresh.length >= expected) return fresh[0] ?? null
+      if (session.status !== 'failed' || fresh.length > 0) return null
+      // It may still be the failure of an earlier turn: a run that could not start leaves an item that says why.
+      const { data } = await items.list(sessionId, { limit: ITEMS }, { signal }).page()
+      const reason = newerThan(lastItem?.id, data).find(({ detail }) => detail.event === 'agent.error')
+      if (reason !== undefined) throw notStarted(reason.content)
+      return null
+    })
+    return turns.wait(sessionId, turn.id, { interval, signal })
+  })
 }
 
 type HostFunction = NonNullable<RunOptions['functions']>[string]
@@ -135,12 +131,8 @@ class Answerer {
     }
     this.#calls.set(callId, call)
     const options = { signal: this.#signal, idempotencyKey: call.key }
-    const { outcome } = await this.#parts.actions.answer(
-      this.#sessionId,
-      callId,
-      await raced(call.answer, this.#signal),
-      options,
-    )
+    const answer = await raced(call.answer, this.#signal)
+    const { outcome } = await this.#parts.actions.answer(this.#sessionId, callId, answer, options)
     this.#answered.add(callId)
     if (outcome !== 'not_delivered') return
     const message = `the sandbox no longer held the call of ${name}; send the message again`

@@ -65,8 +65,8 @@ export function turnsOf(transport: Transport): Turns {
       const request = { ids: { session, turn }, act: options ?? true } as const
       await transport.within('cancelTurn', options, (errand) => transport.send(errand, request))
     },
-    wait: (session, turn, { interval = INTERVAL, ...options } = {}) =>
-      transport.within('readTurn', { ...options, timeout: options.timeout ?? NO_LIMIT }, (errand) =>
+    wait: (session, turn, { interval = INTERVAL, timeout = NO_LIMIT, ...options } = {}) =>
+      transport.within('readTurn', { timeout, ...options }, (errand) =>
         poll(transport, errand, interval, async () => {
           const found = await read(errand, session, turn)
           const { status, completed_at: completedAt, artifacts } = found

@@ -1,10 +1,9 @@
 import { backoff } from './backoff.ts'
+import { createComplaint } from './complaint.ts'
 import type { Clock, Log, Random } from './ports.ts'
 
 /** Milliseconds. */
 const WAIT = { base: 500, max: 5000 }
-/** A store that goes on refusing is told of so often, milliseconds. */
-const TOLD_EVERY = 10_000
 
 /** While the store refuses writes nothing is begun of which nothing could be kept, but for a try now and then. */
 export interface Rest {
@@ -22,7 +21,8 @@ export function createRest(
   { clock, random, log }: { clock: Clock; random: Random; log: Log },
   message: string,
 ): Rest {
-  let [until, count, toldAt] = [0, 0, -Infinity]
+  let [until, count] = [0, 0]
+  const complain = createComplaint<unknown>(clock, (_times, error) => log.error({ err: error }, message))
   return {
     get until() {
       return until
@@ -31,11 +31,8 @@ export function createRest(
       return count > 0
     },
     refused(error) {
+      complain(error)
       const now = clock.steady()
-      if (now - toldAt >= TOLD_EVERY) {
-        toldAt = now
-        log.error({ err: error }, message)
-      }
       // What was under way beside it is refused as well, and says nothing new.
       if (now >= until) until = now + backoff(WAIT, ++count, random, WAIT.base)
     },

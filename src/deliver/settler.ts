@@ -1,4 +1,5 @@
 import type { Settlement } from '../core/delivery.ts'
+import { createComplaint } from '../core/complaint.ts'
 import type { Clock, Log, Timer } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 
@@ -11,8 +12,6 @@ const DELAY = 20
 const ENOUGH = 512
 /** What the store refused is tried to be written again so much later, milliseconds. */
 const AGAIN = 1000
-/** A store that goes on refusing is told of so often, milliseconds. */
-const TOLD_EVERY = 10_000
 
 /**
  * Writes what became of attempts, many in one commit, in the order in which it became known. What the store refuses is
@@ -40,7 +39,6 @@ export function createSettler(store: Pick<Store, 'settle'>, clock: Clock, log: L
   let writing = false
   let stopped = false
   let refused: PromiseWithResolvers<void> | null = null
-  let toldAt = Number.NEGATIVE_INFINITY
   let endPause: () => void = () => undefined
 
   const begin = (): Batch => {
@@ -83,7 +81,7 @@ export function createSettler(store: Pick<Store, 'settle'>, clock: Clock, log: L
           return
         }
         refused ??= Promise.withResolvers<void>()
-        tell(error, settlements.length)
+        tell({ err: error, attempts: settlements.length })
         if (!stopped) await pause()
       }
     }
@@ -94,14 +92,12 @@ export function createSettler(store: Pick<Store, 'settle'>, clock: Clock, log: L
     refused = null
   }
 
-  const tell = (error: unknown, count: number): void => {
-    if (clock.steady() - toldAt < TOLD_EVERY) return
-    toldAt = clock.steady()
+  const tell = createComplaint<{ err: unknown; attempts: number }>(clock, (_times, refusal) =>
     log.error(
-      { err: error, attempts: count },
+      refusal,
       'deliver: what became of attempts could not be stored; nothing more is delivered until it can',
-    )
-  }
+    ),
+  )
 
   const pause = (): Promise<void> =>
     new Promise((resolve) => {

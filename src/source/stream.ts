@@ -1,4 +1,5 @@
 import { backoff } from '../core/backoff.ts'
+import { createComplaint } from '../core/complaint.ts'
 import { messageOf, NetworkFault, ServiceError } from '../core/errors.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint } from '../core/hint.ts'
@@ -18,8 +19,6 @@ const RETRY_CAP = 60_000
 const FAILURE = { base: 1000, max: 60_000 }
 /** How much of a frame that cannot be read is kept, characters. */
 const QUARANTINED = 64 * 1024
-/** Milliseconds between two lines about frames that cannot be read. */
-const COMPLAINT = 10_000
 
 export interface StreamSource {
   start(): void
@@ -68,9 +67,6 @@ export function createStream(options: StreamOptions): StreamSource {
   /** Milliseconds, from the service's `retry:`. */
   let retry = RETRY_DEFAULT
   let failures = 0
-  /** Frames in quarantine that no line told of yet, and until when none does, steady milliseconds. */
-  let unread = 0
-  let silentUntil = -Infinity
   let status: ChannelStatus = {
     state: 'waiting',
     since: 0,
@@ -191,21 +187,19 @@ export function createStream(options: StreamOptions): StreamSource {
     await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry, onPing })
   }
 
+  const complain = createComplaint<{ seq: string | null; reason: string }>(clock, (times, frame) =>
+    log.error(
+      { ...frame, times },
+      'stream: a frame cannot be read, and is missing in the transcript; it is kept in quarantine',
+    ),
+  )
+
   const write = async (batch: readonly Pending[]): Promise<void> => {
     if (batch.length === 0) return
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
       const { seq, reason } = meaning
-      const told = clock.steady()
-      unread++
-      if (told >= silentUntil) {
-        log.error(
-          { seq, reason, times: unread },
-          'stream: a frame cannot be read, and is missing in the transcript; it is kept in quarantine',
-        )
-        unread = 0
-        silentUntil = told + COMPLAINT
-      }
+      complain({ seq, reason })
       observer.quarantined()
       await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }

@@ -4,7 +4,7 @@ import { jsonLine, plain } from '../../src/cli/terminal.ts'
 import { OperatorError } from '../../src/core/errors.ts'
 import { StoreError } from '../../src/store/error.ts'
 
-test('what another program says goes to the terminal without its control characters', () => {
+function reported(error: unknown): { code: number; said: string } {
   let said = ''
   const terminal = {
     out: () => undefined,
@@ -13,22 +13,19 @@ test('what another program says goes to the terminal without its control charact
     paint: plain,
     paintErr: plain,
   }
-  expect(
-    reportFailure(new OperatorError('http://x answered 409: a\u001b]0;b\u0007\u001b[2Jc\u009bd'), terminal),
-  ).toBe(1)
+  return { code: reportFailure(error, terminal), said }
+}
+
+test('what another program says goes to the terminal without its control characters', () => {
+  const error = new OperatorError('http://x answered 409: a\u001b]0;b\u0007\u001b[2Jc\u009bd')
+  const { code, said } = reported(error)
+  expect(code).toBe(1)
   expect(said).toBe('error: http://x answered 409: a ]0;b [2Jc d\n')
   expect(jsonLine({ title: 'a\u009b2J\u202eb' })).toBe('{"title":"a\\u009b2J\\u202eb"}\n')
 })
 
 test('a disk that is full at the start is told in a sentence, without a stack', () => {
-  let said = ''
-  const terminal = {
-    out: () => undefined,
-    err: (text: string) => void (said += text),
-    width: null,
-    paint: plain,
-    paintErr: plain,
-  }
-  expect(reportFailure(new StoreError('full', new Error('database or disk is full')), terminal)).toBe(1)
+  const { code, said } = reported(new StoreError('full', new Error('database or disk is full')))
+  expect(code).toBe(1)
   expect(said).toBe('error: the store cannot be written; is the disk full? (database or disk is full)\n')
 })

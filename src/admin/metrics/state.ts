@@ -24,11 +24,15 @@ export function stateMetrics(
   snapshot: () => Promise<Snapshot | null>,
   sources: StateSources,
 ): void {
+  // What cannot be read is not zero: then there are no rows.
   meter.gauges(
     'sessions',
     'Sessions that exist, by status.',
     'status',
-    async () => withZeros(STATUSES, (await snapshot())?.counts.sessions),
+    async () => {
+      const known = await snapshot()
+      return known === null ? [] : withZeros(STATUSES, Object.entries(known.counts.sessions))
+    },
     undefined,
     new LabelValues(STATUSES, 20),
   )
@@ -38,9 +42,9 @@ export function stateMetrics(
     'Actions that sessions wait for, by type.',
     'type',
     async () => {
-      const waiting = (await snapshot())?.counts.actions
-      const counts = Object.entries(waiting ?? {}).map(([type, { count }]) => [type, count] as const)
-      return withZeros(ACTIONS, waiting && Object.fromEntries(counts))
+      if ((await snapshot()) === null) return []
+      const counts = (await actions()).map(([type, { count }]) => [type, count] as const)
+      return withZeros(ACTIONS, counts)
     },
     undefined,
     new LabelValues(ACTIONS, 20),
@@ -124,8 +128,6 @@ export function stateMetrics(
   meter.gauge('store_bytes', 'Size of the store.', async () => (await snapshot())?.counts.bytes ?? null)
 }
 
-/** None where nothing is known: what cannot be read is not zero. */
-function withZeros(known: readonly string[], counts: Readonly<Record<string, number>> | undefined): Rows {
-  if (counts === undefined) return []
-  return [...known.map((value) => [value, 0] as const), ...Object.entries(counts)]
+function withZeros(known: readonly string[], rows: readonly (readonly [string, number])[]): Rows {
+  return [...known.map((value) => [value, 0] as const), ...rows]
 }

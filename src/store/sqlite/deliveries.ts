@@ -8,14 +8,12 @@ import {
 import type { Clock } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
 import type { Lanes } from './lanes.ts'
-import { createListing, mapListed } from './listing.ts'
+import { createListing, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { scan } from './scan.ts'
 import { where } from './where.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
-
-const NOTHING = { rows: [], more: false }
 
 interface DeliveryRow {
   fact_pos: number

@@ -1,13 +1,11 @@
 import type { StoredFact } from '../../core/fact.ts'
 import type { Clock } from '../../core/ports.ts'
 import type { StoreReader } from '../../core/store.ts'
-import { createListing } from './listing.ts'
+import { createListing, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
 import { scan } from './scan.ts'
 import { where } from './where.ts'
-
-const NOTHING = { rows: [], more: false }
 
 /** The log for people. A cursor that cannot be placed gives an empty page, as with the service itself. */
 export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts' | 'fact'> {

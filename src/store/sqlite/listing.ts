@@ -3,6 +3,9 @@ import type { Listed } from '../../core/listed.ts'
 /** Characters of one answer to a person, about: what it makes us hold, and for how long it holds up others. */
 const CHARACTERS = 4 * 1024 * 1024
 
+/** Behind a cursor that cannot be placed. */
+export const NOTHING: Listed<never> = { rows: [], more: false }
+
 /** A page in the making: it is full with so many rows, or once they have so many characters. */
 export interface Listing<T> {
   /** @returns false when it is full, and the row did not go in. */

@@ -6,7 +6,7 @@ import { createDeliveries } from './deliveries.ts'
 import { createFacts } from './facts.ts'
 import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
-import { list, mapListed } from './listing.ts'
+import { list, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { callOf, objectOf, type CallRow, type SessionRow } from './rows.ts'
 import { recordOf } from './sessions.ts'
@@ -18,8 +18,6 @@ const SEARCHED = 10_000
 const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_seen DESC LIMIT 1 OFFSET ${SEARCHED}), 0)`
 /** Turns and calls of one session that its page shows. */
 const SHOWN_PER_SESSION = 200
-
-const NOTHING = { rows: [], more: false }
 
 const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
 const sizeOfCall = (call: CallRow): number => call.action.length + (call.result_text?.length ?? 0)

@@ -1,6 +1,6 @@
 import type { OpenAction, OpenTurn, StoreReader } from '../../core/store.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
-import { list, mapListed } from './listing.ts'
+import { list, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { objectOf } from './rows.ts'
 
@@ -41,7 +41,7 @@ export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'open
   return {
     async openTurns({ after, limit }) {
       const at = after === undefined ? -1 : turnAt.get(after)
-      if (at === undefined) return { rows: [], more: false }
+      if (at === undefined) return NOTHING
       return mapListed(
         list(turns.iterate(at, after ?? '', limit + 1), limit, sizeOf),
         ({ raw, session }): OpenTurn[] => {
@@ -53,7 +53,7 @@ export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'open
     },
     async openActions({ after, limit }) {
       const at = after === undefined ? -1 : actionAt.get(after)
-      if (at === undefined) return { rows: [], more: false }
+      if (at === undefined) return NOTHING
       return mapListed(
         list(actions.iterate(at, after ?? '', limit + 1), limit, sizeOf),
         ({ raw, opened_at, session }): OpenAction[] => {
