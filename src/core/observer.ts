@@ -41,6 +41,8 @@ export interface Observer {
   commit(seconds: number): void
   /** A write was not done. */
   storeRefused(reason: StoreRefusal): void
+  /** A fact that `handler` was owed is damaged in the store: it became a dead letter, and nobody was called. */
+  buried(handler: string): void
 
   /** How many read the relay now. */
   relayReaders(count: number): void
@@ -142,6 +144,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'call',
   'commit',
   'storeRefused',
+  'buried',
   'relayReaders',
   'relayFrames',
   'relayEnded',

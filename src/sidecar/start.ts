@@ -5,15 +5,12 @@ import { createWebhookListener } from '../admin/webhooks.ts'
 import type { Config } from '../config/config.ts'
 import { watchSecrets, type SecretChange } from '../config/watch.ts'
 import type { Channel } from '../core/fact.ts'
-import { OperatorError } from '../core/errors.ts'
-import { fanOut, type ChannelStatus, type Observer, type StoreRefusal } from '../core/observer.ts'
-import type { Clock, Log } from '../core/ports.ts'
+import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
+import type { Log } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import { createService } from '../service/client.ts'
 import { endSubscriptions } from '../source/subscription.ts'
-import { StoreError } from '../store/error.ts'
-import { openSqliteStore } from '../store/sqlite/store.ts'
 import { systemClock } from '../system/clock.ts'
 import { undiciHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
@@ -27,6 +24,7 @@ import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
 import { loadTracer } from './tracing.ts'
 import { disabled, reportStatus } from './status.ts'
+import { openStore } from './store.ts'
 import { createThroughput } from './throughput.ts'
 import { createWrites } from './writes.ts'
 import { VERSION } from './version.ts'
@@ -274,24 +272,6 @@ export async function startAll(
     tools: declaration(specs.tools),
     stop: () => held.disposeAsync(),
   }
-}
-
-function openStore(config: Config, clock: Clock, log: Log, observer: Observer): Store {
-  const { url } = config.store
-  if (url.kind === 'postgres') {
-    throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
-  }
-  return openSqliteStore({
-    path: url.path,
-    clock,
-    log,
-    onCommit: (seconds) => observer.commit(seconds),
-    onRefused: (error) => observer.storeRefused(refusalOf(error)),
-  })
-}
-
-function refusalOf(error: unknown): StoreRefusal {
-  return error instanceof StoreError && error.kind !== 'closed' ? error.kind : 'other'
 }
 
 function opened(store: Store | null): Store {

@@ -120,7 +120,7 @@ describe('what became of an attempt', () => {
 })
 
 describe('a fact that is damaged on the disk', () => {
-  async function damagedStore() {
+  async function damagedStore(onBuried: (handler: string) => void = () => {}) {
     const path = join(folder(), 'sidecar.db')
     const first = await openStore({ path })
     await first.store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
@@ -128,11 +128,12 @@ describe('a fact that is damaged on the disk', () => {
     const db = new Database(path)
     db.prepare("UPDATE facts SET body = replace(body, 'frame', 'fraud') WHERE seq = '2'").run()
     db.close()
-    return await openStore({ path })
+    return await openStore({ path, onBuried })
   }
 
-  it('is sent to nobody: its delivery is a visible dead letter and the lane goes on', async () => {
-    const { store, clock, log } = await damagedStore()
+  it('is sent to nobody: its delivery is a visible and counted dead letter and the lane goes on', async () => {
+    const buried: string[] = []
+    const { store, clock, log } = await damagedStore((handler) => buried.push(handler))
     const lane = await laneOf(store, clock.steady())
     expect(seqs(await read(store, lane))).toEqual(['1', '3'])
     await clock.settle()
@@ -140,6 +141,25 @@ describe('a fact that is damaged on the disk', () => {
     expect(dead).toMatchObject([{ status: 'dead', attempts: [{ error: 'damaged in the store' }] }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2, dead: 1 } } })
     expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
+    expect(buried).toEqual(['app'])
+  })
+
+  it('keeps in the log of its dead letter what was tried before the damage', async () => {
+    const path = join(folder(), 'sidecar.db')
+    const first = await openStore({ path })
+    const { lanes } = await first.store.commit({ facts: [frameFact(1)] })
+    const [news] = lanes
+    if (news?.deliveries[0] === undefined) throw new Error('nothing is owed')
+    await first.store.settle([settlement(news.lane, news.deliveries[0], 'retry')])
+    await first.store.close()
+    const db = new Database(path)
+    db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
+    db.close()
+    const { store, clock } = await openStore({ path })
+    expect(await read(store, await laneOf(store, clock.steady() + 1e9))).toEqual([])
+    await clock.settle()
+    const dead = (await store.read.deliveries({ limit: 10, status: 'dead' })).rows
+    expect(dead[0]?.attempts).toMatchObject([ATTEMPT, { error: 'damaged in the store' }])
   })
 
   it('is left out of the list of facts, which goes on behind it', async () => {

@@ -104,6 +104,40 @@ describe('hints', () => {
     expect(await store.nextHint()).toBeNull()
   })
 
+  it('that a reading answered are gone, however many come while it lasts: only what came since is left', async () => {
+    const { store, clock } = await openStore()
+    const claimed = async () => (await store.claimHints(1, clock.steady() + 1000))[0]
+    const read = async (revision: number | null, generation = 0) => {
+      const done = { generation, nextLook: null, scope: 'session' } as const
+      await store.commit({ readings: [reading(revision, { hint: done })] })
+      store.doneHint('ses_1')
+    }
+    await store.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
+    const first = await claimed()
+    await store.commit({
+      hints: [hint({ at: 200, channel: 'webhook', delay: 500 }), hint({ at: 300, delay: 700 })],
+    })
+    expect((await store.read.counts()).unread).toEqual({ count: 1, oldest: 100 })
+    await read(null, first?.generation)
+    expect((await store.read.counts()).unread).toEqual({ count: 1, oldest: 200 })
+    expect(await store.nextHint()).toBe(clock.steady() + 500)
+    const second = await claimed()
+    expect(second).toMatchObject({ scope: 'session', seen: { webhook: 200, stream: 300 } })
+    await store.commit({ hints: [hint({ at: 400, scope: 'artifacts' })] })
+    await read(1, second?.generation)
+    expect(await claimed()).toMatchObject({ scope: 'artifacts', seen: { stream: 400 } })
+  })
+
+  it('that came while a reading failed are answered with those before', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
+    await store.claimHints(1, clock.steady())
+    await store.commit({ hints: [hint({ at: 200, channel: 'webhook' })] })
+    await store.releaseHint('ses_1', clock.steady())
+    const again = await store.claimHints(1, clock.steady())
+    expect(again).toMatchObject([{ scope: 'turns', seen: { stream: 100, webhook: 200 }, failures: 1 }])
+  })
+
   it('of a reading that failed are due later, and count', async () => {
     const { store, clock } = await openStore()
     await store.commit({ hints: [hint()] })

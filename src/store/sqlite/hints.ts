@@ -21,26 +21,40 @@ function scopeOf(bits: number): HintScope {
 /** A sweep is the hint of no session. */
 const SWEEP = ''
 
+/** All that was asked of one key since it was claimed, as its row would say had it been empty by then. */
+interface Since extends SeenColumns {
+  due_at: number
+  scope: number
+}
+
+function joined(first: Since, then: Since): Since {
+  return {
+    due_at: Math.min(first.due_at, then.due_at),
+    scope: first.scope | then.scope,
+    seen_stream: first.seen_stream ?? then.seen_stream,
+    seen_webhook: first.seen_webhook ?? then.seen_webhook,
+    seen_poll: first.seen_poll ?? then.seen_poll,
+  }
+}
+
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
 export class Hints {
-  readonly #claimed = new Set<string>()
-  /** What was asked of a sweep since it was claimed, SCOPES. */
-  #since = 0
+  readonly #claimed = new Map<string, Since | null>()
   readonly #add
   readonly #due
   readonly #next
   readonly #clear
   readonly #again
   readonly #release
-  readonly #narrow
+  readonly #restart
   #generation: number
 
   /** `generation` must be above every one that an earlier process gave. */
   constructor(db: Sqlite, generation: number) {
     this.#generation = generation
-    this.#add = db.prepare(
+    this.#add = db.prepare<[Since & { session_id: string; generation: number }]>(
       `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
-       VALUES (?, ?, ?, ?, ?, ?, ?, 0)
+       VALUES (@session_id, @generation, @due_at, @scope, @seen_stream, @seen_webhook, @seen_poll, 0)
        ON CONFLICT (session_id) DO UPDATE SET
          generation = excluded.generation,
          due_at = min(due_at, excluded.due_at),
@@ -65,21 +79,26 @@ export class Hints {
     this.#release = db.prepare<[number, string]>(
       'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
     )
-    this.#narrow = db.prepare<[number, string]>('UPDATE hints SET scope = ? WHERE session_id = ?')
+    this.#restart = db.prepare<[Since & { session_id: string }]>(
+      `UPDATE hints SET due_at = @due_at, scope = @scope, failures = 0,
+         seen_stream = @seen_stream, seen_webhook = @seen_webhook, seen_poll = @seen_poll
+       WHERE session_id = @session_id`,
+    )
   }
 
-  add(hint: Hint, now: number): void {
-    if (hint.sessionId === null) this.#since |= SCOPES[hint.scope]
-    this.#add.run(
-      hint.sessionId ?? SWEEP,
-      ++this.#generation,
+  add({ sessionId, scope, channel, at, delay }: Hint, now: number): void {
+    const key = sessionId ?? SWEEP
+    const row = {
       // Rounded down: what is due now is due in this very millisecond.
-      Math.floor(now + hint.delay),
-      SCOPES[hint.scope],
-      hint.channel === 'stream' ? hint.at : null,
-      hint.channel === 'webhook' ? hint.at : null,
-      hint.channel === 'poll' ? hint.at : null,
-    )
+      due_at: Math.floor(now + delay),
+      scope: SCOPES[scope],
+      seen_stream: channel === 'stream' ? at : null,
+      seen_webhook: channel === 'webhook' ? at : null,
+      seen_poll: channel === 'poll' ? at : null,
+    }
+    this.#add.run({ ...row, session_id: key, generation: ++this.#generation })
+    const since = this.#claimed.get(key)
+    if (since !== undefined) this.#claimed.set(key, since === null ? row : joined(since, row))
   }
 
   claim(limit: number, now: number): DirtySession[] {
@@ -87,8 +106,7 @@ export class Hints {
     for (const row of this.#due.all(now, limit + this.#claimed.size)) {
       if (dirty.length === limit) break
       if (this.#claimed.has(row.session_id)) continue
-      this.#claimed.add(row.session_id)
-      if (row.session_id === SWEEP) this.#since = 0
+      this.#claimed.set(row.session_id, null)
       dirty.push({
         sessionId: row.session_id === SWEEP ? null : row.session_id,
         generation: row.generation,
@@ -107,20 +125,26 @@ export class Hints {
     return null
   }
 
-  /** Inside the transaction of the reading. A hint that came while it was read keeps the session dirty. */
+  /** Inside the transaction of the reading. */
   done(sessionId: string | null, generation: number | null, nextLook: number | null, scope: HintScope): void {
     const key = sessionId ?? SWEEP
-    if (generation !== null) this.#clear.run(key, generation)
+    if (generation !== null) this.#answer(key, generation)
     if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), SCOPES[scope])
   }
 
-  /**
-   * A sweep is through. What was asked for since is all that the next one does: a look at the whole list may take longer
-   * than the time between two small ones.
-   */
+  /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
   swept(generation: number): void {
-    if (this.#clear.run(SWEEP, generation).changes === 0 && this.#since > 0)
-      this.#narrow.run(this.#since, SWEEP)
+    this.#answer(SWEEP, generation)
+  }
+
+  /**
+   * All that was asked before the claim is answered, and what was asked since is all that is left: else the oldest hint of
+   * a busy session would stand in the row, and its widest scope, for as long as more of them come.
+   */
+  #answer(key: string, generation: number): void {
+    if (this.#clear.run(key, generation).changes > 0) return
+    const since = this.#claimed.get(key)
+    if (since !== undefined && since !== null) this.#restart.run({ ...since, session_id: key })
   }
 
   /** After a reading that failed: it is due again later. */

@@ -18,6 +18,8 @@ import { keepTime } from './time.ts'
 export interface StoreOptions extends Witness {
   clock: Clock
   log: Log
+  /** The fact that `handler` was owed is damaged: it is a dead letter now. */
+  onBuried?: (handler: string) => void
 }
 
 export interface SqliteOptions extends StoreOptions {
@@ -63,7 +65,7 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
 }
 
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
-export function createSqliteStore(db: Sqlite, { clock, log, ...witness }: StoreOptions): Store {
+export function createSqliteStore(db: Sqlite, { clock, log, onBuried, ...witness }: StoreOptions): Store {
   const checkpoints = new Checkpoints(db)
   const committer = new Committer(db, clock, witness, keepTime(db, checkpoints, clock))
   const lanes = new Lanes(db, (pos) => buryDamaged(pos))
@@ -103,15 +105,20 @@ export function createSqliteStore(db: Sqlite, { clock, log, ...witness }: StoreO
     log.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
     const bury = () => {
       const owed = db
-        .prepare<[number], { lane: number }>('SELECT lane FROM deliveries WHERE fact_pos = ? AND status = 0')
+        .prepare<[number], { lane: number; handler: string }>(
+          `SELECT d.lane, h.name AS handler FROM deliveries d JOIN handlers h ON h.number = d.handler
+           WHERE d.fact_pos = ? AND d.status = 0`,
+        )
         .all(pos)
+      const entry = `{"at":${clock.now()},"error":"damaged in the store","ms":0}`
       db.prepare(
-        `UPDATE deliveries SET status = 2, log = '{"at":${clock.now()},"error":"damaged in the store","ms":0}'
+        `UPDATE deliveries SET status = 2, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
          WHERE fact_pos = ? AND status = 0`,
-      ).run(pos)
+      ).run(entry, entry, pos)
       for (const { lane } of owed) db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
+      return owed
     }
-    write(bury)
+    write(bury, (owed) => owed.forEach(({ handler }) => onBuried?.(handler)))
       .catch((error: unknown) =>
         log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
       )

@@ -9,6 +9,12 @@ export const READINGS: readonly Mutant[] = [
     'WHERE session_id = ? AND ? >= 0',
   ),
   mutant(
+    'what came while we read waits for a day',
+    'store/sqlite/hints.ts',
+    'UPDATE hints SET due_at = @due_at, scope',
+    'UPDATE hints SET due_at = @due_at + 90000000, scope',
+  ),
+  mutant(
     'a failed reading is not tried again',
     'store/sqlite/hints.ts',
     'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',

@@ -1,0 +1,27 @@
+import type { Config } from '../config/config.ts'
+import { OperatorError } from '../core/errors.ts'
+import type { Observer, StoreRefusal } from '../core/observer.ts'
+import type { Clock, Log } from '../core/ports.ts'
+import type { Store } from '../core/store.ts'
+import { StoreError } from '../store/error.ts'
+import { openSqliteStore } from '../store/sqlite/store.ts'
+
+/** @throws {OperatorError} when the store cannot be used, or is of a kind that this version does not have. */
+export function openStore(config: Config, clock: Clock, log: Log, observer: Observer): Store {
+  const { url } = config.store
+  if (url.kind === 'postgres') {
+    throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
+  }
+  return openSqliteStore({
+    path: url.path,
+    clock,
+    log,
+    onCommit: (seconds) => observer.commit(seconds),
+    onRefused: (error) => observer.storeRefused(refusalOf(error)),
+    onBuried: (handler) => observer.buried(handler),
+  })
+}
+
+function refusalOf(error: unknown): StoreRefusal {
+  return error instanceof StoreError && error.kind !== 'closed' ? error.kind : 'other'
+}
