@@ -116,8 +116,8 @@ async function requireRoute(
 
 /** Loading a configuration takes longer than asking a sidecar, so who needs none does not import it. */
 async function adminOf(file: string, env: Environment): Promise<Config['admin']> {
-  const { loadConfig } = await import('../config/load.ts')
-  return (await loadConfig(file, env)).config.admin
+  const { loadSection } = await import('../config/load.ts')
+  return await loadSection(file, env, 'admin')
 }
 
 function fits(template: readonly string[], given: readonly string[]): boolean {

@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/load.ts'
+import { loadSection } from '../config/load.ts'
 import { OperatorError } from '../core/errors.ts'
 import { backupStore } from '../store/sqlite/backup.ts'
 import { inspectStore, type Inspection } from '../store/sqlite/inspect.ts'
@@ -49,8 +49,7 @@ export async function backup(
 }
 
 async function fileOf({ config: file }: Options, env: Context['env']): Promise<string> {
-  const { config } = await loadConfig(file, env, Date.now())
-  const { url } = config.store
+  const { url } = await loadSection(file, env, 'store')
   if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
   throw new OperatorError('store.url names no file of SQLite: there is nothing to look at.', 2)
 }

@@ -37,6 +37,8 @@ export interface ResolveOptions {
   now?: number
 }
 
+/** Stands for the one section that every configuration must have, where nobody asks for it. */
+const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
 const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
 
 /**
@@ -45,16 +47,41 @@ const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
  * @throws {ConfigError} with every fault of it at once.
  */
 export async function loadConfig(file: string, env: Environment, now = 0): Promise<Loaded> {
+  const document = await read(file)
+  const absolute = path.resolve(file)
+  const source = { file, document, expansions: env }
+  const loaded = await build(document.value, source, env, path.dirname(absolute), now)
+  return { ...loaded, files: [absolute, ...loaded.files] }
+}
+
+/**
+ * One section of a configuration file, for commands that need no more: whoever asks a sidecar or copies its store has no
+ * reason to have the service's token, and what is wrong in other sections is no reason to refuse.
+ * @throws {ConfigError} with every fault of that section at once.
+ */
+export async function loadSection<Section extends 'admin' | 'store'>(
+  file: string,
+  env: Environment,
+  section: Section,
+): Promise<Config[Section]> {
+  const document = await read(file)
+  const { value } = document
+  const part = isObject(value) ? { service: REQUIRED, [section]: value[section] ?? {} } : value
+  const prefix = `SIDECAR_${section.toUpperCase()}__`
+  const overrides = Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith(prefix)))
+  const source = { file, document, expansions: env }
+  return (await build(part, source, overrides, path.dirname(path.resolve(file)), 0)).config[section]
+}
+
+/** @throws {ConfigError} when it cannot be read, or is no YAML. */
+async function read(file: string): Promise<ConfigDocument> {
   const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
     const message = `${messageOf(error)}${isMissing(error) ? MAKE_ONE : ''}`
     throw new ConfigError([{ file: null, line: null, column: null, path: '', message }])
   })
   const document = parseConfigText(file, text)
   if (document.faults.length > 0) throw new ConfigError(document.faults)
-  const absolute = path.resolve(file)
-  const source = { file, document, expansions: env }
-  const loaded = await build(document.value, source, env, path.dirname(absolute), now)
-  return { ...loaded, files: [absolute, ...loaded.files] }
+  return document
 }
 
 /**

@@ -235,7 +235,7 @@ describe('the admin token', () => {
     const { url, asked } = await adminApi({ 'GET /api/status': () => ({ version: 'x' }) })
     const folder = await folderWith({
       token: 'from-file\n',
-      'sidecar.yaml': `service: { base_url: "https://a.b", token: x }\nadmin: { listen: "${new URL(url).host}", token: from-config }`,
+      'sidecar.yaml': `service: { base_url: "https://a.b", token: "\${NOT_SET_HERE}" }\nadmin: { listen: "${new URL(url).host}", token: from-config }`,
     })
     const results = await Promise.all([
       cli(['status', '--url', url, '--token-file', `${folder}/token`], { SIDECAR_ADMIN_TOKEN: 'from-env' }),

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { loadConfig, resolveConfig } from '../../src/config/load.ts'
+import { loadConfig, loadSection, resolveConfig } from '../../src/config/load.ts'
 import { folderWith } from './folder.ts'
 
 const SERVICE = { base_url: 'https://agents.example.com/', token: 'svc_pat_1' }
@@ -147,6 +147,31 @@ admin: { token: "\${ADMIN:-}" }
     })
     expect(config.tools[0]?.error).toBe('x"\n}], admin: { token: ${HOME} }')
     expect(config.admin.token).toBeNull()
+  })
+})
+
+describe('one section', () => {
+  const broken = 'service: { token: "${NOT_SET}" }\nhandlers: [{ name: "?", url: gone }]\nwhat: 1\n'
+
+  test('is read whatever the others say or lack, with its own variables, files and overrides', async () => {
+    const text = `${broken}admin: { listen: "\${HOST}:1234", token_file: token }\n`
+    const folder = await folderWith({ 'sidecar.yaml': text, token: 'from-file\n' })
+    const file = path.join(folder, 'sidecar.yaml')
+    const env = { HOST: '127.0.0.1', SIDECAR_STORE__URL: 'sqlite:/x/y.db', SIDECAR_HANDLERS__7__URL: 'x' }
+    expect(await loadSection(file, env, 'admin')).toEqual({
+      listen: { host: '127.0.0.1', port: 1234 },
+      token: 'from-file',
+    })
+    expect(await loadSection(file, env, 'store')).toMatchObject({ url: { kind: 'sqlite', path: '/x/y.db' } })
+    await expect(loadConfig(file, env)).rejects.toThrow('NOT_SET')
+  })
+
+  test('that is wrong is refused with its place in the file, and so is what is no YAML', async () => {
+    const folder = await folderWith({ 'a.yaml': `${broken}admin: { listen: 7 }\n`, 'b.yaml': 'a: [' })
+    await expect(loadSection(path.join(folder, 'a.yaml'), {}, 'admin')).rejects.toThrow(
+      /^[^\n]*a\.yaml:4:\d+: admin\.listen: [^\n]*$/,
+    )
+    await expect(loadSection(path.join(folder, 'b.yaml'), {}, 'admin')).rejects.toThrow('b.yaml:')
   })
 })
 
