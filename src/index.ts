@@ -10,6 +10,7 @@ export {
   verifyToolCall,
   type VerifyOptions,
 } from './library/verify.ts'
+export { isFact } from './library/events.ts'
 export { DeadLetter, OperatorError } from './core/errors.ts'
 export { ConfigError } from './config/fault.ts'
 export type { ConfigInput } from './config/schema.ts'

@@ -1,4 +1,3 @@
-import { DURATION_PATTERN } from '../core/duration.ts'
 import { callbackKey } from '../core/signature.ts'
 import { isLoopback, parseListen } from './listen.ts'
 
@@ -7,11 +6,6 @@ export type Check = (value: string) => string | null
 
 /** The `format`s of schema.ts. No check repeats the value: it may hold a secret. */
 export const checks: Record<string, Check> = {
-  duration: (value) =>
-    new RegExp(DURATION_PATTERN).test(value)
-      ? null
-      : `must be a duration such as 250ms, 30s, 5m, 9h or 7d, not "${value.slice(0, 40)}"`,
-
   'http-url': (value) => httpFault(value),
 
   'base-url': (value) => {

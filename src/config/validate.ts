@@ -87,6 +87,10 @@ function unknownKey(key: string, schema: AnySchemaObject | undefined): string {
 function messageOf(error: ErrorObject): string {
   const schema = error.parentSchema ?? {}
   const { params } = error
+  if (error.keyword === 'durationRange') {
+    const [least, most] = schema['durationRange'] as [string, string]
+    return `must be between ${least} and ${most}${shown(error)}`
+  }
   const expected = schema['errorMessage'] as string | undefined
   if (expected !== undefined) return `must be ${expected}${shown(error)}`
   switch (error.keyword) {
@@ -98,10 +102,6 @@ function messageOf(error: ErrorObject): string {
       return `must be ${listed(literals(schema))}${shown(error)}`
     case 'format':
       return checks[String(params['format'])]?.(String(error.data)) ?? 'is not valid'
-    case 'durationRange': {
-      const [least, most] = schema['durationRange'] as [string, string]
-      return `must be between ${least} and ${most}${shown(error)}`
-    }
     case 'minimum':
       return `must be at least ${params['limit']}${shown(error)}`
     case 'maximum':

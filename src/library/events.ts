@@ -112,6 +112,17 @@ export type Event = { [Type in keyof EventData]: EventEnvelope<Type, EventData[T
 
 export type TranscriptEvent = EventEnvelope<string, TranscriptData>
 
+/**
+ * Narrows a callback to one type of state fact. `event.type === …` alone does not: the type of a transcript event may be any
+ * text.
+ */
+export function isFact<Type extends keyof EventData>(
+  event: Event | TranscriptEvent,
+  type: Type,
+): event is Extract<Event, { type: Type }> {
+  return event.type === type
+}
+
 export type EventOf<Type extends string> = Type extends keyof EventData
   ? EventEnvelope<Type, EventData[Type]>
   : Type extends '*'

@@ -87,7 +87,7 @@ const cases: Case[] = [
     what: 'a duration without a unit',
     text: `${HANDLER}    timeout: 15\n    retry: { max: 1 hour, base: 0s }`,
     says: [
-      '5:14 handlers[0].timeout: must be a text (in quotes, if it looks like a number), not 15',
+      '5:14 handlers[0].timeout: must be a duration such as 250ms, 30s, 5m, 9h or 7d, not 15',
       '6:19 handlers[0].retry.max: must be a duration such as 250ms, 30s, 5m, 9h or 7d, not "1 hour"',
       '6:33 handlers[0].retry.base: must be between 1ms and 1h, not "0s"',
     ],

@@ -42,6 +42,7 @@ it('importing the library opens no handle, starts no timer, installs no listener
     'OperatorError',
     'createSidecar',
     'defineHandlers',
+    'isFact',
     'tool',
     'verifyCallback',
     'verifyCallbacks',

@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import {
   CallbackRejected,
+  isFact,
   verifyCallback,
   verifyCallbacks,
   verifyToolCall,
@@ -51,6 +52,13 @@ describe('verifyCallback', () => {
     expect(verifyCallback({ ...rest, headers, body: new TextEncoder().encode(BODY) })).toEqual(
       JSON.parse(BODY),
     )
+  })
+
+  it('returns what isFact narrows to one type, and to no other', () => {
+    const body = '{"type":"session.failed","id":"evt_1","data":{"item":{"id":"item_1"}}}'
+    const event = verifyCallback(signed({ body }))
+    expect(isFact(event, 'turn.settled')).toBe(false)
+    expect(isFact(event, 'session.failed') ? event.data.item : null).toEqual({ id: 'item_1' })
   })
 
   it('takes any of several secrets, and any of several signatures', () => {

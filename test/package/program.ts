@@ -2,7 +2,9 @@ const NAME = 'agent-session-sidecar'
 
 /** A program of somebody who uses the package, checked by the compiler and then run. */
 export const PROGRAM = `
-import { createSidecar, defineHandlers, DeadLetter, tool, verifyCallback, type ConfigInput } from '${NAME}'
+import {
+  createSidecar, defineHandlers, DeadLetter, isFact, tool, verifyCallback, type ConfigInput, type Event, type TranscriptEvent,
+} from '${NAME}'
 import { createClient, isEvent, ServiceError, type Client, type Session } from '${NAME}/client'
 import { startEmulator } from '${NAME}/emulator'
 
@@ -42,9 +44,11 @@ const fault: unknown = await client.sessions.get('none').catch((error: unknown) 
 const code = fault instanceof ServiceError ? fault.code : ''
 await client.close()
 await emulator.close()
+const statusOf = (event: Event | TranscriptEvent): string | null =>
+  isFact(event, 'turn.settled') ? event.data.turn.status : null
 let rejected = ''
 try {
-  verifyCallback({ headers: {}, body: '{}', secrets: [] })
+  statusOf(verifyCallback({ headers: {}, body: '{}', secrets: [] }))
 } catch (error) {
   rejected = String(error)
 }

@@ -1,4 +1,5 @@
 import { Type, type TObject, type TProperties } from 'typebox'
+import { DURATION_PATTERN } from '../../core/duration.ts'
 
 /** A closed object. Keys that have a default may be left out. */
 export function section<P extends TProperties>(properties: P, options: object = {}): TObject<P> {
@@ -22,7 +23,8 @@ export const duration = (
 ) =>
   Type.String({
     description,
-    format: 'duration',
+    pattern: DURATION_PATTERN,
+    errorMessage: 'a duration such as 250ms, 30s, 5m, 9h or 7d',
     durationRange: range,
     examples: ['250ms', '30s', '5m'],
     ...options,
