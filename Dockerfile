@@ -5,7 +5,6 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY .runtime ./.runtime
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY src ./src
@@ -14,8 +13,8 @@ RUN npm run build
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY .runtime ./.runtime
-RUN npm ci --omit=dev --ignore-scripts
+# The optional dependencies are Node itself, for machines that have another one. The image has its own.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
 FROM node:24-slim
 ENV NODE_ENV=production

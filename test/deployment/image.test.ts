@@ -14,13 +14,13 @@ test('the image is Node 24 and one user who may write in one folder', () => {
   expect(command()).toEqual(['node', 'dist/main.js', 'run', '-c', '/etc/sidecar/sidecar.yaml'])
 })
 
-test('the image has no dev packages, and runs no install script', () => {
+test('the image has no dev and no optional packages, and runs no install script', () => {
   const installs = stages().flatMap(({ name, instructions }) =>
     instructions.filter((one) => one.text.startsWith('npm ci')).map((one) => [name, one.text]),
   )
   expect(installs).toEqual([
     ['build', 'npm ci --ignore-scripts'],
-    ['dependencies', 'npm ci --omit=dev --ignore-scripts'],
+    ['dependencies', 'npm ci --omit=dev --omit=optional --ignore-scripts'],
   ])
   const copied = image().instructions.filter((one) => one.name === 'COPY')
   expect(copied.find((one) => one.text.includes('node_modules'))?.text).toContain('--from=dependencies')

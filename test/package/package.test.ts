@@ -106,12 +106,3 @@ test('has a binary that runs', async () => {
   const { stdout } = await run(process.execPath, [path.join(packed.installed, 'dist/main.js'), '--help'])
   expect(stdout).toContain('session-sidecar')
 })
-
-test('an install of it brings what it runs on, and no Node', async () => {
-  const manifest = JSON.parse(readFileSync(path.join(packed.installed, 'package.json'), 'utf8')) as {
-    optionalDependencies?: unknown
-    dependencies: Record<string, string>
-  }
-  expect(manifest.optionalDependencies).toBeUndefined()
-  expect(Object.keys(manifest.dependencies).filter((name) => /^node(-|$)|runtime/.test(name))).toEqual([])
-})
