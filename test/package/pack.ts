@@ -31,8 +31,7 @@ export async function pack(): Promise<Packed> {
   await mkdir(installed, { recursive: true })
   for (const name of SOURCES) await cp(path.join(ROOT, name), path.join(build, name), { recursive: true })
   await symlink(path.join(ROOT, 'node_modules'), path.join(build, 'node_modules'))
-  await run('npm', ['run', 'build'], { cwd: build })
-  const { stdout } = await run('npm', ['pack', '--json', '--ignore-scripts'], { cwd: build })
+  const { stdout } = await run('npm', ['run', '--silent', 'package', '--', '--json'], { cwd: build })
   const [report] = JSON.parse(stdout) as [
     Pick<Packed, 'files' | 'size' | 'unpackedSize'> & { filename: string },
   ]

@@ -106,3 +106,13 @@ test('has a binary that runs', async () => {
   const { stdout } = await run(process.execPath, [path.join(packed.installed, 'dist/main.js'), '--help'])
   expect(stdout).toContain('session-sidecar')
 })
+
+test('an install of it brings what it runs on, and not the Node that this project installs for itself', () => {
+  const read = (folder: string) =>
+    JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
+  expect(read(ROOT)).toHaveProperty('optionalDependencies')
+  expect(Object.keys(read(packed.installed)).filter((key) => /dependencies$/i.test(key))).toEqual([
+    'dependencies',
+    'peerDependencies',
+  ])
+})
