@@ -117,6 +117,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   const advance = async (call: Call, abort: AbortController): Promise<number | null> => {
+    const why = gone.get(call.callId)
+    if (why !== undefined) return await closeOver(call, why)
     const tool = tools.get(call.name)
     if (call.state === 'finished') return await post(tool?.spec ?? REMOVED, call)
     if (tool === undefined) return await orphaned(call)
@@ -228,15 +230,20 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const settleGone = async (callId: string): Promise<void> => {
     const why = gone.get(callId)
     if (why === undefined) return
-    gone.delete(callId)
     try {
       const call = await store.call(callId)
-      if (call !== null && call.endedAt === null) await closeGone(ports, call, why, !ours.has(callId))
-      ours.delete(callId)
-      failures.delete(callId)
+      if (call !== null && call.endedAt === null) await closeOver(call, why)
+      gone.delete(callId)
     } catch (error) {
       log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that is over could not be closed')
     }
+  }
+
+  /** Until its end is written, nothing else is done with a call that nobody waits for. */
+  const closeOver = async (call: Call, why: 'resolved' | 'deleted'): Promise<null> => {
+    await closeGone(ports, call, why, !ours.has(call.callId))
+    for (const known of [gone, ours, failures]) known.delete(call.callId)
+    return null
   }
 
   return {

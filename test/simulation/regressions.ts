@@ -823,6 +823,23 @@ export const REGRESSIONS: readonly Regression[] = [
     scenario: story([{ do: 'call', calls: [CALL, CALL] }], { channels: STREAM, faultsUntil: 20_000 }),
     steps: [[1, 'before', 'store.commit new calls', 'disk_error']],
   },
+  {
+    name: 'a call that nobody waits for was answered with an error when its end could not be written at once',
+    scenario: story(
+      [
+        {
+          do: 'call',
+          calls: [
+            { ...CALL, tool: 'charge', timeout: 120 },
+            { ...CALL, tool: 'charge', timeout: null, held: false },
+          ],
+        },
+      ],
+      { channels: STREAM, faultsUntil: 15_000 },
+    ),
+    seed: 10,
+    steps: [[1, 'before', 'store.commit call failed', 'disk_error']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

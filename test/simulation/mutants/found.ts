@@ -150,6 +150,12 @@ export const FOUND: readonly Mutant[] = [
     'if (call.expiresAt !== null)',
   ),
   mutant(
+    'a call that is over is forgotten before its end is written',
+    'tools/host.ts',
+    '    if (why !== undefined) return await closeOver(call, why)\n',
+    '',
+  ),
+  mutant(
     'the fresh turn is not owed once its action is gone',
     'tools/answer.ts',
     "  if (call.outcome === 'not_delivered') return null\n",
