@@ -3,15 +3,15 @@ import type { Clock } from './ports.ts'
 /** Milliseconds between two lines about the same thing: who is let to make a log line must not fill the disk. */
 const REST = 10_000
 
-/** Has `tell` called of what happens, seldom; `times`: how often it has happened since it was told. */
+/** Has `tell` called of what happens, seldom; `times`: how often it has happened since it was told, `more` at a time. */
 export function createComplaint<What = void>(
   clock: Pick<Clock, 'steady'>,
   tell: (times: number, what: What) => void,
-): (what: What) => void {
+): (what: What, more?: number) => void {
   let times = 0
   let silentUntil = -Infinity
-  return (what) => {
-    times++
+  return (what, more = 1) => {
+    times += more
     const now = clock.steady()
     if (now < silentUntil) return
     silentUntil = now + REST

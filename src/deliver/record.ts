@@ -1,4 +1,5 @@
 import { backoff } from '../core/backoff.ts'
+import { createComplaint } from '../core/complaint.ts'
 import type { Attempt, PendingDelivery } from '../core/delivery.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
@@ -9,8 +10,13 @@ import type { ActiveLane } from './lane.ts'
 import type { Settler } from './settler.ts'
 import { traceOf } from './trace.ts'
 
-/** Failures of one handler are told of at most so often, milliseconds. */
-const TOLD_EVERY = 10_000
+interface Failure {
+  /** Of the batch. */
+  first: PendingDelivery
+  attempt: Attempt
+  /** Until the next try, milliseconds. */
+  wait: number
+}
 
 /** Writes what became of attempts, by the handler's retry policy. */
 export interface Recorder {
@@ -42,8 +48,6 @@ export function createRecorder(options: {
   log: Log
 }): Recorder {
   const { spec, settler, observer, clock, random, log } = options
-  let toldAt = Number.NEGATIVE_INFINITY
-  let untold = 0
 
   const namesOf = (fact: StoredFact) => ({
     handler: spec.name,
@@ -54,26 +58,12 @@ export function createRecorder(options: {
   })
 
   /** For whoever is woken: the first failure at once, of a long row a line now and then. */
-  const tell = (batch: readonly PendingDelivery[], { status, error }: Attempt, dueAt: number): void => {
-    untold += batch.length
-    const now = clock.steady()
-    const [first] = batch
-    if (first === undefined || now - toldAt < TOLD_EVERY) return
-    const { fact, attempts } = first
+  const complain = createComplaint<Failure>(clock, (failed, { first, attempt: { status, error }, wait }) =>
     log.warn(
-      {
-        ...namesOf(fact),
-        attempt: attempts + 1,
-        status,
-        error,
-        wait: Math.round(dueAt - now),
-        failed: untold,
-      },
+      { ...namesOf(first.fact), attempt: first.attempts + 1, status, error, wait, failed },
       'deliver: failed, will try again',
-    )
-    toldAt = now
-    untold = 0
-  }
+    ),
+  )
 
   const recorder: Recorder = {
     settle(active, batch, result, attempt, dueAt) {
@@ -100,14 +90,16 @@ export function createRecorder(options: {
       const spent = batch.filter(({ attempts }) => attempts + 1 >= spec.retry.attempts)
       const left = batch.filter(({ attempts }) => attempts + 1 < spec.retry.attempts)
       if (spent.length > 0) recorder.bury(active, spent, attempt)
-      if (left.length === 0) {
+      const [first] = left
+      if (first === undefined) {
         active.drop(batch.length)
         return undefined
       }
       const most = Math.max(...left.map(({ attempts }) => attempts)) + 1
-      const dueAt = clock.steady() + backoff(spec.retry, most, random, floor)
+      const now = clock.steady()
+      const dueAt = now + backoff(spec.retry, most, random, floor)
       recorder.settle(active, left, 'retry', attempt, dueAt)
-      tell(left, attempt, dueAt)
+      complain({ first, attempt, wait: Math.round(dueAt - now) }, left.length)
       return dueAt
     },
     report(batch, outcome, attempt) {

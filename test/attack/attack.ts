@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { readCommand, wholeNumber } from '../support/command.ts'
 import { seededRandom } from '../support/ports.ts'
 import { DOORS } from './doors.ts'
 
@@ -9,26 +10,20 @@ const USAGE = `npm run attack -- [--door NAME] [--count N] [--seed S]
   --seed S     repeats a run; any by default
 `
 
-const { values } = parseArgs({
-  options: {
-    door: { type: 'string' },
-    count: { type: 'string' },
-    seed: { type: 'string' },
-    help: { type: 'boolean' },
-  },
+const { doors, seed, given } = readCommand(USAGE, (args) => {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { door: { type: 'string' }, count: { type: 'string' }, seed: { type: 'string' } },
+  })
+  const { door, count, seed = String(Date.now() % 1_000_000) } = values
+  const doors = Object.entries(DOORS).filter(([name]) => door === undefined || name === door)
+  if (doors.length === 0) throw new TypeError(`there is no door "${door}"`)
+  return {
+    doors,
+    seed: wholeNumber('seed', seed, 0),
+    given: count === undefined ? null : wholeNumber('count', count),
+  }
 })
-const doors = Object.entries(DOORS).filter(([name]) => values.door === undefined || name === values.door)
-const seed = Number(values.seed ?? Date.now() % 1_000_000)
-const given = values.count === undefined ? null : Number(values.count)
-if (
-  values.help === true ||
-  doors.length === 0 ||
-  !Number.isSafeInteger(seed) ||
-  (given !== null && !Number.isSafeInteger(given))
-) {
-  process.stdout.write(USAGE)
-  process.exit(values.help === true ? 0 : 2)
-}
 
 process.stdout.write(`seed ${seed}\n${row('door', 'inputs', 'a second', 'outcomes')}`)
 for (const [name, { attack, usual }] of doors) {

@@ -1,4 +1,5 @@
 import { messageOf } from '../../src/core/errors.ts'
+import { readCommand } from '../support/command.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { printProfile } from './profile.ts'
 import { machine, renderMachine, renderOutcomes } from './report.ts'
@@ -73,8 +74,8 @@ async function main(options: Options): Promise<number> {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 
 try {
-  process.exitCode = await main(readOptions(process.argv.slice(2)))
+  process.exitCode = await main(readCommand(USAGE, readOptions))
 } catch (error) {
-  process.stderr.write(`${messageOf(error)}\n${error instanceof TypeError ? USAGE : ''}`)
+  process.stderr.write(`${messageOf(error)}\n`)
   process.exitCode = 2
 }

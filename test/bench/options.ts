@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { wholeNumber } from '../support/command.ts'
 
 /** Repetitions whose median counts; fewer say little on a machine that does something else too. */
 const RUNS = 5
@@ -34,9 +35,13 @@ export function readOptions(args: readonly string[]): Options {
       scale: { type: 'string', default: '1' },
     },
   })
-  const runs = Number(values.runs)
-  if (!Number.isInteger(runs) || runs < 1) throw new TypeError('--runs must be a whole number from 1')
   const scale = Number(values.scale)
   if (!(scale > 0 && scale <= 1)) throw new TypeError('--scale must be a number above 0, at most 1')
-  return { only: values.only, runs, json: values.json, profile: values.profile, scale }
+  return {
+    only: values.only,
+    runs: wholeNumber('runs', values.runs),
+    json: values.json,
+    profile: values.profile,
+    scale,
+  }
 }

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createVitest, type Vitest } from 'vitest/node'
+import { readCommand } from '../support/command.ts'
 import { FILES } from './files.ts'
 import { mutantsOf, type Mutant } from './mutants.ts'
 
@@ -19,14 +20,12 @@ const USAGE = `npm run mutate -- [--file NAME]
                ${Object.keys(FILES).join(', ')}
 `
 
-const { values } = parseArgs({ options: { file: { type: 'string' }, help: { type: 'boolean' } } })
-const files = Object.entries(FILES).filter(
-  ([file]) => values.file === undefined || file.includes(values.file),
-)
-if (values.help === true || files.length === 0) {
-  process.stdout.write(USAGE)
-  process.exit(values.help === true ? 0 : 2)
-}
+const files = readCommand(USAGE, (args) => {
+  const { file: part } = parseArgs({ args: [...args], options: { file: { type: 'string' } } }).values
+  const chosen = Object.entries(FILES).filter(([file]) => part === undefined || file.includes(part))
+  if (chosen.length === 0) throw new TypeError(`there is no file with "${part}" in its path`)
+  return chosen
+})
 
 const folder = mkdtempSync(join(tmpdir(), 'sidecar-mutation-'))
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))

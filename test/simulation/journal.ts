@@ -29,9 +29,9 @@ const OWN = { sources: 'other sources', mode: 'another mode', first: 'another fi
  *
  * @throws JournalError when it is of other sources, or of another beginning: its seeds say nothing about these.
  */
-export function openJournal(file: string | undefined, mode: Mode, first: number): Journal {
+export function openJournal(file: string | null, mode: Mode, first: number): Journal {
   const fresh: Journal = { sources: hashSources(), mode, first, next: first, cpu: 0, tally: newTally() }
-  if (file === undefined || !existsSync(file)) return fresh
+  if (file === null || !existsSync(file)) return fresh
   const kept = deserialize(readFileSync(file)) as Journal
   for (const [name, what] of Object.entries(OWN) as [keyof typeof OWN, string][]) {
     if (kept[name] !== fresh[name])

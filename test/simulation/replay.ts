@@ -5,14 +5,14 @@ export function faultsText(fired: readonly Pick<Fired, 'passage' | 'fault'>[]): 
   return fired.map(({ passage, fault }) => `${passage}:${fault}`).join(',')
 }
 
-/** @throws {Error} on a word that is no list of faults. */
+/** @throws {TypeError} on a word that is no list of faults. */
 export function parseFaults(text: string): Map<number, Fault> {
   const faults = new Map<number, Fault>()
   for (const part of text === '' ? [] : text.split(',')) {
     const [passage, name] = part.split(':')
     const fault = ALL.find((known) => known === name)
     if (fault === undefined || !/^\d+$/.test(passage ?? ''))
-      throw new Error(`"${part}" is no fault, such as 12:crash`)
+      throw new TypeError(`"${part}" is no fault, such as 12:crash`)
     faults.set(Number(passage), fault)
   }
   return faults

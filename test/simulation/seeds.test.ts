@@ -17,7 +17,7 @@ it(
   async () => {
     const cpu = process.cpuUsage()
     const stop = AbortSignal.timeout(BUDGET)
-    const journal = openJournal(undefined, 'liveness', FIRST)
+    const journal = openJournal(null, 'liveness', FIRST)
     await campaign({ journal, end: FIRST + SEEDS, threads: THREADS, stop })
     const { tally } = journal
     console.log(`simulation: ${progressLine(tally, cpuSince(cpu))}`)

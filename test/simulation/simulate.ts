@@ -1,25 +1,23 @@
-import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { readCommand } from '../support/command.ts'
 import { campaign } from './campaign.ts'
 import { gaps, missing } from './coverage.ts'
-import { exhaust, SEED } from './exhaustive.ts'
+import { exhaust } from './exhaustive.ts'
 import { aimed } from './faults.ts'
 import { FIXED } from './fixed.ts'
 import { JournalError, openJournal, saveJournal, type Journal } from './journal.ts'
 import { KNOWN_SITES } from './known-sites.ts'
 import { REPLAY, tryMutants } from './mutants/table.ts'
+import { readOptions, USAGE } from './options.ts'
 import { REGRESSIONS, replay } from './regressions.ts'
 import { faultsText, parseFaults } from './replay.ts'
 import { cpuSince, progressLine, replayLine, summary } from './report.ts'
-import { run, type Mode, type Outcome, type RunOptions } from './run.ts'
+import { run, type Outcome, type RunOptions } from './run.ts'
 import { shrink } from './shrink.ts'
 import { count as countIn, type Broken, type Tally } from './tally.ts'
 
 /**
- * `npm run simulate -- --seeds N | --minutes M [--seed S] [--mode safety|liveness] [--threads T] [--journal FILE]`,
- * `--seed S` for one, `--exhaustive [--pairs N|all]` or `--mutants [--write]`. Exits 1 when an invariant broke, a run
- * could not be repeated, or too little was tried. Ctrl-C ends it with what was done so far; with a journal the same
- * command goes on from there, after a kill as well.
+ * `npm run simulate` (see USAGE). Exits 1 when an invariant broke, a run could not be repeated, or too little was tried.
+ * Ctrl-C ends it with what was done so far; with a journal the same command goes on from there, after a kill as well.
  */
 
 /** From so many seeds on, every place and fault must have been tried. */
@@ -33,45 +31,29 @@ const TWICE = 500
 /** Ways of breaking that are made short. */
 const SHRUNK = 10
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: 'string' },
-    minutes: { type: 'string' },
-    seed: { type: 'string' },
-    mode: { type: 'string' },
-    threads: { type: 'string' },
-    journal: { type: 'string' },
-    faults: { type: 'string' },
-    scenario: { type: 'string' },
-    exhaustive: { type: 'boolean', default: false },
-    pairs: { type: 'string', default: '0' },
-    mutants: { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
-    brief: { type: 'boolean', default: false },
-    replays: { type: 'boolean', default: false },
-    only: { type: 'string' },
-  },
-})
-
-const scenario = values.scenario === undefined ? undefined : FIXED[values.scenario]
-const first = scenario === undefined ? Number(values.seed ?? 1) : SEED
-const many = values.seeds !== undefined || values.minutes !== undefined
-const one = (values.seed !== undefined || scenario !== undefined) && !many
-const seeds = values.minutes === undefined ? Number(values.seeds ?? 1000) : Infinity
-const threads = Number(values.threads ?? availableParallelism())
-const mode: Mode = values.mode === 'safety' ? 'safety' : 'liveness'
+const options = readCommand(USAGE, readOptions)
+const { seed: first, seeds, mode } = options
+const scenario = options.scenario === null ? undefined : FIXED[options.scenario]
 
 // Whoever has read enough closes the pipe.
 process.stdout.once('error', () => process.exit(1))
 process.exitCode = (await chosen().catch(refuse)) ? 0 : 1
 
 function chosen(): Promise<boolean> {
-  if (values.exhaustive)
-    return exhaust(values.only, values.pairs === 'all' ? Infinity : Number(values.pairs), threads)
-  if (values.mutants) return tryMutants(seeds, values.only, values.write)
-  if (values.replays) return playReplays()
-  if (values.brief) return playBriefly()
-  return one ? playOne() : playMany()
+  switch (options.play) {
+    case 'exhaustive':
+      return exhaust(options.only, options.pairs, options.threads)
+    case 'mutants':
+      return tryMutants(seeds, options.only, options.write)
+    case 'replays':
+      return playReplays()
+    case 'brief':
+      return playBriefly()
+    case 'one':
+      return playOne()
+    case 'many':
+      return playMany()
+  }
 }
 
 function refuse(error: unknown): false {
@@ -103,14 +85,15 @@ async function playReplays(): Promise<boolean> {
 }
 
 async function playOne(): Promise<boolean> {
-  const options: RunOptions = {
+  const { faults } = options
+  const wanted: RunOptions = {
     seed: first,
     mode,
     ...(scenario === undefined ? {} : { scenario }),
-    ...(values.faults === undefined ? {} : { faults: parseFaults(values.faults) }),
+    ...(faults === null ? {} : { faults }),
   }
-  const outcome = await run(options)
-  if ((await run(options)).hash !== outcome.hash) {
+  const outcome = await run(wanted)
+  if ((await run(wanted)).hash !== outcome.hash) {
     console.log(`seed ${first} does not repeat: something came in by another door than a port`)
     return false
   }
@@ -118,23 +101,24 @@ async function playOne(): Promise<boolean> {
     console.log(`seed ${first} held: ${outcome.fired.length} faults, trace ${outcome.hash}`)
     return true
   }
-  const shortest = values.faults === undefined ? await shrink(outcome, options) : outcome
+  const shortest = faults === null ? await shrink(outcome, wanted) : outcome
   for (const line of shortest.tail) console.log(line)
   tell(shortest)
   return false
 }
 
 async function playMany(): Promise<boolean> {
+  const { minutes, threads } = options
   const stop = new AbortController()
   endOnSignal(stop)
-  if (values.minutes !== undefined) setTimeout(() => stop.abort(), Number(values.minutes) * 60_000).unref()
-  const journal = openJournal(values.journal, mode, first)
+  if (minutes !== null) setTimeout(() => stop.abort(), minutes * 60_000).unref()
+  const journal = openJournal(options.journal, mode, first)
   const { tally } = journal
   const spent = journal.cpu
   const cpu = process.cpuUsage()
   const save = (): void => {
     journal.cpu = spent + cpuSince(cpu)
-    if (values.journal !== undefined) saveJournal(values.journal, journal)
+    if (options.journal !== null) saveJournal(options.journal, journal)
   }
   const onProgress = progress(journal, save)
   await campaign({ journal, end: first + seeds, threads, stop: stop.signal, onProgress })
@@ -181,11 +165,11 @@ async function tryRest(tally: Tally): Promise<void> {
 async function tellBroken(broken: readonly Broken[]): Promise<void> {
   for (const [index, each] of broken.entries()) {
     console.log(`\n${each.times} times, at first with seed ${each.seed}, after ${each.after}:`)
-    const options: RunOptions = { seed: each.seed, mode: each.mode, faults: parseFaults(each.faults) }
-    const outcome = index < SHRUNK ? await run(options) : null
+    const found: RunOptions = { seed: each.seed, mode: each.mode, faults: parseFaults(each.faults) }
+    const outcome = index < SHRUNK ? await run(found) : null
     if (outcome === null || outcome.violation === null) {
       console.log(`${each.invariant}: ${each.message}\n${replayLine(each)}`)
-    } else tell(await shrink(outcome, options))
+    } else tell(await shrink(outcome, found))
   }
 }
 
@@ -193,6 +177,6 @@ function tell({ seed, mode: played, violation, fired }: Outcome): void {
   const faults = fired.map(({ site, when, fault }) => `${fault} ${when} ${site}`).join('; ')
   console.log(`${violation?.invariant}: ${violation?.message}`)
   console.log(`with ${fired.length} faults: ${faults || 'none'}`)
-  const of = values.scenario === undefined ? `--seed ${seed}` : `--scenario '${values.scenario}'`
+  const of = options.scenario === null ? `--seed ${seed}` : `--scenario '${options.scenario}'`
   console.log(`npm run simulate -- ${of} --mode ${played} --faults '${faultsText(fired)}'`)
 }

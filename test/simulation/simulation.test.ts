@@ -22,7 +22,7 @@ describe('the simulated sidecar', () => {
   })
 
   it('does the same on every core, whatever was played before', { timeout: 120_000 }, async () => {
-    const apart = openJournal(undefined, 'liveness', 1)
+    const apart = openJournal(null, 'liveness', 1)
     await campaign({ journal: apart, end: 61, threads: 2 })
     const together = await play({ from: 1, to: 61, mode: 'liveness' })
     expect(apart.tally.seeds).toBe(60)

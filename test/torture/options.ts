@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { wholeNumber } from '../support/command.ts'
 
 export interface Options {
   minutes: number
@@ -39,18 +40,12 @@ export function readOptions(args: readonly string[], now: number): Options {
   })
   const minutes = Number(values.minutes)
   if (!(minutes > 0)) throw new TypeError('--minutes must be a number above 0')
-  const whole = (name: string, text: string): number => {
-    const number = Number(text)
-    if (!Number.isSafeInteger(number) || number < 1)
-      throw new TypeError(`--${name} must be a whole number from 1`)
-    return number
-  }
   return {
     minutes,
-    seed: whole('seed', values.seed ?? String((now % 1_000_000) + 1)),
-    kills: values.kills === undefined ? null : whole('kills', values.kills),
-    rounds: values.rounds === undefined ? null : whole('rounds', values.rounds),
-    parallel: whole('parallel', values.parallel),
+    seed: wholeNumber('seed', values.seed ?? String((now % 1_000_000) + 1)),
+    kills: values.kills === undefined ? null : wholeNumber('kills', values.kills),
+    rounds: values.rounds === undefined ? null : wholeNumber('rounds', values.rounds),
+    parallel: wholeNumber('parallel', values.parallel),
     program: values.source ? 'source' : values.built ? 'built' : 'build',
   }
 }

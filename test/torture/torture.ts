@@ -1,5 +1,6 @@
 import { Chance } from '../simulation/chance.ts'
 import { programOf, type Build } from '../support/build.ts'
+import { readCommand } from '../support/command.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { complaint, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
@@ -25,13 +26,7 @@ if (import.meta.main) {
 }
 
 async function main(): Promise<number> {
-  let options: Options
-  try {
-    options = readOptions(process.argv.slice(2), Date.now())
-  } catch (error) {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${USAGE}`)
-    return 2
-  }
+  const options = readCommand(USAGE, (args) => readOptions(args, Date.now()))
   const begun = performance.now()
   const outcomes = await playAll(options, programOf(options.program))
   process.stdout.write(`${table(outcomes, (performance.now() - begun) / 1000)}\n`)

@@ -38,7 +38,7 @@ export async function tryMutants(seeds: number, part: string | undefined, write:
     await using stack = new AsyncDisposableStack()
     const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
     stack.defer(() => rm(folder, { recursive: true, force: true }))
-    for (const name of ['src', 'test/simulation', 'package.json'])
+    for (const name of ['src', 'test/simulation', 'test/support/command.ts', 'package.json'])
       await cp(join(ROOT, name), join(folder, name), { recursive: true })
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
