@@ -61,14 +61,16 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const waitAfter = (error: unknown, failures: number): number =>
     backoff(FAILED, failures, random, Math.max(FAILED.base, retryAfterOf(error)))
 
+  const room = (): number => (rest.trying ? 1 : READERS * 2) - readers.size - readers.pending
+
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
     // Until the first look is through nobody can tell what is new.
     if (!(await sweep.looked()) && !(await firstLook())) return
     for (;;) {
       if (rest.until > clock.steady()) return
-      const room = (rest.trying ? 1 : READERS * 2) - readers.size - readers.pending
-      const dirty = room <= 0 || !pump.running ? [] : await store.claimHints(room, clock.steady())
+      const free = room()
+      const dirty = free <= 0 || !pump.running ? [] : await store.claimHints(free, clock.steady())
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) void readers.add(() => take(entry, prefetch))
@@ -83,7 +85,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!service.authorized()) return null
       if (!(await sweep.looked())) return firstRetry
       if (rest.until > clock.steady()) return rest.until
-      return readers.size + readers.pending >= READERS * 2 ? null : await store.nextHint()
+      // The first reading that ends wakes it.
+      return room() <= 0 ? null : await store.nextHint()
     },
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
   })

@@ -20,7 +20,10 @@ export class Life implements Owner {
   /** What its slowest exchange with the service took, as far as it knows, milliseconds. */
   slowest = 0
   readonly claims = new Claims()
-  readonly restraint = new Restraint()
+  /** Requests to the service: twice what the busiest of some thousand seeds asked for. */
+  readonly requests = new Restraint(200)
+  /** Questions to the store for when there is work: the same. */
+  readonly looks = new Restraint(500)
   readonly counts = newCounts()
   /** What Prometheus would read; null in most seeds. */
   metrics: Metrics | null = null

@@ -840,6 +840,18 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 10,
     steps: [[1, 'before', 'store.commit call failed', 'disk_error']],
   },
+  {
+    name: 'after writes were refused the queue was asked a thousand times a second while one session was read',
+    scenario: story([{ do: 'say' }, { do: 'wait', ms: 2000 }, { do: 'say' }], {
+      channels: POLL,
+      faultsUntil: 15_000,
+    }),
+    seed: 4,
+    steps: [
+      [1, 'before', 'weather', 'disk_refuses'],
+      [2, 'before', 'http list turns', 'lost'],
+    ],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */

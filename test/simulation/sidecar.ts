@@ -77,6 +77,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     pruned: (before) => watch.pruned(before),
     paused: (handler, reason) => watch.paused(handler, reason),
     noted: (checkpoint, value) => watch.beginning.noted(life, checkpoint, value),
+    looked: () => watch.looked(life),
   })
   const store = noteClaims(noteTold(stored, life.counts), life.claims)
   const http = network.portOf(life)

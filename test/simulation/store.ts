@@ -43,12 +43,14 @@ const METHODS = {
   prune: true,
 } satisfies Record<Method, true>
 
-/** What is told of writes, also when nobody is left whom the store could tell. */
+/** What is told of calls; of writes also when nobody is left whom the store could tell. */
 export interface Written {
   stored(batch: Batch, committed: Committed): void
   pruned(before: number): void
   paused(handler: string, reason: string | null): void
   noted(checkpoint: string, value: string | null): void
+  /** Asked when there is work. */
+  looked(): void
 }
 
 /** The real store, with each of its calls a place at which the process may end. */
@@ -76,6 +78,7 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
         throw new StoreError('full')
       }
       if (fault === 'disk_slow') disk.slow()
+      if (LOOKS.has(name)) on.looked()
       let result: unknown
       try {
         result = await call(...args)
@@ -94,6 +97,9 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
   }
   return wrapped as unknown as Store
 }
+
+/** Asked by pumps that have nothing to take. */
+const LOOKS: ReadonlySet<Method> = new Set<Method>(['nextHint', 'nextLane', 'nextCall'])
 
 /** What the disk may refuse. */
 const WRITES: ReadonlySet<Method> = new Set<Method>([

@@ -128,4 +128,10 @@ export const READINGS: readonly Mutant[] = [
     '      return rest.refused(cause)',
     '      return',
   ),
+  mutant(
+    'the queue is asked also where nothing more can be taken',
+    'intake/reconcile.ts',
+    'return room() <= 0 ? null : await store.nextHint()',
+    'return await store.nextHint()',
+  ),
 ]

@@ -1,16 +1,19 @@
 /** Milliseconds, true time. */
 const WITHIN = 5000
-/** Twice what the busiest of some thousand seeds asked for. */
-const MOST = 200
 
-/** What one life may ask of the service in a while: whoever goes round asks far more. */
+/** What one life may ask for in a while: whoever goes round asks for far more. */
 export class Restraint {
+  readonly #most: number
   readonly #asked: number[] = []
+
+  constructor(most: number) {
+    this.#most = most
+  }
 
   /** @returns false when it was too much. */
   asks(now: number): boolean {
     this.#asked.push(now)
     while (now - (this.#asked[0] ?? now) > WITHIN) this.#asked.shift()
-    return this.#asked.length <= MOST
+    return this.#asked.length <= this.#most
   }
 }

@@ -141,6 +141,12 @@ export class Watch {
       if (typeof set.endedAt === 'number' && !refused.includes(callId)) this.#endings.closed(life, callId)
   }
 
+  /** A pump asks when there is work. */
+  looked(life: Life): void {
+    if (!life.looks.asks(this.#parts.agenda.now))
+      this.#broken('spin', 'the store is asked for work again and again without a pause')
+  }
+
   /** Only what is older than `before` may go, and nothing that is owed. */
   pruned(before: number): void {
     if (this.#gone === null) return
@@ -177,7 +183,7 @@ export class Watch {
       this.#broken('I9', `${name} was asked ${Math.round(life.limitedUntil - now)} ms before Retry-After`)
     if (name === 'stream' && now < life.streamsLimitedUntil)
       this.#broken('I9', 'a stream was opened before Retry-After')
-    if (name !== 'tool' && name !== 'callback' && !life.restraint.asks(now))
+    if (name !== 'tool' && name !== 'callback' && !life.requests.asks(now))
       this.#broken('I9', 'the service is asked again and again without a pause')
     if (!('method' in request)) return
     if (name === 'answer') this.#posting(request)
