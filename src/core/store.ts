@@ -25,9 +25,11 @@ export interface Store {
   checkpoint(name: string): Promise<string | null>
   setCheckpoint(name: string, value: string | null): Promise<void>
 
-  /** Dirty sessions that are due and not claimed, oldest first; claimed until `releaseHint` or a commit that clears them. */
+  /** Dirty sessions that are due and not claimed, oldest first; claimed until `releaseHint`, `deferHint` or a commit that clears them. */
   claimHints(limit: number, now: number): Promise<DirtySession[]>
   releaseHint(sessionId: string | null, dueAt: number): Promise<void>
+  /** Nothing failed, and nothing is answered yet: due again at `dueAt`, or when what came since the claim is. */
+  deferHint(sessionId: string | null, dueAt: number): Promise<void>
   /** Gives a claim back after the commit that cleared the hint, or that found it renewed. */
   doneHint(sessionId: string | null): void
   /** The wish for a sweep is fulfilled, unless a new one came meanwhile. */

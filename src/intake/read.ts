@@ -116,16 +116,16 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     frameWait: { connected: streamTells && !firstLook && finalSince.size < WAITING_KEPT, ms: FRAME_WAIT },
   })
 
-  /** Waits for the frame of a turn's end, or for its wait to be over: then the session is read again. */
+  /** Waits for the frame of a turn's end, which may have come by now, or for its wait to be over: then the session is read again. */
   const putOff = async ({ reading }: Difference, until: number, steady: number): Promise<false> => {
     for (const { turn, finalReadAt } of reading.turns) finalSince.set(turn.id, finalReadAt ?? steady)
-    await store.releaseHint(reading.sessionId, until)
+    await store.deferHint(reading.sessionId, until)
     return false
   }
 
   const write = async (entry: DirtySession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
-      if (entry !== FIRST) await store.releaseHint(entry.sessionId, clock.steady())
+      if (entry !== FIRST) await store.deferHint(entry.sessionId, clock.steady())
       return false
     }
     for (const { turn } of reading.turns) finalSince.delete(turn.id)

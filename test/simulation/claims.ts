@@ -47,6 +47,10 @@ export function noteClaims(store: Store, held: Claims): Store {
       await store.releaseHint(sessionId, dueAt)
       held.give(`hint ${sessionId}`)
     },
+    async deferHint(sessionId, dueAt) {
+      await store.deferHint(sessionId, dueAt)
+      held.give(`hint ${sessionId}`)
+    },
     doneHint(sessionId) {
       store.doneHint(sessionId)
       held.give(`hint ${sessionId}`)

@@ -38,6 +38,7 @@ export const KNOWN_SITES: readonly string[] = [
   'store.setCheckpoint',
   'store.claimHints',
   'store.releaseHint',
+  'store.deferHint',
   'store.finishSweep',
   'store.nextHint',
   'store.known',

@@ -238,7 +238,7 @@ export const REGRESSIONS: readonly Regression[] = [
         },
       ],
     }),
-    seed: 29,
+    seed: 202,
     steps: [],
   },
   {

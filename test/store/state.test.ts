@@ -147,6 +147,27 @@ describe('hints', () => {
     expect(await store.claimHints(1, clock.steady() + 1000)).toMatchObject([{ failures: 1 }])
   })
 
+  it('of a reading that has to be made again are due later, and count as no failure', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({ hints: [hint({ scope: 'turns' })] })
+    await store.claimHints(1, clock.steady())
+    await store.deferHint('ses_1', clock.steady() + 1000)
+    expect(await store.claimHints(1, clock.steady() + 999)).toEqual([])
+    expect(await store.claimHints(1, clock.steady() + 1000)).toMatchObject([{ scope: 'turns', failures: 0 }])
+  })
+
+  it('that came while a reading found that it has to be made again do not wait for it', async () => {
+    const { store, clock } = await openStore()
+    await store.commit({ hints: [hint({ scope: 'turns', channel: 'webhook' })] })
+    await store.claimHints(1, clock.steady())
+    await store.commit({ hints: [hint({ scope: 'session', channel: 'stream' })] })
+    await store.deferHint('ses_1', clock.steady() + 2000)
+    const again = await store.claimHints(1, clock.steady())
+    expect(again).toMatchObject([{ scope: 'turns', failures: 0 }])
+    await store.deferHint('ses_1', clock.steady() + 2000)
+    expect(await store.claimHints(1, clock.steady() + 1999)).toEqual([])
+  })
+
   it('for a sweep stay when another wish came meanwhile', async () => {
     const { store, clock } = await openStore()
     await store.commit({ hints: [hint({ sessionId: null })] })

@@ -46,6 +46,7 @@ export class Hints {
   readonly #clear
   readonly #again
   readonly #release
+  readonly #defer
   readonly #restart
   #generation: number
 
@@ -79,6 +80,7 @@ export class Hints {
     this.#release = db.prepare<[number, string]>(
       'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
     )
+    this.#defer = db.prepare<[number, string]>('UPDATE hints SET due_at = ? WHERE session_id = ?')
     this.#restart = db.prepare<[Since & { session_id: string }]>(
       `UPDATE hints SET due_at = @due_at, scope = @scope, failures = 0,
          seen_stream = @seen_stream, seen_webhook = @seen_webhook, seen_poll = @seen_poll
@@ -150,6 +152,13 @@ export class Hints {
   /** After a reading that failed: it is due again later. */
   postpone(sessionId: string | null, dueAt: number): void {
     this.#release.run(Math.ceil(dueAt), sessionId ?? SWEEP)
+  }
+
+  /** After a reading that has to be made again: what came since its claim waits for nothing. */
+  defer(sessionId: string | null, dueAt: number): void {
+    const key = sessionId ?? SWEEP
+    const since = this.#claimed.get(key)?.due_at ?? Infinity
+    this.#defer.run(Math.ceil(Math.min(dueAt, since)), key)
   }
 
   unclaim(sessionId: string | null): void {

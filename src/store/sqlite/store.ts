@@ -191,6 +191,10 @@ export function createSqliteStore(db: Sqlite, { clock, log, onBuried, ...witness
       await write(() => hints.postpone(sessionId, dueAt))
       hints.unclaim(sessionId)
     },
+    async deferHint(sessionId, dueAt) {
+      await write(() => hints.defer(sessionId, dueAt))
+      hints.unclaim(sessionId)
+    },
     doneHint: (sessionId) => hints.unclaim(sessionId),
     async finishSweep(generation) {
       await write(() => hints.swept(generation))
