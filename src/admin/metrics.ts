@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client'
 import type { Observer } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import type { StoreReader } from '../core/store.ts'
+import type { StoreReader } from '../core/store-reader.ts'
 import { callbackMetrics } from './metrics/callbacks.ts'
 import { channelMetrics } from './metrics/channels.ts'
 import { factMetrics } from './metrics/facts.ts'

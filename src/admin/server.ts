@@ -2,7 +2,7 @@ import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/ports.ts'
-import type { StoreReader } from '../core/store.ts'
+import type { StoreReader } from '../core/store-reader.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
 import { etagOf } from './console/assets.ts'
 import { closingInTime } from './closing.ts'

@@ -1,17 +1,9 @@
-import type { Call, CallRoom, CallState, CallStep } from './call.ts'
-import type {
-  DeliveryRecord,
-  DeliveryStatus,
-  Lane,
-  LaneNews,
-  PendingDelivery,
-  Settlement,
-} from './delivery.ts'
-import type { StoreCounts } from './counts.ts'
+import type { Call, CallRoom, CallStep } from './call.ts'
+import type { Lane, LaneNews, PendingDelivery, Settlement } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
-import type { Listed } from './listed.ts'
 import type { Action, Session, SessionBrief, Turn } from './resource.ts'
+import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
  * Everything that must survive us. Asynchronous, and work is claimed, so that a database shared by several replicas fits
@@ -97,69 +89,6 @@ export interface Store {
 
   read: StoreReader
   close(): Promise<void>
-}
-
-/** What the admin API and the metrics ask. */
-export interface StoreReader {
-  facts(query: {
-    after?: string
-    limit: number
-    order: 'asc' | 'desc'
-    type?: string
-    sessionId?: string
-  }): Promise<Listed<StoredFact>>
-  fact(id: string): Promise<StoredFact | null>
-  /** `text`: the whole id, or what the title contains, whatever the case of its letters, of the newest ten thousand. */
-  sessions(query: {
-    after?: string
-    limit: number
-    status?: string
-    text?: string
-  }): Promise<Listed<SessionRecord>>
-  /** The place in the log behind which the frames after `seq` stand, whether or not we have that one. */
-  placeOf(seq: string): Promise<number>
-  /**
-   * The stream's frames behind a place of the log, in order; a part of the log at a time, so that there may be none with
-   * more to come. `next`: the place up to which the log was looked through.
-   */
-  frames(query: {
-    after: number
-    sessionId?: string
-  }): Promise<{ frames: StoredFact[]; next: number; more: boolean }>
-  session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
-  calls(query: {
-    after?: string
-    limit: number
-    state?: CallState
-    sessionId?: string
-  }): Promise<Listed<Call>>
-  deliveries(query: {
-    after?: string
-    limit: number
-    status?: DeliveryStatus
-    handler?: string
-    factId?: string
-    sessionId?: string
-  }): Promise<Listed<DeliveryRecord>>
-  delivery(id: string): Promise<DeliveryRecord | null>
-  /** Turns that are not settled, the oldest first. */
-  openTurns(query: { after?: string; limit: number }): Promise<Listed<OpenTurn>>
-  /** Actions that are not resolved, the oldest first. */
-  openActions(query: { after?: string; limit: number }): Promise<Listed<OpenAction>>
-  handlers(): Promise<HandlerRecord[]>
-  counts(): Promise<StoreCounts>
-}
-
-export interface OpenTurn {
-  turn: Turn
-  session: Session
-}
-
-export interface OpenAction {
-  action: Action
-  /** Our wall clock: when we first read of it. */
-  openedAt: number
-  session: Session
 }
 
 export interface Batch {
@@ -265,13 +194,6 @@ export interface HandlerRegistration {
   wants(type: string): boolean
 }
 
-export interface HandlerRecord {
-  name: string
-  number: number
-  pausedAt: number | null
-  pauseReason: string | null
-}
-
 export interface SubscriptionRecord {
   id: string
   url: string
@@ -279,14 +201,6 @@ export interface SubscriptionRecord {
   createdAt: number
   /** Retired ones stay valid for a while: deliveries signed with them may still be under way. */
   retiredAt: number | null
-}
-
-export interface SessionRecord {
-  session: Session
-  deletedAt: number | null
-  firstSeenAt: number
-  readAt: number
-  atRest: boolean
 }
 
 export type Expected = Partial<Record<Channel, ReadonlySet<string>>>

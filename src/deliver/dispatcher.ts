@@ -1,4 +1,5 @@
-import type { Committed, HandlerRecord } from '../core/store.ts'
+import type { Committed } from '../core/store.ts'
+import type { HandlerRecord } from '../core/store-reader.ts'
 import { compilePatterns, type EventPattern } from '../core/pattern.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerStatus, Pause } from './health.ts'

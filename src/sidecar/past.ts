@@ -1,5 +1,6 @@
 import type { Log } from '../core/ports.ts'
-import type { Store, StoreReader } from '../core/store.ts'
+import type { Store } from '../core/store.ts'
+import type { StoreReader } from '../core/store-reader.ts'
 
 /** Whom the store heard, by `service.base_url`. */
 const HEARD = 'service'

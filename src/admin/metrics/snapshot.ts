@@ -1,7 +1,7 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import type { StoreCounts } from '../../core/counts.ts'
-import type { HandlerRecord, StoreReader } from '../../core/store.ts'
+import type { HandlerRecord, StoreReader } from '../../core/store-reader.ts'
 
 export interface Snapshot {
   counts: StoreCounts

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports.ts'
 import { isBefore } from '../../core/seq.ts'
-import type { StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store-reader.ts'
 import { factFrame, stopFrame } from './frame.ts'
 import type { Hub, Reader } from './hub.ts'
 

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import type { DeliveryRecord, DeliveryStatus } from '../../core/delivery.ts'
-import type { StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
 import { page, pageOf, PAGING } from '../page.ts'

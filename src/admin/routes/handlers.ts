@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { isObject } from '../../core/json.ts'
-import type { StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store-reader.ts'
 import type { AdminActions, HandlerReport, HandlerTest } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
 import { guess } from '../../core/nearest.ts'

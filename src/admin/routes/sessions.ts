@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import type { SessionRecord, StoreReader } from '../../core/store.ts'
+import type { SessionRecord, StoreReader } from '../../core/store-reader.ts'
 import { asGiven, asked, component, nullable, refTo, time } from '../component.ts'
 import { page, pageOf, PAGING } from '../page.ts'
 import { Problem } from '../problem.ts'

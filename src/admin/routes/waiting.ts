@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import type { OpenAction, OpenTurn, StoreReader } from '../../core/store.ts'
+import type { OpenAction, OpenTurn, StoreReader } from '../../core/store-reader.ts'
 import { asGiven, component, nullable, time } from '../component.ts'
 import { page, pageOf, pagingQuery } from '../page.ts'
 import { ok, route, type Route } from '../route.ts'

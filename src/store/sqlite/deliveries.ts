@@ -6,7 +6,7 @@ import {
   type DeliveryStatus,
 } from '../../core/delivery.ts'
 import type { Clock } from '../../core/ports.ts'
-import type { StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store-reader.ts'
 import type { Lanes } from './lanes.ts'
 import { createListing, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'

@@ -1,6 +1,6 @@
 import type { StoredFact } from '../../core/fact.ts'
 import type { Clock } from '../../core/ports.ts'
-import type { StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store-reader.ts'
 import { createListing, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'

@@ -1,6 +1,7 @@
 import type { Attempt, Lane, PendingDelivery, Settlement } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
-import type { Committed, HandlerRecord, HandlerRegistration } from '../../core/store.ts'
+import type { Committed, HandlerRegistration } from '../../core/store.ts'
+import type { HandlerRecord } from '../../core/store-reader.ts'
 import { gatherLanes } from './gather.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/ports.ts'
-import type { StoreReader } from '../../core/store.ts'
+import type { StoreReader } from '../../core/store-reader.ts'
 import { parseAction, parseTurn } from '../../core/wire.ts'
 import { createCounts } from './counts.ts'
 import { createDeliveries } from './deliveries.ts'

@@ -1,5 +1,6 @@
 import type { Action, Session, SessionBrief } from '../../core/resource.ts'
-import type { KnownSession, KnownTurn, Reading, SessionGlance, SessionRecord } from '../../core/store.ts'
+import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../core/store.ts'
+import type { SessionRecord } from '../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
 import type { Sqlite } from './open.ts'
 import { objectOf, type SessionRow, type TurnRow } from './rows.ts'

@@ -1,4 +1,4 @@
-import type { OpenAction, OpenTurn, StoreReader } from '../../core/store.ts'
+import type { OpenAction, OpenTurn, StoreReader } from '../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
 import { list, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
