@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '../../src/core/json.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../../src/core/resource.ts'
 import type { KnownSession, KnownTurn } from '../../src/core/store.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
@@ -226,6 +227,68 @@ describe('a comparison', () => {
     ])
     expect(first?.id).not.toBe(second?.id)
     expect([again(5000, 4000), again(4000, 4990)]).toEqual([[], []])
+  })
+
+  it('takes no error for a failure unless the session failed before and now, and has one', () => {
+    const again = (was: string, status: string, errorItem: JsonObject | null) => {
+      const look = { ...looked(status, [], { updated_at: 5000 }), errorItem }
+      return compare(known(session(was)), [], look, CONTEXT, new Map()).reading.facts.map(({ type }) => type)
+    }
+    expect(again('idle', 'idle', { id: 'i', created_at: 4990 })).toEqual([])
+    expect(again('failed', 'idle', { id: 'i', created_at: 4990 })).toEqual(['session.idle'])
+    expect(again('failed', 'failed', null)).toEqual([])
+    expect(again('failed', 'failed', { id: 'i' })).toEqual([])
+  })
+
+  it('tells of an action that came and went while it was read, and of none that is known, open or too late', () => {
+    const asked = (call_id: string, turn_id: string | null) => ({ ...action, call_id, turn_id })
+    const was = [asked('known', 't')]
+    const before = known(session('requires_action', { required_actions: was }), [
+      turn('t', 'working'),
+      turn('told', 'failed', 'pending'),
+    ])
+    const now = session('requires_action', { required_actions: [asked('open', 't')] })
+    const { actions: passed } = session('idle', {
+      required_actions: [
+        asked('known', 't'),
+        asked('open', 't'),
+        asked('late', 'told'),
+        asked('seen', 't'),
+        asked('stray', null),
+      ],
+    })
+    const look = { ...looked('idle', [turn('t', 'working')]), session: now, passed }
+    const { reading } = compare(before, [], look, CONTEXT, new Map())
+    expect(reading.facts.map(({ subject }) => subject)).toEqual([
+      'action.required/open',
+      'action.resolved/known',
+      'action.required/seen',
+      'action.resolved/seen',
+      'action.required/stray',
+      'action.resolved/stray',
+    ])
+    expect(reading.opened.map(({ callId }) => callId)).toEqual(['seen', 'stray', 'open'])
+    expect(reading.resolved).toEqual(['known', 'seen', 'stray'])
+  })
+
+  it('tells what may have happened since the list was read of a session that was taken from it alone', () => {
+    const hour = 3_600_000
+    const baseline = 10 * hour
+    const listed = { ...known(session('working')), baseline }
+    const ended = (id: string, completed_at: number) =>
+      turn(id, 'completed', 'ready', { created_at: 2000, completed_at })
+    const turns = [ended('after', baseline - hour + 1), ended('before', baseline - hour)]
+    const told = (before: KnownSession) => {
+      const { reading } = compare(before, [], looked('working', turns), CONTEXT, new Map())
+      return reading.facts.map(({ subject }) => subject)
+    }
+    expect(told(listed)).toEqual(['turn.started/after', 'turn.final/after', 'turn.settled/after'])
+    expect(told({ ...listed, atRest: true })).toEqual([])
+    const [read] = known(session('working'), [turn('other', 'working')]).turns
+    if (read === undefined) throw new Error('no turn')
+    expect(told({ ...listed, turns: [read] })).toEqual([])
+    expect(told({ ...listed, turns: [{ ...read, read: false }] })).toEqual(told(listed))
+    expect(told({ ...listed, turns: [read, { ...read, read: false }] })).toEqual([])
   })
 
   it('waits for the frame of a turn that ended while the stream is up, and not without it', () => {
