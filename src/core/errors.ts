@@ -74,10 +74,19 @@ export function isParticular(error: unknown): error is ServiceError {
   return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
 }
 
-/** `refused`: there was no connection, and nothing was sent. `garbled`: there was an answer, and it is no HTTP. */
-export type NetworkFaultKind = 'refused' | 'reset' | 'dns' | 'timeout' | 'garbled' | 'aborted' | 'other'
+/**
+ * How far an exchange got before it failed.
+ *
+ * - `unreachable`: nothing was sent. The connection was refused, the name has no address, or TLS failed.
+ * - `reset`: the request was sent at least in part, and the connection ended before a byte of an answer.
+ * - `unreadable`: at least one byte of an answer came, and the answer is cut off, too long, or not HTTP/1.1.
+ * - `timeout`: the answer was not complete in time.
+ * - `aborted`: we ended it.
+ * - `other`: it was not tried, because we cannot send it.
+ */
+export type NetworkFaultKind = 'unreachable' | 'reset' | 'unreadable' | 'timeout' | 'aborted' | 'other'
 
-/** An HTTP exchange that ended without an answer. */
+/** An HTTP exchange that ended without an answer that can be used. */
 export class NetworkFault extends Error {
   readonly kind: NetworkFaultKind
 

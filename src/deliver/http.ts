@@ -99,10 +99,10 @@ export function createHttpTarget(
 function readFault(error: unknown): Verdict {
   if (!(error instanceof NetworkFault)) return { kind: 'retry', error: messageOf(error), floor: 0 }
   if (error.kind === 'aborted') return { kind: 'aborted' }
-  if (error.kind === 'timeout') return { kind: 'retry', error: error.message, floor: 0 }
-  // Whoever answers like this may be another program at that address, or stumble over one event.
-  const reset = error.kind === 'reset' || error.kind === 'garbled'
-  return { kind: 'unreachable', error: error.message, reset }
+  if (error.kind === 'unreachable') return { kind: 'unreachable', error: error.message, reset: false }
+  if (error.kind === 'reset') return { kind: 'unreachable', error: error.message, reset: true }
+  // A handler that sends 20 KiB of headers answered: the attempt failed, and its policy ends it.
+  return { kind: 'retry', error: error.message, floor: 0 }
 }
 
 /** The same facts in the same order are the same batch. */

@@ -63,7 +63,7 @@ export function retryAfterOf(headers: Record<string, string>, now: number): numb
 
 /** No answer came. `unreachable`: the request did not leave; `no_reply`: it may have been acted on. */
 export function unanswered(fault: NetworkFault): ServiceError {
-  const code = fault.kind === 'refused' || fault.kind === 'dns' ? 'unreachable' : 'no_reply'
+  const code = fault.kind === 'unreachable' ? 'unreachable' : 'no_reply'
   return new ServiceError({ code, status: 0, message: fault.message, cause: fault })
 }
 

@@ -2,7 +2,7 @@ import type { Client, Dispatcher } from 'undici'
 import { NetworkFault } from '../core/errors.ts'
 import type { HttpReply, HttpRequest } from '../core/ports.ts'
 import type { Connections, Passenger } from './connections.ts'
-import { networkFault } from './fault.ts'
+import { networkFault, type Stage } from './fault.ts'
 
 /** The connection closes after the answer. */
 const RESET = { reset: true }
@@ -23,6 +23,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
   #onAbort: (() => void) | null = null
   #client: Client | null = null
   #controller: Dispatcher.DispatchController | null = null
+  #stage: Stage = 'connecting'
   #status = 0
   #headers: Record<string, string> = {}
   #chunks: Buffer[] = []
@@ -55,7 +56,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
       this.#connections.wait(this)
     } catch (error) {
       this.#settle()
-      this.#reject(networkFault(error))
+      this.#reject(networkFault(error, this.#stage))
     }
   }
 
@@ -72,7 +73,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
     const connecting = this.#client !== null && this.#controller === null
     const fault =
       kind === 'timeout' && connecting
-        ? new NetworkFault('refused', 'no connection in time')
+        ? new NetworkFault('unreachable', 'no connection in time')
         : new NetworkFault(kind, message)
     this.#settle()
     if (this.#client === null) this.#connections.leave(this)
@@ -83,7 +84,13 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    this.#stage = 'sent'
     if (this.#settled) controller.abort(new NetworkFault('aborted', 'given up before it was sent'))
+  }
+
+  /** The first byte of the answer came. undici calls it, and its types leave it out. */
+  onResponseStarted(): void {
+    this.#stage = 'answering'
   }
 
   onResponseStart(
@@ -119,7 +126,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
     queueMicrotask(() => this.#giveBack())
     if (this.#settled) return
     this.#settle()
-    this.#reject(networkFault(error))
+    this.#reject(networkFault(error, this.#stage))
   }
 
   #finish(truncated: boolean): void {

@@ -75,7 +75,7 @@ export function undiciHttp(options: HttpOptions = {}): Http {
         const { connections, path } = targetOf(request.url, request.pool ?? COMMON)
         new Exchange(request, path, connections, resolve, reject).begin()
       } catch (error) {
-        reject(networkFault(error))
+        reject(networkFault(error, 'connecting'))
       }
     })
   }

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { NetworkFault } from '../core/errors.ts'
 import type { HttpStream, HttpStreamRequest } from '../core/ports.ts'
 import { singleValued } from './exchange.ts'
-import { networkFault } from './fault.ts'
+import { networkFault, type Stage } from './fault.ts'
 
 /**
  * Opens one GET whose answer may go on for ever. It has a connection of its own, which closes when the body ends, when
@@ -19,6 +19,9 @@ export async function openStream(
   const client = new Client(origin, options)
   open.add(client)
   let cut: NetworkFault | null = null
+  // A stream that breaks in the middle of its body is a connection that was reset, not an answer that cannot be read.
+  let stage: Stage = 'connecting'
+  client.once('connect', () => (stage = 'sent'))
   const close = (fault: NetworkFault | null): void => {
     cut ??= fault
     clearTimeout(timer)
@@ -36,14 +39,14 @@ export async function openStream(
     const { headers } = request
     const reply = await client.request({ method: 'GET', path: pathname + search, headers })
     clearTimeout(timer)
-    const fault = (error: unknown): NetworkFault => cut ?? networkFault(error)
+    const fault = (error: unknown): NetworkFault => cut ?? networkFault(error, stage)
     return {
       status: reply.statusCode,
       headers: singleValued(reply.headers),
       chunks: { [Symbol.asyncIterator]: () => reader(reply.body, close, fault) },
     }
   } catch (error) {
-    const fault = cut ?? networkFault(error)
+    const fault = cut ?? networkFault(error, stage)
     close(fault)
     throw fault
   }
@@ -82,6 +85,6 @@ function address(url: string): URL {
   try {
     return new URL(url)
   } catch (error) {
-    throw networkFault(error)
+    throw networkFault(error, 'connecting')
   }
 }

@@ -67,7 +67,7 @@ export function createHttpRunner(
       })
       return resultOf(reply, clock.now())
     } catch (error) {
-      const ran = !(error instanceof NetworkFault && (error.kind === 'refused' || error.kind === 'dns'))
+      const ran = !(error instanceof NetworkFault && error.kind === 'unreachable')
       return { kind: 'failed', error: messageOf(error), ran }
     }
   }

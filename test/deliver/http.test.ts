@@ -230,10 +230,10 @@ describe('what the handler answers', () => {
   })
 
   it.each([
-    ['refused', { kind: 'unreachable', reset: false }],
-    ['dns', { kind: 'unreachable', reset: false }],
+    ['unreachable', { kind: 'unreachable', reset: false }],
     ['reset', { kind: 'unreachable', reset: true }],
-    ['garbled', { kind: 'unreachable', reset: true }],
+    ['unreadable', { kind: 'retry' }],
+    ['other', { kind: 'retry' }],
     ['timeout', { kind: 'retry' }],
   ] as [NetworkFaultKind, object][])('a connection that is %s', async (kind, verdict) => {
     const failing = target({}, () => Promise.reject(new NetworkFault(kind, kind)))

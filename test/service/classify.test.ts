@@ -91,9 +91,9 @@ describe('the code of an error', () => {
 
 describe('an answer that did not come', () => {
   test.each([
-    ['refused', 'unreachable', true],
-    ['dns', 'unreachable', true],
+    ['unreachable', 'unreachable', true],
     ['reset', 'no_reply', false],
+    ['unreadable', 'no_reply', false],
     ['timeout', 'no_reply', false],
     ['aborted', 'no_reply', false],
   ] as const)('since the connection was %s is %s, and is worth repeating', (kind, code, before) => {

@@ -113,7 +113,7 @@ export class Network {
       )
     }
     const away = toService ? this.serviceAway : this.appAway
-    if (away || fault === 'refused') agenda.in(this.#latency(), () => fail('refused'), life)
+    if (away || fault === 'refused') agenda.in(this.#latency(), () => fail('unreachable'), life)
     else if (fault === 'reset') agenda.in(this.#latency(), () => fail('reset'), life)
     else if (fault !== 'lost') {
       // What is on its way arrives, also when the sender is no more.
@@ -155,7 +155,7 @@ export class Network {
     if (this.serviceAway || fault === 'refused' || fault === 'reset') {
       agenda.in(
         this.#latency(),
-        () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'refused', 'x')),
+        () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'unreachable', 'x')),
         life,
       )
     } else if (fault !== 'lost') {

@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo, Server, Socket } from 'node:net'
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls'
+import type { TLSSocket, TlsOptions } from 'node:tls'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { NetworkFault } from '../../src/core/errors.ts'
 import type { HttpPool, HttpRequest } from '../../src/core/ports.ts'
 import { undiciHttp } from '../../src/system/http.ts'
+import { CERTIFICATE } from '../support/certificate.ts'
 import { startServer, until } from '../support/service/server.ts'
 import type { Answerer, TestServer } from '../support/service/server.ts'
 
@@ -251,7 +254,7 @@ describe('a timeout', () => {
     const pool = { size: 1 }
     for (let one = 1; one <= 3; one++) {
       const fault = await faultOf(own.exchange(ask(secure, { pool, timeout: 30 })))
-      expect(fault).toMatchObject({ kind: 'refused' })
+      expect(fault).toMatchObject({ kind: 'unreachable' })
       // On a busy machine the other side hears of it later than we gave up.
       await until(() => accepted === one)
     }
@@ -283,7 +286,7 @@ describe('a signal', () => {
 })
 
 describe('faults', () => {
-  test('refused, while others wait for the same connection: each is told, and the process lives on', async () => {
+  test('unreachable, while others wait for the same connection: each is told, and the process lives on', async () => {
     const http = undiciHttp()
     try {
       const url = await raw((socket) => socket.destroy())
@@ -291,31 +294,41 @@ describe('faults', () => {
       const pool = { size: 1 }
       const asked = Array.from({ length: 5 }, () => http.exchange(ask(url, { pool })))
       const faults = await Promise.all(asked.map(faultOf))
-      expect(faults).toMatchObject(Array.from({ length: 5 }, () => ({ kind: 'refused' })))
+      expect(faults).toMatchObject(Array.from({ length: 5 }, () => ({ kind: 'unreachable' })))
     } finally {
       await http.close()
     }
   })
 
-  test('refused: nobody listens', async () => {
+  test('unreachable: nobody listens', async () => {
     const probe = createServer()
     await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
     const { port } = probe.address() as AddressInfo
     await new Promise((resolve) => probe.close(resolve))
-    expect(await faultOf(http.exchange(ask(`http://127.0.0.1:${port}`)))).toMatchObject({ kind: 'refused' })
-    expect(await faultOf(http.exchange(ask(`http://localhost:${port}`)))).toMatchObject({ kind: 'refused' })
+    expect(await faultOf(http.exchange(ask(`http://127.0.0.1:${port}`)))).toMatchObject({
+      kind: 'unreachable',
+    })
+    expect(await faultOf(http.exchange(ask(`http://localhost:${port}`)))).toMatchObject({
+      kind: 'unreachable',
+    })
   })
 
   test.each([
-    ['before a byte of its answer', ''],
-    ['within the head of its answer', 'HTTP/1.1 200 OK\r\ncont'],
-    ['within the body of its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf'],
-    ['within a chunked body', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n'],
-  ])('reset: the peer closes %s', async (_when, said) => {
+    ['reset', 'before a byte of its answer', ''],
+    ['unreadable', 'after a byte of its answer', 'H'],
+    ['unreadable', 'within the head of its answer', 'HTTP/1.1 200 OK\r\ncont'],
+    ['unreadable', 'after an interim answer', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    ['unreadable', 'within the body of its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf'],
+    [
+      'unreadable',
+      'within a chunked body',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n',
+    ],
+  ])('%s: the peer closes %s', async (kind, _when, answer) => {
     const url = await raw((socket) => {
-      socket.once('data', () => socket.end(said))
+      socket.once('data', () => socket.end(answer))
     })
-    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'reset' })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind })
   })
 
   test('a refused connection that others wait for fails them one by one, and ends no program', async () => {
@@ -327,7 +340,7 @@ describe('faults', () => {
     const refused = Array.from({ length: 3 }, () =>
       faultOf(http.exchange(ask(`http://127.0.0.1:${port}`, { pool }))),
     )
-    const kind = 'refused'
+    const kind = 'unreachable'
     expect(await Promise.all(refused)).toMatchObject([{ kind }, { kind }, { kind }])
   })
 
@@ -338,8 +351,59 @@ describe('faults', () => {
     expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'reset' })
   })
 
-  test('dns: there is no such name', async () => {
-    expect(await faultOf(http.exchange(ask('http://no-such-host.invalid/')))).toMatchObject({ kind: 'dns' })
+  describe('over TLS', () => {
+    const trusted = getCACertificates('default')
+    afterEach(() => setDefaultCACertificates(trusted))
+
+    async function secure(options: TlsOptions, onSocket: (socket: TLSSocket) => void): Promise<string> {
+      const server = createTlsServer({ ...CERTIFICATE, ...options }, (socket) => {
+        socket.on('error', () => undefined)
+        onSocket(socket)
+      })
+      server.on('tlsClientError', () => undefined)
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      servers.push({ [Symbol.asyncDispose]: () => new Promise((resolve) => server.close(() => resolve())) })
+      return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    }
+
+    test('unreachable: its certificate is not trusted', async () => {
+      const requests: Buffer[] = []
+      const url = await secure({}, (socket) => socket.on('data', (chunk: Buffer) => requests.push(chunk)))
+      expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'unreachable' })
+      expect(requests).toEqual([])
+    })
+
+    test.each([
+      ['closes', (socket: Socket) => socket.end()],
+      ['resets', (socket: Socket) => socket.resetAndDestroy()],
+      ['does not speak TLS', (socket: Socket) => socket.end('SSH-2.0-OpenSSH\r\n')],
+    ])('unreachable: the peer %s during the handshake', async (_what, end) => {
+      const url = await raw((socket) => socket.once('data', () => end(socket)))
+      const fault = await faultOf(http.exchange(ask(url.replace('http:', 'https:'))))
+      expect(fault).toMatchObject({ kind: 'unreachable' })
+    })
+
+    // With TLS 1.3 the server refuses the client's certificate when the client may have sent its request already.
+    test('reset: the peer refuses us after the request left', async () => {
+      setDefaultCACertificates([CERTIFICATE.cert])
+      const wants: TlsOptions = { requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3' }
+      const url = await secure(wants, (socket) => socket.end())
+      expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'reset' })
+    })
+
+    test('unreadable: the peer ends within its answer', async () => {
+      setDefaultCACertificates([CERTIFICATE.cert])
+      const url = await secure({}, (socket) =>
+        socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf')),
+      )
+      expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'unreadable' })
+    })
+  })
+
+  test('unreachable: there is no such name', async () => {
+    expect(await faultOf(http.exchange(ask('http://no-such-host.invalid/')))).toMatchObject({
+      kind: 'unreachable',
+    })
   })
 
   test.each([
@@ -350,21 +414,24 @@ describe('faults', () => {
     expect(await faultOf(http.exchange(ask('http://127.0.0.1:9/', more)))).toMatchObject({ kind: 'other' })
   })
 
-  test('garbled: the peer does not speak HTTP', async () => {
+  test('unreadable: the peer does not speak HTTP', async () => {
     const url = await raw((socket) => {
       socket.once('data', () => socket.end('SSH-2.0-OpenSSH\r\n'))
     })
-    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'garbled' })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'unreadable' })
   })
 
   test.each([
     ['a header that is none', 'HTTP/1.1 500 no\r\nno header\r\n\r\n'],
     ['a head without end', `HTTP/1.1 500 no\r\nx: ${'x'.repeat(20_000)}\r\ncontent-length: 0\r\n\r\n`],
-  ])('garbled: %s', async (_what, answer) => {
+    ['a folded header', 'HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\ncontent-length: 2\r\n\r\nok'],
+    ['both lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'],
+    ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'],
+  ])('unreadable: %s', async (_what, answer) => {
     const url = await raw((socket) => {
       socket.once('data', () => socket.write(answer))
     })
-    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'garbled' })
+    expect(await faultOf(http.exchange(ask(url)))).toMatchObject({ kind: 'unreadable' })
   })
 
   test('one fault does not spoil the exchanges after it', async () => {

@@ -121,9 +121,9 @@ describe('a tool over HTTP', () => {
   })
 
   it.each([
-    ['refused', false],
-    ['dns', false],
+    ['unreachable', false],
     ['reset', true],
+    ['unreadable', true],
     ['timeout', true],
   ] as const)('that is %s has perhaps run: %s', async (kind, ran) => {
     const { run } = overHttp(() => Promise.reject(new NetworkFault(kind, kind)))
