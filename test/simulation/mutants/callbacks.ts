@@ -35,7 +35,7 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'a handler that is away uses up attempts',
     'deliver/http.ts',
-    "return { kind: 'unreachable', error: error.message, reset }",
+    "return { kind: 'unreachable', error: error.message, reset: false }",
     "return { kind: 'dead', error: error.message }",
   ),
   mutant(
