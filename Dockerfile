@@ -5,7 +5,7 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --ignore-scripts
+RUN npm ci --ignore-scripts --loglevel=notice
 COPY tsconfig.json ./
 COPY src ./src
 RUN npm run build
@@ -14,7 +14,7 @@ FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The optional dependencies are Node itself, for machines that have another one. The image has its own.
-RUN npm ci --omit=dev --omit=optional --ignore-scripts
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --loglevel=notice
 
 FROM node:24-slim
 ENV NODE_ENV=production
@@ -24,7 +24,9 @@ COPY config/scenarios ./config/scenarios
 COPY config/schema.json ./config/
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
-# The one place that is written to: store.url is sqlite:data/sidecar.db unless the configuration says otherwise.
+# The one place that is written to. A relative store.url, as the default sqlite:data/sidecar.db, starts here and not at the
+# configuration, which is mounted read-only.
+ENV SIDECAR_STORE_BASE=/app
 RUN mkdir data && chown 65532:65532 data && chmod 700 data
 VOLUME ["/app/data"]
 USER 65532:65532

@@ -14,6 +14,10 @@ const { compileCache } = await import('./cli/compile-cache.ts')
 const cache = compileCache(process.env)
 if (cache !== null) module.enableCompileCache(cache)
 
+const { callersFolder } = await import('./cli/working-folder.ts')
+const called = callersFolder(process.env, process.cwd())
+if (called !== null) process.chdir(called)
+
 const { runProgram } = await import('./cli/program.ts')
 const { processTerminal } = await import('./cli/terminal.ts')
 

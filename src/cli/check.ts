@@ -39,12 +39,7 @@ async function lookAround(config: Config, file: string): Promise<Promise<Finding
     import('./check/reach.ts'),
     import('./check/store.ts'),
   ])
-  const looks = [
-    checkService(config),
-    checkPorts(config),
-    checkTargets(config),
-    checkStore(config.store.url, file),
-  ]
+  const looks = [checkService(config), checkPorts(config), checkTargets(config), checkStore(config, file)]
   // One that fails is heard of when its turn comes.
   for (const look of looks) look.catch(() => undefined)
   return looks

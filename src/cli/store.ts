@@ -1,4 +1,5 @@
 import { loadSection } from '../config/load.ts'
+import { strandedStore } from '../config/store-folder.ts'
 import { OperatorError } from '../core/errors.ts'
 import { backupStore } from '../store/sqlite/backup.ts'
 import { inspectStore, type Inspection } from '../store/sqlite/inspect.ts'
@@ -50,6 +51,8 @@ export async function backup(
 
 async function fileOf({ config: file }: Options, env: Context['env']): Promise<string> {
   const { url } = await loadSection(file, env, 'store')
+  const stranded = strandedStore(url)
+  if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
   if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
   throw new OperatorError('store.url names no file of SQLite: there is nothing to look at.', 2)
 }

@@ -51,7 +51,9 @@ export interface RouteOverrides {
   idempotencyHeader: string | null
 }
 
-export type StoreUrl = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string }
+export type StoreUrl =
+  /** `former`: where versions kept it that read a relative path from the working directory; empty for an absolute one. */
+  { kind: 'sqlite'; path: string; former: string[] } | { kind: 'postgres'; url: string }
 
 export type TargetConfig =
   | { kind: 'http'; url: string; secrets: string[] }

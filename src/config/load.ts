@@ -7,6 +7,7 @@ import type { Environment } from './expand.ts'
 import { ConfigError, renderPath, type Fault, type Path } from './fault.ts'
 import { override, type Override } from './override.ts'
 import { resolve } from './resolve.ts'
+import { storeFolders } from './store-folder.ts'
 import { applyRules, cautions } from './rules.ts'
 import type { ConfigInput, Settings } from './schema.ts'
 import { isMissing, readSmallFile } from './secrets.ts'
@@ -29,7 +30,7 @@ export interface Loaded {
 }
 
 export interface ResolveOptions {
-  /** The directory that relative paths of modules and secrets start from. Default: the working directory. */
+  /** The directory that relative paths start from. Default: the working directory. */
   base?: string
   /** Overrides (`SIDECAR_…`). Default: none. */
   env?: Environment
@@ -147,7 +148,7 @@ async function build(
   if (found.length + misnamed.length > 0) throw new ConfigError([...placed(found), ...misnamed])
 
   const complete = tree as unknown as Settings
-  const config = await resolve(complete, base, blame)
+  const config = await resolve(complete, { base, store: storeFolders(source.expansions ?? {}) }, blame)
   if (found.length > 0) throw new ConfigError(placed(found))
   const warnings: Finding[] = []
   cautions(complete, now, (at, message) => void warnings.push({ path: at, message, part: 'value' }))

@@ -20,14 +20,22 @@ import type { Settings } from './schema.ts'
 import { readParts } from './secrets.ts'
 import type { Blame } from './tree.ts'
 
+/** The directories that relative paths start from. */
+export interface Folders {
+  /** Of modules and files of secrets. */
+  base: string
+  /** Of the store: its own, null for `base`; and those that earlier versions may have used. */
+  store: { base: string | null; former: readonly string[] }
+}
+
 type FileFormat = Extract<SecretPart, { kind: 'file' }>['format']
 
 /**
  * Turns valid settings into the form that the program uses: milliseconds, absolute paths, secrets read from their
  * files. A file that cannot be read is a fault.
- * @param base the directory that relative paths of modules and secrets start from.
  */
-export async function resolve(settings: Settings, base: string, blame: Blame): Promise<Config> {
+export async function resolve(settings: Settings, folders: Folders, blame: Blame): Promise<Config> {
+  const { base } = folders
   const secretFiles: SecretSource[] = []
 
   async function secretsOf(
@@ -127,7 +135,7 @@ export async function resolve(settings: Settings, base: string, blame: Blame): P
         idempotencyHeader: service.routes.idempotency_header ?? null,
       },
     },
-    store: { url: storeUrl(store.url), retention: ms(store.retention) },
+    store: { url: storeUrl(store.url, folders), retention: ms(store.retention) },
     stream: { enabled: stream.enabled, startFrom: String(stream.start_from) },
     webhooks: {
       enabled: webhooks.enabled,
@@ -163,10 +171,14 @@ function partsOf(sources: Sources, base: string, format: FileFormat): SecretPart
   })
 }
 
-function storeUrl(url: string): StoreUrl {
+function storeUrl(url: string, { base, store }: Folders): StoreUrl {
   if (!url.startsWith('sqlite:')) return { kind: 'postgres', url }
   const file = url.slice('sqlite:'.length).replace(/^\/\//, '')
-  return { kind: 'sqlite', path: file === ':memory:' ? file : path.resolve(file) }
+  if (file === ':memory:') return { kind: 'sqlite', path: file, former: [] }
+  const place = path.resolve(store.base ?? base, file)
+  const former = new Set(store.former.map((folder) => path.resolve(folder, file)))
+  former.delete(place)
+  return { kind: 'sqlite', path: place, former: [...former] }
 }
 
 function retryOf(retry: Settings['tools'][number]['retry']): RetrySpec {

@@ -1,9 +1,16 @@
 import type { Log } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 import type { StoreReader } from '../core/store-reader.ts'
+import { checkpointIn } from '../store/sqlite/inspect.ts'
 
 /** Whom the store heard, by `service.base_url`. */
 const HEARD = 'service'
+
+/** Whether a database is known to be of a sidecar that follows another service. */
+export function isOfAnother(file: string, baseUrl: string): boolean {
+  const heard = checkpointIn(file, HEARD)
+  return heard !== null && heard !== baseUrl
+}
 
 /** Says what of the store does not fit the configuration: both are right, and together they may not be what was meant. */
 export async function warnOfPast(

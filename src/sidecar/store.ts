@@ -1,9 +1,11 @@
 import type { Config } from '../config/config.ts'
+import { strandedStore } from '../config/store-folder.ts'
 import { OperatorError } from '../core/errors.ts'
 import type { Observer, StoreRefusal } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 import { StoreError } from '../store/error.ts'
+import { isOfAnother } from './past.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 
 /** @throws {OperatorError} when the store cannot be used, or is of a kind that this version does not have. */
@@ -12,6 +14,8 @@ export function openStore(config: Config, clock: Clock, log: Log, observer: Obse
   if (url.kind === 'postgres') {
     throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
   }
+  const stranded = strandedStore(url, (file) => isOfAnother(file, config.service.baseUrl))
+  if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
   return openSqliteStore({
     path: url.path,
     clock,

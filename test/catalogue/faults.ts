@@ -88,4 +88,7 @@ export const FAULTS: readonly Fault[] = [
     ['a wall clock that jumps by an hour', 'no burst, and nothing expires early'],
     ['two that both think they lead', 'one of them may not write'],
   ]),
+  ...of('operator', [
+    ['a store that lies where an earlier version kept it', 'no empty store is begun; the command to move it is shown'],
+  ]),
 ] // prettier-ignore

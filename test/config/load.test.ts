@@ -34,7 +34,10 @@ describe('a configuration', () => {
           idempotencyHeader: null,
         },
       },
-      store: { url: { kind: 'sqlite', path: path.resolve('data/sidecar.db') }, retention: 604_800_000 },
+      store: {
+        url: { kind: 'sqlite', path: path.resolve('data/sidecar.db'), former: [] },
+        retention: 604_800_000,
+      },
       stream: { enabled: true, startFrom: 'now' },
       webhooks: {
         enabled: false,
@@ -106,10 +109,10 @@ describe('a configuration', () => {
   })
 
   test.each([
-    ['sqlite:data/x.db', { kind: 'sqlite', path: path.resolve('data/x.db') }],
-    ['sqlite:/var/lib/x.db', { kind: 'sqlite', path: '/var/lib/x.db' }],
-    ['sqlite:///var/lib/x.db', { kind: 'sqlite', path: '/var/lib/x.db' }],
-    ['sqlite::memory:', { kind: 'sqlite', path: ':memory:' }],
+    ['sqlite:data/x.db', { kind: 'sqlite', path: path.resolve('data/x.db'), former: [] }],
+    ['sqlite:/var/lib/x.db', { kind: 'sqlite', path: '/var/lib/x.db', former: [] }],
+    ['sqlite:///var/lib/x.db', { kind: 'sqlite', path: '/var/lib/x.db', former: [] }],
+    ['sqlite::memory:', { kind: 'sqlite', path: ':memory:', former: [] }],
     ['postgres://u@h/d', { kind: 'postgres', url: 'postgres://u@h/d' }],
   ])('with the store %s', async (url, expected) => {
     expect((await resolveConfig({ service: SERVICE, store: { url } })).config.store.url).toEqual(expected)

@@ -10,6 +10,11 @@ test('the image is Node 24 and one user who may write in one folder', () => {
   expect(stages().map(({ base }) => base)).toEqual(['node:24-slim', 'node:24-slim', 'node:24-slim'])
   expect(instruction('USER')).toBe('65532:65532')
   expect(instruction('VOLUME')).toBe('["/app/data"]')
+  expect(
+    stages()
+      .at(-1)
+      ?.instructions.find((one) => one.name === 'ENV' && one.text.includes('STORE'))?.text,
+  ).toBe('SIDECAR_STORE_BASE=/app')
   expect(instruction('EXPOSE')).toBe('8480 8481')
   expect(command()).toEqual(['node', 'dist/main.js', 'run', '-c', '/etc/sidecar/sidecar.yaml'])
 })
@@ -19,8 +24,8 @@ test('the image has no dev and no optional packages, and runs no install script'
     instructions.filter((one) => one.text.startsWith('npm ci')).map((one) => [name, one.text]),
   )
   expect(installs).toEqual([
-    ['build', 'npm ci --ignore-scripts'],
-    ['dependencies', 'npm ci --omit=dev --omit=optional --ignore-scripts'],
+    ['build', 'npm ci --ignore-scripts --loglevel=notice'],
+    ['dependencies', 'npm ci --omit=dev --omit=optional --ignore-scripts --loglevel=notice'],
   ])
   const copied = image().instructions.filter((one) => one.name === 'COPY')
   expect(copied.find((one) => one.text.includes('node_modules'))?.text).toContain('--from=dependencies')

@@ -146,6 +146,6 @@ test('the configuration of the stand-alone one loads, with the secrets that it n
   const folder = await folderWith({ 'sidecar.yaml': configuration.replaceAll(String(mounted), secrets) })
   const { config, warnings } = await loadConfig(path.join(folder, 'sidecar.yaml'), {})
   expect(warnings).toEqual([])
-  expect(config.store.url).toEqual({ kind: 'sqlite', path: '/app/data/sidecar.db' })
+  expect(config.store.url).toEqual({ kind: 'sqlite', path: '/app/data/sidecar.db', former: [] })
   expect(config.admin.listen).toEqual({ host: '0.0.0.0', port: 8481 })
 })

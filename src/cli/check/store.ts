@@ -1,7 +1,9 @@
 import { access, constants, open, stat } from 'node:fs/promises'
 import path from 'node:path'
-import type { StoreUrl } from '../../config/config.ts'
+import type { Config, StoreUrl } from '../../config/config.ts'
+import { strandedStore } from '../../config/store-folder.ts'
 import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
+import { isOfAnother } from '../../sidecar/past.ts'
 import { glanceAtStore, inspectStore } from '../../store/sqlite/inspect.ts'
 import { count } from '../text.ts'
 import { checkDisk } from './disk.ts'
@@ -16,7 +18,10 @@ const READ_THROUGH = 64 * 1024 * 1024
  * Whether the store can be opened for writing and is sound, and whether there is room. It is only looked at, so a running
  * sidecar is not disturbed.
  */
-export async function checkStore(url: StoreUrl, file: string): Promise<Finding[]> {
+export async function checkStore(config: Config, file: string): Promise<Finding[]> {
+  const { url } = config.store
+  const stranded = strandedStore(url, (old) => isOfAnother(old, config.service.baseUrl))
+  if (stranded !== null) return [fail('store', stranded, 'move the store, or name it in store.url')]
   const finding = await storeFinding(url, file)
   if (url.kind !== 'sqlite' || url.path === ':memory:') return [finding]
   const folder = await nearestFolder(url.path).catch(() => null)

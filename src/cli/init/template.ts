@@ -29,7 +29,7 @@ service:
 
 # Facts, deliveries and calls. Put it on a disk that outlives the container.
 store:
-  url: sqlite:data/sidecar.db
+  url: sqlite:data/sidecar.db # relative to this file; in the image to /app
 
 # The stream and polling need nothing from the outside. Webhooks help where a stream cannot stay open:
 # webhooks:

@@ -4,7 +4,7 @@ import { duration, secret, secretFile, section } from './section.ts'
 export const store = section(
   {
     url: Type.String({
-      description: 'sqlite:PATH, relative to the working directory.',
+      description: 'sqlite:PATH, relative to this file; in the image relative to /app.',
       format: 'store-url',
       default: 'sqlite:data/sidecar.db',
     }),

@@ -72,6 +72,21 @@ export function glanceAtStore(path: string): string[] {
   }
 }
 
+/** A checkpoint of a database that is not open; null where it has none, or cannot be read. */
+export function checkpointIn(file: string, name: string): string | null {
+  let db: Sqlite | null = null
+  try {
+    db = new Database(file, { readonly: true })
+    return (
+      db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
+    )
+  } catch {
+    return null
+  } finally {
+    db?.close()
+  }
+}
+
 /** Where somebody else is in the way, the data may be sound. */
 const IN_THE_WAY = /^SQLITE_(CANTOPEN|READONLY|IOERR|BUSY|LOCKED|PERM|AUTH)/
 

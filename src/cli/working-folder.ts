@@ -1,0 +1,26 @@
+import { realpathSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/**
+ * Where `npm start` was called, when that is what runs us: npm runs a script in the folder of its package, so
+ * `npm --prefix repo start -- check -c sidecar.yaml` would read `repo/sidecar.yaml`. A program that npm runs for another
+ * package hands us the same variables of its own: its working directory holds.
+ * @returns null when the working directory is the caller's already.
+ */
+export function callersFolder(env: NodeJS.ProcessEnv, cwd: string): string | null {
+  const folder = realOf(env['INIT_CWD'])
+  if (folder === null || env['npm_lifecycle_event'] !== 'start') return null
+  const own = realOf(fileURLToPath(new URL('../../', import.meta.url)))
+  if (own === null || folder === own || realOf(cwd) !== own) return null
+  return realOf(env['npm_package_json']) === path.join(own, 'package.json') ? folder : null
+}
+
+/** null where there is none. */
+function realOf(file: string | undefined): string | null {
+  try {
+    return file === undefined || file === '' ? null : realpathSync(file)
+  } catch {
+    return null
+  }
+}

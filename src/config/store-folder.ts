@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import type { StoreUrl } from './config.ts'
+import type { Environment } from './expand.ts'
+import type { Folders } from './resolve.ts'
+
+/** Its side files; a database without its WAL is an older one. */
+const PARTS = ['', '-wal', '-shm']
+
+/**
+ * Where a relative `store.url` starts. The image sets SIDECAR_STORE_BASE: a configuration is mounted read-only there, and
+ * only /app/data can be written. npm runs a script in the folder of its package, which was the working directory.
+ */
+export function storeFolders(env: Environment): Folders['store'] {
+  const own = env['SIDECAR_STORE_BASE'] ?? ''
+  const manifest = env['npm_package_json'] ?? ''
+  return {
+    base: own === '' ? null : own,
+    former: [process.cwd(), ...(manifest === '' ? [] : [path.dirname(manifest)])],
+  }
+}
+
+/**
+ * A store that an earlier version left behind: with `-c /etc/app/sidecar.yaml`, run in /srv/app, it wrote
+ * /srv/app/data/sidecar.db; this one would begin an empty /etc/app/data/sidecar.db, without cursor and backlog.
+ * @param isOther whether a database is known to be of another configuration.
+ * @returns what to do about it; null where the store is in its place, or is new.
+ */
+export function strandedStore(
+  url: StoreUrl,
+  isOther: (file: string) => boolean = () => false,
+): string | null {
+  if (url.kind !== 'sqlite' || url.path === ':memory:' || existsSync(url.path)) return null
+  const old = url.former.find((file) => existsSync(file) && !isOther(file))
+  if (old === undefined) return null
+  const folder = path.dirname(url.path)
+  const parts = PARTS.map((suffix) => old + suffix).filter((file) => existsSync(file))
+  const command = `mkdir -p ${shell(folder)} && mv ${[...parts, folder].map(shell).join(' ')}`
+  return (
+    `a relative store.url starts at the folder of the configuration file, not at the working directory as in earlier ` +
+    `versions. There is no database at ${url.path}, but one at ${old}. An empty store would lose its cursor and backlog, ` +
+    `so nothing was changed. If it is the store of this configuration, stop the sidecar that uses it and move it: ${command}; or set ` +
+    `store.url to sqlite:${old}. If it is not, set store.url to sqlite:${url.path}.`
+  )
+}
+
+/** One word of a shell. */
+function shell(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}

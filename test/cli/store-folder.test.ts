@@ -1,0 +1,153 @@
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { createSidecar } from '../../src/sidecar.ts'
+import { openDatabase } from '../../src/store/sqlite/open.ts'
+import { folderWith } from '../config/folder.ts'
+import { silentLog } from '../pictures/log.ts'
+import { ROOT } from '../readme/document.ts'
+import { start, type Ended } from './process.ts'
+
+const CONFIG = 'service: { base_url: "http://127.0.0.1:9", token: x }\npolling: { enabled: true }\n'
+
+/** Runs the program in a working directory. */
+function run(cwd: string, args: string[], env: Record<string, string> = {}): Promise<Ended> {
+  return start(args, { cwd, env }).ended
+}
+
+/** A folder with a configuration and, below it, an empty store. */
+async function folderWithStore(
+  files: Record<string, string> = { 'sidecar.yaml': CONFIG },
+  service = 'http://127.0.0.1:9',
+): Promise<string> {
+  const folder = await folderWith(files)
+  await mkdir(path.join(folder, 'data'))
+  const { db, unlock } = openDatabase(path.join(folder, 'data/sidecar.db'))
+  db.prepare('INSERT INTO checkpoints (name, value) VALUES (?, ?)').run('service', service)
+  db.close()
+  unlock()
+  return folder
+}
+
+describe('the store of a configuration', () => {
+  test('is the one beside it, wherever a command is called', async () => {
+    const [mine, other] = [await folderWithStore(), await folderWithStore()]
+    const { code, out } = await run(mine, ['store', 'check', '-c', `${other}/sidecar.yaml`])
+    expect({ code, file: out.split(':')[0] }).toEqual({ code: 0, file: `${other}/data/sidecar.db` })
+    const kept = await run(mine, ['store', 'backup', 'kept.db', '-c', `${other}/sidecar.yaml`])
+    expect(kept).toMatchObject({ code: 0, err: '' })
+    expect(existsSync(path.join(mine, 'kept.db'))).toBe(true)
+  })
+
+  test('starts in the image where it did, whose configuration is mounted elsewhere', async () => {
+    const [app, mounted] = [await folderWithStore({}), await folderWith({ 'sidecar.yaml': CONFIG })]
+    const env = { SIDECAR_STORE_BASE: app }
+    const { code, out } = await run(mounted, ['store', 'check', '-c', 'sidecar.yaml'], env)
+    expect({ code, file: out.split(':')[0] }).toEqual({ code: 0, file: `${app}/data/sidecar.db` })
+  })
+
+  // [fault operator-1]
+  test('left in the working directory by an earlier version stops every command that would begin another', async () => {
+    const [old, configured] = [await folderWithStore({}), await folderWith({ 'sidecar.yaml': CONFIG })]
+    const config = `${configured}/sidecar.yaml`
+    const [from, to] = [`${old}/data/sidecar.db`, `${configured}/data/sidecar.db`]
+    for (const args of [['run'], ['store', 'check'], ['store', 'backup', 'kept.db']]) {
+      const { code, err } = await run(old, [...args, '-c', config])
+      expect({ args, code }).toEqual({ args, code: 2 })
+      expect(err).toContain(`There is no database at ${to}, but one at ${from}.`)
+    }
+    const { code, out } = await run(old, ['check', '-c', config, '--json'])
+    expect(code).toBe(1)
+    expect(out).toContain(`There is no database at ${to}, but one at ${from}.`)
+    expect(existsSync(to)).toBe(false)
+
+    const { err } = await run(old, ['run', '-c', config])
+    const command = /move it: (.*?);/.exec(err)?.[1] ?? ''
+    execFileSync('sh', ['-c', command])
+    expect(await run(old, ['store', 'check', '-c', config])).toMatchObject({ code: 0 })
+    expect(existsSync(from)).toBe(false)
+  })
+
+  test('left behind takes its WAL along, and its path may hold anything', async () => {
+    const old = await folderWithStore({})
+    const odd = path.join(old, "it's $HOME")
+    await mkdir(odd)
+    await rename(path.join(old, 'data'), path.join(odd, 'data'))
+    await writeFile(path.join(odd, 'data/sidecar.db-wal'), '')
+    const configured = await folderWith({ 'sidecar.yaml': CONFIG })
+    const { err } = await run(odd, ['store', 'check', '-c', `${configured}/sidecar.yaml`])
+    execFileSync('sh', ['-c', /move it: (.*?); or/.exec(err)?.[1] ?? ''])
+    for (const name of ['sidecar.db', 'sidecar.db-wal'])
+      expect([name, existsSync(path.join(configured, 'data', name))]).toEqual([name, true])
+  })
+
+  test('of another configuration is let alone once this one says which is its own', async () => {
+    const old = await folderWithStore({})
+    const configured = await folderWith({})
+    const env = { SIDECAR_STORE__URL: `sqlite:${configured}/data/sidecar.db` }
+    const { err } = await run(
+      old,
+      ['store', 'check', '-c', `${await folderWith({ 's.yaml': CONFIG })}/s.yaml`],
+      env,
+    )
+    expect(err).toContain(`there is no ${configured}/data/sidecar.db`)
+    expect(err).not.toContain(old)
+  })
+
+  test('is begun anew where the one in the working directory follows another service', async () => {
+    const old = await folderWithStore({}, 'http://127.0.0.1:8')
+    const configured = await folderWith({ 'sidecar.yaml': CONFIG })
+    const { out } = await run(old, ['check', '-c', `${configured}/sidecar.yaml`, '--json'])
+    expect(out).toContain(`${configured}/data/sidecar.db can be made`)
+    expect(out).not.toContain(old)
+  })
+
+  test('left behind stops the library as well', async () => {
+    const old = await folderWithStore({})
+    const configured = await folderWith({ 'sidecar.yaml': CONFIG })
+    const env = { npm_package_json: `${old}/package.json` }
+    const sidecar = await createSidecar({ config: `${configured}/sidecar.yaml`, env, log: silentLog })
+    await expect(sidecar.start()).rejects.toThrow(`but one at ${old}/data/sidecar.db`)
+    await sidecar.stop()
+  })
+})
+
+describe('npm start', () => {
+  /** As a person would, with the npm of this machine. */
+  function npm(cwd: string, ...args: string[]): Promise<Ended> {
+    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'] }
+    return new Promise((resolve) => {
+      execFile('npm', ['--prefix', ROOT, 'start', '--', ...args], { cwd, env }, (error, out, err) =>
+        resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+      )
+    })
+  }
+
+  test('reads what is named from where it is called, and prints nothing but the program’s output', async () => {
+    const called = await folderWithStore()
+    const { out, err, code } = await npm(called, 'store', 'check', '-c', 'sidecar.yaml', '--json')
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(JSON.parse(out)).toMatchObject({ file: `${called}/data/sidecar.db`, problems: [] })
+  })
+
+  test('prints nothing of its own when the program fails, either', async () => {
+    const called = await folderWith({ 'sidecar.yaml': CONFIG })
+    const { out, err, code } = await npm(called, 'check', '-c', 'sidecar.yaml', '--json')
+    expect({ code, err }).toEqual({ code: 1, err: '' })
+    for (const line of out.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('subject')
+  })
+
+  test('of another package does not move a program that it runs', async () => {
+    const [called, cwd] = [await folderWith({}), await folderWithStore()]
+    const env = { INIT_CWD: called, npm_lifecycle_event: 'start', npm_package_json: `${cwd}/package.json` }
+    expect(await run(cwd, ['store', 'check', '-c', 'sidecar.yaml'], env)).toMatchObject({ code: 0 })
+  })
+
+  test('of this package does not move a program that was started elsewhere by what it runs', async () => {
+    const [called, cwd] = [await folderWith({}), await folderWithStore()]
+    const env = { INIT_CWD: called, npm_lifecycle_event: 'start', npm_package_json: `${ROOT}/package.json` }
+    expect(await run(cwd, ['store', 'check', '-c', 'sidecar.yaml'], env)).toMatchObject({ code: 0 })
+  })
+})
