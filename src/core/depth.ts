@@ -1,26 +1,21 @@
-/** Levels of a document that anything of ours, or of those who read it, has to bear. */
-const DEEPEST = 500
+import { CLOSE_BRACE, CLOSE_BRACKET, endOfString, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
-/** Whether a JSON text nests deeper than it can be written again: JavaScript reads ten times of what it writes. */
+/** Levels of a document that our code, and the code of those who read it, has to bear. */
+export const DEEPEST = 500
+
+/**
+ * Whether a JSON text nests deeper than it can be written again: `JSON.parse` accepts about ten times the nesting that
+ * `JSON.stringify` can write. It looks at the text, so that the parser never meets what is too deep.
+ */
 export function isTooDeep(text: string): boolean {
   if (text.length <= 2 * DEEPEST) return false
   let depth = 0
-  let quoted = false
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
-    if (quoted) {
-      if (code === BACKSLASH) index++
-      else if (code === QUOTE) quoted = false
-    } else if (code === QUOTE) quoted = true
-    else if (code === BRACKET || code === BRACE) {
+    if (code === QUOTE) index = endOfString(text, index) - 1
+    else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
       if (++depth > DEEPEST) return true
-    } else if (code === BRACKET + 2 || code === BRACE + 2) depth--
+    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--
   }
   return false
 }
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-/** Two after each comes the one that closes it. */
-const BRACKET = 0x5b
-const BRACE = 0x7b

@@ -1,11 +1,13 @@
-const QUOTE = 34
-const COMMA = 44
-const COLON = 58
-const BACKSLASH = 92
-const OPEN_BRACKET = 91
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  endOfString,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './scan.ts'
 
 /**
  * The texts of members of a JSON object, cut out as they stand: several times faster than to parse them and write them
@@ -47,16 +49,6 @@ function skipSpace(text: string, from: number): number {
 
 function isSpace(code: number): boolean {
   return code === 32 || code === 10 || code === 13 || code === 9
-}
-
-/** Where the string that opens at `from` has ended. */
-function endOfString(text: string, from: number): number {
-  for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
-    let slashes = 0
-    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++
-    if (slashes % 2 === 0) return quote + 1
-  }
-  return text.length
 }
 
 function endOfValue(text: string, from: number): number {
