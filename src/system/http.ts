@@ -4,6 +4,7 @@ import type { Http, HttpPool, HttpReply, HttpRequest } from '../core/ports.ts'
 import { Connections } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { networkFault } from './fault.ts'
+import { connectSkippingContinue } from './interim.ts'
 import { openStream } from './stream.ts'
 
 export interface HttpOptions {
@@ -35,7 +36,7 @@ interface Pooled {
  */
 export function undiciHttp(options: HttpOptions = {}): Http {
   const client: Client.Options = {
-    connectTimeout: options.connectTimeout ?? 10_000,
+    connect: connectSkippingContinue(options.connectTimeout ?? 10_000),
     maxHeaderSize: options.maxHeaderSize ?? 16_384,
     // Each exchange has its own timer, and a stream is watched by who reads it.
     headersTimeout: 0,

@@ -77,6 +77,8 @@ export interface Answer {
   reset?: true
   /** Dies in the middle of the answer. */
   torn?: true
+  /** These bytes in place of an answer; then the connection closes. */
+  raw?: string
 }
 
 /** An application that takes callbacks and runs tools, keeps all it gets, and answers what a test tells it to. */
@@ -179,6 +181,7 @@ async function answer(exchange: Exchange, response: ServerResponse, said: Answer
   if (said.delay !== undefined) await pause(said.delay)
   if (said.hang === true) return
   if (said.reset === true) return void response.socket?.resetAndDestroy()
+  if (said.raw !== undefined) return void response.socket?.end(said.raw)
   const { status = 200, headers = {}, body = '' } = said
   response.writeHead(status, { 'content-type': 'text/plain', ...headers })
   if (said.torn === true) {

@@ -57,6 +57,10 @@ const ask = (url: string, more: Partial<HttpRequest> = {}): HttpRequest => ({
   ...more,
 })
 
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+/** Its body looks like an answer. */
+const DONE = `HTTP/1.1 200 OK\r\ncontent-length: ${CONTINUE.length}\r\n\r\n${CONTINUE}`
+
 const faultOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => 'answered',
@@ -80,6 +84,24 @@ describe('an exchange', () => {
       return null
     })
     expect((await http.exchange(ask(server.url))).headers['x-many']).toBe('a, b')
+  })
+
+  test.each([
+    ['at once', [`${CONTINUE}${DONE}`]],
+    ['in a piece of its own', [CONTINUE, DONE]],
+    ['in pieces', ['HTTP/1.1 100 Cont', 'inue\r\n', `\r\n${DONE}`]],
+    ['twice', [`${CONTINUE}${CONTINUE}`, DONE]],
+    ['with others', [`HTTP/1.1 103 Early Hints\r\n\r\n`, DONE]],
+  ])('skips 100 Continue, which it did not ask for, %s', async (_how, pieces) => {
+    const url = await raw((socket) => {
+      socket.setNoDelay(true)
+      socket.on('data', () => pieces.forEach((piece, nth) => setTimeout(() => socket.write(piece), 30 * nth)))
+    })
+    const pool = { size: 1 }
+    for (let round = 0; round < 2; round++) {
+      const reply = await http.exchange(ask(url, { pool, method: 'POST', body: 'x' }))
+      expect(reply).toMatchObject({ status: 200, body: CONTINUE })
+    }
   })
 
   // [fault callback-3]
@@ -318,6 +340,7 @@ describe('faults', () => {
     ['unreadable', 'after a byte of its answer', 'H'],
     ['unreadable', 'within the head of its answer', 'HTTP/1.1 200 OK\r\ncont'],
     ['unreadable', 'after an interim answer', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
+    ['unreadable', 'after 100 Continue', CONTINUE],
     ['unreadable', 'within the body of its answer', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf'],
     [
       'unreadable',
@@ -366,6 +389,7 @@ describe('faults', () => {
       return `https://127.0.0.1:${(server.address() as AddressInfo).port}`
     }
 
+    // [fault http-3]
     test('unreachable: its certificate is not trusted', async () => {
       const requests: Buffer[] = []
       const url = await secure({}, (socket) => socket.on('data', (chunk: Buffer) => requests.push(chunk)))
@@ -384,6 +408,7 @@ describe('faults', () => {
     })
 
     // With TLS 1.3 the server refuses the client's certificate when the client may have sent its request already.
+    // [fault http-4]
     test('reset: the peer refuses us after the request left', async () => {
       setDefaultCACertificates([CERTIFICATE.cert])
       const wants: TlsOptions = { requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3' }
