@@ -77,6 +77,12 @@ export const FAULTS: readonly Fault[] = [
     ['a handler away for 30 days', 'the backlog is whole, nothing is dead, memory is flat'],
     ['one session that always fails', 'holds up its own lane alone'],
   ]),
+  ...of('http', [
+    ['an answer that cannot be read: too long a head, cut off, folded headers, two lengths', 'a failed attempt that says why; the handler is not down'],
+    ['1xx that the request did not ask for', 'skipped, but for 101, which is an answer that cannot be read'],
+    ['a TLS handshake that fails', 'nothing was sent'],
+    ['TLS that fails after the request left', 'it may have arrived'],
+  ]),
   ...of('process', [
     ['SIGTERM during a delivery', 'no new claims, what is under way ends, exit 0'],
     ['a second signal', 'ends it at once'],
@@ -88,15 +94,7 @@ export const FAULTS: readonly Fault[] = [
     ['a wall clock that jumps by an hour', 'no burst, and nothing expires early'],
     ['two that both think they lead', 'one of them may not write'],
   ]),
-<<<<<<< HEAD
   ...of('operator', [
     ['a store that lies where an earlier version kept it', 'no empty store is begun; the command to move it is shown'],
-=======
-  ...of('http', [
-    ['an answer that cannot be read: too long a head, cut off, folded headers, two lengths', 'a failed attempt that says why; the handler is not down'],
-    ['1xx that the request did not ask for', 'skipped, but for 101, which is an answer that cannot be read'],
-    ['a TLS handshake that fails', 'nothing was sent'],
-    ['TLS that fails after the request left', 'it may have arrived'],
->>>>>>> 04d37d1 (deliver: an answer that cannot be read is a failed attempt)
   ]),
 ] // prettier-ignore
