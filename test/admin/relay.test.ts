@@ -131,17 +131,50 @@ test('data of several lines comes back as it was', async () => {
   expect((await reader.has(1))[0]?.data).toBe(body)
 })
 
-test('transient frames go to those who ask for them, without an id', async () => {
+test('transient frames go to every reader that does not leave them out, without an id', async () => {
   const { base, relay, stream } = await open()
+  await using plain = await EventReader.open(`${base}/v1/events`)
   await using asked = await EventReader.open(`${base}/v1/events?transient=1`)
-  await using unasked = await EventReader.open(`${base}/v1/events`)
-  await until('retry', () => asked.retry !== null && unasked.retry !== null)
+  await using without = await EventReader.open(`${base}/v1/events?transient=0`)
+  await using other = await EventReader.open(`${base}/v1/sessions/s-b/events`)
+  const readers = [plain, asked, without, other]
+  await until('retry', () => readers.every(({ retry }) => retry !== null))
   relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body: '{"seq":null}', at: 1 })
   await stream([1])
-  await asked.has(2)
-  await unasked.has(1)
-  expect(asked.frames[0]).toEqual({ event: 'agent.text', id: undefined, data: '{"seq":null}' })
-  expect(unasked.ids).toEqual(['1'])
+  await stream([2], 's-b')
+  for (const reader of [plain, asked]) {
+    await reader.has(3)
+    expect(reader.frames[0]).toEqual({ event: 'agent.text', id: undefined, data: '{"seq":null}' })
+    expect(reader.ids).toEqual([undefined, '1', '2'])
+  }
+  await without.has(2)
+  expect(without.ids).toEqual(['1', '2'])
+  await other.has(1)
+  expect(other.ids).toEqual(['2'])
+})
+
+test('a reader that does not read loses transient frames, and is not cut for them', async () => {
+  const { base, stream, relay, ledger } = await open()
+  const stuck = connect(Number(new URL(base).port), '127.0.0.1')
+  onTestFinished(() => void stuck.destroy())
+  stuck.write('GET /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
+  await once(stuck, 'data')
+  stuck.pause()
+  await using quick = await EventReader.open(`${base}/v1/events`)
+  await until('retry', () => quick.retry)
+  const body = JSON.stringify({ seq: null, payload: 'x'.repeat(512 * 1024) })
+  for (let count = 1; count <= 64; count++) {
+    relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body, at: 1 })
+    await quick.has(count)
+  }
+  await stream([1])
+  await quick.has(65)
+  let text = ''
+  stuck.on('data', (chunk) => (text = (text + chunk.toString()).slice(-4096)))
+  stuck.resume()
+  await until('the persisted frame', () => text.includes('id: 1\n'))
+  expect(stuck.bytesRead).toBeLessThan(24 * 1024 * 1024)
+  expect(ledger.counts).not.toHaveProperty('slow')
 })
 
 test('a replay of more than 50,000 frames stops and says where to go on', { timeout: 60_000 }, async () => {

@@ -11,7 +11,7 @@ const SUBSCRIPTION = asked({
       description: 'Resume after this seq; 0 for everything. Without it live frames only.',
     }),
   ),
-  transient: oneOf(['0', '1'], { default: '0', description: '1: transient frames too.' }),
+  transient: oneOf(['0', '1'], { default: '1', description: '0 leaves out transient frames.' }),
 })
 
 interface Asked {
