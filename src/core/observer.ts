@@ -33,6 +33,8 @@ export interface Observer {
 
   callback(event: CallbackReport): void
   handler(name: string, state: HandlerState): void
+  /** A transient event was not sent to `handler`, which has more to do than it can. */
+  transientDropped(handler: string): void
 
   toolRun(event: ToolRunReport): void
   /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
@@ -140,6 +142,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'missed',
   'callback',
   'handler',
+  'transientDropped',
   'toolRun',
   'call',
   'commit',

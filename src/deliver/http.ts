@@ -7,6 +7,7 @@ import type { Tracer } from '../core/trace.ts'
 import { callbackText, cloudEventText, dataText } from './body.ts'
 import type { Outgoing, Target } from './target.ts'
 import { attributesOf, traceOf } from './trace.ts'
+import { transientSlots } from './transients.ts'
 import { faultOf, readAnswer, type Verdict } from './verdict.ts'
 
 /** A handler's answer is a verdict at most; the rest of a longer one is not read, bytes. */
@@ -40,7 +41,8 @@ export function createHttpTarget(
     return headers
   }
 
-  const pool = { size: handler.concurrency }
+  // A fact never waits for the connection of a transient event.
+  const pool = { size: handler.concurrency + transientSlots(handler.concurrency) }
   const underWay = new Set<AbortController>()
   let heard: AbortSignal | null = null
 

@@ -14,6 +14,7 @@ import { createRecorder } from './record.ts'
 import { createReleaser } from './release.ts'
 import type { Settler } from './settler.ts'
 import type { Target } from './target.ts'
+import { createTransients, transientSlots } from './transients.ts'
 import { trialOf, type Trial } from './trial.ts'
 import { createTurns } from './turn.ts'
 
@@ -22,8 +23,6 @@ const LANES_PER_PLACE = 4
 const LANES_LEAST = 64
 /** After a failure of our own, a lane goes on so much later, milliseconds. */
 const FAILED = 5000
-/** Transient events that wait for one handler; more are dropped, as they may be. */
-const TRANSIENT_WAITING = 1000
 
 export interface Worker {
   readonly spec: HandlerSpec
@@ -108,6 +107,18 @@ export function createWorker(options: WorkerOptions): Worker {
     onBack: () => pump.nudge(),
   })
 
+  const transients = createTransients({
+    slots: transientSlots(spec.concurrency),
+    free: () =>
+      pump.running && health.state === 'up' && queue.size === 0 ? spec.concurrency - queue.pending : 0,
+    async send(fact) {
+      const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
+      await target.send([{ fact, attempt: 1, session }], stopping.signal)
+    },
+    onDropped: () => options.observer.transientDropped(spec.name),
+    clock,
+  })
+
   const activate = (active: ActiveLane): void => {
     lanes.set(active.lane.id, active)
     void work(active)
@@ -120,6 +131,7 @@ export function createWorker(options: WorkerOptions): Worker {
       while (mayGoOn() && (await active.fill())) {
         empty = false
         dueAt = await turns.take(active)
+        transients.next()
         if (dueAt !== undefined) break
       }
       if (stopping.signal.aborted) return
@@ -173,8 +185,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
       // Who does not answer within the grace is left behind: the callback goes out again after the next start.
       const limit = clock.after(grace, giveUp)
-      // Transient events have no lane: they are only in the queue.
-      await Promise.race([Promise.all([lanesAreIdle(), queue.onIdle()]), late])
+      await Promise.race([Promise.all([lanesAreIdle(), transients.stop()]), late])
       limit.cancel()
       stopping.abort()
     },
@@ -192,13 +203,7 @@ export function createWorker(options: WorkerOptions): Worker {
       }
     },
     transient(fact) {
-      if (!pump.running || health.state !== 'up' || queue.size >= TRANSIENT_WAITING) return
-      void queue.add(async () => {
-        // At most once: what still waits for its turn is not worth a longer stop.
-        if (!pump.running) return
-        const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
-        await target.send([{ fact, attempt: 1, session }], stopping.signal)
-      })
+      if (pump.running && health.state === 'up') transients.offer(fact)
     },
     async test(fact) {
       const started = clock.steady()

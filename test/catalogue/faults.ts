@@ -76,6 +76,7 @@ export const FAULTS: readonly Fault[] = [
     ['a reset on a connection that was kept', 'tried again under the same key'],
     ['a handler away for 30 days', 'the backlog is whole, nothing is dead, memory is flat'],
     ['one session that always fails', 'holds up its own lane alone'],
+    ['2,000 transient events of one session', 'delay no fact'],
   ]),
   ...of('http', [
     ['an answer that cannot be read: too long a head, cut off, folded headers, two lengths', 'a failed attempt that says why; the handler is not down'],

@@ -54,6 +54,7 @@ export async function deliveryWorld(
   const batches: number[] = []
   const reports: CallbackReport[] = []
   const states: string[] = []
+  const dropped: string[] = []
   const world = {
     clock,
     log,
@@ -62,6 +63,8 @@ export async function deliveryWorld(
     batches,
     reports,
     states,
+    /** Handlers for which a transient event was dropped, once for each. */
+    dropped,
     reply: options.reply ?? ((): Verdict => DELIVERED),
     inFlight: 0,
     mostInFlight: 0,
@@ -96,7 +99,11 @@ export async function deliveryWorld(
     settler,
     briefs: createBriefs(store, clock),
     observer: fanOut([
-      { callback: (report) => reports.push(report), handler: (_, state) => states.push(state) },
+      {
+        callback: (report) => reports.push(report),
+        handler: (_, state) => states.push(state),
+        transientDropped: (handler) => dropped.push(handler),
+      },
     ]),
     clock,
     random: options.random ?? longestWaits,

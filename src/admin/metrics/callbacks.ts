@@ -14,7 +14,7 @@ export function callbackMetrics(
   meter: Meter,
   names: readonly string[],
   snapshot: () => Promise<Snapshot | null>,
-): Pick<Observer, 'callback' | 'handler' | 'buried'> {
+): Pick<Observer, 'callback' | 'handler' | 'buried' | 'transientDropped'> {
   const handler = new LabelValues(names, HANDLERS)
   const attempts = meter.counter('callback_attempts_total', 'Tries to hand a fact to a handler.', {
     handler,
@@ -28,10 +28,16 @@ export function callbackMetrics(
     CALLBACK,
   )
   const deadLetters = meter.counter('callback_dead_letters_total', 'Deliveries given up.', { handler })
+  const dropped = meter.counter(
+    'callback_transients_dropped_total',
+    'Transient events that a handler had no slot for.',
+    { handler },
+  )
   const states = new Map<string, HandlerState>()
   for (const name of names) {
     for (const outcome of OUTCOMES) attempts.expect(name, outcome)
     deadLetters.expect(name)
+    dropped.expect(name)
     states.set(handler.of(name), 'up')
   }
 
@@ -84,6 +90,7 @@ export function callbackMetrics(
       if (event.outcome === 'dead') deadLetters.add(event.handler)
     },
     buried: (name) => deadLetters.add(name),
+    transientDropped: (name) => dropped.add(name),
     handler: (name, state) => void states.set(handler.of(name), state),
   }
 }

@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { SECRET } from '../support/app.ts'
+import { Rig } from '../support/rig.ts'
+import { until } from '../support/until.ts'
+
+/** What a callback takes, milliseconds. */
+const TAKES = 200
+/** Facts whose way is measured. */
+const FACTS = 8
+const DELTAS = 2000
+/** Far less than one callback, and more than the noise of a busy machine, milliseconds. */
+const NOISE = TAKES / 2
+
+const THINK = Array.from({ length: DELTAS / FACTS }, (_, nth) => `think ${nth}`)
+
+interface Measured {
+  /** From the message to its callback, the median, milliseconds. */
+  fact: number
+  /** Transient events that reached the handler. */
+  deltas: number
+}
+
+/** One session thinks aloud in `DELTAS` pieces while another says something now and then. */
+async function measure(concurrency: number, events: string[]): Promise<Measured> {
+  await using rig = await Rig.open({
+    channels: ['stream'],
+    handlers: (app) => [{ name: 'app', url: app.handlerUrl('app'), secret: SECRET, concurrency, events }],
+  })
+  const { app, client } = rig
+  app.handle = () => ({ delay: TAKES })
+  const [loud, quiet] = [await client.create(), await client.create()]
+  const lags: number[] = []
+  for (let nth = 0; nth < FACTS; nth++) {
+    await client.send(loud, ...THINK)
+    const sent = performance.now()
+    await client.send(quiet, `say ${nth}`)
+    const arrived = await until('the message', () =>
+      app.callbacks.find(({ events: [event] }) => event?.data.payload?.['text'] === String(nth)),
+    )
+    lags.push(arrived.at - sent)
+    await until('its answer', () => arrived.answered !== null)
+  }
+  const median = lags.toSorted((one, other) => one - other)[FACTS / 2] ?? 0
+  return { fact: median, deltas: app.seen().filter(({ type }) => type === 'agent.thinking').length }
+}
+
+// [fault callback-8]
+test.for([16, 1])(
+  '2,000 transient events of one session delay no fact of another at concurrency %i',
+  { timeout: 120_000 },
+  async (concurrency) => {
+    const without = await measure(concurrency, ['agent.message'])
+    const among = await measure(concurrency, ['agent.message', 'agent.thinking'])
+    expect(without.deltas).toBe(0)
+    expect(among.deltas).toBeGreaterThan(0)
+    expect(among.fact).toBeLessThan(without.fact + NOISE)
+  },
+)
