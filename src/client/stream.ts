@@ -1,5 +1,6 @@
 import { backoff } from '../core/backoff.ts'
 import { ServiceError } from '../core/errors.ts'
+import { SLOT_FREED, StreamSlot } from '../core/slot.ts'
 import { openEvents } from '../service/events.ts'
 import { sleep } from '../service/requester.ts'
 import { broken } from './download.ts'
@@ -38,8 +39,6 @@ export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable
   close(): void
 }
 
-/** Without a `retry:` hint: long enough for the service to free the slot of the last connection, milliseconds. */
-const RETRY_DEFAULT = 5000
 const RETRY_CAP = 60_000
 const FAILURE = { base: 1000, max: 60_000 }
 const PATIENCE = 300_000
@@ -83,7 +82,8 @@ class Subscription implements EventStream {
   /** Where a replay that stopped at its limit goes on. */
   #resumeAt: string | null = null
   /** Milliseconds; the service's `retry:` once it said one. */
-  #retry = RETRY_DEFAULT
+  #retry = SLOT_FREED
+  readonly #slot = new StreamSlot()
   #wasOpen = false
   #failures = 0
   #goodAt: number
@@ -168,8 +168,10 @@ class Subscription implements EventStream {
   #waitAfter(error: unknown): number {
     if (!(error instanceof ServiceError) || !error.transient || FINAL.has(error.code)) throw error
     this.#failures++
-    const wait = backoff(FAILURE, this.#failures, this.#transport.random, this.#floor())
-    return Math.max(wait, error.retryAfter ?? 0)
+    const { clock, random } = this.#transport
+    const wait = backoff(FAILURE, this.#failures, random, this.#floor())
+    const taken = error.code === 'rate_limit_exceeded' ? this.#slot.refused(clock.steady()) : 0
+    return Math.max(wait, taken, error.retryAfter ?? 0)
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
@@ -211,8 +213,11 @@ class Subscription implements EventStream {
       this.#resumeAt = stop
       // A replay that stops where it began would go round for ever.
       const moved = this.#seen !== connection.from
-      this.#drop('replay_stop', moved ? 0 : Math.max(FAILURE.base, this.#floor()))
+      this.#slot.ended(clock.steady(), true)
+      const rest = this.#slot.waitAfterStop(clock.steady())
+      this.#drop('replay_stop', moved ? rest : Math.max(FAILURE.base, this.#floor()))
     } catch (error) {
+      this.#slot.ended(clock.steady(), false)
       const fault = broken(error, connection.abort.signal)
       this.#drop(fault.code, this.#waitAfter(fault))
     }
@@ -223,6 +228,7 @@ class Subscription implements EventStream {
     const { clock, random } = this.#transport
     const useful = this.#seen !== from || clock.steady() - openedAt >= RETRY_CAP
     this.#failures = useful ? 0 : this.#failures + 1
+    this.#slot.ended(clock.steady(), false)
     this.#drop('closed', useful ? this.#floor() : backoff(FAILURE, this.#failures, random, this.#floor()))
   }
 

@@ -42,6 +42,20 @@ export const faultsSchema = Type.Object(
     ),
     stop_pings: flag('Send no pings.'),
     refuse_streams: times('Answer this many stream requests with 429 before they open.'),
+    stream_slots: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description: 'Streams that one token may hold open, while this is set.',
+      }),
+    ),
+    replay_window: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'Events after which a replay stops, while this is set.',
+      }),
+    ),
     lose_cursors: flag('Treat every cursor but 0 as one that names no event.'),
     webhooks_off: flag('Make no webhook attempts; what is owed stays owed.'),
     duplicate_webhooks: Type.Optional(
@@ -106,7 +120,7 @@ export type Flag = Exclude<Named<boolean>, 'drop_streams'>
 /** Faults that strike so many times. */
 export type Counted = Exclude<
   Named<number>,
-  'slow_streams' | 'duplicate_webhooks' | 'retry_after' | 'clock_skew_ms'
+  'slow_streams' | 'stream_slots' | 'replay_window' | 'duplicate_webhooks' | 'retry_after' | 'clock_skew_ms'
 >
 
 /** Everything that is wrong with `settings`, one sentence each. `isOperation` knows the operations that there are. */

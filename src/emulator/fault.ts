@@ -86,6 +86,14 @@ export class Faults {
     return this.#settings.slow_streams
   }
 
+  get streamSlots(): number | undefined {
+    return this.#settings.stream_slots
+  }
+
+  get replayWindow(): number | undefined {
+    return this.#settings.replay_window
+  }
+
   #strike(operationId: string, kind: (entry: FailingOperation) => boolean): FailingOperation | undefined {
     const struck = this.#settings.fail_operations?.find(
       (entry) =>

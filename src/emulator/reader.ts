@@ -133,7 +133,8 @@ export class Reader {
   }
 
   async #replay(after: number): Promise<void> {
-    const { limits, log, save } = this.#parts
+    const { limits, faults, log, save } = this.#parts
+    const most = faults.replayWindow ?? limits.replayEvents
     let seq = after
     let sent = 0
     while (this.#state === 'replaying') {
@@ -146,7 +147,7 @@ export class Reader {
       const frames: Buffer[] = []
       for (const event of rows) {
         if (this.sessionId === null || this.sessionId === event.sessionId) {
-          if (sent === limits.replayEvents) return this.#stop(frames, seq)
+          if (sent === most) return this.#stop(frames, seq)
           frames.push(encodeFrame(this.#parts.details, event))
           sent += 1
         }

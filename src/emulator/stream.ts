@@ -59,7 +59,8 @@ export class Streams {
   open(request: StreamRequest): void {
     const { limits, faults, clock, details, log, save } = this.#parts
     const held = this.#slots.get(request.tokenId) ?? 0
-    const full = held >= limits.streamsPerToken || this.#slotsInUse >= limits.streamsPerOrganization
+    const most = faults.streamSlots ?? limits.streamsPerToken
+    const full = held >= most || this.#slotsInUse >= limits.streamsPerOrganization
     if (full || faults.use('refuse_streams')) throw this.#refusal()
     this.#take(request.tokenId)
 

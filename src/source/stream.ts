@@ -6,6 +6,7 @@ import type { Hint } from '../core/hint.ts'
 import type { ChannelStatus, Observer, TransientEvent } from '../core/observer.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import { isBefore } from '../core/seq.ts'
+import { SLOT_FREED, StreamSlot } from '../core/slot.ts'
 import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
@@ -13,8 +14,6 @@ import { createDoubt } from './doubt.ts'
 import { drain } from './drain.ts'
 import { createOpenings, type Opening } from './opening.ts'
 
-/** Without a `retry:` hint, long enough for the service to free the slot of the last connection, milliseconds. */
-const RETRY_DEFAULT = 5000
 const RETRY_CAP = 60_000
 const FAILURE = { base: 1000, max: 60_000 }
 /** How much of a frame that cannot be read is kept, characters. */
@@ -60,12 +59,13 @@ export function createStream(options: StreamOptions): StreamSource {
   const cursors = createCursor(store, options.startFrom)
   const openings = createOpenings(options)
   const doubt = createDoubt(service)
+  const slot = new StreamSlot()
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
   let wake: (() => void) | null = null
   /** Milliseconds, from the service's `retry:`. */
-  let retry = RETRY_DEFAULT
+  let retry = SLOT_FREED
   let failures = 0
   let status: ChannelStatus = {
     state: 'waiting',
@@ -124,8 +124,10 @@ export function createStream(options: StreamOptions): StreamSource {
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
     abort = new AbortController()
     const openedAt = clock.steady()
+    let open = false
     try {
       const chunks = await service.openStream(cursor, abort.signal)
+      open = true
       if (saved === null) await openings.connected(opening)
       doubt.dispel()
       become('live', null)
@@ -135,6 +137,7 @@ export function createStream(options: StreamOptions): StreamSource {
       await follow(chunks, cursor, opening, abort)
       return await closed(saved, openedAt)
     } catch (error) {
+      if (open) slot.ended(clock.steady(), false)
       cursors.broken(saved)
       return await broken(error, cursor)
     } finally {
@@ -219,6 +222,7 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const closed = async (saved: string | null, openedAt: number): Promise<End> => {
     const moved = (await cursors.saved()) !== saved
+    slot.ended(clock.steady(), cursors.stoppedAt !== null)
     if (cursors.stoppedAt === null) {
       // A service that closes at once, again and again, is not hurried by a `retry:` of nothing.
       failures = moved || clock.steady() - openedAt >= RETRY_CAP ? 0 : failures + 1
@@ -227,7 +231,8 @@ export function createStream(options: StreamOptions): StreamSource {
     }
     log.info({ fromSeq: cursors.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
     // A replay that stops where it began would go round for ever.
-    return { reason: 'replay_stop', error: null, wait: moved ? 0 : Math.max(FAILURE.base, floor()) }
+    const wait = moved ? slot.waitAfterStop(clock.steady()) : Math.max(FAILURE.base, floor())
+    return { reason: 'replay_stop', error: null, wait }
   }
 
   const broken = async (error: unknown, cursor: string | null): Promise<End> => {
@@ -245,7 +250,8 @@ export function createStream(options: StreamOptions): StreamSource {
         await loseCursor(cursor, `the service refused the cursor: ${message}`)
         return { reason: 'cursor_lost', error: message, wait }
       }
-      return { reason: error.code, error: message, wait: Math.max(wait, error.retryAfter ?? 0) }
+      const taken = error.code === 'rate_limit_exceeded' ? slot.refused(clock.steady()) : 0
+      return { reason: error.code, error: message, wait: Math.max(wait, taken, error.retryAfter ?? 0) }
     }
     if (error instanceof NetworkFault) log.warn({ reason: error.kind, wait }, `stream: ${message}`)
     else log.error({ err: error, wait }, 'stream: could not go on')

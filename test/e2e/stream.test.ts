@@ -157,6 +157,25 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(rig.gateway.passed.filter(({ path }) => path.startsWith('/v1/events')).length).toBeGreaterThan(5)
   })
 
+  // [fault stream-3]
+  test('with one stream slot a replay in windows is refused once, and waits for the slot from then on', async () => {
+    await using rig = await Rig.open({
+      details,
+      channels: ['stream'],
+      emulator: { limits: { replayEvents: 20, streamsPerToken: 1 } },
+      config: { stream: { start_from: 'beginning' } },
+      start: false,
+    })
+    const session = await rig.client.start('say one')
+    await rig.client.reached(session, 'idle')
+    for (let count = rig.emulator.ledger().events.length; count < 55; count++)
+      rig.emulator.publish(session, 'file.changed', { count })
+    await rig.start()
+    await assertWhole(rig)
+    const opened = rig.gateway.passed.filter(({ path }) => path.startsWith('/v1/events'))
+    expect(opened.map(({ status }) => status)).toEqual([200, 429, 200, 200])
+  })
+
   // [fault stream-2]
   test('a cursor that the service cannot place repeats nothing and leaves every state told', async () => {
     await using rig = await Rig.open({ details, channels: ['stream', 'poll'] })

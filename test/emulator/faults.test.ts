@@ -109,6 +109,25 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect((await listen(bench)).response.statusCode).toBe(200)
   })
 
+  it('stream_slots caps the streams of a token', async () => {
+    const bench = await open(profile)
+    await set(bench, { stream_slots: 1 })
+    await listen(bench)
+    expect(codeOf(await bench.call('GET', '/v1/events'))).toBe('rate_limit_exceeded')
+    await set(bench, {})
+    expect((await listen(bench)).response.statusCode).toBe(200)
+  })
+
+  it('replay_window stops a replay early', async () => {
+    const bench = await open(profile)
+    await worked(bench)
+    await set(bench, { replay_window: 2 })
+    const stream = await listen(bench, '/v1/events?last_event_id=0')
+    await until(() => (stream.frames.length > 2 ? true : undefined))
+    expect(stream.frames.map(({ id }) => id).slice(0, 2)).toEqual(['1', '2'])
+    expect(stream.frames[2]?.id).toBeUndefined()
+  })
+
   it('lose_cursors takes a good cursor for one that names no event', async () => {
     const bench = await open(profile)
     const id = await worked(bench)

@@ -333,6 +333,43 @@ describe('a replay that stops', () => {
     expect(await world.cursor()).toBe('31')
   })
 
+  // 1,500 frames in windows of 200 took 50 s and 21 refused opens.
+  it('with a single slot is refused once, and waits for the slot from then on', async () => {
+    const { world, refusals, readOn } = singleSlot()
+    await world.start()
+    const began = world.clock.steady()
+    for (let from = 0; from < 1500; from += 200) {
+      await readOn(from)
+      const frames = Array.from({ length: Math.min(200, 1500 - from) }, (_, index) => frame(from + index + 1))
+      world.last().send(frames.join('') + (from + 200 < 1500 ? stop(from + 200) : ''))
+      await world.clock.settle()
+    }
+    expect(await world.cursor()).toBe('1500')
+    expect(refusals()).toBe(1)
+    expect(world.reasons).toEqual([
+      'replay_stop',
+      'rate_limit_exceeded',
+      ...Array.from({ length: 6 }, () => 'replay_stop'),
+    ])
+    // Seven times five seconds, in which the service holds the slot of the last connection.
+    expect(world.clock.steady() - began).toBeLessThanOrEqual(35_100)
+  })
+
+  it('tries at once again in the next row of windows: there may be a slot to spare by then', async () => {
+    const { world, refusals, readOn } = singleSlot()
+    await world.start()
+    world.last().send(frame(10) + stop(10))
+    await world.clock.settle()
+    await readOn(10)
+    world.last().send(frame(11))
+    world.last().end()
+    await world.clock.settle()
+    await readOn(11)
+    world.last().send(frame(20) + stop(20))
+    await world.clock.settle()
+    expect(refusals()).toBe(2)
+  })
+
   it('goes on at what it names when that lies before what we have', async () => {
     const world = streamWorld()
     await world.start()
@@ -605,3 +642,34 @@ describe('a store that cannot be written', () => {
     expect(world.connections).toHaveLength(2)
   })
 })
+
+/** A service that has one stream slot, which it frees 4.5 s after the client is gone, and asks for 5 s. */
+function singleSlot() {
+  const world = streamWorld()
+  let refusals = 0
+  let freeAt = -Infinity
+  world.refuse = () => {
+    if (world.clock.steady() < freeAt) {
+      refusals++
+      return refused(429, 'rate_limit_exceeded', 5000)
+    }
+    freeAt = Infinity
+    queueMicrotask(() =>
+      world
+        .last()
+        .signal.addEventListener('abort', () => (freeAt = world.clock.steady() + 4500), { once: true }),
+    )
+    return null
+  }
+  return {
+    world,
+    refusals: () => refusals,
+    /** Until it is open from `seq`. */
+    async readOn(seq: number): Promise<void> {
+      for (let waited = 0; world.last().cursor !== String(seq); waited += 100) {
+        if (waited > 60_000) throw new Error(`it was never opened from ${seq}`)
+        await world.clock.advance(100)
+      }
+    },
+  }
+}

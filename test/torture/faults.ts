@@ -47,6 +47,8 @@ const DRAWS: Draws = {
   fail_seeds: few,
   fail_artifacts: few,
   clock_skew_ms: (chance) => chance.int(-1500, 1500),
+  stream_slots: (chance) => chance.int(1, 2),
+  replay_window: (chance) => chance.int(5, 500),
 }
 
 export type FaultName = keyof Draws

@@ -17,7 +17,7 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'a stop frame ends the stream for good',
     'source/stream.ts',
-    "return { reason: 'replay_stop', error: null, wait: moved ? 0 : Math.max(FAILURE.base, floor()) }",
+    "return { reason: 'replay_stop', error: null, wait }",
     "return { reason: 'replay_stop', error: null, wait: 1e9 }",
   ),
   mutant(
