@@ -6,7 +6,7 @@ import type { ModuleHandler } from './core/handler.ts'
 import type { JsonObject } from './core/json.ts'
 import { guarded, type Observer } from './core/observer.ts'
 import type { Log } from './core/ports.ts'
-import type { EventHandler } from './library/events.ts'
+import type { EventHandler, EventType } from './library/events.ts'
 import { createRouter } from './library/handlers.ts'
 import type { ToolDefinition } from './library/tool.ts'
 import { asLog, createLogger } from './sidecar/logger.ts'
@@ -37,7 +37,7 @@ export interface DeclaredTool {
 /** A sidecar in this process (product.md, Library). */
 export interface Sidecar {
   /** Calls `handler` for facts of a type, of a family (`turn.*`) or all (`*`). Before `start`. */
-  on<Type extends string>(type: Type, handler: EventHandler<Type>): Sidecar
+  on<Type extends EventType>(type: Type, handler: EventHandler<Type>): Sidecar
   /** Adds a function tool. Before `start`. */
   tool(definition: ToolDefinition): Sidecar
   /** Tells `observer` what happens. Before `start`. */

@@ -1,3 +1,4 @@
+import type { Open } from '../core/open.ts'
 import { Malformed, objectIn } from '../core/wire.ts'
 
 /**
@@ -10,9 +11,6 @@ export type Reader<T> = (value: unknown, what: string) => T
 export interface Fields {
   [field: string]: unknown
 }
-
-/** One of these words, or one that this version does not know. */
-export type Open<Word extends string> = Word | (string & Record<never, never>)
 
 export type Shaped<Spec extends Record<string, Reader<unknown>>> = {
   [Name in keyof Spec]: ReturnType<Spec[Name]>

@@ -12,7 +12,8 @@ export function dataText(fact: StoredFact, session: SessionBrief | null): string
   if (fact.family === 'state') return fact.body
   const [payload = 'null', internalType = 'null'] = memberTexts(fact.body, FRAME_MEMBERS)
   return (
-    `{"payload":${payload},"internal_type":${internalType},` +
+    // A frame without a payload: a handler may still look for a field of it.
+    `{"payload":${payload === 'null' ? '{}' : payload},"internal_type":${internalType},` +
     `"seq":${seqText(fact.seq)},"session":${briefText(session)}}`
   )
 }

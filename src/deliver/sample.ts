@@ -32,11 +32,14 @@ export function sampleFact(
 
 function sampleData(type: string, at: number): JsonObject {
   const [family = '', word = ''] = type.split('.')
-  const session = { title: 'Test', metadata: {}, status: family === 'session' ? statusOf(word) : 'idle' }
+  const session = { title: 'Test', metadata: {}, status: 'idle' }
   if (!STATE.has(type)) return { payload: { text: 'Test' }, internal_type: null, seq: null, session }
   if (family === 'turn') return { turn: turn(word, at), ...settled(word), session }
   if (family === 'action') return { action: action(at), session }
-  return family === 'call' ? { call: call(word, at), session } : { session }
+  if (family === 'call') return { call: call(word, at), session }
+  return {
+    session: { ...session, id: 'session_test', status: statusOf(word), created_at: at, updated_at: at },
+  }
 }
 
 /** A session that was just seen, or is gone, was at rest. */
@@ -69,6 +72,7 @@ function action(at: number): JsonObject {
     turn_id: 'turn_test',
     question: 'Which colour?',
     created_at: at,
+    expires_at: null,
   }
 }
 
@@ -76,8 +80,12 @@ function call(outcome: string, at: number): JsonObject {
   return {
     call_id: 'call_test',
     name: 'test',
+    turn_id: 'turn_test',
+    state: outcome,
     outcome: outcome === 'answered' ? 'delivered' : outcome,
     attempts: 1,
+    error: null,
+    answered_with: outcome === 'failed' ? 'error' : 'output',
     created_at: at - 1000,
     expires_at: null,
     received_at: at - 1000,

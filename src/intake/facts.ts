@@ -1,5 +1,5 @@
 import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
-import { isObject, stringOf, type JsonObject } from '../core/json.ts'
+import { isObject, stringOf, type Json, type JsonObject } from '../core/json.ts'
 import type { Action, SessionBrief, Turn } from '../core/resource.ts'
 
 export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
@@ -54,8 +54,13 @@ export function settledData(
   return {
     ...turnData(turn, session),
     artifacts: own ?? null,
-    artifacts_skipped: turn.raw.artifacts_skipped ?? [],
+    artifacts_skipped: listOf(turn.raw.artifacts_skipped),
   }
+}
+
+/** The objects of a list; `turn` has the value as the service gave it. */
+function listOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
 }
 
 export function actionData(action: Action, session: SessionBrief): JsonObject {

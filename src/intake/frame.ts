@@ -1,3 +1,4 @@
+import type { PersistedEvent } from '../core/event-type.ts'
 import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
@@ -42,7 +43,7 @@ const NEWS: Readonly<Record<string, News | null>> = {
   'sandbox.paused': null,
   'sandbox.resumed': null,
   'preview.ready': null,
-}
+} satisfies Record<PersistedEvent, News | null>
 
 /** A name that this version does not know may mean anything: look, but not at once. */
 const UNKNOWN_NEWS: News = { scope: 'turns', delay: 1000 }

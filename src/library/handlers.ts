@@ -1,7 +1,7 @@
 import type { CallbackEvent, HandlerContext, ModuleHandler } from '../core/handler.ts'
 import { isTransientId } from '../core/fact.ts'
 import { compilePatterns, TYPE_PATTERN, type EventPattern } from '../core/pattern.ts'
-import type { EventHandler } from './events.ts'
+import type { EventHandler, EventType } from './events.ts'
 import type { ToolDefinition } from './tool.ts'
 
 /** What a `module:` of the configuration exports. */
@@ -14,11 +14,11 @@ export interface HandlerModule {
 }
 
 /** Each function by the type that it is for, or a family (`turn.*`), or all (`*`). */
-type Handlers<Types extends string> = { [Type in Types]: EventHandler<Type> }
+export type Handlers = { readonly [Type in EventType]?: EventHandler<Type> }
 
 /** Declares the handlers and tools of a module, typed by event. */
-export function defineHandlers<Types extends string>(definition: {
-  on?: Handlers<Types>
+export function defineHandlers(definition: {
+  on?: Handlers
   tools?: readonly ToolDefinition[]
 }): HandlerModule {
   const router = createRouter()

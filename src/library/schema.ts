@@ -2,6 +2,7 @@ import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { messageOf } from '../core/errors.ts'
 import { isObject, type JsonObject } from '../core/json.ts'
+import type { FromSchema } from './infer.ts'
 
 /**
  * What a tool's `input` may be: a plain JSON Schema, or anything that is both a Standard Schema and a Standard JSON
@@ -26,10 +27,14 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-export type ToolInput = JsonObject | StandardInput
+export type ToolInput = JsonSchema | StandardInput
+
+/** A plain JSON Schema; readonly, as the compiler sees a literal of which it keeps every word. */
+export type JsonSchema = { readonly [keyword: string]: JsonSchemaPart | undefined }
+type JsonSchemaPart = null | boolean | number | string | readonly JsonSchemaPart[] | JsonSchema
 
 /** What `run` gets for an `input`. */
-export type InputOf<I> = I extends StandardInput<infer Output> ? Output : unknown
+export type InputOf<I> = I extends StandardInput<infer Output> ? Output : FromSchema<I>
 
 export interface CompiledInput {
   /** JSON Schema, as declared to the service. */
@@ -39,7 +44,10 @@ export interface CompiledInput {
 
 /** @throws {TypeError} when the schema cannot be used. */
 export function compileInput(input: ToolInput): CompiledInput {
-  return isStandard(input) ? compileStandard(input) : compileJsonSchema(input)
+  if (isStandard(input)) return compileStandard(input)
+  const parameters: unknown = input
+  if (!isObject(parameters)) throw new TypeError('the input schema is no object')
+  return compileJsonSchema(parameters)
 }
 
 function isStandard(input: ToolInput): input is StandardInput {

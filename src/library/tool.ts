@@ -53,7 +53,7 @@ export interface ToolDefinition {
  * Defines a function tool (product.md, Library). `run` gets what `input` infers.
  * @throws {TypeError} when the schema or a setting cannot be used.
  */
-export function tool<I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
+export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
   const { name, description, input, run, explain = false, ...settings } = options
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(name))
     throw new TypeError(`tool ${JSON.stringify(name)}: 1 to 64 of A-Z a-z 0-9 _ -`)

@@ -1,6 +1,6 @@
 import { isObject, type JsonObject } from '../core/json.ts'
 import { callbackKey, verifyCallbackSignature } from '../core/signature.ts'
-import type { Event, ToolCallRequest, TranscriptEvent } from './events.ts'
+import type { Event, ToolCallRequest } from './events.ts'
 
 /** A request that is not ours, or too old. Answer it with 401. */
 export class CallbackRejected extends Error {
@@ -27,7 +27,7 @@ export interface VerifyOptions {
  * Checks a callback (Standard Webhooks) and returns its event, whichever `format` the handler has.
  * @throws {CallbackRejected} also for a batch, which `verifyCallbacks` takes.
  */
-export function verifyCallback(options: VerifyOptions): Event | TranscriptEvent {
+export function verifyCallback(options: VerifyOptions): Event {
   const body = verify(options)
   if (Array.isArray(body)) throw new CallbackRejected('the body is a batch: verifyCallbacks reads it')
   return eventOf(body)
@@ -37,7 +37,7 @@ export function verifyCallback(options: VerifyOptions): Event | TranscriptEvent 
  * The same for a handler with `batch.max` above 1, whose callbacks carry several events; one event is a list of one.
  * @throws {CallbackRejected}
  */
-export function verifyCallbacks(options: VerifyOptions): (Event | TranscriptEvent)[] {
+export function verifyCallbacks(options: VerifyOptions): Event[] {
   const body = verify(options)
   return Array.isArray(body) ? body.map(eventOf) : [eventOf(body)]
 }
@@ -75,13 +75,13 @@ function verify(options: VerifyOptions): unknown {
   }
 }
 
-function eventOf(value: unknown): Event | TranscriptEvent {
+function eventOf(value: unknown): Event {
   const event = isObject(value) && value.specversion === '1.0' ? fromCloudEvent(value) : value
   if (!isObject(event) || typeof event.type !== 'string' || typeof event.id !== 'string') {
     throw new CallbackRejected('the body is no event')
   }
   // Signed by the sidecar, which makes no other shape.
-  return event as unknown as Event | TranscriptEvent
+  return event as unknown as Event
 }
 
 /** What has no attribute in CloudEvents lies in their `data`. */

@@ -20,7 +20,7 @@ import type { Ids } from './path.ts'
 import { Requester } from './requester.ts'
 import type { Observation } from './requester.ts'
 import type { Route, RouteOverrides } from './route.ts'
-import { asList, parseHealth, parseObject, parseOutcome, parsePage, parseWebhook } from './wire.ts'
+import { asList, parseArtifact, parseHealth, parseOutcome, parsePage, parseWebhook } from './wire.ts'
 
 export interface ServiceOptions {
   /** Without `/v1`. */
@@ -196,7 +196,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     },
     async listArtifacts(session) {
       const route = await explorer.route('listArtifacts')
-      return route.found ? readAll('listArtifacts', { session }, parseObject) : null
+      return route.found ? readAll('listArtifacts', { session }, parseArtifact) : null
     },
     async answer(session, call, answer, key, traceparent) {
       const body = (): JsonObject => ({

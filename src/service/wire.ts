@@ -57,6 +57,9 @@ export function asList(value: unknown): unknown {
   return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value
 }
 
-export function parseObject(value: unknown): JsonObject {
-  return objectIn(value, 'an entry')
+/** The id is all that the interface shows of an artifact. */
+export function parseArtifact(value: unknown): JsonObject {
+  const raw = objectIn(value, 'an artifact')
+  text(raw, 'id', 'an artifact')
+  return raw
 }

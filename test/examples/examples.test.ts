@@ -28,7 +28,7 @@ async function begin(...files: string[]): Promise<Story> {
 }
 
 function fileBlock(name: string, text: string): Block {
-  return { language: 'text', words: [], text, value: (word) => (word === 'file' ? name : null) }
+  return { language: 'text', line: 1, words: [], text, value: (word) => (word === 'file' ? name : null) }
 }
 
 function has(program: string, ...words: string[]): boolean {

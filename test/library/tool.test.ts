@@ -1,13 +1,6 @@
-import { describe, expect, expectTypeOf, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import {
-  DeadLetter,
-  defineHandlers,
-  tool,
-  type EventOf,
-  type TranscriptEvent,
-  type TurnResource,
-} from '../../src/index.ts'
+import { DeadLetter, defineHandlers, tool } from '../../src/index.ts'
 import type { CallbackEvent } from '../../src/core/handler.ts'
 import type { ToolCall } from '../../src/core/tool.ts'
 
@@ -154,13 +147,6 @@ describe('a tool', () => {
       /homemade has no JSON Schema/,
     )
   })
-
-  it('infers its arguments', () => {
-    tool({ ...base, input: ZOD, run: (args) => expectTypeOf(args).toEqualTypeOf<{ order: number }>() })
-    tool({ ...base, input: JSON_SCHEMA, run: (args) => expectTypeOf(args).toBeUnknown() })
-    expectTypeOf(tool).returns.toHaveProperty('parameters')
-    expect(base.name).toBe('lookup')
-  })
 })
 
 describe('handlers', () => {
@@ -204,29 +190,5 @@ describe('handlers', () => {
   it('carry the tools of their module', () => {
     const lookup = tool({ ...base, input: {}, run: () => 1 })
     expect(defineHandlers({ tools: [lookup] }).tools).toEqual([lookup])
-  })
-
-  it('get their event by its type', () => {
-    expectTypeOf<EventOf<'turn.settled'>['data']['turn']>().toEqualTypeOf<TurnResource>()
-    expectTypeOf<EventOf<'turn.settled'>['data']['artifacts']>().toEqualTypeOf<unknown[] | undefined>()
-    expectTypeOf<EventOf<'action.required'>['data']['action']['call_id']>().toBeString()
-    expectTypeOf<EventOf<'call.answered'>['data']['call']['outcome']>().toBeString()
-    expectTypeOf<EventOf<'agent.message'>>().toEqualTypeOf<TranscriptEvent>()
-    expectTypeOf<EventOf<'session.*'>['type']>().toEqualTypeOf<
-      | 'session.created'
-      | 'session.deleted'
-      | 'session.working'
-      | 'session.idle'
-      | 'session.requires_action'
-      | 'session.failed'
-    >()
-    defineHandlers({
-      on: {
-        '*': (one) => expectTypeOf(one.id).toBeString(),
-        'turn.settled': (one) => expectTypeOf(one.data.turn).toEqualTypeOf<TurnResource>(),
-        'agent.message': (one) => expectTypeOf(one).toEqualTypeOf<TranscriptEvent>(),
-      },
-    })
-    expect(defineHandlers({}).events).toEqual([])
   })
 })

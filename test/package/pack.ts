@@ -9,6 +9,9 @@ const run = promisify(execFile)
 /** What the build reads and what the package holds beside it. */
 const SOURCES = ['package.json', 'tsconfig.json', 'src', 'config', 'README.md', 'CHANGELOG.md', 'LICENSE']
 
+/** What the examples of the documents use beside the package. */
+const OF_EXAMPLES = ['zod', '@opentelemetry/api', '@opentelemetry/sdk-trace-base']
+
 export interface Packed {
   tarball: string
   /** As `npm install` leaves it: the package in `node_modules`, its dependencies beside it. */
@@ -37,7 +40,7 @@ export async function pack(): Promise<Packed> {
   ]
   const tarball = path.join(build, report.filename)
   await run('tar', ['-xzf', tarball, '--strip-components=1', '-C', installed])
-  for (const name of [...(await dependencies()), '@types'])
+  for (const name of [...(await dependencies()), ...OF_EXAMPLES, '@types'])
     await link(path.join(ROOT, 'node_modules', name), path.join(modules, name))
   const { files, size, unpackedSize } = report
   const remove = () => rm(folder, { recursive: true, force: true })

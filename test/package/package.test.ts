@@ -8,7 +8,9 @@ import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT, section } from '../readme/document.ts'
 import { pack, type Packed } from './pack.ts'
+import { MISTAKES, YOUNGER } from './mistakes.ts'
 import { COMPILER, PROGRAM } from './program.ts'
+import { saveProject, snippets } from './snippets.ts'
 
 /** The build compiles everything. Milliseconds. */
 const LONG = 120_000
@@ -86,11 +88,7 @@ test('a program that uses every face of it type-checks, and then runs', { timeou
   writeFileSync(path.join(folder, 'package.json'), '{"type":"module","private":true}')
   writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify(COMPILER))
   writeFileSync(path.join(folder, 'program.ts'), PROGRAM)
-  const compiler = path.join(ROOT, 'node_modules/.bin/tsc')
-  const compiled = await run(process.execPath, [compiler, '-p', folder]).catch(
-    (error: { stdout?: string }) => error,
-  )
-  expect(compiled.stdout).toBe('')
+  expect(await compile(folder)).toBe('')
   const { stdout } = await run(process.execPath, ['out/program.js', folder], { cwd: folder })
   expect(JSON.parse(stdout)).toEqual({
     names: ['lookup'],
@@ -100,6 +98,50 @@ test('a program that uses every face of it type-checks, and then runs', { timeou
     said: 'Hello',
     code: 'not_found',
   })
+})
+
+/** What the compiler says of the project in a folder, a line each. */
+async function compile(folder: string): Promise<string> {
+  const compiler = path.join(ROOT, 'node_modules/.bin/tsc')
+  const done = await run(process.execPath, [compiler], { cwd: folder }).catch(
+    (error: { stdout?: string }) => error,
+  )
+  return done.stdout ?? 'the compiler did not run'
+}
+
+test('every TypeScript of the documents and examples compiles with --strict', { timeout: LONG }, async () => {
+  const found = snippets()
+  expect(found.map(({ origin }) => origin.replace(/:.*/, ''))).toEqual(
+    expect.arrayContaining(['README.md', 'config/examples/typescript/app.ts']),
+  )
+  expect(found.length).toBeGreaterThan(7)
+  const folder = path.join(packed.folder, 'snippets')
+  saveProject(folder, found)
+  expect(await compile(folder)).toBe('')
+})
+
+test(
+  'a mistake is an error where it stands, in words that say what is known',
+  { timeout: LONG },
+  async () => {
+    const folder = path.join(packed.folder, 'mistakes')
+    saveProject(
+      folder,
+      MISTAKES.map(({ text }, index) => ({ origin: `mistake ${index}`, text })),
+    )
+    const told = (await compile(folder)).split('\n')
+    for (const [index, { line, says }] of MISTAKES.entries()) {
+      const own = told.filter((one) => one.startsWith(`mistake-${index}.ts(`))
+      expect(own).toEqual([expect.stringMatching(new RegExp(`\\(${line},\\d+\\): error `))])
+      for (const words of says) expect(own[0]).toContain(words)
+    }
+  },
+)
+
+test('a type of event that is younger than the package can be declared', { timeout: LONG }, async () => {
+  const folder = path.join(packed.folder, 'younger')
+  saveProject(folder, [{ origin: 'younger', text: YOUNGER }], { skipLibCheck: true })
+  expect(await compile(folder)).toBe('')
 })
 
 test('has a binary that runs', async () => {

@@ -13,6 +13,8 @@ const README = path.join(ROOT, 'README.md')
  */
 export interface Block {
   language: string
+  /** Where it begins, from 1. */
+  line: number
   words: string[]
   text: string
   /** The value of `NAME=VALUE` among the words. */
@@ -24,11 +26,17 @@ export function readme(): string {
 }
 
 export function blocks(): Block[] {
-  return [...readme().matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map(
-    ([, language = '', info = '', text = '']) => {
+  return blocksOf(readme())
+}
+
+/** The fenced blocks of any document. */
+export function blocksOf(document: string): Block[] {
+  return [...document.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map(
+    ({ 1: language = '', 2: info = '', 3: text = '', index }) => {
       const words = info.split(' ').filter((word) => word !== '')
       return {
         language,
+        line: document.slice(0, index).split('\n').length,
         words,
         text,
         value: (name) => words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1) ?? null,

@@ -4,8 +4,8 @@ import { readJson } from '../../src/service/json.ts'
 import { Malformed, parseTurn, readAction, readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import {
   asList,
+  parseArtifact,
   parseHealth,
-  parseObject,
   parseOutcome,
   parsePage,
   parseWebhook,
@@ -235,7 +235,8 @@ test('what is malformed is told by its name, so that an operator finds it in the
     [page, {}, 'a list has no data'],
     [page, { data: [] }, 'a list has no boolean has_more'],
     [page, { data: [], has_more: true }, 'a list has more and no last_id'],
-    [parseObject, 'x', 'an entry is not an object'],
+    [parseArtifact, 'x', 'an artifact is not an object'],
+    [parseArtifact, { path: 'a' }, 'an artifact has no id'],
     [asked, null, 'a session is not an object'],
     [asked, { ...session, id: 1 }, 'a session has no id'],
     [asked, { ...session, status: null }, 'a session has no status'],

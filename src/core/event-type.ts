@@ -1,0 +1,62 @@
+import { STATE_TYPES, transcriptType, type StateType } from './fact.ts'
+import { guess } from './nearest.ts'
+
+/** Names of the persisted events of the service's stream (interface.md, Event names). */
+export const PERSISTED_EVENTS = [
+  'turn.started',
+  'turn.ended',
+  'agent.message',
+  'agent.tool_call',
+  'agent.tool_result',
+  'agent.compaction',
+  'agent.error',
+  'agent.todos',
+  'user.message',
+  'message.queued',
+  'message.dequeued',
+  'file.changed',
+  'approval.requested',
+  'approval.resolved',
+  'question.asked',
+  'question.answered',
+  'tool.required',
+  'tool.resolved',
+  'mcp.unavailable',
+  'sandbox.created',
+  'sandbox.paused',
+  'sandbox.resumed',
+  'preview.ready',
+  'workspace.recovery_failed',
+  'artifact.created',
+] as const
+
+/** The transient events that the interface names. It says that there are others, about progress. */
+export const TRANSIENT_EVENTS = ['agent.text', 'agent.thinking'] as const
+
+export type PersistedEvent = (typeof PERSISTED_EVENTS)[number]
+export type TransientType = (typeof TRANSIENT_EVENTS)[number]
+
+/** `transcriptType` for the compiler. */
+export type TranscriptTypeOf<Name extends string> = Name extends StateType ? `stream.${Name}` : Name
+
+/** Every type that a handler can ask for, as far as this version knows. */
+export const EVENT_TYPES: readonly string[] = [
+  ...STATE_TYPES,
+  ...PERSISTED_EVENTS.map(transcriptType),
+  ...TRANSIENT_EVENTS,
+]
+
+/** `turn.*`, `session.*` …: the prefixes of known types. */
+export const EVENT_FAMILIES: readonly string[] = [...new Set(EVENT_TYPES.flatMap(familiesOf))]
+
+function familiesOf(type: string): string[] {
+  const words = type.split('.')
+  return words.slice(1).map((_, index) => `${words.slice(0, index + 1).join('.')}.*`)
+}
+
+/** What a person is asked to check about a type or prefix that this version does not know; null when it is known. */
+export function doubtAbout(pattern: string): string | null {
+  if (pattern === '*' || EVENT_TYPES.includes(pattern) || EVENT_FAMILIES.includes(pattern)) return null
+  const what = pattern.endsWith('.*') ? 'is a prefix of no known event type' : 'is no known event type'
+  return `${what}: nothing matches it unless the service sends it.${guess(pattern, [...EVENT_TYPES, ...EVENT_FAMILIES])}`
+}
