@@ -1,3 +1,4 @@
+import { doubtAbout } from '../core/event-type.ts'
 import { isObject, type Json, type JsonObject } from '../core/json.ts'
 import { isLoopback, parseListen } from './listen.ts'
 import type { Settings } from './schema.ts'
@@ -95,6 +96,12 @@ export function cautions(settings: Settings, now: number, warn: Blame): void {
         [kind, index, 'url'],
         'is off loopback and unsigned: anybody can pretend to be the sidecar; set secret',
       )
+    }
+  }
+  for (const [index, { events }] of settings.handlers.entries()) {
+    for (const [place, type] of events.entries()) {
+      const doubt = doubtAbout(type)
+      if (doubt !== null) warn(['handlers', index, 'events', place], `"${type}" ${doubt}`)
     }
   }
   const { admin } = settings

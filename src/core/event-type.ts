@@ -2,7 +2,7 @@ import { STATE_TYPES, transcriptType, type StateType } from './fact.ts'
 import { guess } from './nearest.ts'
 
 /** Names of the persisted events of the service's stream (interface.md, Event names). */
-export const PERSISTED_EVENTS = [
+const PERSISTED_EVENTS = [
   'turn.started',
   'turn.ended',
   'agent.message',
@@ -31,7 +31,7 @@ export const PERSISTED_EVENTS = [
 ] as const
 
 /** The transient events that the interface names. It says that there are others, about progress. */
-export const TRANSIENT_EVENTS = ['agent.text', 'agent.thinking'] as const
+const TRANSIENT_EVENTS = ['agent.text', 'agent.thinking'] as const
 
 export type PersistedEvent = (typeof PERSISTED_EVENTS)[number]
 export type TransientType = (typeof TRANSIENT_EVENTS)[number]

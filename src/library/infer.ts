@@ -60,9 +60,9 @@ type OfArray<S> = S extends { readonly prefixItems: unknown }
 
 type PropertiesOf<S> = S extends { readonly properties: infer Properties }
   ? string extends keyof Properties
-    ? Record<never, never>
+    ? unknown
     : Properties
-  : Record<never, never>
+  : unknown
 
 /** Names in a list of any strings are not known. */
 type RequiredOf<S> = S extends { readonly required: readonly (infer Name)[] }

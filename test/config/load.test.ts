@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { renderFault } from '../../src/config/fault.ts'
 import { loadConfig, loadSection, resolveConfig } from '../../src/config/load.ts'
 import { folderWith } from './folder.ts'
 
@@ -291,6 +292,25 @@ webhooks: { secrets_file: hooks }
 })
 
 describe('warnings', () => {
+  test('name event types that are not known, with the nearest one and the place', async () => {
+    const { warnings } = await resolveConfig({
+      service: SERVICE,
+      handlers: [
+        {
+          name: 'app',
+          url: 'http://127.0.0.1:3000/',
+          events: ['turn.setled', 'turn.*', 'foo.*', 'agent.text', '*', 'sesion.*', 'stream.turn.ended'],
+        },
+      ],
+    })
+    const rest = 'nothing matches it unless the service sends it.'
+    expect(warnings.map(renderFault)).toEqual([
+      `handlers[0].events[0]: "turn.setled" is no known event type: ${rest} Did you mean "turn.settled"?`,
+      `handlers[0].events[2]: "foo.*" is a prefix of no known event type: ${rest}`,
+      `handlers[0].events[5]: "sesion.*" is a prefix of no known event type: ${rest} Did you mean "session.*"?`,
+    ])
+  })
+
   test('tell of what is allowed and yet unwise, with its place', async () => {
     const { warnings } = await load(
       `service: { base_url: "http://agents.example.com", token: svc_pat_1, token_expires_at: 2020-01-31 }

@@ -157,14 +157,8 @@ it('an event is narrowed by its type', () => {
     if (event.type === 'agent.text')
       expectTypeOf(event.data.payload.delta).toEqualTypeOf<string | undefined>()
     if (isFact(event, 'session.failed')) expectTypeOf(event.data.session.status).toExtend<string>()
-    switch (event.type) {
-      case 'turn.completed':
-      case 'turn.failed':
-        expectTypeOf(event.data.turn.id).toBeString()
-        break
-      default:
-        expectTypeOf(event.data.session).toExtend<object | null>()
-    }
+    if (event.type === 'turn.completed' || event.type === 'turn.failed')
+      expectTypeOf(event.data.turn.id).toBeString()
   }
   expectTypeOf(narrow).toBeFunction()
 })
