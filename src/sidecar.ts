@@ -47,6 +47,11 @@ export interface Sidecar {
    * @throws {OperatorError} with exit code 3 when the service rejects the token, 1 or 2 when something cannot be used.
    */
   start(): Promise<void>
+  /**
+   * Settles when the sidecar cannot go on: another process has taken its store over, or the files of the store were deleted
+   * or replaced. It takes nothing more and has to be stopped; another one may be started on the store that is there then.
+   */
+  readonly failed: Promise<Error>
   /** Stops claiming, lets what is under way end, closes. Safe to call again. */
   stop(): Promise<void>
   /** Where the listeners are, once started. */
@@ -75,6 +80,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
   let started: Promise<void> | null = null
   let stopped: Promise<void> | null = null
   const ending = new AbortController()
+  const lost = Promise.withResolvers<Error>()
   let failed = false
 
   const startOnce = async (): Promise<void> => {
@@ -93,6 +99,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
       hide: (secret) => secrets.add(secret),
       end,
     })
+    void running.lost.then(lost.resolve)
   }
 
   /** A program's observer is told in the midst of a commit: what it throws must not end that. */
@@ -146,6 +153,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
         throw error
       }
     },
+    failed: lost.promise,
     stop() {
       stopped ??= stopOnce()
       return stopped

@@ -151,6 +151,7 @@ function commands(context: Context, done: (code: number) => void): Command {
   const store = declareStore(program)
   does(store.check, async () => (await import('./store.ts')).checkStore)
   does(store.backup, async () => (await import('./store.ts')).backup)
+  does(store.restore, async () => (await import('./store.ts')).restore)
 
   declareAdmin(program, does)
   does(declareInit(program), async () => (await import('./init.ts')).init)

@@ -9,7 +9,8 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
  * Runs the sidecar until a signal. SIGTERM or SIGINT: stop claiming, finish what is under way, exit 0. A second signal,
- * or one more than the grace, exits at once with 1, as an unhandled rejection does after a last line in the log.
+ * or one more than the grace, exits at once with 1, as an unhandled rejection does after a last line in the log. A store that
+ * is lost ends it with 1 as well.
  */
 export async function run({ terminal, env }: Context, options: { config: string }): Promise<number> {
   keepHeapSmall()
@@ -32,7 +33,10 @@ export async function run({ terminal, env }: Context, options: { config: string 
     await sidecar.stop()
     throw error
   }
-  return await new Promise<never>(() => undefined)
+  const error = await sidecar.failed
+  closing.uninstall()
+  await sidecar.stop()
+  throw error
 }
 
 function ignore(): void {}

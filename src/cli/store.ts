@@ -2,9 +2,11 @@ import { loadSection } from '../config/load.ts'
 import { strandedStore } from '../config/store-folder.ts'
 import { OperatorError } from '../core/errors.ts'
 import { backupStore } from '../store/sqlite/backup.ts'
+import type { Progress } from '../store/sqlite/copy.ts'
 import { inspectStore, type Inspection } from '../store/sqlite/inspect.ts'
+import { restoreStore, type Restored } from '../store/sqlite/restore.ts'
 import type { Context } from './context.ts'
-import { jsonLine, visible } from './terminal.ts'
+import { jsonLine, visible, type Terminal } from './terminal.ts'
 import { count } from './text.ts'
 
 interface Options {
@@ -37,16 +39,52 @@ export async function backup(
   [target = '']: string[],
 ): Promise<number> {
   const source = await fileOf(options, env)
-  let told = 0
-  const copied = await backupStore(source, target, ({ done, total }) => {
-    const percent = total === 0 ? 0 : Math.floor((100 * done) / total)
-    if (terminal.width === null || percent <= told) return
-    told = percent
-    terminal.err(`\rcopying: ${percent} %`)
-  })
-  if (told > 0) terminal.err('\r')
+  const progress = showProgress(terminal)
+  const copied = await backupStore(source, target, progress.step)
+  progress.end()
   terminal.out(options.json === true ? jsonLine(copied) : `${summary(copied)}\ncopied and read through\n`)
   return 0
+}
+
+/** Puts a copy in the place of the store; no sidecar may use it. */
+export async function restore(
+  { terminal, env }: Context,
+  options: Options,
+  [source = '']: string[],
+): Promise<number> {
+  const target = await fileOf(options, env)
+  const progress = showProgress(terminal)
+  const restored = await restoreStore(source, target, { now: Date.now(), onProgress: progress.step })
+  progress.end()
+  terminal.out(options.json === true ? jsonLine(restored) : report(restored))
+  return 0
+}
+
+function report(restored: Restored): string {
+  const { from, kept, writtenAt } = restored
+  const time = writtenAt === null ? 'before anything was written' : `of ${new Date(writtenAt).toISOString()}`
+  return (
+    `${summary(restored)}\nrestored from ${from}, ${time}, and read through\n` +
+    (kept === null ? '' : `the former database is kept: ${kept}\n`) +
+    'Facts since then are made again, under the ids that they had, as far as the service still shows them: handlers may get ' +
+    'again what they took.\nA function call that is still open and was run since then is run again.\n'
+  )
+}
+
+/** For people who watch: percent, in one line. */
+function showProgress(terminal: Terminal): { step: Progress; end: () => void } {
+  let shown = 0
+  return {
+    step({ done, total }) {
+      const percent = total === 0 ? 0 : Math.floor((100 * done) / total)
+      if (terminal.width === null || percent <= shown) return
+      shown = percent
+      terminal.err(`\rcopying: ${percent} %`)
+    },
+    end() {
+      if (shown > 0) terminal.err('\r')
+    },
+  }
 }
 
 async function fileOf({ config: file }: Options, env: Context['env']): Promise<string> {

@@ -53,8 +53,12 @@ export interface Observer {
   relayEnded(outcome: RelayOutcome): void
 }
 
-/** Why: no room or a failing disk, another program that holds the store, damage, or something else. */
-export type StoreRefusal = 'full' | 'busy' | 'damaged' | 'other'
+/**
+ * Why: no room or a failing disk, another program that holds the store, damage, another process that took the store over,
+ * files that were deleted or replaced, or something else.
+ */
+export const STORE_REFUSALS = ['full', 'busy', 'damaged', 'fenced', 'lost', 'other'] as const
+export type StoreRefusal = (typeof STORE_REFUSALS)[number]
 
 /**
  * How a reader of the relay ended: it left, was too slow, had a replay's most, found the log unreadable, found no place, or

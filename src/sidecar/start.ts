@@ -4,6 +4,7 @@ import { createAdmin } from '../admin/server.ts'
 import { createWebhookListener } from '../admin/webhooks.ts'
 import type { Config } from '../config/config.ts'
 import { watchSecrets, type SecretChange } from '../config/watch.ts'
+import { OperatorError } from '../core/errors.ts'
 import type { Channel } from '../core/fact.ts'
 import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
 import type { Log } from '../core/ports.ts'
@@ -40,6 +41,8 @@ export interface Address {
 export interface Running {
   address: { admin: Address; webhooks: Address | null }
   tools: ReturnType<typeof declaration>
+  /** Settles when nothing can be stored any more, with why. */
+  lost: Promise<OperatorError>
   stop(): Promise<void>
 }
 
@@ -109,7 +112,15 @@ export async function startAll(
     ...observers,
   ])
 
-  const opening = openStore(config, clock, log, observer)
+  /** Nothing of ours can be stored any more. Whoever starts us anew gets the store that is there then. */
+  const lost = Promise.withResolvers<OperatorError>()
+  let acknowledges = true
+  const opening = openStore(config, { clock, log }, observer, (error) => {
+    acknowledges = false
+    writes.lose(error)
+    log.error({ err: error }, 'store: it is lost; webhooks are answered 503, and this process has to end')
+    lost.resolve(new OperatorError(`store: ${error.message}.`))
+  })
   store = opening
   stack.defer(() => opening.close())
 
@@ -177,7 +188,7 @@ export async function startAll(
       }),
     metrics,
     ready: () => ({
-      ok: !draining,
+      ok: !draining && acknowledges,
       checks: [writes.check(), { name: 'configuration', ok: true }, { name: 'not draining', ok: !draining }],
     }),
     started: () => looked,
@@ -215,7 +226,12 @@ export async function startAll(
     const listener = createWebhookListener({
       listen: config.webhooks.listen,
       path: config.webhooks.path,
-      receive: engine.receiveWebhook,
+      receive: async (delivery) => {
+        if (acknowledges) return await engine.receiveWebhook(delivery)
+        // Also a delivery that was stored before: what is stored may be gone.
+        observer.webhook('store_failed')
+        return { status: 503, outcome: 'store_failed' }
+      },
       observer,
       log,
     })
@@ -270,6 +286,7 @@ export async function startAll(
   return {
     address: { admin: adminAddress, webhooks: webhookAddress },
     tools: declaration(specs.tools),
+    lost: lost.promise,
     stop: () => held.disposeAsync(),
   }
 }

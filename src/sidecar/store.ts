@@ -9,8 +9,12 @@ import { isOfAnother } from './past.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 
 /** @throws {OperatorError} when the store cannot be used, or is of a kind that this version does not have. */
-export function openStore(config: Config, clock: Clock, log: Log, observer: Observer): Store {
-  const { url } = config.store
+export function openStore(
+  { store: { url } }: Config,
+  ports: { clock: Clock; log: Log },
+  observer: Observer,
+  onLost: (error: StoreError) => void,
+): Store {
   if (url.kind === 'postgres') {
     throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
   }
@@ -18,14 +22,14 @@ export function openStore(config: Config, clock: Clock, log: Log, observer: Obse
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
   return openSqliteStore({
     path: url.path,
-    clock,
-    log,
+    ...ports,
+    onLost,
     onCommit: (seconds) => observer.commit(seconds),
     onRefused: (error) => observer.storeRefused(refusalOf(error)),
     onBuried: (handler) => observer.buried(handler),
   })
 }
 
-function refusalOf(error: unknown): StoreRefusal {
+export function refusalOf(error: unknown): StoreRefusal {
   return error instanceof StoreError && error.kind !== 'closed' ? error.kind : 'other'
 }

@@ -5,6 +5,8 @@ const MEANING = {
   busy: 'another program holds the store; stop it, or wait until it is done',
   damaged: 'the store is damaged',
   closed: 'the store is closed',
+  fenced: 'another process has taken the store over; nothing more of this one is written',
+  lost: 'the files of the store were deleted or replaced while it was in use; nothing more is written',
 }
 
 /** A write or reading that the store could not do. Nothing of it was written. */

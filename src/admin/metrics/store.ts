@@ -1,16 +1,20 @@
-import type { Observer, StoreRefusal } from '../../core/observer.ts'
+import { STORE_REFUSALS, type Observer } from '../../core/observer.ts'
 import { COMMIT } from './buckets.ts'
 import { LabelValues } from './label.ts'
 import type { Meter } from './meter.ts'
 
-const REFUSALS: readonly StoreRefusal[] = ['full', 'busy', 'damaged', 'other']
-
 /** What is written to the store, and what it does not take. */
 export function storeMetrics(meter: Meter): Pick<Observer, 'commit' | 'storeRefused'> {
   const refused = meter.counter('store_writes_refused_total', 'Writes that the store did not take, by why.', {
-    reason: new LabelValues(REFUSALS),
+    reason: new LabelValues(STORE_REFUSALS),
   })
-  for (const reason of REFUSALS) refused.expect(reason)
+  for (const reason of STORE_REFUSALS) refused.expect(reason)
+  const fenced = meter.counter(
+    'fenced_writes_total',
+    'Writes that were refused since another process has taken the store over.',
+    {},
+  )
+  fenced.expect('')
   const commits = meter.plainHistogram(
     'store_commit_duration_seconds',
     'How long commits of the store took, until they were on disk.',
@@ -28,6 +32,7 @@ export function storeMetrics(meter: Meter): Pick<Observer, 'commit' | 'storeRefu
     storeRefused(reason) {
       accepts = false
       refused.add(reason)
+      if (reason === 'fenced') fenced.add('')
     },
   }
 }

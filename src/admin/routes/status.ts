@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox'
+import { STORE_REFUSALS } from '../../core/observer.ts'
 import { component, nullable, oneOf, time } from '../component.ts'
 import { ok, route, type Route } from '../route.ts'
 
@@ -54,7 +55,7 @@ const Status = component(
       {
         state: oneOf(['accepting', 'refusing']),
         since: time(),
-        reason: nullable(oneOf(['full', 'busy', 'damaged', 'other']), 'Why it refuses.'),
+        reason: nullable(oneOf([...STORE_REFUSALS]), 'Why it refuses.'),
       },
       { description: 'Whether the store took the last write.' },
     ),

@@ -2,9 +2,11 @@ import type { Command } from 'commander'
 import { CONFIG, examples } from '../help.ts'
 
 /** Commands for the database itself, whether a sidecar works with it or not. */
-export function declareStore(program: Command): { check: Command; backup: Command } {
-  const store = program.command('store').summary('look at the database, or copy it')
-  store.description('Looks at the database of a sidecar, or copies it. It may be running meanwhile.')
+export function declareStore(program: Command): { check: Command; backup: Command; restore: Command } {
+  const store = program.command('store').summary('check the database, copy it, or put a copy back')
+  store.description(
+    'Checks or copies the database of a sidecar, which may be running meanwhile; puts a copy back while none is.',
+  )
   const check = store
     .command('check')
     .description(
@@ -20,5 +22,15 @@ export function declareStore(program: Command): { check: Command; backup: Comman
     .option(...CONFIG)
     .option('--json', 'for programs')
     .addHelpText('after', examples(['session-sidecar store backup sidecar-backup.db -c sidecar.yaml']))
-  return { check, backup }
+  const restore = store
+    .command('restore')
+    .argument('<file>', 'the copy to put in place, as "store backup" made it; it stays where it is')
+    .description(
+      'Puts a copy in the place of the database, once it was read through. The former database is kept beside it. ' +
+        'Refused while a sidecar uses the store.',
+    )
+    .option(...CONFIG)
+    .option('--json', 'for programs')
+    .addHelpText('after', examples(['session-sidecar store restore sidecar-backup.db -c sidecar.yaml']))
+  return { check, backup, restore }
 }

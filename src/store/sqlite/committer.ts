@@ -22,6 +22,14 @@ export interface Witness {
   onRefused?: (error: unknown) => void
 }
 
+/** What takes part in every transaction. */
+export interface Part {
+  /** Before its writes. @throws {StoreError} when they must not be. */
+  confirm(): void
+  /** After them. */
+  note(): void
+}
+
 /**
  * Group commit: writes that arrive together share one transaction and so one fdatasync. The promise stays per write: it
  * settles after its transaction is on disk.
@@ -30,7 +38,7 @@ export class Committer {
   readonly #db: Sqlite
   readonly #clock: Clock
   readonly #witness: Witness
-  readonly #note: () => void
+  readonly #part: Part
   readonly #begin
   readonly #commit
   readonly #rollback
@@ -40,10 +48,9 @@ export class Committer {
   #heldSince: number | null = null
   #again: Timer | null = null
 
-  /** `note` takes part in every transaction. */
-  constructor(db: Sqlite, clock: Clock, witness: Witness, note: () => void) {
+  constructor(db: Sqlite, clock: Clock, witness: Witness, part: Part) {
     this.#db = db
-    this.#note = note
+    this.#part = part
     this.#clock = clock
     this.#witness = witness
     this.#begin = db.prepare('BEGIN IMMEDIATE')
@@ -92,7 +99,8 @@ export class Committer {
         this.#again = this.#clock.after(AGAIN, () => this.flush())
       }
       // One bad write must not take the others with it: each gets a transaction of its own.
-      else if (writes.length === 1 || isHeld(error)) for (const write of writes) write.failed(error)
+      else if (writes.length === 1 || isHeld(error) || error instanceof StoreError)
+        for (const write of writes) write.failed(error)
       else for (const write of writes) this.#alone(write)
     }
   }
@@ -121,8 +129,9 @@ export class Committer {
     this.#begin.run()
     this.#heldSince = null
     try {
+      this.#part.confirm()
       for (const write of writes) results.push(write.run())
-      this.#note()
+      this.#part.note()
       this.#commit.run()
     } catch (error) {
       // Some faults, a full disk for one, have rolled it back already.

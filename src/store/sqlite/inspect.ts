@@ -5,6 +5,8 @@ import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
 import { recogniseStore, type Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
 import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
+import { STEADY } from './time.ts'
+import { assertOwnLog } from './wal.ts'
 
 /** Problems of one kind that are listed one by one; the rest is only counted. */
 const LISTED = 20
@@ -21,6 +23,8 @@ export interface Inspection {
   openCalls: number
   /** The stream's cursor. */
   cursor: string | null
+  /** Our wall clock, milliseconds: when it was last written, to the second; null: never. */
+  writtenAt: number | null
   /** What is wrong, one sentence each; empty when nothing is. */
   problems: string[]
 }
@@ -35,6 +39,7 @@ export function inspectStore(path: string): Inspection {
   if (!existsSync(file)) throw new OperatorError(`store: there is no ${file}.`)
   let db: Sqlite | null = null
   try {
+    assertOwnLog(file)
     db = new Database(file, { readonly: true })
     recogniseStore(db, file)
     // One transaction, so that all counts are of the same moment.
@@ -62,6 +67,7 @@ export function glanceAtStore(path: string): string[] {
   const file = resolve(path)
   let db: Sqlite | null = null
   try {
+    assertOwnLog(file)
     db = new Database(file, { readonly: true })
     recogniseStore(db, file)
     return definitions(db)
@@ -104,18 +110,20 @@ function unreadable(error: unknown, file: string): OperatorError {
   )
 }
 
-function counts(db: Sqlite): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor'> {
+function counts(
+  db: Sqlite,
+): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor' | 'writtenAt'> {
   const number = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
+  const checkpoint = (name: string): string | null =>
+    db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
+  const written = Number(checkpoint(STEADY) ?? 0)
   return {
     facts: number('SELECT count(*) FROM facts'),
     pending: number('SELECT count(*) FROM deliveries WHERE status = 0'),
     dead: number('SELECT count(*) FROM deliveries WHERE status = 2'),
     openCalls: number('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
-    cursor:
-      db
-        .prepare<[], string | null>("SELECT nullif(value, '') FROM checkpoints WHERE name = 'stream'")
-        .pluck()
-        .get() ?? null,
+    cursor: checkpoint('stream') || null,
+    writtenAt: written > 0 ? written : null,
   }
 }
 

@@ -1,16 +1,10 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { existsSync, realpathSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { codeOf, messageOf, OperatorError } from '../../core/errors.ts'
+import { OperatorError } from '../../core/errors.ts'
+import { assertOneName, createPrivately, lock } from './lock.ts'
+import { damaged, explainOpening } from './refusal.ts'
+import { assertOwnLog } from './wal.ts'
 import { alteredDefinitions, APPLICATION_ID, knownMigrations, migrate, versionOf } from './schema.ts'
 
 /** Up to this size the whole file is checked at each start; a larger one would make a start take seconds. */
@@ -24,6 +18,8 @@ export type Sqlite = Database.Database
 
 export interface OpenStore {
   db: Sqlite
+  /** The file itself, where `path` is a link to it; null: it is in memory. */
+  file: string | null
   /** Lets the next process in. */
   unlock(): void
 }
@@ -37,13 +33,17 @@ export function openDatabase(path: string): OpenStore {
     const db = new Database(path)
     configure(db)
     migrate(db)
-    return { db, unlock: () => undefined }
+    return { db, file: null, unlock: () => undefined }
   }
+  if (!existsSync(path)) assertOwnLog(resolve(path))
   createPrivately(resolve(path))
   // A link to a store is that store: its lock lies beside the file itself.
   const file = realpathSync(path)
   const unlock = lock(file)
   try {
+    assertOwnLog(file)
+    // Whoever has it open under this name has put its index beside it.
+    if (statSync(file).nlink > 1 || !existsSync(`${file}-shm`)) assertOneName(file)
     const db = new Database(file)
     try {
       recogniseStore(db, file)
@@ -52,63 +52,15 @@ export function openDatabase(path: string): OpenStore {
       migrate(db)
       // From now on whoever waits for another program lets all others go on meanwhile (committer.ts).
       db.pragma('busy_timeout = 10')
-      return { db, unlock }
+      return { db, file, unlock }
     } catch (error) {
       db.close()
       throw error
     }
   } catch (error) {
     unlock()
-    throw explain(error, file)
+    throw explainOpening(error, file)
   }
-}
-
-/**
- * Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. A file
- * that is there is not opened: to close it would free every lock that this process has on it, another store's as well.
- */
-function createPrivately(file: string): void {
-  try {
-    makeFolder(dirname(file))
-    if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK)
-    else closeSync(openSync(file, 'a', 0o600))
-  } catch (error) {
-    throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2)
-  }
-}
-
-/** Step by step: Node's `recursive` goes round for ever below a folder that denies that anything can be there, as /proc does. */
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return
-  makeFolder(dirname(folder))
-  try {
-    mkdirSync(folder, { mode: 0o700 })
-  } catch (error) {
-    // Another process may make it as well.
-    if (!existsSync(folder)) throw error
-  }
-}
-
-/**
- * One process a file. An exclusive lock on a second, empty database is freed by the kernel however we die, and leaves
- * the store itself open to readers (backup, check).
- */
-function lock(file: string): () => void {
-  createPrivately(`${file}-lock`)
-  const holder = new Database(`${file}-lock`, { timeout: 0 })
-  try {
-    holder.pragma('locking_mode = EXCLUSIVE')
-    holder.exec('BEGIN EXCLUSIVE')
-  } catch (error) {
-    holder.close()
-    if (codeOf(error).startsWith('SQLITE_BUSY')) {
-      throw new OperatorError(
-        `store: ${file} is in use by another sidecar. Stop it, or give this one a store of its own (store.url).`,
-      )
-    }
-    throw explain(error, file)
-  }
-  return () => holder.close()
 }
 
 /** @throws {OperatorError} when a database is another program's, or of a newer version of this one. */
@@ -149,21 +101,6 @@ function configure(db: Sqlite): void {
   // A commit that happens to checkpoint pays for it; 2,000 pages (8 MiB) keep that rare and the log small.
   db.pragma('wal_autocheckpoint = 2000')
   db.pragma('journal_size_limit = 67108864')
-}
-
-function damaged(file: string, detail: string): OperatorError {
-  return new OperatorError(
-    `store: ${file} is damaged (${detail}). It was left as it is; put a backup in its place, or move it away ` +
-      'to start with an empty store: what the service still shows is then delivered again under the same ids.',
-  )
-}
-
-function explain(error: unknown, file: string): unknown {
-  const code = codeOf(error)
-  if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
-    return damaged(file, messageOf(error))
-  if (code.startsWith('SQLITE_')) return new OperatorError(`store: ${file}: ${messageOf(error)} (${code})`)
-  return error
 }
 
 /** @returns its rights, in octal, where everybody on this machine may read the store; null where that is not so. */

@@ -1,5 +1,5 @@
 import type { Clock, Log } from '../../core/ports.ts'
-import type { Batch, Committed, HandlerRegistration, Store, SubscriptionRecord } from '../../core/store.ts'
+import type { Batch, Committed, HandlerRegistration, Store } from '../../core/store.ts'
 import { StoreError } from '../error.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints } from './checkpoints.ts'
@@ -12,12 +12,17 @@ import { openDatabase, openToAll, type Sqlite } from './open.ts'
 import { createPruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
+import { Ownership } from './owner.ts'
 import { Sessions } from './sessions.ts'
+import { Subscriptions } from './subscriptions.ts'
 import { keepTime } from './time.ts'
+import { watchFile, type FileWatch } from './watch.ts'
 
 export interface StoreOptions extends Witness {
   clock: Clock
   log: Log
+  /** Called once, when another process took the store or its files are gone: nothing is written or handed out any more. */
+  onLost?: (error: StoreError) => void
   /** The fact that `handler` was owed is damaged: it is a dead letter now. */
   onBuried?: (handler: string) => void
 }
@@ -32,24 +37,19 @@ export interface SqliteOptions extends StoreOptions {
 /** Entries of the quarantine; the oldest go first. */
 const QUARANTINE_KEPT = 1000
 
-interface SubscriptionRow {
-  id: string
-  url: string
-  secret: string
-  created_at: number
-  retired_at: number | null
-}
-
 /** @throws {OperatorError} when the file cannot be used (open.ts). */
 export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): Store {
-  const { db, unlock } = openDatabase(path)
+  const { db, file, unlock } = openDatabase(path)
   const rights = path === ':memory:' ? null : openToAll(path)
   if (rights !== null)
     options.log.warn({ file: path, rights }, 'store: every user of this machine may read it; chmod 600')
   let store: Store
+  let watch: FileWatch | null = null
   try {
     if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
-    store = createSqliteStore(db, options)
+    const ownership = new Ownership(db)
+    store = createSqliteStore(db, options, ownership)
+    if (file !== null) watch = watchFile({ db, file, ownership, clock: options.clock, log: options.log })
   } catch (error) {
     db.close()
     unlock()
@@ -58,20 +58,29 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
   return {
     ...store,
     async close() {
-      await store.close()
+      await (watch === null ? store.close() : watch.close(() => store.close()))
       unlock()
     },
   }
 }
 
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
-export function createSqliteStore(db: Sqlite, { clock, log, onBuried, ...witness }: StoreOptions): Store {
+export function createSqliteStore(
+  db: Sqlite,
+  { clock, log, onBuried, onLost, ...witness }: StoreOptions,
+  ownership = new Ownership(db),
+): Store {
+  ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
-  const committer = new Committer(db, clock, witness, keepTime(db, checkpoints, clock))
+  const committer = new Committer(db, clock, witness, {
+    confirm: () => ownership.confirm(),
+    note: keepTime(db, checkpoints, clock, ownership),
+  })
   const lanes = new Lanes(db, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
+  const subscriptions = new Subscriptions(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
     log.error(
       { callId, sessionId },
@@ -81,10 +90,17 @@ export function createSqliteStore(db: Sqlite, { clock, log, onBuried, ...witness
   let handlers: readonly HandlerRegistration[] = []
   let closed = false
 
-  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> =>
-    closed ? Promise.reject(new StoreError('closed')) : committer.write(run, effect)
+  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> => {
+    if (closed) return Promise.reject(new StoreError('closed'))
+    const { lost } = ownership
+    if (lost === null) return committer.write(run, effect)
+    witness.onRefused?.(lost)
+    return Promise.reject(lost)
+  }
 
   const ask = async <T>(run: () => T): Promise<T> => {
+    // Whoever lost the store acts no more on what it says.
+    if (ownership.lost !== null) throw ownership.lost
     try {
       return run()
     } catch (error) {
@@ -238,18 +254,9 @@ export function createSqliteStore(db: Sqlite, { clock, log, onBuried, ...witness
         )
       }),
 
-    subscriptions: () => ask(() => subscriptionRows().map(subscriptionOf)),
-    saveSubscription: (record) =>
-      write(() => {
-        db.prepare(
-          `INSERT INTO subscriptions (id, url, secret, created_at, retired_at) VALUES (?, ?, ?, ?, ?)
-           ON CONFLICT (id) DO UPDATE SET retired_at = excluded.retired_at`,
-        ).run(record.id, record.url, record.secret, record.createdAt, record.retiredAt)
-      }),
-    forgetSubscription: (id) =>
-      write(() => {
-        db.prepare('DELETE FROM subscriptions WHERE id = ?').run(id)
-      }),
+    subscriptions: () => ask(() => subscriptions.list()),
+    saveSubscription: (record) => write(() => subscriptions.save(record)),
+    forgetSubscription: (id) => write(() => subscriptions.forget(id)),
 
     quarantine: (entry) =>
       write(() => {
@@ -277,19 +284,5 @@ export function createSqliteStore(db: Sqlite, { clock, log, onBuried, ...witness
       closed = true
       db.close()
     },
-  }
-
-  function subscriptionRows(): SubscriptionRow[] {
-    return db.prepare<[], SubscriptionRow>('SELECT * FROM subscriptions ORDER BY created_at DESC').all()
-  }
-}
-
-function subscriptionOf(row: SubscriptionRow): SubscriptionRecord {
-  return {
-    id: row.id,
-    url: row.url,
-    secret: row.secret,
-    createdAt: row.created_at,
-    retiredAt: row.retired_at,
   }
 }
