@@ -25,6 +25,8 @@ export interface Program {
   stop(): Promise<void>
   /** SIGKILL; only for a process. */
   kill(): Promise<void>
+  /** The exit code; null: by a signal. Only for a process. */
+  ended(): Promise<number | null>
 }
 
 export async function inProcess(
@@ -52,6 +54,7 @@ export async function inProcess(
     lines,
     stop: () => sidecar.stop(),
     kill: () => Promise.reject(new Error('only a process can be killed')),
+    ended: () => Promise.reject(new Error('only a process ends by itself')),
   }
 }
 
@@ -99,6 +102,7 @@ ${textOf(lines)}`)
       child.kill('SIGKILL')
       await ended
     },
+    ended: () => ended,
   }
 }
 
