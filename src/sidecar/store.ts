@@ -10,7 +10,7 @@ import { openSqliteStore } from '../store/sqlite/store.ts'
 
 /** @throws {OperatorError} when the store cannot be used, or is of a kind that this version does not have. */
 export function openStore(
-  { store: { url } }: Config,
+  { store: { url }, service }: Config,
   ports: { clock: Clock; log: Log },
   observer: Observer,
   onLost: (error: StoreError) => void,
@@ -18,7 +18,7 @@ export function openStore(
   if (url.kind === 'postgres') {
     throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
   }
-  const stranded = strandedStore(url, (file) => isOfAnother(file, config.service.baseUrl))
+  const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
   return openSqliteStore({
     path: url.path,

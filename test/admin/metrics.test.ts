@@ -26,7 +26,7 @@ tool_call_duration_seconds histogram tool | tool_answer_duration_seconds histogr
 required_action_oldest_timestamp_seconds gauge type | sessions gauge status | session_outcomes_total counter status
 turns_total counter outcome | turn_duration_seconds histogram outcome | turn_artifacts_total counter state
 session_slots_used gauge | session_slots_limit gauge | token_expiry_timestamp_seconds gauge | leader gauge
-store_commit_duration_seconds histogram | store_writes_refused_total counter reason | store_bytes gauge | relay_readers gauge
+store_commit_duration_seconds histogram | fenced_writes_total counter | store_writes_refused_total counter reason | store_bytes gauge | relay_readers gauge
 relay_frames_sent_total counter source | relay_readers_ended_total counter outcome
 artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge
 read_queue_depth gauge | read_oldest_pending_timestamp_seconds gauge | token_accepted gauge

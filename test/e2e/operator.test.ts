@@ -204,7 +204,7 @@ test('store restore: what it refuses, what it keeps, and what it says to program
     expect([ended.code, ended.err]).toEqual([1, expect.stringContaining(says)])
   }
   // Nothing was changed: the killed store still has all.
-  const facts = (json: string): number => Number((JSON.parse(json) as { facts: number }).facts)
+  const facts = (json: string): number => (JSON.parse(json) as { facts: number }).facts
   const before = facts((await cli(['store', 'check', '--json', '-c', config])).out)
   const { code, out } = await cli(['store', 'restore', backup, '--json', '-c', config])
   const told = JSON.parse(out) as { from: string; kept: string; file: string; writtenAt: number }

@@ -110,7 +110,7 @@ export function isThere(target: string): OperatorError {
   return new OperatorError(`store: ${target} is there already. Name a file that is not.`, 2)
 }
 
-export function sync(path: string): void {
+function sync(path: string): void {
   const handle = openSync(path, 'r')
   try {
     fsyncSync(handle)
