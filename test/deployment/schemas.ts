@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment'
 import { StatefulSet } from 'kubernetes-models/apps/v1/StatefulSet'
+import { Ingress } from 'kubernetes-models/networking.k8s.io/v1/Ingress'
 import { ConfigMap } from 'kubernetes-models/v1/ConfigMap'
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim'
 import { Secret } from 'kubernetes-models/v1/Secret'
@@ -18,6 +19,7 @@ const KINDS = {
   PersistentVolumeClaim: [PersistentVolumeClaim, 'v1'],
   Secret: [Secret, 'v1'],
   Service: [Service, 'v1'],
+  Ingress: [Ingress, 'networking.k8s.io/v1'],
 } as const
 
 function kindOf(manifest: unknown): keyof typeof KINDS {

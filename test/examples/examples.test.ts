@@ -9,11 +9,10 @@ import { Story } from '../readme/story.ts'
 /** Programs start one after the other, each compiling its source. Milliseconds. */
 const LONG = 60_000
 const EXAMPLES = path.join(ROOT, 'config/examples')
-const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n'
 /** Not in what a reader's install of our package makes. */
 const INSTALLED = ['standardwebhooks', '@opentelemetry']
 
-/** A folder with these files of the examples, a running emulator, and nothing else. */
+/** A folder with these files of the examples and nothing else. */
 async function begin(...files: string[]): Promise<Story> {
   const story = await Story.begin()
   onTestFinished(() => story.end().then(() => undefined))
@@ -22,8 +21,6 @@ async function begin(...files: string[]): Promise<Story> {
   for (const file of files) {
     await story.play(fileBlock(path.basename(file), readFileSync(path.join(EXAMPLES, file), 'utf8')))
   }
-  await story.play(fileBlock('secret.txt', SECRET))
-  await story.start('npm start -- emulate', '4010')
   return story
 }
 
@@ -43,28 +40,49 @@ const STREAM_OPEN = `until curl -s http://127.0.0.1:8481/api/status | grep -q '"
 const shell = has('curl', '--version') && has('openssl', 'version')
 const python = has('python3', '-c', 'import http.server')
 
+/**
+ * The commands of an example's page, as they are in the story's folder: everything lies in one folder there, and the program
+ * is this repository's.
+ */
+function commandsOf(name: string): string[] {
+  const page = readFileSync(path.join(EXAMPLES, name, 'README.md'), 'utf8')
+  const [, block = ''] = /^```sh\n(.*?)^```$/ms.exec(page) ?? []
+  return block
+    .trimEnd()
+    .split('\n')
+    .map((line) =>
+      line
+        .replace('cp ../sidecar.yaml . && ', '')
+        .replace('../curl/', '')
+        .replace(/^npm --prefix \.\.\/\.\.\/\.\. start --|^npx session-sidecar/, 'npm start --'),
+    )
+}
+
 /** Has the app serve a session that calls its tool, and a handler's work after it. */
-async function serves(story: Story): Promise<void> {
+async function serves(story: Story, session: string | undefined): Promise<void> {
   await story.run(STREAM_OPEN)
-  const { code, out } = await story.run('sh session.sh')
+  const { code, out } = await story.run(session ?? 'exit 1')
   expect(code).toBe(0)
   expect(out.split('\n')).toEqual(expect.arrayContaining(['event: tool.required', 'event: turn.ended']))
   await story.says('lookup_order 42 for the first time\nturn.settled completed Order 42')
 }
 
 test.for([
-  { file: 'node/app.mjs', command: 'node app.mjs', possible: shell },
-  { file: 'standardwebhooks/app.mjs', command: 'node app.mjs', possible: shell },
-  { file: 'python/app.py', command: 'python3 app.py', possible: shell && python },
+  { name: 'node', file: 'app.mjs', possible: shell },
+  { name: 'standardwebhooks', file: 'app.mjs', possible: shell },
+  { name: 'python', file: 'app.py', possible: shell && python },
 ])(
-  '$file takes callbacks and runs a tool, and believes only what is signed',
+  '$name takes callbacks and runs a tool, and believes only what is signed',
   { timeout: LONG },
-  async ({ file, command, possible }, { skip }) => {
+  async ({ name, file, possible }, { skip }) => {
     skip(!possible, 'a program is missing')
-    const story = await begin(file, 'sidecar.yaml', 'curl/session.sh', 'curl/callback.sh')
-    await story.start(command, '3000')
-    await story.start('npm start -- run -c sidecar.yaml', '8481')
-    await serves(story)
+    const story = await begin(`${name}/${file}`, 'sidecar.yaml', 'curl/session.sh', 'curl/callback.sh')
+    const [secret = '', emulate = '', app = '', sidecar = '', session] = commandsOf(name)
+    expect((await story.run(secret)).code).toBe(0)
+    await story.start(emulate, '4010')
+    await story.start(app, '3000')
+    await story.start(sidecar, '8481')
+    await serves(story, session)
     expect((await story.run('sh callback.sh')).out).toBe('204\n')
     await story.says('turn.settled completed From a shell')
     const forged = await story.run(`sed -i 's/.$/x/' secret.txt; sh callback.sh`)
@@ -74,15 +92,19 @@ test.for([
 
 test.skipIf(!shell)('typescript/app.ts does the same with functions', { timeout: LONG }, async () => {
   const story = await begin('typescript/app.ts', 'curl/session.sh')
-  await story.start('node app.ts', '8481')
-  await serves(story)
+  const [emulate = '', app = '', session] = commandsOf('typescript')
+  await story.start(emulate, '4010')
+  await story.start(app, '8481')
+  await serves(story, session)
   expect(await story.end()).toEqual([0, 0])
 })
 
 test.skipIf(!shell)('tracing/app.ts shows what the sidecar does', { timeout: LONG }, async () => {
   const story = await begin('tracing/app.ts', 'curl/session.sh')
-  await story.start('node app.ts', '8481')
-  expect((await story.run('sh session.sh')).code).toBe(0)
+  const [emulate = '', app = '', session = ''] = commandsOf('tracing')
+  await story.start(emulate, '4010')
+  await story.start(app, '8481')
+  expect((await story.run(session)).code).toBe(0)
   await story.says('span tool lookup_order\nspan answer lookup_order\nspan callback -\nspan reading -')
 })
 

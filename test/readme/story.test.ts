@@ -32,19 +32,53 @@ async function play(story: Story, name: string): Promise<void> {
   }
 }
 
+interface Rendered {
+  kind: string
+  spec: {
+    selector?: object
+    ports?: object[]
+    template?: { metadata: { labels: object }; spec: object }
+  }
+}
+
+/** The documents of a file that kubectl rendered, each as the schemas of Kubernetes want it. */
+async function valid(file: string): Promise<Rendered[]> {
+  const rendered = documentsOf<Rendered>(await readFile(file, 'utf8'))
+  for (const manifest of rendered) validateManifest(manifest)
+  expect(unknownKeys(rendered)).toBe('')
+  return rendered
+}
+
+function podOf(rendered: readonly Rendered[]): object | undefined {
+  return rendered.find(({ kind }) => kind === 'Deployment')?.spec.template?.spec
+}
+
+async function base64(file: string): Promise<string> {
+  return (await readFile(file)).toString('base64')
+}
+
+/** The configuration of the pod, with the secrets where they are before they are mounted. */
+async function configIn({ folder }: Story): ReturnType<typeof loadConfig> {
+  const file = path.join(folder, 'sidecar.yaml')
+  const text = await readFile(path.join(folder, 'pod/sidecar.yaml'), 'utf8')
+  await writeFile(file, text.replaceAll('/run/secrets/sidecar', path.join(folder, 'pod')))
+  return await loadConfig(file, {})
+}
+
 describe('the README', () => {
   test('leaves no command untried but those that install, or that take long', () => {
     const commands = blocks().filter(({ language }) => language === 'sh')
     const untried = commands.filter(
       ({ words }) => !words.includes('run') && !words.some((word) => /^(start|file)=/.test(word)),
     )
-    expect(untried.map(({ words }) => words[0])).toEqual(['try', 'once', 'try', 'simulate', 'docker'])
+    expect(untried.map(({ words }) => words[0])).toEqual(['try', 'once', 'try', 'simulate', 'docker', 'push'])
     expect(untried.map(({ text }) => text.split('\n')[0])).toEqual([
       'npm ci && npm start',
       'npm start -- --once',
       'npm cit',
       'npm run simulate -- --seeds 2000',
       'docker build -t agent-session-sidecar:0.1.0 .',
+      'docker tag agent-session-sidecar:0.1.0 registry.example.com/agent-session-sidecar:0.1.0',
     ])
   })
 
@@ -97,25 +131,40 @@ describe('the README', () => {
       if (secret === undefined) throw new Error('README makes no secret')
       await story.play(secret)
       await play(story, 'pod')
-      const rendered = documentsOf(await readFile(at('manifests.yaml'), 'utf8'))
-      for (const manifest of rendered) validateManifest(manifest)
-      expect(unknownKeys(rendered)).toBe('')
+      const rendered = await valid(at('manifests.yaml'))
+      const pod = podOf(rendered)
+      expect(pod).toMatchObject({
+        containers: [{ name: 'shop', env: [{ name: 'CALLBACK_SECRET' }] }],
+        initContainers: [
+          { name: 'agent-session-sidecar', image: 'registry.example.com/agent-session-sidecar:0.1.0' },
+        ],
+      })
+      // The app and the sidecar have the same secret, under the name that kustomize gave it.
+      const [, name] =
+        /"secretKeyRef":\{"key":"callback-secret","name":"([^"]+)"\}/.exec(JSON.stringify(pod)) ?? []
+      expect(name).toMatch(/^agent-session-sidecar-[a-z0-9]{10}$/)
+      expect(JSON.stringify(pod)).toContain(`"secretName":"${name}"`)
       expect(rendered).toContainEqual(
         expect.objectContaining({
-          kind: 'Deployment',
-          spec: expect.objectContaining({
-            template: expect.objectContaining({
-              spec: expect.objectContaining({
-                containers: [expect.objectContaining({ name: 'shop' })],
-                initContainers: [expect.objectContaining({ name: 'agent-session-sidecar' })],
-              }),
-            }),
-          }),
+          kind: 'Secret',
+          metadata: { name },
+          data: expect.objectContaining({ 'callback-secret': await base64(at('secret.txt')) }),
         }),
       )
-      const configuration = await readFile(at('pod/sidecar.yaml'), 'utf8')
-      await writeFile(at('sidecar.yaml'), configuration.replaceAll('/run/secrets/sidecar', at('pod')))
-      expect((await loadConfig(at('sidecar.yaml'), {})).warnings).toEqual([])
+      expect((await configIn(story)).warnings).toEqual([])
+
+      await play(story, 'webhooks')
+      const exposed = await valid(at('manifests.yaml'))
+      expect(exposed.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['Service', 'Ingress']))
+      const service = exposed.find(({ kind }) => kind === 'Service')
+      const deployment = exposed.find(({ kind }) => kind === 'Deployment')
+      expect(deployment?.spec.template?.metadata.labels).toEqual(service?.spec.selector)
+      const { config, warnings } = await configIn(story)
+      expect(warnings).toEqual([])
+      const { listen, path: route, publicUrl } = config.webhooks
+      expect(service?.spec.ports).toEqual([expect.objectContaining({ targetPort: listen.port })])
+      expect(JSON.stringify(exposed)).toContain(`"path":"${route}","pathType":"Exact"`)
+      expect(JSON.stringify(exposed)).toContain(`"host":"${new URL(publicUrl ?? '').host}"`)
     },
   )
 
