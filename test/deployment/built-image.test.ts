@@ -109,7 +109,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     await rig.event('turn.settled')
     expect((await lstat(path.join(data, 'sidecar.db'))).uid).toBe(65532)
     container.process.kill('SIGTERM')
-    expect(await container.ended, container.output()).toBe(0)
+    expect([await container.ended, container.output()]).toEqual([0, expect.any(String)])
   })
 
   test('runs by the command of the README on what init writes, and shows the console', async () => {
@@ -118,8 +118,13 @@ describe.skipIf(!canBuild)('the built image', () => {
     const init = spawnSync(
       process.execPath,
       [
-        ...[path.join(ROOT, 'src/main.ts'), 'init', 'real/sidecar.yaml', '--base-url', rig.emulator.baseUrl],
-        ...['--handler-url', rig.app.handlerUrl('app')],
+        path.join(ROOT, 'src/main.ts'),
+        'init',
+        'real/sidecar.yaml',
+        '--base-url',
+        rig.emulator.baseUrl,
+        '--handler-url',
+        rig.app.handlerUrl('app'),
       ],
       { cwd: folder, encoding: 'utf8' },
     )
@@ -145,7 +150,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     await rig.event('turn.settled')
     expect((await lstat(path.join(folder, 'real/data/sidecar.db'))).uid).toBe(uid)
     container.process.kill('SIGTERM')
-    expect(await container.ended, container.output()).toBe(0)
+    expect([await container.ended, container.output()]).toEqual([0, expect.any(String)])
   })
 })
 

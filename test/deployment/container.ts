@@ -86,8 +86,18 @@ export class Images implements AsyncDisposable {
   /** `docker build -t TAG .` */
   async build(tag: string): Promise<BuiltImage> {
     await this.#buildah(
-      ...['bud', '--format', 'docker', '--pull-never', '--network', 'host', '--layers=false'],
-      ...['--tag', tag, '--file', path.join(ROOT, 'Dockerfile'), ROOT],
+      'bud',
+      '--format',
+      'docker',
+      '--pull-never',
+      '--network',
+      'host',
+      '--layers=false',
+      '--tag',
+      tag,
+      '--file',
+      path.join(ROOT, 'Dockerfile'),
+      ROOT,
     )
     const inspected = JSON.parse(await this.#buildah('inspect', '--type', 'image', tag)) as {
       Docker: { config: ImageConfig }
