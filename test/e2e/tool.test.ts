@@ -180,6 +180,16 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(answersOf(rig)).toMatchObject([{ output: null, error: FIXED }])
   })
 
+  test('a quick tool answers within a deadline of one second, the shortest', async () => {
+    await using rig = await open()
+    rig.app.run = () => ({ body: 'in time', delay: 200 })
+    const session = await rig.client.withTools({ lookup_order: 1 })
+    await rig.client.send(session, CALL, 'say {{last}}')
+    await assertWhole(rig, { tools: ['lookup_order'] })
+    expect(answersOf(rig)).toMatchObject([{ output: 'in time', error: null }])
+    expect(rig.emulator.ledger().actions[0]?.resolution?.kind).toBe('output')
+  })
+
   // [fault tool-6]
   test('a run that outlives the deadline is cut, and the fixed error is posted in time', async () => {
     await using rig = await open({

@@ -273,6 +273,20 @@ describe('a tool that fails', () => {
     expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ error: ERROR }])
   })
 
+  it('with a deadline of one second, the shortest, has most of it', async () => {
+    const world = toolWorld()
+    let aborted: number | null = null
+    world.run = (_, signal) => {
+      const begun = world.clock.steady()
+      signal.addEventListener('abort', () => (aborted = world.clock.steady() - begun))
+      return never()
+    }
+    await world.found('call_1', { expiresAt: world.clock.now() + 1000 })
+    expect(world.runs).toHaveLength(1)
+    await world.clock.advance(2000)
+    expect(aborted).toBe(900)
+  })
+
   it('is not even started after the deadline, by the clock of the service', async () => {
     const world = toolWorld()
     world.service.offset = 3_600_000
