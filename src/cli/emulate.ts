@@ -1,7 +1,13 @@
 import closeWithGrace from 'close-with-grace'
 import type { ListenAddress } from '../config/listen.ts'
 import { OperatorError } from '../core/errors.ts'
-import { DataFileError, startEmulator, type Emulator, type EmulatorOptions } from '../emulator/index.ts'
+import {
+  DataFileError,
+  startEmulator,
+  type Emulator,
+  type EmulatorOptions,
+  type OpenPart,
+} from '../emulator/index.ts'
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
 import { readScenario } from './scenario.ts'
@@ -12,6 +18,7 @@ interface EmulateOptions {
   scenario?: string
   token: string
   openDetails: 'a' | 'b'
+  leaveOut?: OpenPart[]
   allowHttpWebhooks?: boolean
   data?: string
   json?: boolean
@@ -23,6 +30,7 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
     listen,
     token,
     openDetails: options.openDetails,
+    leaveOut: options.leaveOut ?? [],
     allowHttpWebhooks: options.allowHttpWebhooks === true,
     ...(scenario === undefined ? {} : { scenario: readScenario(scenario) }),
     ...(data === undefined ? {} : { data }),

@@ -29,7 +29,7 @@ export function takeAnswer(world: World, session: Session, action: Action, given
       loseActions(world, session)
       return 'not_delivered'
     }
-    resolveAction(world, session, action, given)
+    if (!world.faults.use('keep_answered')) resolveAction(world, session, action, given)
     return 'delivered'
   }
   return AFTERWARDS[action.resolution.kind]

@@ -89,6 +89,7 @@ export const faultsSchema = Type.Object(
     project_limit: times('Answer this many creations and forks with 429 project_limit_exceeded.'),
     unauthorized: times('Reject the token of this many requests with 401.'),
     not_delivered: times('Tell this many answers `not_delivered`.'),
+    keep_answered: times('Accept this many answers, and go on listing their calls as required.'),
     lose_answer_replies: times('Accept this many answers, then cut the connection instead of replying.'),
     lose_message_replies: times('The same for messages.'),
     old_runtimes: times('Give this many new sessions a runtime that knows no newer feature.'),

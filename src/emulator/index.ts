@@ -10,6 +10,7 @@ import { Ledger } from './ledger.ts'
 import { STATED_LIMITS, type Limits } from './limits.ts'
 import { EventLog } from './log.ts'
 import { Models } from './model.ts'
+import type { OpenPart } from './open-part.ts'
 import { describe } from './openapi.ts'
 import type { Operation } from './operation.ts'
 import { resolveByPerson, type Verdict } from './person.ts'
@@ -50,6 +51,7 @@ export { scenarioSchema, type Scenario } from './scenario/schema.ts'
 export { playTour, type TourCounts, type TourOptions } from './tour.ts'
 export type { FaultSettings } from './fault.ts'
 export type { Limits } from './limits.ts'
+export { OPEN_PARTS, type OpenPart } from './open-part.ts'
 export type {
   LedgerAction,
   LedgerDelivery,
@@ -69,6 +71,8 @@ export interface EmulatorOptions {
   token?: string
   /** Which way everything that the interface leaves open is answered. */
   openDetails?: 'a' | 'b'
+  /** Parts that the description does not show; they work all the same. */
+  leaveOut?: readonly OpenPart[]
   /** Webhook addresses may be http on loopback. */
   allowHttpWebhooks?: boolean
   /** Smaller or larger figures than the interface's, for tests. */
@@ -127,6 +131,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   if (file !== null) keeper = new Keeper(file, world)
   const app = createServer(world)
   const mounted: Operation[] = []
+  const leftOut = new Set(options.leaveOut)
   // The description is made of what was really mounted.
   app.addHook('onRoute', ({ config }) => {
     if (config?.operation !== undefined) mounted.push(config.operation)
@@ -135,7 +140,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     mount(
       app,
       world,
-      operationsOf(world, () => describe(mounted, world.details)),
+      operationsOf(world, () => describe(mounted, world.details, leftOut)),
     )
     mountOwnRoutes(app, world)
     mountPublicPreviews(app, world)

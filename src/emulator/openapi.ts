@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import { frameExamples, webhookExamples } from './example.ts'
 import { shape, type Described, type Operation } from './operation.ts'
+import { PART_OF_OPERATION, type OpenPart } from './open-part.ts'
 import type { OpenDetails } from './profile/details.ts'
 import { shapesOf } from './shapes.ts'
 
@@ -30,12 +31,18 @@ const CHANGES = [
   },
 ]
 
-/** The description of the operations that are mounted, under this profile (OpenAPI 3.1). */
-export function describe(operations: readonly Operation[], details: OpenDetails): Fields {
+/** The description of the operations that are mounted, under this profile (OpenAPI 3.1), less the parts left out. */
+export function describe(
+  operations: readonly Operation[],
+  details: OpenDetails,
+  leftOut: ReadonlySet<OpenPart> = new Set(),
+): Fields {
   const paths: Record<string, Fields> = {}
   for (const operation of operations) {
+    const part = PART_OF_OPERATION[operation.id]
+    if (part !== undefined && leftOut.has(part)) continue
     const path = (paths[operation.path] ??= {})
-    path[operation.method.toLowerCase()] = describeOperation(operation, details)
+    path[operation.method.toLowerCase()] = describeOperation(operation, details, leftOut)
   }
   return {
     openapi: '3.1.0',
@@ -57,7 +64,11 @@ export function describe(operations: readonly Operation[], details: OpenDetails)
   }
 }
 
-function describeOperation(operation: Operation, details: OpenDetails): Fields {
+function describeOperation(
+  operation: Operation,
+  details: OpenDetails,
+  leftOut: ReadonlySet<OpenPart>,
+): Fields {
   const scope = operation.access.includes(':') ? operation.access : undefined
   return {
     operationId: details.operationId(operation.id),
@@ -65,9 +76,12 @@ function describeOperation(operation: Operation, details: OpenDetails): Fields {
     ...(operation.deprecated === true ? deprecation(details) : {}),
     ...(scope !== undefined && details.auth.namesScope ? { 'x-required-scope': scope } : {}),
     security: operation.access === 'open' ? [] : [{ accessToken: scope === undefined ? [] : [scope] }],
-    parameters: parametersOf(operation, details),
+    parameters: parametersOf(
+      operation,
+      leftOut.has('idempotency-header') ? null : details.idempotency.header,
+    ),
     ...(operation.body === undefined ? {} : { requestBody: bodyOf(operation) }),
-    responses: responsesOf(operation, details),
+    responses: responsesOf(operation, details, !leftOut.has('rate-headers')),
   }
 }
 
@@ -75,7 +89,7 @@ function deprecation({ sunset }: OpenDetails): Fields {
   return { deprecated: true, ...(sunset === null ? {} : { 'x-sunset': sunset }) }
 }
 
-function parametersOf(operation: Operation, details: OpenDetails): Fields[] {
+function parametersOf(operation: Operation, idempotencyHeader: string | null): Fields[] {
   const parameters: Fields[] = [...operation.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
     name,
     in: 'path',
@@ -91,11 +105,9 @@ function parametersOf(operation: Operation, details: OpenDetails): Fields[] {
       headerParameter('Last-Event-ID', 'Resume after this `seq`; 0 for everything.', { type: 'string' }),
     )
   }
-  if (operation.idempotent === true) {
+  if (operation.idempotent === true && idempotencyHeader !== null) {
     const description = 'Idempotency: the same value replays the first answer instead of acting again.'
-    parameters.push(
-      headerParameter(details.idempotency.header, description, { type: 'string', maxLength: 255 }),
-    )
+    parameters.push(headerParameter(idempotencyHeader, description, { type: 'string', maxLength: 255 }))
   }
   return parameters
 }
@@ -121,8 +133,8 @@ function bodyOf(operation: Operation): Fields {
   }
 }
 
-function responsesOf(operation: Operation, details: OpenDetails): Fields {
-  const budget = operation.access === 'open' ? {} : headersOf(details.budget.described)
+function responsesOf(operation: Operation, details: OpenDetails, showsBudget: boolean): Fields {
+  const budget = operation.access === 'open' || !showsBudget ? {} : headersOf(details.budget.described)
   const statuses = [400, 500, ...(operation.refusals ?? [])]
   if (operation.access !== 'open') statuses.push(401, 403, 429, 503)
   if (operation.idempotent === true && details.idempotency.otherBody === 'conflict') statuses.push(409)

@@ -1,4 +1,5 @@
 import { Option, type Command } from 'commander'
+import { OPEN_PARTS } from '../../emulator/open-part.ts'
 import { listenAddress } from '../argument.ts'
 import { examples } from '../help.ts'
 
@@ -18,6 +19,9 @@ export function declareEmulate(program: Command): Command {
       new Option('--open-details <profile>', 'how to answer what the interface leaves open')
         .choices(['a', 'b'])
         .default('a'),
+    )
+    .addOption(
+      new Option('--leave-out <parts...>', 'parts that the description does not show').choices(OPEN_PARTS),
     )
     .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
     .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
