@@ -24,11 +24,11 @@ export interface Call {
   deferred: boolean
   /** What is posted, and nothing else: stored before the first posting. */
   result: CallResult | null
-  /** Postings of the answer so far. */
+  /** Postings of the answer so far. Once one was taken: looks at what the session lists, or tries to send the fresh turn. */
   posts: number
-  /** The last posting had no reply: the actions are read again before the next. */
+  /** What was sent last had no reply: it is read whether it arrived before it is sent again. */
   unsure: boolean
-  /** What became of it: the service's own word, or `unknown`, `refused`, `expired`, `cancelled`. */
+  /** What became of it: the service's own word, or `unknown`, `unresolved`, `refused`, `expired`, `cancelled`. */
   outcome: string | null
   /** For people: why the last run or posting failed. Never sent to the model. */
   error: string | null

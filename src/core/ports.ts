@@ -123,6 +123,8 @@ export interface Service {
     traceparent?: string,
   ): Promise<string | null>
   sendMessage(sessionId: string, text: string, key: string): Promise<void>
+  /** Whether a POST goes out with its key: the service then takes it once, however often it is sent. */
+  idempotent(): boolean
   listWebhooks(): Promise<WebhookSubscription[]>
   createWebhook(url: string, key: string): Promise<WebhookSubscription>
   deleteWebhook(id: string): Promise<void>

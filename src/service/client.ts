@@ -209,6 +209,7 @@ export function createService(options: ServiceOptions): ServiceClient {
       const body = (): JsonObject => bodyOf(explorer.found.messageBody, { text, session_id: session })
       await send('sendMessage', { ids: { session }, body, key })
     },
+    idempotent: () => explorer.found.idempotencyHeader !== null,
     listWebhooks: () => readAll('listWebhooks', {}, parseWebhook),
     createWebhook: (url, key): Promise<WebhookSubscription> =>
       read('createWebhook', { body: () => ({ url, events: [] }), key }, parseWebhook),

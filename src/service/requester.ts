@@ -113,14 +113,17 @@ export class Requester {
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
     let silent = false
     let failures = 0
+    // A header that is discovered after the first attempt was not sent with it.
+    let keyed = call.key !== undefined
     for (;;) {
+      keyed &&= this.#options.idempotencyHeader() !== null
       try {
         return await this.#attempt(call, deadline, once)
       } catch (error) {
         if (call.signal?.aborted === true) throw ended(call.signal)
         if (!(error instanceof ServiceError)) throw error
         const last = silent ? error.afterSilence() : error
-        if (!this.#mayRepeat(call, error)) throw last
+        if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
         // A used-up budget is waited for in its own queue, in order, and is nobody's failed attempt.
         const limited = error.code === 'rate_limit_exceeded'
@@ -142,9 +145,9 @@ export class Requester {
     this.#options.budget.stop(stopped())
   }
 
-  #mayRepeat(call: Call, error: ServiceError): boolean {
+  /** `keyed`: every attempt so far had the call's key. */
+  #mayRepeat(call: Call, error: ServiceError, keyed: boolean): boolean {
     if (this.#stop.signal.aborted || !worthRepeating(error)) return false
-    const keyed = call.key !== undefined && this.#options.idempotencyHeader() !== null
     return call.method === 'GET' || call.repeatable === true || keyed || refusedBeforeActing(error)
   }
 

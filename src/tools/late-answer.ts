@@ -1,5 +1,6 @@
 import type { Call } from '../core/call.ts'
-import { closeGone, REMOVED } from './answer.ts'
+import { REMOVED } from './answer.ts'
+import { closeGone } from './ending.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
 import { finish } from './ledger.ts'

@@ -414,17 +414,46 @@ describe('an answer', () => {
   })
 
   // [fault tool-5]
-  it('with a word that we do not know is believed once the action is gone, else posted again', async () => {
+  it('with a word that we do not know is believed once the action is gone, and is not posted again', async () => {
     const world = toolWorld()
-    let posts = 0
-    world.service.reply = (callId) => {
-      if (++posts === 2) world.service.waiting.delete(callId)
-      return 'pondered'
-    }
+    world.service.reply = () => 'pondered'
     await world.found()
     await world.clock.advance(20_000)
-    expect(world.service.answers).toHaveLength(2)
+    world.service.waiting.clear()
+    await world.clock.advance(60_000)
+    expect(world.service.answers).toHaveLength(1)
     expect(await world.call()).toMatchObject({ state: 'answered', outcome: 'pondered' })
+  })
+
+  it('that was taken and whose call stays listed is looked after less and less often, then given up', async () => {
+    const world = toolWorld()
+    world.service.reply = () => 'delivered'
+    await world.found()
+    await world.clock.advance(3_600_000)
+    expect(world.service.answers).toHaveLength(1)
+    expect(world.trace.filter((what) => what === 'read')).toHaveLength(9)
+    expect(await world.call()).toMatchObject({
+      state: 'failed',
+      outcome: 'unresolved',
+      error: 'the service took the answer ("delivered") and still lists the call',
+    })
+    expect(await world.facts()).toEqual(['call.failed'])
+    expect(world.reports).toMatchObject([{ tool: 'lookup', outcome: 'unresolved' }])
+    expect(
+      world.log.lines.map(({ message }) => message).filter((line) => /still lists/.test(line)),
+    ).toHaveLength(2)
+  })
+
+  it('that was taken is given up as soon over crashes as without', async () => {
+    const world = toolWorld()
+    world.service.reply = () => 'delivered'
+    await world.found()
+    for (let minute = 0; minute < 10; minute++) {
+      await world.clock.advance(60_000)
+      await world.crash()
+    }
+    expect(world.service.answers).toHaveLength(1)
+    expect(await world.call()).toMatchObject({ state: 'failed', outcome: 'unresolved' })
   })
 
   it('that the service refuses is followed once by the fixed error, then by call.failed', async () => {
@@ -503,6 +532,132 @@ describe('an answer', () => {
     expect(tries).toBe(3)
     expect(world.service.messages).toMatchObject([{ key: 'call_1.resend' }])
     expect(await world.facts()).toEqual(['call.not_delivered'])
+  })
+
+  describe('that was not delivered, of a service without an idempotency header', () => {
+    const lostWorld = () => {
+      const world = toolWorld()
+      const { service } = world
+      service.idempotent = false
+      service.reply = (callId) => {
+        service.waiting.delete(callId)
+        return 'not_delivered'
+      }
+      return world
+    }
+    const messageOf = (text: string, id = 'item_9') => ({
+      id,
+      type: 'message',
+      role: 'user',
+      content: text,
+      created_at: Date.now(),
+    })
+
+    it('is sent once when its reply is lost and it arrived', async () => {
+      const world = lostWorld()
+      const texts: string[] = []
+      world.service.message = (text) => {
+        texts.push(text)
+        world.service.items.unshift(messageOf(text))
+        throw refusal(0, 'no_reply')
+      }
+      await world.found()
+      await world.clock.advance(3000)
+      expect(texts).toHaveLength(1)
+      expect(await world.call()).toMatchObject({ state: 'not_delivered', error: null })
+      expect(await world.facts()).toEqual(['call.not_delivered'])
+    })
+
+    it('is found also when it waits behind a turn for an hour, and behind other messages', async () => {
+      const world = lostWorld()
+      let sent = 0
+      world.service.status = 'working'
+      world.service.message = (text) => {
+        sent++
+        world.clock.after(3_600_000, () => {
+          world.service.items = [
+            ...Array.from({ length: 150 }, (_, index) => messageOf('other', `item_${index + 10}`)),
+            messageOf(text),
+          ]
+        })
+        throw refusal(500, 'internal_error')
+      }
+      await world.found()
+      await world.clock.advance(3_500_000)
+      expect(await world.facts()).toEqual([])
+      await world.clock.advance(500_000)
+      expect([sent, await world.facts()]).toEqual([1, ['call.not_delivered']])
+    })
+
+    it('is sent once more when it is certain that it did not arrive, and not a third time', async () => {
+      const world = lostWorld()
+      const times: number[] = []
+      world.service.message = () => {
+        times.push(world.clock.steady())
+        throw refusal(0, 'no_reply')
+      }
+      await world.found()
+      await world.clock.advance(3_600_000)
+      expect(times).toHaveLength(2)
+      expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(60_000)
+      expect(await world.call()).toMatchObject({
+        state: 'not_delivered',
+        error: 'the reply to the fresh turn was lost twice: it is not sent a third time',
+      })
+    })
+
+    it.each([
+      { what: 'the session is never idle', status: 'working', items: [] },
+      {
+        what: 'a message has no text',
+        status: 'idle',
+        items: [{ id: 'item_1', type: 'message', role: 'user' }],
+      },
+    ])('is not sent again where nobody can tell whether it arrived: $what', async ({ status, items }) => {
+      const world = lostWorld()
+      world.service.status = status
+      world.service.items = items
+      let sent = 0
+      world.service.message = () => {
+        sent++
+        throw refusal(0, 'no_reply')
+      }
+      await world.found()
+      await world.clock.advance(3 * 3_600_000)
+      expect(sent).toBe(1)
+      expect(await world.call()).toMatchObject({
+        state: 'not_delivered',
+        error: 'the reply to the fresh turn was lost, and the transcript does not show whether it arrived',
+      })
+    })
+
+    it('is looked for after a crash between the message and its reply', async () => {
+      const world = lostWorld()
+      world.service.message = (text) => {
+        world.service.items.unshift(messageOf(text))
+        return never()
+      }
+      await world.found()
+      await world.crash()
+      await world.clock.advance(5000)
+      expect(world.trace.filter((what) => what === 'message')).toHaveLength(1)
+      expect(await world.facts()).toEqual(['call.not_delivered'])
+    })
+
+    it('waits while the queue is full, however long', async () => {
+      const world = lostWorld()
+      let full = true
+      world.service.message = () => {
+        if (full) throw refusal(409, 'queue_full')
+      }
+      await world.found()
+      await world.clock.advance(7_200_000)
+      expect(await world.facts()).toEqual([])
+      full = false
+      await world.clock.advance(15_000)
+      expect(world.service.messages).toHaveLength(1)
+      expect(await world.facts()).toEqual(['call.not_delivered'])
+    })
   })
 
   it('that was not delivered still owes the fresh turn when a reading finds the action gone', async () => {

@@ -8,7 +8,8 @@ import type { Answer, Service } from '../../src/core/ports.ts'
 import type { Session } from '../../src/core/resource.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../../src/core/tool.ts'
-import { readSession } from '../../src/core/wire.ts'
+import type { JsonObject } from '../../src/core/json.ts'
+import { readItem, readSession } from '../../src/core/wire.ts'
 import type { Step } from '../../src/tools/ledger.ts'
 import { createToolHost, type ToolHost } from '../../src/tools/host.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
@@ -52,7 +53,13 @@ class FakeService {
     this.waiting.delete(callId)
     return 'delivered'
   }
-  message: () => Promise<void> | void = () => undefined
+  message: (text: string) => Promise<void> | void = () => undefined
+  /** Whether it has an idempotency header. */
+  idempotent = true
+  /** The transcript, the newest item first. */
+  items: JsonObject[] = []
+  /** While none waits. */
+  status = 'idle'
 
   /** Instead of a reading. */
   away: Error | null = null
@@ -65,7 +72,7 @@ class FakeService {
       call_id,
       name: 'lookup',
     }))
-    const status = required_actions.length > 0 ? 'requires_action' : 'idle'
+    const status = required_actions.length > 0 ? 'requires_action' : this.status
     return readSession({ id: 'ses_1', status, updated_at: 1, required_actions }, () => undefined)
   }
 }
@@ -99,7 +106,10 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     /** Called before calls are written as new. */
     beforeAdd: async (): Promise<void> => undefined,
   }
-  const port: Pick<Service, 'answer' | 'sendMessage' | 'clockOffset' | 'clockOpen' | 'authorized'> = {
+  const port: Pick<
+    Service,
+    'answer' | 'sendMessage' | 'idempotent' | 'listItems' | 'clockOffset' | 'clockOpen' | 'authorized'
+  > = {
     async answer(_, callId, answer, key) {
       trace.push('post')
       service.answers.push({ callId, answer, key })
@@ -107,8 +117,15 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     },
     async sendMessage(_, text, key) {
       trace.push('message')
-      await service.message()
+      await service.message(text)
       service.messages.push({ text, key })
+    },
+    idempotent: () => service.idempotent,
+    async listItems(sessionId, { limit = 20, after }) {
+      trace.push('items')
+      const from = after === undefined ? 0 : service.items.findIndex(({ id }) => id === after) + 1
+      const data = service.items.slice(from, from + limit).map((item) => readItem(item, sessionId))
+      return { data, hasMore: from + limit < service.items.length, lastId: data.at(-1)?.id ?? null }
     },
     clockOffset: () => service.offset,
     clockOpen: () => service.open,

@@ -5,7 +5,7 @@ import type { Meter } from './meter.ts'
 
 /** The service took our answer. */
 const ANSWERED = 'answered'
-const OUTCOMES = [ANSWERED, 'not_delivered', 'refused', 'expired', 'cancelled', 'unknown']
+const OUTCOMES = [ANSWERED, 'not_delivered', 'refused', 'expired', 'cancelled', 'unknown', 'unresolved']
 const RUNS: readonly ToolRunOutcome[] = ['output', 'deferred', 'rejected', 'failed']
 
 /** Function calls that we took on, and runs of the tools named `names`. */
