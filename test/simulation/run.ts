@@ -1,3 +1,4 @@
+import { atEdges } from './edges.ts'
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { scrapeFault } from './oracle/scrape.ts'
@@ -42,7 +43,7 @@ const WEATHER = 500
 /** Plays one seed. The same options give the same outcome, to the hash of everything that happened. */
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
-  const scenario = options.scenario ?? drawScenario(seed)
+  const scenario = options.scenario ?? atEdges(drawScenario(seed), seed)
   const plan =
     options.plan ?? (options.faults === undefined ? drawn(seed, sitesOf(scenario)) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)

@@ -1,4 +1,5 @@
 import { Chance } from './chance.ts'
+import type { Part } from './edges.ts'
 
 /** What the agent does in one turn. */
 export type Step =
@@ -17,6 +18,8 @@ export interface CallPlan {
   held: boolean
   /** The service refuses the output with a 400; the error is taken. */
   refusesOutput: boolean
+  /** Milliseconds for which the call stays listed after its answer was taken. */
+  lingers?: number
 }
 
 export interface TurnPlan {
@@ -24,6 +27,8 @@ export interface TurnPlan {
   end: 'completed' | 'failed' | 'other'
   /** A run that cannot start: no turn, an error item. */
   startFails: boolean
+  /** Of the message that starts it. */
+  text?: string
   artifacts: { ms: number; state: 'ready' | 'partial' | 'failed'; count: number }
 }
 
@@ -69,6 +74,8 @@ export interface Scenario {
   faultsUntil: number
   /** null: nobody does, and nothing goes. */
   upkeep: Upkeep | null
+  /** What the service's description lacks. */
+  absent?: readonly Part[]
 }
 
 export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const

@@ -80,14 +80,17 @@ export class Simulation {
            + (SELECT count(*) FROM calls WHERE ended_at IS NULL)`,
       )
       .pluck()
-    this.state = new ServiceState(agenda, drawDetails(new Chance(seed, 'details')), scenario.skew)
+    const details = drawDetails(new Chance(seed, 'details'), scenario.absent)
+    this.state = new ServiceState(agenda, details, scenario.skew)
     this.agent = new Agent(agenda, chance, this.state)
     this.webhooks = new Webhooks(agenda, chance, sites, this.state)
     this.events = new EventStream(agenda, this.state, sites, chance.pick([4, 20, 50_000]))
     const api = new Api(this.state, this.agent, this.webhooks)
     this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api })
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
-    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping }, ordered)
+    const skewed = scenario.skew !== 0
+    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping, skewed }, ordered)
+    this.agent.onLingered = (call) => this.watch.lingered(call)
     this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch })
     this.network = new Network({
       agenda,

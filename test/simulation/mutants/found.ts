@@ -157,7 +157,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'the fresh turn is not owed once its action is gone',
-    'tools/answer.ts',
+    'tools/ending.ts',
     "  if (call.outcome === 'not_delivered') return null\n",
     '',
   ),

@@ -58,9 +58,57 @@ export const TOOLS: readonly Mutant[] = [
   ),
   mutant(
     'the fresh turn has a fresh key',
-    'tools/answer.ts',
+    'tools/fresh-turn.ts',
     '`${call.callId}.resend`',
     '`${call.callId}.resend.${call.posts}.${ports.clock.now()}`',
+  ),
+  mutant(
+    'without a key a fresh turn is sent again without a look',
+    'tools/fresh-turn.ts',
+    'if (mayHaveActed(error) && !idempotent) {',
+    "if (mayHaveActed(error) && !idempotent && error.code === 'looked for') {",
+  ),
+  mutant(
+    'without a key a fresh turn is sent again after a crash without a look',
+    'tools/fresh-turn.ts',
+    '} else if (restarted && !service.idempotent()) {',
+    '} else if (restarted && service.idempotent() && call.posts < 0) {',
+  ),
+  mutant(
+    'a fresh turn that may still be on its way is sent again',
+    'tools/fresh-turn.ts',
+    "if (found === 'unknown' || call.posts < ARRIVED_BY)",
+    "if (found === 'unknown')",
+  ),
+  mutant(
+    'a fresh turn that waits behind another is sent again',
+    'tools/fresh-turn.ts',
+    "return found === 'absent' && !idle ? 'unknown' : found",
+    'return idle ? found : found',
+  ),
+  mutant(
+    'a POST without a key is repeated after a lost reply',
+    'service/requester.ts',
+    'call.repeatable === true || keyed ||',
+    'call.repeatable === true || !keyed ||',
+  ),
+  mutant(
+    'an answer that was taken is posted again while its call stays listed',
+    'tools/answer.ts',
+    "if (call.outcome !== null && call.outcome !== 'refused') return await confirm(",
+    "if (call.outcome !== null && call.outcome !== 'refused' && (await isRequired(ports, call)) !== 'required')\n    return await confirm(",
+  ),
+  mutant(
+    'a call that stays listed is looked after for ever',
+    'tools/answer.ts',
+    'if (call.posts >= LOOKS) {',
+    'if (call.posts >= LOOKS * 1000) {',
+  ),
+  mutant(
+    'the margin uses up the shortest deadline',
+    'tools/deadline.ts',
+    'Math.min(MARGIN, Math.max(0, span) * SHARE)',
+    'Math.max(MARGIN, Math.max(0, span) * SHARE)',
   ),
   mutant(
     'a refused output is posted for ever',
@@ -71,8 +119,8 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'an answer whose action is gone stays open',
     'tools/answer.ts',
-    "if (state !== 'required') return await closeGone(ports, call, state, restarted)",
-    "if (state !== 'required') return clock.steady() + 1e9",
+    "if (state !== 'required') return await closeGone(ports, call, state, restarted)\n  const details",
+    "if (state !== 'required') return clock.steady() + 1e9\n  const details",
   ),
   mutant(
     'a closed call is closed again',

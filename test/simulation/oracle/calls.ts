@@ -57,8 +57,9 @@ function isOurs(name: string): boolean {
   return (TOOLS as readonly string[]).includes(name)
 }
 
-/** I3: one key for one effect; the fixed error after a refused output is another. */
-export function keyFaults({ host }: Simulation): Fault | null {
+/** I3: one key for one effect; the fixed error after a refused output is another. Without keys: each effect once. */
+export function keyFaults({ host, state }: Simulation): Fault | null {
+  if (state.details.absent.has('idempotency header')) return takenTwice(host.postings)
   const used = new Map<string, string>()
   for (const { operation, callId, key, body } of host.postings) {
     if (operation === 'create webhook') continue
@@ -67,6 +68,16 @@ export function keyFaults({ host }: Simulation): Fault | null {
     if (key === null || (other !== undefined && other !== key))
       return { invariant: 'I3', message: `${effect} went under the keys ${other} and ${key}` }
     used.set(effect, key)
+  }
+  return null
+}
+
+function takenTwice(postings: Simulation['host']['postings']): Fault | null {
+  const taken = new Set<string>()
+  for (const { operation, body, status } of postings) {
+    if (operation !== 'message' || status >= 300) continue
+    if (taken.has(body)) return { invariant: 'I3', message: `the service took a message twice: ${body}` }
+    taken.add(body)
   }
   return null
 }

@@ -70,6 +70,29 @@ export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   return sites.fired.some(failsTools) || (call.plan.tool === 'charge' && cutsShort(sites.fired))
 }
 
+/** What may keep a call from running, or move our idea of the time. */
+const HINDERS: readonly Fault[] = [
+  'crash',
+  'restart',
+  'asleep',
+  'app_away',
+  'clock_ahead',
+  'clock_back',
+  'slow',
+  'disk_slow',
+  'disk_full',
+  'disk_refuses',
+  'disk_error',
+]
+
+/** Whether a call has half of its deadline left, by a clock that we know, and nothing kept it from running. */
+export function hadTime({ sites, state, skewed }: WatchParts, callId: string): boolean {
+  const call = state.calls.get(callId)
+  if (call === undefined || call.expiresAt === null || call.plan.timeout === null || skewed) return false
+  if (sites.fired.some(({ site, fault }) => site === 'http tool' || HINDERS.includes(fault))) return false
+  return call.expiresAt - state.now() > call.plan.timeout * 500
+}
+
 /** Or has an output refused. */
 function failsTools({ site, fault }: Fired): boolean {
   const refuses = fault === 'project_limit' || fault === 'app_away' || fault === 'asleep'

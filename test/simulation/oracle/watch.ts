@@ -6,13 +6,14 @@ import type { Agenda } from '../agenda.ts'
 import type { Fault } from '../faults.ts'
 import type { Life } from '../life.ts'
 import type { Asked } from '../service/api.ts'
-import type { ServiceState } from '../service/state.ts'
+import { LINGERS } from '../edges.ts'
+import type { ModelCall, ServiceState } from '../service/state.ts'
 import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
 import { noteAnswer } from '../told.ts'
 import { Beginning } from './beginning.ts'
-import { Endings, mayFail } from './endings.ts'
+import { Endings, hadTime, mayFail } from './endings.ts'
 import { Redeliveries } from './redeliveries.ts'
 import { leakOf } from './secrets.ts'
 
@@ -40,12 +41,16 @@ export interface WatchParts {
   sites: Sites
   /** What is pruned is kept for us. */
   keeping: boolean
+  /** The service's clock is another one. */
+  skewed: boolean
 }
 
 interface CallRow {
   state: string
   result_kind: string | null
   result_text: string | null
+  outcome: string | null
+  ended_at: number | null
 }
 
 /** The id of an event that is not stored. */
@@ -89,7 +94,7 @@ export class Watch {
     const { db } = parts
     this.redeliveries = new Redeliveries(db, this.receipts)
     this.#call = db.prepare<[string], CallRow>(
-      'SELECT state, result_kind, result_text FROM calls WHERE call_id = ?',
+      'SELECT state, result_kind, result_text, outcome, ended_at FROM calls WHERE call_id = ?',
     )
     this.#pos = db.prepare<[string], number>('SELECT pos FROM all_facts WHERE id = ?').pluck()
     this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
@@ -242,6 +247,10 @@ export class Watch {
         'I4',
         `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
       )
+    if (row?.outcome !== null && row?.outcome !== undefined && row.outcome !== 'refused')
+      this.#broken('I3', `${body.call_id} is answered again after it was taken as "${row.outcome}"`)
+    if (text.startsWith('error') && !this.toolRuns.has(body.call_id) && hadTime(this.#parts, body.call_id))
+      this.#broken('I4', `${body.call_id} is given up and never ran, with half of its time left`)
     if (text.startsWith('error') && !mayFail(this.#parts, body.call_id))
       this.#broken('I4', `${body.call_id} is answered with an error for no reason`)
     const before = this.answers.get(body.call_id) ?? []
@@ -251,6 +260,12 @@ export class Watch {
     if (last !== undefined && !(text.startsWith('error') && last.startsWith('output')))
       this.#broken('I4', `${body.call_id} was answered with "${last}" and then with "${text}"`)
     before.push(text)
+  }
+
+  /** A call whose answer was taken long ago goes from the list: nobody looks after it any more. */
+  lingered({ callId, plan }: ModelCall): void {
+    if (plan.lingers === LINGERS.at(-1) && this.#call.get(callId)?.ended_at === null)
+      this.#broken('spin', `${callId} was taken, stays listed and is looked after for ever`)
   }
 
   #mayRun({ call_id }: { call_id: string }): void {

@@ -5,6 +5,8 @@ import type { ModelAction, ModelCall, ModelSession, ModelTurn, ServiceState } fr
 
 /** Queued messages of one session. */
 const QUEUE_MAX = 5
+/** Seconds. */
+const UNANSWERABLE = 20
 /** `turn.completed` waits so long for the artifacts, milliseconds. */
 const NOTICE_WAIT = 30_000
 
@@ -74,7 +76,7 @@ export class Agent {
 
   #begin(session: ModelSession, plan: TurnPlan): void {
     session.busy = true
-    this.#state.emit('user.message', session, null, {}, 'message')
+    this.#state.emit('user.message', session, null, {}, 'message', plan.text)
     this.#state.become(session, 'working')
     this.#later(session, this.#chance.int(1, 150), () => {
       if (plan.startFails) {
@@ -169,7 +171,7 @@ export class Agent {
         open: true,
       }
       this.#state.calls.set(callId, call)
-      const action = this.#require(session, turn, 'function_call', call, plan.timeout)
+      const action = this.#require(session, turn, 'function_call', call, this.#deadlineOf(plan))
       call.expiresAt = action.expiresAt
       this.#state.emit('agent.tool_call', session, turn.id, { toolName: plan.tool, args: {} }, 'tool_call')
       this.#state.emit('tool.required', session, turn.id, { call_id: callId, name: plan.tool, arguments: {} })
@@ -179,6 +181,11 @@ export class Agent {
     }
     this.#state.become(session, 'requires_action')
     this.#waiting.set(turn.id, next)
+  }
+
+  /** Where no client can find out how to answer, nobody waits for ever. */
+  #deadlineOf({ timeout }: CallPlan): number | null {
+    return timeout ?? (this.#state.details.absent.has('answer') ? UNANSWERABLE : null)
   }
 
   readonly #waiting = new Map<string, () => void>()
@@ -211,6 +218,19 @@ export class Agent {
     this.#state.emit('tool.resolved', session, call.turnId, { call_id: call.callId })
     this.#goOn(session, call.turnId)
   }
+
+  /** The answer was taken: its call goes from the list now, or in a while. */
+  answered(session: ModelSession, call: ModelCall): void {
+    const { lingers } = call.plan
+    if (lingers === undefined) return this.close(session, call)
+    this.#later(session, lingers, () => {
+      this.onLingered(call)
+      this.close(session, call)
+    })
+  }
+
+  /** Told when a call goes that stayed listed. */
+  onLingered: (call: ModelCall) => void = () => undefined
 
   /** The sandbox did not hold the call: the turn lost its answers. */
   drop(session: ModelSession, call: ModelCall): void {

@@ -1,4 +1,5 @@
 import type { Chance } from '../chance.ts'
+import { PLAIN } from '../scenario.ts'
 import type { Agent } from './agent.ts'
 import { documentOf } from './document.ts'
 import type { ModelItem, ModelSession, ModelTurn, ServiceState } from './state.ts'
@@ -144,7 +145,7 @@ export class Api {
           },
         }
       case 'message':
-        return this.#agent.message(session)
+        return this.#agent.message(session, { ...PLAIN, text: textIn(asked.body) })
           ? { status: 202, body: { queued: session.queue.length > 0 } }
           : refusal(this.#state.details.queueFull, 'queue_full')
       case 'answer':
@@ -167,7 +168,7 @@ export class Api {
       return refusal(400, 'invalid_request')
     }
     call.taken = text
-    this.#agent.close(session, call)
+    this.#agent.answered(session, call)
     const { outcome } = this.#state.details
     return { status: 200, body: outcome === null ? { object: 'ok' } : { outcome } }
   }
@@ -190,6 +191,12 @@ export class Api {
 
 export function refusal(status: number, code: string, headers: Record<string, string> = {}): Said {
   return { status, body: { error: { code, message: code, request_id: 'req_1' } }, headers }
+}
+
+/** The text of a message, as one of the two forms has it. */
+function textIn(body: Record<string, unknown>): string {
+  const event = (body['event'] ?? body) as Record<string, unknown>
+  return String(event['text'] ?? event['content'])
 }
 
 function notFound(): Said {

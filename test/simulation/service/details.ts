@@ -1,4 +1,5 @@
 import type { Chance } from '../chance.ts'
+import type { Part } from '../edges.ts'
 
 /** What the interface leaves open, as one seed answers it. */
 export interface Details {
@@ -28,10 +29,13 @@ export interface Details {
   pageMax: number
   /** Parts of a millisecond that its times have. */
   fraction: number
+  /** What its description lacks. It has an idempotency header and rate headers only where they are described. */
+  absent: ReadonlySet<Part>
 }
 
-export function drawDetails(chance: Chance): Details {
+export function drawDetails(chance: Chance, absent: readonly Part[] = []): Details {
   return {
+    absent: new Set(absent),
     ids: chance.pick(['snake', 'camel', 'object']),
     idsIn: chance.pick(['data', 'payload']),
     stopFrame: chance.pick(['replay.truncated', 'stream.continue']),

@@ -4,23 +4,26 @@ const text = { type: 'string' }
 
 /** The service's description of itself, with the details of one seed. */
 export function documentOf(details: Details): string {
+  const { absent } = details
   const key = { name: details.idempotencyHeader, in: 'header', description: 'idempotency', schema: text }
+  const rateHeaders = {
+    [details.rateHeaders.remaining]: { schema: { type: 'integer' }, description: 'what is left of the rate' },
+    [details.rateHeaders.bucket]: { schema: text, description: 'the rate bucket' },
+  }
   const reply = (schema: unknown) => ({
     200: {
       description: 'fine',
-      headers: {
-        [details.rateHeaders.remaining]: {
-          schema: { type: 'integer' },
-          description: 'what is left of the rate',
-        },
-        [details.rateHeaders.bucket]: { schema: text, description: 'the rate bucket' },
-      },
+      headers: absent.has('rate headers') ? {} : rateHeaders,
       content: { 'application/json': { schema } },
     },
   })
   const json = (schema: unknown) => ({ content: { 'application/json': { schema } } })
   const post = (schema: unknown) => ({
-    post: { parameters: [key], requestBody: json(schema), responses: reply({}) },
+    post: {
+      parameters: absent.has('idempotency header') ? [] : [key],
+      requestBody: json(schema),
+      responses: reply({}),
+    },
   })
   const get = (kind: string) => ({
     get: { responses: reply({ type: 'object', properties: { object: { const: kind } } }) },
@@ -59,10 +62,14 @@ export function documentOf(details: Details): string {
       '/v1/events': {
         get: { responses: { 200: { content: { 'text/event-stream': { schema: text } } } } },
       },
-      ...(details.turnPath === null ? {} : { [details.turnPath]: get('turn') }),
-      ...(details.artifactsPath === null ? {} : { [details.artifactsPath]: get('list') }),
-      [details.answerPath]: post(answer),
-      [details.messagePath]: post(details.message === 'flat' ? flat : nested),
+      ...(details.turnPath === null || absent.has('turn') ? {} : { [details.turnPath]: get('turn') }),
+      ...(details.artifactsPath === null || absent.has('artifacts')
+        ? {}
+        : { [details.artifactsPath]: get('list') }),
+      ...(absent.has('answer') ? {} : { [details.answerPath]: post(answer) }),
+      ...(absent.has('message')
+        ? {}
+        : { [details.messagePath]: post(details.message === 'flat' ? flat : nested) }),
     },
   })
 }

@@ -87,12 +87,17 @@ export class ServiceHost {
 
   /** The same key replays the first answer instead of acting again. */
   #act(asked: Asked, { headers }: Pick<HttpRequest, 'headers'>): Said {
-    const key = headers[this.#state.details.idempotencyHeader.toLowerCase()]
+    const key = this.#keyOf(headers)
     const known = key === undefined ? undefined : this.#replies.get(key)
     if (known !== undefined) return known
     const said = this.#api.say(asked, this.#chance)
     if (key !== undefined && said.status < 300) this.#replies.set(key, said)
     return said
+  }
+
+  #keyOf(headers: HttpRequest['headers']): string | undefined {
+    const { absent, idempotencyHeader } = this.#state.details
+    return absent.has('idempotency header') ? undefined : headers[idempotencyHeader.toLowerCase()]
   }
 
   #note(asked: Asked, { headers, body }: Pick<HttpRequest, 'headers' | 'body'>, said: Said): void {
@@ -104,7 +109,7 @@ export class ServiceHost {
       at: this.#agenda.now,
       operation,
       callId: typeof callId === 'string' ? callId : null,
-      key: headers[this.#state.details.idempotencyHeader.toLowerCase()] ?? null,
+      key: this.#keyOf(headers) ?? null,
       body: body?.toString() ?? '',
       status: said.status,
       outcome:
@@ -115,13 +120,15 @@ export class ServiceHost {
   }
 
   #reply({ status, body, headers }: Said): HttpReply {
+    const { absent, rateHeaders } = this.#state.details
     return {
       status,
       headers: {
         'content-type': 'application/json',
         date: new Date(this.#state.now()).toUTCString(),
-        [this.#state.details.rateHeaders.remaining.toLowerCase()]: '100',
-        [this.#state.details.rateHeaders.bucket.toLowerCase()]: 'reads',
+        ...(absent.has('rate headers')
+          ? {}
+          : { [rateHeaders.remaining.toLowerCase()]: '100', [rateHeaders.bucket.toLowerCase()]: 'reads' }),
         ...headers,
       },
       body: typeof body === 'string' ? body : JSON.stringify(body),

@@ -129,6 +129,7 @@ export class ServiceState {
     turnId: string | null,
     payload: object,
     itemType?: string,
+    content = type,
   ): void {
     const seq = (this.events.at(-1)?.seq ?? 0) + this.details.seqStep
     const frame = this.#frame(type, seq, session?.id ?? null, turnId, payload)
@@ -141,7 +142,7 @@ export class ServiceState {
           type: itemType,
           event: type,
           createdAt: this.now(),
-          content: type,
+          content,
         })
       }
     }
