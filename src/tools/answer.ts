@@ -13,7 +13,7 @@ export const RETRY = { base: 250, max: 60_000 }
 const CONFIRM = 3000
 /** And between later looks, at most. */
 const CONFIRM_MAX = 60_000
-/** Looks before a call that stays listed is given up: about four minutes. */
+/** Looks before a call that stays listed is given up: about five minutes. */
 const LOOKS = 8
 /** A scope that is missing is missing for long: the answer waits, milliseconds. */
 const FORBIDDEN = 60_000

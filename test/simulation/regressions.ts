@@ -852,6 +852,26 @@ export const REGRESSIONS: readonly Regression[] = [
       [2, 'before', 'http list turns', 'lost'],
     ],
   },
+  {
+    name: 'without a key a fresh turn that came late was sent again',
+    scenario: story([{ do: 'call', calls: [{ ...CALL, held: false }] }], {
+      absent: ['idempotency header'],
+      faultsUntil: 60_000,
+    }),
+    seed: 2,
+    steps: [[1, 'before', 'http message', 'slow']],
+  },
+  {
+    name: 'without a key a fresh turn that waited behind another was sent again',
+    scenario: story(
+      [
+        { do: 'call', calls: [{ ...CALL, held: false }] },
+        { do: 'wait', ms: 200_000 },
+      ],
+      { absent: ['idempotency header'] },
+    ),
+    steps: [[1, 'after', 'http message', 'reset_reply']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */
