@@ -1,14 +1,13 @@
 import type { Call, CallResult } from '../core/call.ts'
 import { backoff } from '../core/backoff.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
-import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
 import { isRequired, type ToolPorts } from './context.ts'
 import { closeGone, endCall, putOff } from './ending.ts'
 import { sendFreshTurn } from './fresh-turn.ts'
 import { notePost, replaceResult } from './ledger.ts'
+import { mayHaveActed, RETRY, type AnswerPolicy } from './posting.ts'
 import { attributesOf, namesOf, traceOf } from './trace.ts'
 
-export const RETRY = { base: 250, max: 60_000 }
 /** After an answer that was taken, how long the session's next reading has to say that the action is gone, milliseconds. */
 const CONFIRM = 3000
 /** And between later looks, at most. */
@@ -17,12 +16,6 @@ const CONFIRM_MAX = 60_000
 const LOOKS = 8
 /** A scope that is missing is missing for long: the answer waits, milliseconds. */
 const FORBIDDEN = 60_000
-
-/** What a result's tool has to say of its posting. */
-export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
-
-/** A tool that is not configured any more: what it did is posted all the same. */
-export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
 
 /**
  * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
@@ -156,19 +149,3 @@ async function failed(
   const ms = backoff(RETRY, call.posts + 1, random, error.retryAfter ?? 0)
   return await putOff(ports, call, ms, { unsure: mayHaveActed(error), error: error.message })
 }
-
-/** Whether the service may have taken what was sent: there was no reply, or one that does not rule it out. */
-export function mayHaveActed({ code, status, uncertain }: ServiceError): boolean {
-  const refused = status >= 400 && status < 500 && code !== 'http_408'
-  return uncertain || !(refused || NOT_ACTED_ON.has(code))
-}
-
-/** The service had no look at the request. */
-const NOT_ACTED_ON = new Set([
-  'rate_limit_exceeded',
-  'directory_unavailable',
-  'unreachable',
-  'overloaded',
-  'stopped',
-  'route_unknown',
-])

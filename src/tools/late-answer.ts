@@ -1,5 +1,5 @@
 import type { Call } from '../core/call.ts'
-import { REMOVED } from './answer.ts'
+import { REMOVED } from './posting.ts'
 import { closeGone } from './ending.ts'
 import { isRequired, type Tool, type ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
