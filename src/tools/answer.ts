@@ -1,11 +1,11 @@
 import type { Call, CallResult } from '../core/call.ts'
 import { backoff } from '../core/backoff.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
-import { isRequired, type ToolPorts } from './context.ts'
+import { isRequired, type AnswerPolicy, type ToolPorts } from './context.ts'
 import { closeGone, endCall, putOff } from './ending.ts'
 import { sendFreshTurn } from './fresh-turn.ts'
 import { notePost, replaceResult } from './ledger.ts'
-import { mayHaveActed, RETRY, type AnswerPolicy } from './posting.ts'
+import { mayHaveActed, RETRY } from './posting.ts'
 import { attributesOf, namesOf, traceOf } from './trace.ts'
 
 /** After an answer that was taken, how long the session's next reading has to say that the action is gone, milliseconds. */

@@ -3,7 +3,7 @@ import type { Observer } from '../core/observer.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import type { Session, SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
-import type { ToolSpec } from '../core/tool.ts'
+import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
 import type { Hint } from '../core/hint.ts'
 import type { Runner } from './http.ts'
@@ -36,6 +36,12 @@ export interface Tool {
   spec: ToolSpec
   run: Runner
 }
+
+/** What a result's tool has to say of its posting. */
+export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
+
+/** A tool that is not configured any more: what it did is posted all the same. */
+export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
 
 /** Whether the service still waits for a call. A session that is gone may be news to everybody. */
 export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {

@@ -3,10 +3,9 @@ import type { Call, CallRoom } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
 import { createPump, type Pump } from '../core/pump.ts'
 import { answerCall } from './answer.ts'
-import { REMOVED, type AnswerPolicy } from './posting.ts'
 import { closeGone } from './ending.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
-import { isRequired, type Place, type Tool } from './context.ts'
+import { isRequired, REMOVED, type AnswerPolicy, type Place, type Tool } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { createQueues } from './queues.ts'
 import { restingPorts, type GivenPorts } from './rest.ts'
@@ -56,7 +55,6 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   const room = (): CallRoom => queues.room(active.size, rest.trying ? 1 : Infinity)
-
   const pump: Pump = createPump({
     clock,
     pass: claim,
@@ -159,12 +157,12 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     take(call.callId)
     const queue = queues.of(call.name)
     if (queue === undefined) return null
-    const result = await queue.add(async () => {
+    const ran = queue.add(async () => {
       // While it waited for its turn a reading may have found that nobody waits for it any more.
       if (!pump.running || abort.signal.aborted) return null
       return (await isWanted(call, again)) ? await runTool(ports, tool, call, again, abort.signal) : null
     })
-    return result ?? null
+    return (await ran) ?? null
   }
 
   /** Whether this process found the call, and just now; a wall clock that was set back makes nothing young again. */

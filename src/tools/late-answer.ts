@@ -1,7 +1,6 @@
 import type { Call } from '../core/call.ts'
-import { REMOVED } from './posting.ts'
 import { closeGone } from './ending.ts'
-import { isRequired, type Tool, type ToolPorts } from './context.ts'
+import { isRequired, REMOVED, type Tool, type ToolPorts } from './context.ts'
 import { timeLeft } from './deadline.ts'
 import { finish } from './ledger.ts'
 import { fits } from './output.ts'

@@ -280,6 +280,19 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect((await bench.read(id))['required_actions']).toEqual([])
   })
 
+  it('keep_answered takes an answer and goes on listing its call', async () => {
+    const bench = await open(profile)
+    const id = await bench.session()
+    await bench.send(id, 'call f {}')
+    const [action] = await bench.actions(id)
+    await set(bench, { keep_answered: 1 })
+    const answer = () => bench.answer(id, { call_id: action?.['call_id'], output: 'x' })
+    const taken = (await answer()).body['outcome']
+    expect((await bench.read(id))['required_actions']).toHaveLength(1)
+    expect((await answer()).body['outcome']).toBe(taken)
+    expect((await bench.read(id))['required_actions']).toEqual([])
+  })
+
   it('lose_message_replies and lose_answer_replies cut the connection once the work was done', async () => {
     const bench = await open(profile)
     const id = await bench.session()

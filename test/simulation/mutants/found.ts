@@ -74,8 +74,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'what a posting before the crash may have done is forgotten when its repetition is refused',
     'tools/answer.ts',
-    'closeGone(ports, call, state, error.uncertain || restarted)',
-    'closeGone(ports, call, state, error.uncertain)',
+    'closeGone(ports, call, state, error.uncertain || restarted)\n    log.warn',
+    'closeGone(ports, call, state, error.uncertain)\n    log.warn',
   ),
   mutant(
     'a replay that pauses for a ping is over',
