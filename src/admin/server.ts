@@ -1,11 +1,13 @@
+import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
+import { BodyReader, BodyRefused, hasBody } from './body.ts'
+import { keepConnections } from './connections.ts'
 import { etagOf } from './console/assets.ts'
-import { closingInTime } from './closing.ts'
 import { createLogins, type Logins } from './console/logins.ts'
 import { addConsole, isConsolePath, LOGIN, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
@@ -44,13 +46,15 @@ export interface AdminOptions extends ProbeSources {
 }
 
 /** Milliseconds within which the headers must have come. */
-const HEADERS_TIME = 10_000
+const HEADERS_TIME = 5_000
 /** Milliseconds within which a request must have come in whole. */
 const REQUEST_TIME = 15_000
 /** Milliseconds of silence after which a connection is closed. */
 const IDLE_TIME = 60_000
 /** Bytes of a body: the longest is the answer to a call, of which the service takes a mebibyte. */
 const BODY = 2 * 1024 * 1024
+/** Bytes that all bodies over 64 KiB share while they are read. */
+const SHARED = 4 * BODY
 const HEADERS = 16 * 1024
 /** Characters of an id in a path. */
 const ID = 512
@@ -101,23 +105,33 @@ export function createAdmin(options: AdminOptions): Listener {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket, connectionProblem),
     frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),
   })
-  app.server.maxConnections = CONNECTIONS + READERS
-  app.server.on(
-    'drop',
-    createComplaint(STEADY, (times) =>
-      log.error(
-        { times, places: CONNECTIONS + READERS },
-        'admin: all places for connections are taken; further ones are turned away, probes as well',
+  const connections = CONNECTIONS + READERS
+  const close = keepConnections(app, {
+    limit: connections,
+    onEvicted: createComplaint(STEADY, (times) =>
+      log.warn(
+        { times, connections },
+        'admin: all connections were in use; the longest without a request were closed for new ones',
       ),
     ),
-  )
-  app.removeContentTypeParser('text/plain')
-  readEmptyBodies(app)
+    onRefused: createComplaint(STEADY, (times) =>
+      log.error(
+        { times, connections },
+        'admin: all connections are being served; new ones were closed, probes as well',
+      ),
+    ),
+  })
+  readBodies(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(SECURITY)
     const path = pathOf(request.url)
     const access = openPaths.has(path) ? 'everybody' : isConsolePath(path) ? 'page' : accessOf(request)
     admit(request.headers, access, { token: token(), loopback })
+    if (request.is404) throw missing(request, routes)
+    if (request.method === 'POST' || !hasBody(request.raw)) return
+    // No other method has a body: what comes of one is dropped, and ends with the connection.
+    request.raw.resume()
+    reply.header('connection', 'close')
   })
   const complain = createComplaint(STEADY, (times) =>
     log.warn({ times }, 'admin: a token was given that is not the admin token'),
@@ -126,12 +140,8 @@ export function createAdmin(options: AdminOptions): Listener {
     if (isWrongToken(error, request)) complain()
     return fail(error, request, reply, log)
   })
-  app.setNotFoundHandler((request) => {
-    throw missing(request, routes)
-  })
   for (const route of routes) add(app, route, options.version)
   addConsole(app, { token, logins })
-  const close = closingInTime(app)
 
   return {
     async listen() {
@@ -216,13 +226,16 @@ function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
 }
 
-/** Many clients say that an empty body is JSON. */
-function readEmptyBodies(app: FastifyInstance): void {
+/** JSON alone; many clients say that an empty body is JSON. */
+function readBodies(app: FastifyInstance): void {
+  const bodies = new BodyReader(SHARED)
   const parse = app.getDefaultJsonParser('error', 'error')
-  app.removeContentTypeParser('application/json')
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body.length === 0) done(null, undefined)
-    else void parse(request, body.toString(), done)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', (request, payload: IncomingMessage, done) => {
+    bodies.read(payload, request.routeOptions.bodyLimit ?? BODY).then(
+      (body) => (body.length === 0 ? done(null, undefined) : void parse(request, body.toString(), done)),
+      (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
+    )
   })
 }
 
@@ -248,8 +261,12 @@ function matches(template: string, path: string): boolean {
 
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
   const problem = problemOf(error)
-  // A place is for whoever is let in.
+  // A connection is for those who are let in.
   if (problem.status === 401 || problem.status === 429) reply.header('connection', 'close')
+  if (hasBody(request.raw) && !request.raw.complete) {
+    request.raw.resume()
+    reply.header('connection', 'close')
+  }
   if (problem.status === 500) log.error({ err: error, path: pathOf(request.url) }, 'admin: a request failed')
   return (
     reply
@@ -265,7 +282,11 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log:
 function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ActionRefused) return new Problem(error.code, error.message)
+  if (error instanceof BodyRefused && error.statusCode === 503) {
+    return new Problem('not_ready', error.message, { headers: { 'retry-after': '1' } })
+  }
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
+  if (status === 413 && error instanceof BodyRefused) return new Problem('too_large', error.message)
   if (status === 413) return new Problem('too_large', `a body has at most ${BODY} bytes`)
   if (status === 415) return new Problem('unsupported_media_type', 'a body is application/json')
   if (typeof status === 'number' && status >= 400 && status < 500) {

@@ -1,31 +1,44 @@
 import type { IncomingMessage } from 'node:http'
-import { fastify, type FastifyReply } from 'fastify'
+import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
 import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Observer, WebhookOutcome } from '../core/observer.ts'
 import type { Log } from '../core/ports.ts'
-import { closingInTime } from './closing.ts'
+import { BodyReader, BodyRefused } from './body.ts'
+import { keepConnections } from './connections.ts'
 import { CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
 import { pathOf } from './problem.ts'
 
-/** A delivery as it came, nothing of it believed. */
-export interface WebhookDelivery {
-  /** undefined when the header is missing or came more than once. */
+/** The headers of a delivery; undefined when one is missing or came more than once. */
+export interface WebhookHead {
   signature: string | undefined
   timestamp: string | undefined
+}
+
+/** A delivery as it came, nothing of it verified. */
+export interface WebhookDelivery extends WebhookHead {
   body: Buffer
+}
+
+interface WebhookAnswer {
+  status: 200 | 401 | 503
+  outcome: WebhookOutcome
 }
 
 export interface WebhookListenerOptions {
   listen: { host: string; port: number }
   path: string
+  /** The answer to a delivery that its headers alone condemn; null when its body must be read. */
+  screen: (head: WebhookHead) => WebhookAnswer | null
   /** Verifies and stores; 200 only once the hint is durable. */
-  receive: (delivery: WebhookDelivery) => Promise<{ status: 200 | 401 | 503; outcome: WebhookOutcome }>
+  receive: (delivery: WebhookDelivery) => Promise<WebhookAnswer>
   /** Told of deliveries that never came to `receive`. */
   observer?: Pick<Observer, 'webhook'>
   log: Log
   /** Milliseconds within which the headers, and the whole request, must have come. */
   times?: { headers: number; request: number; checkedEvery: number }
+  /** Connections at once; default 256. */
+  connections?: number
 }
 
 /** Bytes of a delivery (product.md, HTTP routes). */
@@ -36,15 +49,17 @@ const HEADERS = 8 * 1024
 const KEEP_ALIVE = 65_000
 /** More than one service opens; each holds at most one body. */
 const CONNECTIONS = 256
+/** Bytes that all bodies over 64 KiB share while they are read. Those of the service hold ids and have some hundred bytes. */
+const SHARED = 4 * BODY
 /** A receiver has 10 s in the service's eyes: what came slower was given up by its sender. */
 const TIMES = { headers: 5_000, request: 10_000, checkedEvery: CHECKED_EVERY }
 
 const BODIES = {
   200: '{"received":true}',
-  401: '{"received":false,"reason":"the signature or the timestamp is missing, wrong or stale"}',
+  401: '{"received":false,"reason":"the signature or the timestamp is missing, malformed, wrong or stale"}',
   404: '{"received":false,"reason":"not found"}',
   405: '{"received":false,"reason":"method not allowed"}',
-  413: '{"received":false,"reason":"a delivery has at most 1048576 bytes"}',
+  413: '{"received":false,"reason":"a delivery has at most 1048576 bytes, and 65536 without a content-length"}',
   415: '{"received":false,"reason":"no content-encoding is taken"}',
   400: '{"received":false,"reason":"bad request"}',
   503: '{"received":false,"reason":"try again later"}',
@@ -52,8 +67,9 @@ const BODIES = {
 
 /** The public door for webhooks: takes POSTs to one path, and hands their raw bytes over. */
 export function createWebhookListener(options: WebhookListenerOptions): Listener {
-  const { path, receive, observer, log } = options
+  const { path, screen, receive, observer, log, connections = CONNECTIONS } = options
   const times = options.times ?? TIMES
+  const bodies = new BodyReader(SHARED)
   const app = fastify({
     bodyLimit: BODY,
     requestTimeout: times.request,
@@ -69,26 +85,33 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     clientErrorHandler: (error, socket) => refuseConnection(error, socket),
     frameworkErrors: (_error, _request, reply) => void answer(reply, 400),
   })
-  app.server.maxConnections = CONNECTIONS
-  app.server.on(
-    'drop',
-    createComplaint(STEADY, (times) =>
+  const close = keepConnections(app, {
+    limit: connections,
+    onEvicted: createComplaint(STEADY, (times) =>
       log.warn(
-        { times, places: CONNECTIONS },
-        'webhooks: all places for connections are taken; further ones are turned away',
+        { times, connections },
+        'webhooks: all connections were in use; the longest without a request were closed for new ones',
       ),
     ),
-  )
+    onRefused: createComplaint(STEADY, (times) =>
+      log.warn({ times, connections }, 'webhooks: all connections are being served; new ones were closed'),
+    ),
+  })
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) =>
+    bodies.read(payload, BODY),
+  )
 
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
-    const refusal = refusalOf(raw, path)
-    if (refusal !== null) {
-      // Not a byte of the body was read, nor will be.
+    const refusal =
+      refusalOf(raw, path) ?? bodies.refusalOf(raw, BODY)?.statusCode ?? screen(headOf(raw))?.status
+    if (refusal !== undefined) {
+      // What comes of the body before the connection closes is dropped, not kept.
+      raw.resume()
       reply.header('connection', 'close')
       if (refusal === 405) reply.header('allow', 'POST')
+      if (refusal === 413) observer?.webhook('too_large')
       answer(reply, refusal)
       return
     }
@@ -98,11 +121,13 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   })
   app.setErrorHandler((error, _request, reply) => {
     const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
-    if (typeof status === 'number' && status < 500) reply.header('connection', 'close')
+    const isRefused = error instanceof BodyRefused
+    if (isRefused || (typeof status === 'number' && status < 500)) reply.header('connection', 'close')
     if (status === 413) {
       observer?.webhook('too_large')
       return answer(reply, 413)
     }
+    if (isRefused) return answer(reply, error.statusCode)
     if (typeof status === 'number' && status < 500) return answer(reply, 400)
     log.error(
       { reason: messageOf(error) },
@@ -111,19 +136,17 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     return answer(reply, 503)
   })
   app.post('*', async (request, reply) => {
-    const { headers } = request.raw
     const { body } = request
     const { status } = await receive({
-      signature: single(headers['x-service-signature']),
-      timestamp: single(headers['x-service-timestamp']),
+      ...headOf(request.raw),
       body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
     })
-    // A place among the connections is kept by those who prove themselves.
+    // Those who prove themselves keep their connection.
     if (status === 401) reply.header('connection', 'close')
     return answer(reply, status)
   })
 
-  return { listen: () => open(app, options.listen), close: closingInTime(app) }
+  return { listen: () => open(app, options.listen), close }
 }
 
 function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 415 | null {
@@ -131,6 +154,13 @@ function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404
   if (method !== 'POST') return 405
   const encoding = headers['content-encoding']
   return encoding === undefined || encoding.toLowerCase() === 'identity' ? null : 415
+}
+
+function headOf({ headers }: IncomingMessage): WebhookHead {
+  return {
+    signature: single(headers['x-service-signature']),
+    timestamp: single(headers['x-service-timestamp']),
+  }
 }
 
 /** Node joins a header that came twice with a comma, which neither of ours contains. */

@@ -24,6 +24,11 @@ function serviceKey(secret: string): KeyObject {
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/
 
+/** Whether `signature` has the form of one: 64 lower-case hex digits. */
+export function isServiceSignature(signature: string): boolean {
+  return HEX_SHA256.test(signature)
+}
+
 /** True when any of `secrets` made `signature`. Constant-time per secret; a value that is not 64 lower-case hex digits is never compared. */
 export function verifyServiceWebhook(
   secrets: readonly string[],
@@ -31,7 +36,7 @@ export function verifyServiceWebhook(
   body: Uint8Array | string,
   signature: string,
 ): boolean {
-  if (!HEX_SHA256.test(signature)) return false
+  if (!isServiceSignature(signature)) return false
   const given = Buffer.from(signature, 'hex')
   let genuine = false
   for (const secret of secrets) {

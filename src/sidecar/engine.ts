@@ -29,7 +29,7 @@ import { traced } from '../intake/trace.ts'
 import { createPoll, type PollSource } from '../source/poll.ts'
 import { createStream, type StreamSource } from '../source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from '../source/subscription.ts'
-import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../source/webhook.ts'
+import { createWebhookReceiver, type WebhookReceiver } from '../source/webhook.ts'
 import { createHttpRunner } from '../tools/http.ts'
 import { createToolHost, type ToolHost } from '../tools/host.ts'
 import { createModuleRunner } from '../tools/module.ts'
@@ -70,7 +70,7 @@ export interface Engine {
   start(): Promise<void>
   /** Stops claiming, lets what is under way end for `grace` milliseconds, stops. */
   stop(grace: number): Promise<void>
-  receiveWebhook: (delivery: WebhookDelivery) => Promise<WebhookAnswer>
+  webhooks: WebhookReceiver
   dispatcher: Dispatcher
   tools: ToolHost
   stream: StreamSource | null
@@ -250,7 +250,7 @@ export function createEngine(options: EngineOptions): Engine {
     poll,
     subscription,
     reconciler,
-    receiveWebhook: createWebhookReceiver({
+    webhooks: createWebhookReceiver({
       clock,
       log,
       observer,

@@ -226,8 +226,9 @@ export async function startAll(
     const listener = createWebhookListener({
       listen: config.webhooks.listen,
       path: config.webhooks.path,
+      screen: engine.webhooks.screen,
       receive: async (delivery) => {
-        if (acknowledges) return await engine.receiveWebhook(delivery)
+        if (acknowledges) return await engine.webhooks.receive(delivery)
         // Also a delivery that was stored before: what is stored may be gone.
         observer.webhook('store_failed')
         return { status: 503, outcome: 'store_failed' }

@@ -1,20 +1,29 @@
 import type { Hint } from '../core/hint.ts'
 import type { Observer, WebhookOutcome } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
-import { verifyServiceWebhook } from '../core/signature.ts'
+import { isServiceSignature, verifyServiceWebhook } from '../core/signature.ts'
 
 /** Deliveries of which we know that their hint is stored; a copy of one is answered without storing it again. */
 const REMEMBERED = 10_000
 
-export interface WebhookDelivery {
+export interface WebhookHead {
   signature: string | undefined
   timestamp: string | undefined
+}
+
+export interface WebhookDelivery extends WebhookHead {
   body: Buffer
 }
 
 export interface WebhookAnswer {
   status: 200 | 401 | 503
   outcome: WebhookOutcome
+}
+
+export interface WebhookReceiver {
+  /** The answer to a delivery that its headers alone condemn, before a byte of the body is read; null for all others. */
+  screen: (head: WebhookHead) => WebhookAnswer | null
+  receive: (delivery: WebhookDelivery) => Promise<WebhookAnswer>
 }
 
 export interface WebhookOptions {
@@ -33,9 +42,7 @@ export interface WebhookOptions {
  * Takes webhook deliveries: the raw bytes are verified before anything is parsed, and the answer is 2xx only once the
  * hint is durable (interface.md, Webhook events).
  */
-export function createWebhookReceiver(
-  options: WebhookOptions,
-): (delivery: WebhookDelivery) => Promise<WebhookAnswer> {
+export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options
   const seen = new Map<string, Promise<void>>()
 
@@ -52,10 +59,22 @@ export function createWebhookReceiver(
     seen.set(key, stored)
   }
 
-  return async ({ signature, timestamp, body }) => {
+  const reject = ({ signature, timestamp }: WebhookHead): 'forged' | 'stale' | null => {
+    if (signature === undefined || timestamp === undefined) return 'forged'
+    if (!/^\d{1,16}$/.test(timestamp)) return 'stale'
+    if (Math.abs(clock.now() - Number(timestamp)) > options.tolerance) return 'stale'
+    return isServiceSignature(signature) ? null : 'forged'
+  }
+
+  const screen = (head: WebhookHead): WebhookAnswer | null => {
+    const outcome = reject(head)
+    return outcome === null ? null : answer(401, outcome)
+  }
+
+  const receive = async ({ signature, timestamp, body }: WebhookDelivery): Promise<WebhookAnswer> => {
     if (signature === undefined || timestamp === undefined) return answer(401, 'forged')
-    if (!/^\d{1,16}$/.test(timestamp)) return answer(401, 'stale')
-    if (Math.abs(clock.now() - Number(timestamp)) > options.tolerance) return answer(401, 'stale')
+    const refusal = screen({ signature, timestamp })
+    if (refusal !== null) return refusal
     if (!verifyServiceWebhook(options.secrets(), timestamp, body, signature)) return answer(401, 'forged')
     // The signature covers the timestamp and the body: the same one is the same delivery.
     const known = seen.get(signature)
@@ -80,6 +99,8 @@ export function createWebhookReceiver(
       log.warn({ bytes: body.length }, 'webhook: a genuine delivery cannot be read; sessions are swept')
     return answer(200, readable ? 'accepted' : 'unreadable')
   }
+
+  return { screen, receive }
 }
 
 function parse(body: Buffer): unknown {

@@ -1,4 +1,5 @@
 import type { Client, Dispatcher } from 'undici'
+import { ByteBuffer } from '../core/byte-buffer.ts'
 import { NetworkFault } from '../core/errors.ts'
 import type { HttpReply, HttpRequest } from '../core/ports.ts'
 import type { Connections, Passenger } from './connections.ts'
@@ -26,8 +27,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
   #stage: Stage = 'connecting'
   #status = 0
   #headers: Record<string, string> = {}
-  #chunks: Buffer[] = []
-  #received = 0
+  readonly #body: ByteBuffer
   #settled = false
 
   constructor(
@@ -38,6 +38,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
     reject: (fault: NetworkFault) => void,
   ) {
     this.#request = request
+    this.#body = new ByteBuffer(request.maxBody)
     this.#path = path
     this.#connections = connections
     this.#resolve = resolve
@@ -104,13 +105,9 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#settled) return
-    const room = this.#request.maxBody - this.#received
-    if (chunk.length <= room) {
-      this.#received += chunk.length
-      this.#chunks.push(chunk)
-      return
-    }
-    this.#chunks.push(chunk.subarray(0, room))
+    const room = this.#request.maxBody - this.#body.length
+    if (chunk.length <= room) return this.#body.append(chunk)
+    this.#body.append(chunk.subarray(0, room))
     this.#finish(true)
     // Only closing the connection stops the peer from sending the rest.
     controller.abort(new NetworkFault('aborted', 'the answer is longer than wanted'))
@@ -131,9 +128,8 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
 
   #finish(truncated: boolean): void {
     this.#settle()
-    const [first] = this.#chunks
-    const bytes = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
-    this.#resolve({ status: this.#status, headers: this.#headers, body: bytes?.toString() ?? '', truncated })
+    const body = this.#body.bytes().toString()
+    this.#resolve({ status: this.#status, headers: this.#headers, body, truncated })
   }
 
   #settle(): void {

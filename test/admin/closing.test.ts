@@ -44,6 +44,7 @@ it.each(HALVES)('the webhook listener closes at once beside a connection that se
   const listener: Listener = createWebhookListener({
     listen: { host: '127.0.0.1', port: 0 },
     path: '/hooks',
+    screen: () => null,
     receive: async () => ({ status: 200, outcome: 'accepted' }),
     log: memoryLog(),
   })

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Listener } from '../../src/admin/listener.ts'
 import { createWebhookListener, type WebhookDelivery } from '../../src/admin/webhooks.ts'
+import { until } from '../support/until.ts'
 import { exchangeRaw } from './raw.ts'
 import { send } from './running.ts'
 import { memoryLog } from './seed.ts'
@@ -20,6 +21,7 @@ beforeEach(async () => {
   listener = createWebhookListener({
     listen: { host: '127.0.0.1', port: 0 },
     path: '/hooks/:in',
+    screen: ({ signature }) => (signature === 'bad' ? { status: 401, outcome: 'forged' } : null),
     receive(delivery) {
       received.push(delivery)
       return answer()
@@ -102,6 +104,43 @@ it('refuses a compressed body before it reads it', async () => {
   expect(received).toEqual([])
   const plain = await send(url, { method: 'POST', headers: { 'content-encoding': 'identity' }, body: 'x' })
   expect(plain.status).toBe(200)
+})
+
+it('answers what the headers condemn without waiting for the body', async () => {
+  const head = `POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\nx-service-signature: bad\r\n\r\n`
+  expect(await exchangeRaw(port, head)).toMatch(/^HTTP\/1.1 401 [^]*connection: close\r\n/i)
+  expect(received).toEqual([])
+})
+
+const CHUNKED = 'POST /hooks/:in HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n'
+
+it('takes a body in small chunks, and refuses one that is nothing but those', async () => {
+  const few = await exchangeRaw(
+    port,
+    `${CHUNKED}connection: close\r\n\r\n${'1\r\nx\r\n'.repeat(1000)}0\r\n\r\n`,
+  )
+  expect(few).toMatch(/^HTTP\/1.1 200 /)
+  expect(received.map(({ body }) => body.toString())).toEqual(['x'.repeat(1000)])
+  const many = await exchangeRaw(port, `${CHUNKED}\r\n${'1\r\nx\r\n'.repeat(2000)}0\r\n\r\n`)
+  expect(many).toMatch(/^HTTP\/1.1 400 [^]*connection: close\r\n/i)
+})
+
+it('wants the length of a body over 64 KiB', async () => {
+  const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n0\r\n\r\n`
+  expect(await exchangeRaw(port, `${CHUNKED}connection: close\r\n\r\n${chunk(65_536)}`)).toMatch(
+    /^HTTP\/1.1 200 /,
+  )
+  expect(await exchangeRaw(port, `${CHUNKED}\r\n${chunk(65_537)}`)).toMatch(/^HTTP\/1.1 413 /)
+})
+
+it('reads four bodies of a mebibyte at once, answers 503 to a fifth, and takes short ones all the time', async () => {
+  const half = `POST /hooks/:in HTTP/1.1\r\nhost: a\r\ncontent-length: 1048576\r\n\r\n`
+  const slow = Array.from({ length: 4 }, () => exchangeRaw(port, half))
+  await until('a refusal', async () => (await exchangeRaw(port, half)).startsWith('HTTP/1.1 503 '))
+  expect((await send(url, { method: 'POST', body: 'x'.repeat(65_536) })).status).toBe(200)
+  // Their time is over, and with it their share of the memory.
+  await Promise.all(slow)
+  expect((await send(url, { method: 'POST', body: Buffer.alloc(1_048_576) })).status).toBe(200)
 })
 
 it('refuses more than a mebibyte, announced or not, and counts it', async () => {

@@ -14,7 +14,7 @@ const TOLERANCE = 300_000
 export async function attackWebhooks(count: number, random: Random): Promise<Tally> {
   const clock = new VirtualClock()
   let stored = 0
-  const receive = createWebhookReceiver({
+  const { receive } = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: () => SECRETS,
     readNotice,

@@ -239,7 +239,7 @@ export class Simulation {
     this.agenda.in(
       0,
       () => {
-        void running.engine.receiveWebhook({ signature, timestamp, body }).then(({ status }) => {
+        void running.engine.webhooks.receive({ signature, timestamp, body }).then(({ status }) => {
           if (!life.alive) return
           if (status === 200) this.watch.acknowledged(sessionId, since)
           this.trace.note(this.agenda.now, 'webhook answered', String(status))

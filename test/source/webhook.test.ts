@@ -24,7 +24,7 @@ function receiver(secrets: readonly string[] = [SECRET]) {
     parsed: 0,
     store: async (hint: Hint): Promise<void> => void hints.push(hint),
   }
-  const receive = createWebhookReceiver({
+  const { receive } = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: () => world.secrets,
     readNotice: (body, at) => {

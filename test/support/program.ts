@@ -22,6 +22,7 @@ export interface Program {
   /** Base address of the admin listener. */
   readonly admin: string
   readonly lines: LogLine[]
+  readonly pid: number
   stop(): Promise<void>
   /** SIGKILL; only for a process. */
   kill(): Promise<void>
@@ -52,6 +53,7 @@ export async function inProcess(
   return {
     admin: `http://127.0.0.1:${admin.port}`,
     lines,
+    pid: process.pid,
     stop: () => sidecar.stop(),
     kill: () => Promise.reject(new Error('only a process can be killed')),
     ended: () => Promise.reject(new Error('only a process ends by itself')),
@@ -89,6 +91,7 @@ ${textOf(lines)}`)
   return {
     admin: `http://127.0.0.1:${port}`,
     lines,
+    pid: child.pid ?? 0,
     async stop() {
       child.kill('SIGTERM')
       // One that hangs must not outlive its test.

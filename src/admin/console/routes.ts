@@ -23,6 +23,9 @@ const POLICY = [
 /** Where a browser gives the token, and asks whether it has. */
 export const LOGIN = '/console/login'
 
+/** Bytes of what anybody may send there. */
+const BODY = 4 * 1024
+
 /** Whether `path` is the console's: files without a secret, and the doors of a login. */
 export function isConsolePath(path: string): boolean {
   return path === '/' || path.startsWith('/console/')
@@ -66,7 +69,7 @@ export function addConsole(
       expires_at: wanted === null ? null : logins.expiryOf(loginOf(request), wanted),
     })
   })
-  app.post(LOGIN, (request, reply) => {
+  app.post(LOGIN, { bodyLimit: BODY }, (request, reply) => {
     refuseForms(request)
     const wanted = token()
     if (wanted === null) throw new Problem('conflict', 'no admin token is configured: none is wanted')
@@ -78,7 +81,7 @@ export function addConsole(
     setCookie(request, reply, id)
     return reply.send({ token_wanted: true, expires_at: expiresAt })
   })
-  app.post('/console/logout', (request, reply) => {
+  app.post('/console/logout', { bodyLimit: BODY }, (request, reply) => {
     refuseForms(request)
     logins.close(loginOf(request))
     setCookie(request, reply, '')

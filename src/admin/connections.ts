@@ -1,0 +1,120 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { isIPv6, type Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+
+/** Milliseconds that a request which has begun may still take once the listener closes. */
+const GRACE = 5_000
+
+export interface ConnectionOptions {
+  /** Connections at once. */
+  limit: number
+  /** All were in use: one was closed to make room for a new one. */
+  onEvicted: () => void
+  /** All were in use and every one was being served: the new one was closed. */
+  onRefused: () => void
+}
+
+interface Connection {
+  peer: string
+  /** Requests that have begun and whose answers are not through. */
+  requests: Map<ServerResponse, IncomingMessage>
+  /** Number in the order of events: when its last request was answered, or when it opened. */
+  since: number
+  wasAnswered: boolean
+}
+
+/**
+ * Keeps the connections of a listener. 256 sockets that never ask for anything must not keep the 257th from being
+ * served: when all are in use, the one that has gone longest without a complete request makes room, and those of the
+ * busiest peer address go first. Behind an ingress every peer has one address, so this is an order and no cap.
+ * @returns closes the listener: what is under way ends within 5 s; connections that ask for nothing are cut at once.
+ */
+export function keepConnections(app: FastifyInstance, options: ConnectionOptions): () => Promise<void> {
+  const server: Server = app.server
+  const connections = new Map<Socket, Connection>()
+  let events = 0
+  let closing = false
+
+  server.on('connection', (socket) => {
+    if (connections.size >= options.limit) {
+      const victim = victimOf(connections)
+      if (victim === null) {
+        options.onRefused()
+        socket.destroy()
+        return
+      }
+      options.onEvicted()
+      connections.delete(victim)
+      victim.destroy()
+    }
+    const peer = peerOf(socket.remoteAddress ?? '')
+    connections.set(socket, { peer, requests: new Map(), since: ++events, wasAnswered: false })
+    socket.once('close', () => connections.delete(socket))
+    if (closing) socket.destroySoon()
+  })
+  server.on('request', (request, response) => {
+    const { socket } = request
+    const connection = connections.get(socket)
+    if (connection === undefined) return
+    connection.requests.set(response, request)
+    response.once('close', () => {
+      connection.requests.delete(response)
+      if (request.complete) {
+        connection.since = ++events
+        connection.wasAnswered = true
+      }
+      if (closing && connection.requests.size === 0) socket.destroySoon()
+    })
+  })
+  return async () => {
+    closing = true
+    for (const [socket, { requests }] of connections) if (requests.size === 0) socket.destroySoon()
+    const late = setTimeout(() => server.closeAllConnections(), GRACE)
+    try {
+      await app.close()
+    } finally {
+      clearTimeout(late)
+    }
+  }
+}
+
+/** The connection that makes room; null when every one is being served. */
+function victimOf(connections: ReadonlyMap<Socket, Connection>): Socket | null {
+  const perPeer = new Map<string, number>()
+  for (const { peer } of connections.values()) perPeer.set(peer, (perPeer.get(peer) ?? 0) + 1)
+  let victim: { socket: Socket; connection: Connection; busy: number } | null = null
+  for (const [socket, connection] of connections) {
+    if (isServed(connection)) continue
+    const busy = perPeer.get(connection.peer) ?? 0
+    if (
+      victim === null ||
+      busy > victim.busy ||
+      (busy === victim.busy && isLonger(connection, victim.connection))
+    )
+      victim = { socket, connection, busy }
+  }
+  return victim?.socket ?? null
+}
+
+/** Whether a request is whole and its answer is not made yet. One whose body still comes, or who does not read its answer, is not served. */
+function isServed({ requests }: Connection): boolean {
+  for (const [response, request] of requests) if (request.complete && !response.writableEnded) return true
+  return false
+}
+
+/** Whether `one` has gone longer without a complete request than `other`; who never sent one has gone longest. */
+function isLonger(one: Connection, other: Connection): boolean {
+  return one.wasAnswered === other.wasAnswered ? one.since < other.since : !one.wasAnswered
+}
+
+/** One customer has a whole /64 of IPv6. */
+function peerOf(address: string): string {
+  if (!isIPv6(address)) return address
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
+  if (mapped !== undefined) return mapped
+  const [head = '', tail] = address.split('::')
+  const first = head === '' ? [] : head.split(':')
+  const last = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = Array.from({ length: Math.max(0, 8 - first.length - last.length) }, () => '0')
+  return [...first, ...zeros, ...last].slice(0, 4).join(':')
+}

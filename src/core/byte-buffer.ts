@@ -1,0 +1,57 @@
+const EMPTY = Buffer.alloc(0)
+/** Bytes of the first copy, unless the limit is lower. */
+const FIRST = 1024
+
+/**
+ * Collects chunks whose size the peer chooses. A body of 1 MiB that comes as one-byte chunks makes a million `Buffer`
+ * objects of some 400 bytes each: they are copied into one buffer at once, so that none of them stays alive.
+ */
+export class ByteBuffer {
+  readonly #limit: number
+  readonly #expected: number
+  #bytes: Buffer = EMPTY
+  #length = 0
+  /** A body in one chunk, as most are, is not copied. */
+  #isBorrowed = false
+
+  /**
+   * `limit`: bytes that will never be exceeded. The buffer grows by doubling, up to it; with `expected` bytes it is as
+   * long from its first copy on.
+   */
+  constructor(limit: number, expected = 0) {
+    this.#limit = limit
+    this.#expected = expected
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  /** @throws {RangeError} when the limit is exceeded; who appends checks before. */
+  append(chunk: Buffer): void {
+    if (chunk.length === 0) return
+    const length = this.#length + chunk.length
+    if (length > this.#limit) throw new RangeError(`${length} bytes exceed the limit of ${this.#limit}`)
+    if (this.#length === 0) {
+      this.#bytes = chunk
+      this.#isBorrowed = true
+    } else {
+      if (this.#isBorrowed || length > this.#bytes.length) this.#grow(length)
+      chunk.copy(this.#bytes, this.#length)
+    }
+    this.#length = length
+  }
+
+  /** What was appended; not copied. */
+  bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  #grow(wanted: number): void {
+    const size = Math.min(this.#limit, Math.max(wanted, this.#bytes.length * 2, this.#expected, FIRST))
+    const grown = Buffer.allocUnsafeSlow(size)
+    this.#bytes.copy(grown, 0, 0, this.#length)
+    this.#bytes = grown
+    this.#isBorrowed = false
+  }
+}
