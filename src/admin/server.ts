@@ -231,11 +231,15 @@ function readBodies(app: FastifyInstance): void {
   const bodies = new BodyReader(SHARED)
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', (request, payload: IncomingMessage, done) => {
-    bodies.read(payload, request.routeOptions.bodyLimit ?? BODY).then(
-      (body) => (body.length === 0 ? done(null, undefined) : void parse(request, body.toString(), done)),
-      (error: unknown) => done(error instanceof Error ? error : new Error(String(error))),
-    )
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: IncomingMessage) => {
+    const body = await bodies.read(payload, request.routeOptions.bodyLimit ?? BODY)
+    if (body.length === 0) return undefined
+    return await new Promise<unknown>((resolve, reject) => {
+      void parse(request, body.toString(), (error, value: unknown) => {
+        if (error === null) resolve(value)
+        else reject(error)
+      })
+    })
   })
 }
 
