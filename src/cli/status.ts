@@ -62,7 +62,7 @@ export function renderStatus(
   }
 
   function scalar(key: string, value: Json | undefined): string {
-    const time = /(^|_)(at|since|timestamp)$/.test(key) ? timeOf(value) : null
+    const time = /(^|_)(at|since|until|timestamp)$/.test(key) ? timeOf(value) : null
     if (time !== null) return `${stamp(time)} ${paint('dim', `(${relative(time, now)})`)}`
     const text = visible(Array.isArray(value) ? value.map(textOf).join(', ') : textOf(value))
     const style = STYLES.get(text)

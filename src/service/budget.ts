@@ -5,7 +5,8 @@ import type { RateHeaders } from './headers.ts'
 /**
  * The rate budget (interface.md, Limits): independent buckets, of which the service names two, creation and reads.
  *
- * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. Then
+ * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. The
+ * directory that checks tokens is one for all of them: while it is unavailable, every bucket is closed. Then
  * those who want it wait in the order in which they came. When it opens again they do not all go at once: one goes,
  * and each request that the service takes lets two follow, until nobody waits (TCP's slow start).
  */
@@ -16,10 +17,9 @@ const WAITING_MAX = 1000
 const DEFAULT_WAIT = 1000
 /** A shorter `Retry-After`, 0 above all, would make us ask without end, milliseconds. */
 const WAIT_MIN = 100
-/** A longer `Retry-After` is taken for a mistake, milliseconds: a bucket refills continuously. */
-const WAIT_MAX = 3_600_000
-/** Replicas that were refused together do not come back together: up to this share of the wait is added. */
-const SPREAD = 0.1
+/** Replicas that were refused together do not come back together: up to this share of the wait, or so long, is added. */
+const SPREAD = { share: 0.1, max: 60_000 }
+const DIRECTORY = 'directory_unavailable'
 /** Bucket names that the service may invent before we stop remembering new ones. */
 const BUCKETS_MAX = 16
 
@@ -33,12 +33,19 @@ interface Bucket {
   name: string
   /** On the steady clock; 0 when open. */
   closedUntil: number
+  /** What the service named, without what is added. */
+  refusedUntil: number
   reopening: Timer | null
   /** How many may be under way while it opens again; Infinity when it is wide open. */
   window: number
   underWay: number
   waiting: Set<Waiter>
   remaining: number | null
+}
+
+interface Hold {
+  until: number
+  code: string
 }
 
 export interface BudgetOptions {
@@ -52,6 +59,8 @@ export class Budget {
   readonly #buckets = new Map<string, Bucket>()
   /** What the service said an operation draws on. */
   readonly #learned = new Map<string, string>()
+  /** Until when every bucket is closed, on the steady clock, and for what. */
+  #held: Hold = { until: 0, code: '' }
 
   constructor(options: BudgetOptions) {
     this.#options = options
@@ -65,7 +74,7 @@ export class Budget {
   /**
    * Takes a place in the bucket, waiting while it is closed. Every `enter` that resolves is followed by one `leave`.
    * @param patience milliseconds
-   * @throws {ServiceError} `rate_limit_exceeded` at once when the wait would be longer, or when too many wait.
+   * @throws {ServiceError} `refusal(name)` at once when the wait would be longer, or when too many wait.
    * @throws the signal's reason, once it is aborted.
    */
   async enter(name: string, patience: number, signal?: AbortSignal): Promise<void> {
@@ -75,12 +84,12 @@ export class Budget {
       bucket.underWay++
       return
     }
-    if (wait > patience || bucket.waiting.size >= WAITING_MAX) throw exhausted(name, wait)
+    if (wait > patience || bucket.waiting.size >= WAITING_MAX) throw this.refusal(name)
     let onAbort: (() => void) | null = null
     await new Promise<void>((resolve, reject) => {
       const timer = this.#options.clock.after(patience, () => {
         bucket.waiting.delete(waiter)
-        reject(exhausted(name, this.wait(name)))
+        reject(this.refusal(name))
       })
       const waiter: Waiter = { go: resolve, fail: reject, timer }
       bucket.waiting.add(waiter)
@@ -113,20 +122,32 @@ export class Budget {
 
   /** Closes one bucket after `rate_limit_exceeded`. `retryAfter` in milliseconds. */
   close(name: string, retryAfter: number | null): void {
-    const { clock, random } = this.#options
-    const bucket = this.#bucket(name)
-    const wait = Math.min(Math.max(retryAfter ?? DEFAULT_WAIT, WAIT_MIN), WAIT_MAX)
-    const until = clock.steady() + wait
-    bucket.window = 1
-    // The requests that were under way with the first refused one are refused, too: the longest wait counts.
-    if (until <= bucket.closedUntil) return
-    bucket.closedUntil = until
-    bucket.reopening?.cancel()
-    bucket.reopening = clock.after(wait * (1 + SPREAD * random.next()), () => {
-      bucket.closedUntil = 0
-      bucket.reopening = null
-      this.#admit(bucket)
-    })
+    this.#close(this.#bucket(name), waitOf(retryAfter))
+  }
+
+  /** Closes every bucket, also those that are not known yet. `code`: of the error that asks for it. */
+  hold(code: string, retryAfter: number | null): void {
+    const wait = waitOf(retryAfter)
+    const until = this.#options.clock.steady() + wait
+    if (until <= this.#held.until) return
+    this.#held = { until, code }
+    for (const bucket of this.#buckets.values()) this.#close(bucket, wait)
+  }
+
+  /** Milliseconds for which every bucket stays closed; 0 when it is not so. */
+  get heldFor(): number {
+    return Math.max(0, this.#held.until - this.#options.clock.steady())
+  }
+
+  /** What a request that cannot wait is told; it is not sent. */
+  refusal(name: string): ServiceError {
+    const retryAfter = Math.ceil(this.wait(name))
+    if (this.#held.code === DIRECTORY && this.heldFor > 0) {
+      const message = 'the directory of the service was unavailable, and asked for no request before'
+      return new ServiceError({ code: DIRECTORY, status: 503, message, retryAfter })
+    }
+    const message = `the rate budget of ${name} is used up`
+    return new ServiceError({ code: 'rate_limit_exceeded', status: 429, message, retryAfter })
   }
 
   /** Reads the budget headers of an answer, when their names are known. */
@@ -149,6 +170,7 @@ export class Budget {
 
   /** Fails everybody who waits. */
   stop(error: ServiceError): void {
+    this.#held = { until: 0, code: '' }
     for (const bucket of this.#buckets.values()) {
       bucket.reopening?.cancel()
       bucket.reopening = null
@@ -159,6 +181,23 @@ export class Budget {
       }
       bucket.waiting.clear()
     }
+  }
+
+  #close(bucket: Bucket, wait: number): void {
+    const { clock, random } = this.#options
+    const until = clock.steady() + wait
+    bucket.window = 1
+    // The requests that were under way with the first refused one are refused, too: the longest wait counts.
+    if (until <= bucket.refusedUntil) return
+    const added = Math.min(SPREAD.share * wait, SPREAD.max) * random.next()
+    bucket.refusedUntil = until
+    bucket.closedUntil = until + added
+    bucket.reopening?.cancel()
+    bucket.reopening = clock.after(wait + added, () => {
+      bucket.closedUntil = 0
+      bucket.reopening = null
+      this.#admit(bucket)
+    })
   }
 
   #admit(bucket: Bucket): void {
@@ -182,6 +221,7 @@ export class Budget {
       bucket = {
         name,
         closedUntil: 0,
+        refusedUntil: 0,
         reopening: null,
         window: Infinity,
         underWay: 0,
@@ -189,16 +229,12 @@ export class Budget {
         remaining: null,
       }
       this.#buckets.set(name, bucket)
+      if (this.heldFor > 0) this.#close(bucket, this.heldFor)
     }
     return bucket
   }
 }
 
-export function exhausted(bucket: string, wait: number): ServiceError {
-  return new ServiceError({
-    code: 'rate_limit_exceeded',
-    status: 429,
-    message: `the rate budget of ${bucket} is used up`,
-    retryAfter: Math.ceil(wait),
-  })
+function waitOf(retryAfter: number | null): number {
+  return Math.max(retryAfter ?? DEFAULT_WAIT, WAIT_MIN)
 }

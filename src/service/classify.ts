@@ -81,3 +81,12 @@ export function worthRepeating(error: ServiceError): boolean {
   if (error.code === 'project_limit_exceeded') return false
   return refusedBeforeActing(error) || error.code === 'no_reply' || (error.status > 0 && error.transient)
 }
+
+/**
+ * True when no request at all is to be sent for a while, whatever it asks for: the directory is one for all of them, a 503
+ * with `Retry-After` speaks for the whole service (RFC 9110, 15.6.4), and a 429 without a code of the service's comes from
+ * what stands before it and knows nothing of its buckets.
+ */
+export function concernsAll({ code, status, retryAfter }: ServiceError): boolean {
+  return code === 'directory_unavailable' || (retryAfter !== null && (status === 503 || code === 'http_429'))
+}

@@ -51,6 +51,8 @@ export interface ServiceClient extends Service {
   setToken(token: string): void
   /** What is left in each rate bucket that the service told of. */
   budget(): Record<string, number>
+  /** Until when no request is sent, because the service asked for it, on our wall clock; null when it is not so. */
+  heldUntil(): number | null
   /** Ends what is under way or waits with a ServiceError `stopped`; later requests get the same. */
   stop(): void
 }
@@ -229,6 +231,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     discovery: () => explorer.found,
     setToken: (token) => authorization.replace(token),
     budget: () => budget.remaining(),
+    heldUntil: () => (budget.heldFor > 0 ? Math.ceil(clock.now() + budget.heldFor) : null),
     stop: () => requester.stop(),
   }
 }

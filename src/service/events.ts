@@ -1,5 +1,4 @@
 import { ServiceError } from '../core/errors.ts'
-import { exhausted } from './budget.ts'
 import type { Budget } from './budget.ts'
 import { openBody } from './opened.ts'
 import type { StreamParts } from './opened.ts'
@@ -27,8 +26,7 @@ export async function openEvents(
   // A rejected token is told before a used-up budget.
   authorization.token()
   for (const bucket of [STREAMS, budget.bucketOf(OPERATION, 'reads')]) {
-    const wait = budget.wait(bucket)
-    if (wait > 0) throw exhausted(bucket, wait)
+    if (budget.wait(bucket) > 0) throw budget.refusal(bucket)
   }
   const { status, headers, chunks } = await openBody(options, {
     operation: OPERATION,

@@ -7,11 +7,12 @@ import { pause } from '../core/pause.ts'
 import type { Clock, Http, HttpPool, HttpReply, Log, Random } from '../core/ports.ts'
 import type { Authorization } from './authorization.ts'
 import type { Budget } from './budget.ts'
-import { classify, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
+import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
 import type { Refusal } from './classify.ts'
 import type { RateHeaders } from './headers.ts'
 import type { Method } from './openapi.ts'
 import type { ClockOffset } from './offset.ts'
+import { createWaitLog } from './wait-log.ts'
 
 /** One request of ours. */
 export interface Call {
@@ -88,9 +89,11 @@ export class Requester {
   readonly #queue: PQueue
   readonly #pool: HttpPool
   readonly #stop = new AbortController()
+  readonly #logWait: ReturnType<typeof createWaitLog>
 
   constructor(options: RequesterOptions) {
     this.#options = options
+    this.#logWait = createWaitLog(options.clock, options.log)
     this.#queue = new PQueue({ concurrency: options.maxInFlight })
     this.#pool = { size: options.maxInFlight }
   }
@@ -125,8 +128,8 @@ export class Requester {
         const last = silent ? error.afterSilence() : error
         if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
-        // A used-up budget is waited for in its own queue, in order, and is nobody's failed attempt.
-        const limited = error.code === 'rate_limit_exceeded'
+        // A closed budget is waited for in its own queue, in order, and is nobody's failed attempt.
+        const limited = error.code === 'rate_limit_exceeded' || error.code === 'directory_unavailable'
         if (!limited && ++failures >= ATTEMPTS_MAX) throw last
         const wait = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
         const earliest = clock.steady() + Math.max(wait, error.retryAfter ?? 0)
@@ -253,7 +256,14 @@ export class Requester {
     const error = classify(reply, clock.now())
     const { code, status, requestId, retryAfter } = error
     if (status === 401 && code !== 'directory_unavailable' && token !== null) authorization.reject(token)
-    if (code === 'rate_limit_exceeded') budget.close(bucket ?? this.#bucketOf(operation), retryAfter)
+    if (code === 'rate_limit_exceeded') {
+      const name = bucket ?? this.#bucketOf(operation)
+      budget.close(name, retryAfter)
+      this.#logWait({ operation, error, what: `requests that draw on ${name} wait` })
+    } else if (concernsAll(error)) {
+      budget.hold(code, retryAfter)
+      this.#logWait({ operation, error, what: 'every request waits' })
+    }
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
     return error
   }

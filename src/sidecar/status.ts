@@ -55,7 +55,11 @@ export async function reportStatus(parts: {
       sessions_to_read: counts.dirty,
     },
     throughput: parts.throughput.report(),
-    service: { base_url: configured.baseUrl, console_url: configured.consoleUrl },
+    service: {
+      base_url: configured.baseUrl,
+      console_url: configured.consoleUrl,
+      held_until: service.heldUntil(),
+    },
     store: parts.writes.report(),
     slots: {
       used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0),

@@ -63,7 +63,11 @@ export const STATUS: StatusReport = {
   ],
   queues: { deliveries_pending: 0, deliveries_dead: 0, calls_open: 0, sessions_to_read: 0 },
   throughput: [{ at: 1_700_000_000_000, facts: 3, delivered: 2, failed: 1, calls: 1 }],
-  service: { base_url: 'https://agents.example.com', console_url: 'https://agents.example.com' },
+  service: {
+    base_url: 'https://agents.example.com',
+    console_url: 'https://agents.example.com',
+    held_until: null,
+  },
   slots: { used: 1, limit: 25 },
   token: { state: 'accepted', scopes: ['sessions:read'], expires_at: null },
 }

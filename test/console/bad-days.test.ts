@@ -144,6 +144,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
         service: {
           base_url: 'https://agents.example.com',
           console_url: 'https://console.example.com/s/{session_id}?tab=open',
+          held_until: null,
         },
       }),
       seed: (store) =>

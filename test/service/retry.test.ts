@@ -225,6 +225,84 @@ describe('the rate budget', () => {
   })
 })
 
+describe('a directory that is unavailable', () => {
+  const away = (seconds: string) => refusal(503, 'directory_unavailable', { 'retry-after': seconds })
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
+
+  /** One after the other would still be inside the wait of another route: 11 of 14 requests were. */
+  test('holds every request until Retry-After: other routes, acts, discovery and the stream', async () => {
+    await using bench = await startBench(() => away('6'))
+    const { service, server, clock } = bench
+    const all = [service.health()]
+    await until(() => server.asked.length === 1 && clock.waiting > 0)
+    const stream = await faultOf(service.openStream(null, new AbortController().signal))
+    expect(stream).toMatchObject({ code: 'directory_unavailable', status: 503, retryAfter: 6000 })
+    const others = [
+      service.listSessions({}),
+      service.listTurns('s1', {}),
+      service.listWebhooks(),
+      service.createWebhook('https://a.example', 'key'),
+      service.answer('s1', 'c1', { output: 'x' }, 'key'),
+      service.discover(),
+    ].map((promise) => faultOf(promise))
+    clock.advance(5999)
+    await settled()
+    expect(server.asked).toHaveLength(1)
+    expect(service.heldUntil()).toBe(clock.now() + 1)
+    clock.advance(1)
+    await until(() => server.asked.length > 1)
+    await settled()
+    // The first of each bucket tries, and is refused again: nobody storms.
+    expect(server.asked.length).toBeLessThanOrEqual(3)
+    service.stop()
+    await Promise.all([...all.map((promise) => faultOf(promise)), ...others])
+    expect(service.heldUntil()).toBeNull()
+  })
+
+  test('may ask for two hours, and is asked no sooner', async () => {
+    await using bench = await startBench(() => away('7200'))
+    expect(await faultOf(bench.service.health())).toMatchObject({ retryAfter: 7_200_000 })
+    bench.clock.advance(7_139_999)
+    // It cannot wait so long: it fails at once, unsent.
+    expect(await faultOf(bench.service.listWebhooks())).toMatchObject({ code: 'directory_unavailable' })
+    const patient = bench.service.health()
+    bench.clock.advance(60_000)
+    await settled()
+    expect(bench.server.asked).toHaveLength(1)
+    bench.server.answer = () => health
+    bench.clock.advance(1)
+    expect(await patient).toMatchObject({ usable: true })
+    expect(bench.warnings).toEqual([expect.stringMatching(/every request waits until 20.*Z$/)])
+  })
+
+  test('that asks for a week is asked again after a day, and the log says so', async () => {
+    await using bench = await startBench(() => away('604800'))
+    expect(await faultOf(bench.service.health())).toMatchObject({ retryAfter: 86_400_000 })
+    expect(bench.warnings).toEqual([expect.stringContaining('a day is the most')])
+  })
+
+  test('may give a date, by the clock of the service', async () => {
+    const headers = { date: 'Fri, 21 Nov 2025 05:20:00 GMT', 'retry-after': 'Fri, 21 Nov 2025 05:22:00 GMT' }
+    await using bench = await startBench(() => refusal(503, 'directory_unavailable', headers))
+    expect(await faultOf(bench.service.health())).toMatchObject({ retryAfter: 120_000 })
+    expect(await faultOf(bench.service.listWebhooks())).toMatchObject({ retryAfter: 120_000 })
+    expect(bench.server.asked).toHaveLength(1)
+  })
+})
+
+test.each([
+  ['a 503 of a proxy', { status: 503, headers: { 'retry-after': '90' }, body: '<html>' }, 1],
+  ['another 503 of the service', refusal(503, 'new_trouble', { 'retry-after': '90' }), 1],
+  ['a 429 of a proxy', { status: 429, headers: { 'retry-after': '90' }, body: '<html>' }, 1],
+  ['a 502 with Retry-After, which is about one request', refusal(502, 'x', { 'retry-after': '90' }), 2],
+  ['a full organization', refusal(429, 'project_limit_exceeded', { 'retry-after': '90' }), 2],
+])('%s decides whether another operation is asked meanwhile', async (_what, said, asked) => {
+  await using bench = await startBench(() => said)
+  await faultOf(bench.service.health())
+  await faultOf(bench.service.openStream(null, new AbortController().signal))
+  expect(bench.server.asked).toHaveLength(asked)
+})
+
 test('no more requests are under way at once than allowed', async () => {
   const held: ((said: Said) => void)[] = []
   await using bench = await startBench(() => new Promise((resolve) => held.push(resolve)))

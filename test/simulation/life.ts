@@ -31,6 +31,8 @@ export class Life implements Owner {
   rejectedToken: string | null = null
   /** True time: the reads bucket is closed until then, and it knows. */
   limitedUntil = 0
+  /** True time: the directory is unavailable until then, and it knows: it is one for every request. */
+  heldUntil = 0
   /** True time: no further stream until then. */
   streamsLimitedUntil = 0
   started = false

@@ -50,6 +50,7 @@ const Status = component(
     service: Type.Object({
       base_url: Type.String({ description: 'Of the configuration.' }),
       console_url: Type.String({ description: 'Where people answer; {session_id} stands for the session.' }),
+      held_until: nullable(time(), 'No request is sent before, because the service asked for it.'),
     }),
     store: Type.Object(
       {

@@ -6,8 +6,8 @@ export const CLIENT: readonly Mutant[] = [
   mutant(
     'a used-up budget is asked again at once',
     'service/budget.ts',
-    'const until = clock.steady() + wait',
-    'const until = clock.steady() + wait / 20',
+    'const added = Math.min(SPREAD.share * wait, SPREAD.max) * random.next()',
+    'const added = -0.95 * wait',
   ),
   mutant(
     'waiters of a closed budget are forgotten',
@@ -20,6 +20,24 @@ export const CLIENT: readonly Mutant[] = [
     'service/requester.ts',
     "if (status === 401 && code !== 'directory_unavailable' && token !== null)",
     "if ((status === 401 || code === 'directory_unavailable') && token !== null)",
+  ),
+  mutant(
+    'a directory that is unavailable holds one operation alone',
+    'service/requester.ts',
+    'budget.hold(code, retryAfter)',
+    'void budget',
+  ),
+  mutant(
+    'a directory that is unavailable holds one bucket alone',
+    'service/requester.ts',
+    'budget.hold(code, retryAfter)',
+    'budget.close(bucket ?? this.#bucketOf(operation), retryAfter)',
+  ),
+  mutant(
+    'a stream is opened though every request waits',
+    'service/events.ts',
+    'if (budget.wait(bucket) > 0) throw',
+    'if (budget.wait(bucket) > 1e9) throw',
   ),
   mutant(
     'a stop leaves its timers',

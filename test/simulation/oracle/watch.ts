@@ -186,6 +186,11 @@ export class Watch {
       this.#broken('I9', `${name} was asked with a token that was rejected`)
     if (token !== undefined && now < life.limitedUntil)
       this.#broken('I9', `${name} was asked ${Math.round(life.limitedUntil - now)} ms before Retry-After`)
+    if (name !== 'tool' && name !== 'callback' && now < life.heldUntil)
+      this.#broken(
+        'I9',
+        `${name} was asked ${Math.round(life.heldUntil - now)} ms before the directory's Retry-After`,
+      )
     if (name === 'stream' && now < life.streamsLimitedUntil)
       this.#broken('I9', 'a stream was opened before Retry-After')
     if (name !== 'tool' && name !== 'callback' && !life.requests.asks(now))
@@ -211,8 +216,10 @@ export class Watch {
     const session = this.#parts.state.sessions.get(ids['session_id'] ?? '')
     if (reply.status === 404 && session?.deleted === true) session.missed = true
     if (reply.status === 401) life.rejectedToken = request.headers['authorization'] ?? null
-    if (reply.status !== 429 || !reply.body.includes('rate_limit_exceeded')) return
     const until = this.#parts.agenda.now + Number(reply.headers['retry-after']) * 1000
+    if (reply.status === 503 && reply.body.includes('directory_unavailable'))
+      life.heldUntil = Math.max(life.heldUntil, until)
+    if (reply.status !== 429 || !reply.body.includes('rate_limit_exceeded')) return
     if (operation === 'stream') life.streamsLimitedUntil = until
     else life.limitedUntil = Math.max(life.limitedUntil, until)
   }
