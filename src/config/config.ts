@@ -1,5 +1,6 @@
 import type { HandlerSpec } from '../core/handler.ts'
 import type { JsonObject } from '../core/json.ts'
+import type { Scope } from '../core/scope.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { ListenAddress } from './listen.ts'
 
@@ -18,6 +19,8 @@ export interface Config {
     routes: RouteOverrides
   }
   store: { url: StoreUrl; retention: number }
+  /** null: every session is ours. */
+  scope: Scope | null
   stream: {
     enabled: boolean
     /** `now`, `beginning`, or the digits of a seq. */

@@ -4,6 +4,7 @@ import { parseDuration } from '../core/duration.ts'
 import { messageOf } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { RetrySpec } from '../core/handler.ts'
+import type { Scope } from '../core/scope.ts'
 import type {
   Config,
   HandlerConfig,
@@ -76,7 +77,7 @@ export async function resolve(settings: Settings, folders: Folders, blame: Blame
     return { kind: 'module', path: file }
   }
 
-  const { service, store, stream, webhooks, polling, admin, log } = settings
+  const { service, store, scope, stream, webhooks, polling, admin, log } = settings
   const serviceToken = given({ token: service.token, token_file: service.token_file })
   const adminToken = given({ token: admin.token, token_file: admin.token_file })
   const webhookSecrets = given({ secrets: webhooks.secrets, secrets_file: webhooks.secrets_file })
@@ -136,6 +137,7 @@ export async function resolve(settings: Settings, folders: Folders, blame: Blame
       },
     },
     store: { url: storeUrl(store.url, folders), retention: ms(store.retention) },
+    scope: scopeOf(scope),
     stream: { enabled: stream.enabled, startFrom: String(stream.start_from) },
     webhooks: {
       enabled: webhooks.enabled,
@@ -179,6 +181,11 @@ function storeUrl(url: string, { base, store }: Folders): StoreUrl {
   const former = new Set(store.former.map((folder) => path.resolve(folder, file)))
   former.delete(place)
   return { kind: 'sqlite', path: place, former: [...former] }
+}
+
+function scopeOf({ metadata, created_by_token: tokens = [] }: Settings['scope']): Scope | null {
+  const createdByToken = typeof tokens === 'string' ? [tokens] : tokens
+  return createdByToken.length + Object.keys(metadata).length === 0 ? null : { metadata, createdByToken }
 }
 
 function retryOf(retry: Settings['tools'][number]['retry']): RetrySpec {

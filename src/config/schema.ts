@@ -2,6 +2,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import { polling, stream, webhooks } from './schema/channel.ts'
 import { handler } from './schema/handler.ts'
 import { admin, log, store } from './schema/process.ts'
+import { scope } from './schema/scope.ts'
 import { section } from './schema/section.ts'
 import { service } from './schema/service.ts'
 import { tool } from './schema/tool.ts'
@@ -23,6 +24,7 @@ const settings = section(
   {
     service,
     store,
+    scope,
     stream,
     webhooks,
     polling,
@@ -64,6 +66,7 @@ export type ToolInput = Some<Omit<ToolSettings, 'retry'>, 'name'> & {
 export interface ConfigInput {
   service: Some<Settings['service'], 'base_url'>
   store?: Partial<Settings['store']>
+  scope?: Partial<Settings['scope']>
   stream?: Partial<Settings['stream']>
   webhooks?: Partial<Settings['webhooks']>
   polling?: Partial<Settings['polling']>

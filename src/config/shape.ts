@@ -24,14 +24,15 @@ function scalarOf(text: string, shape: Shape | undefined): Json {
 
 /** As `scalarOf`; a list may also be given as JSON or separated by commas, an object as JSON. */
 export function valueOf(text: string, shape: Shape | undefined): Json {
-  if (shape?.type !== 'array' && shape?.type !== 'object') return scalarOf(text, shape)
+  const mayBeList = shape?.anyOf?.some(({ type }) => type === 'array') === true
+  if (shape?.type !== 'array' && shape?.type !== 'object' && !mayBeList) return scalarOf(text, shape)
   try {
     const value = parseJson(text) as Json
     if (typeof value === 'object' && value !== null) return value
   } catch {
     // Not JSON: a list of words, perhaps.
   }
-  const words = shape.items?.type === 'string'
+  const words = shape?.items?.type === 'string'
   return words
     ? text
         .split(',')

@@ -13,5 +13,9 @@ export interface StoreCounts {
   dirty: number
   /** What a channel told of and has not been read yet; `oldest`: since when, on our wall clock. */
   unread: { count: number; oldest: number | null }
+  /** With a scope: sessions of others in the organization. */
+  foreignSessions: number
+  /** Frames that wait until it is known whose their sessions are. */
+  heldFrames: number
   bytes: number
 }

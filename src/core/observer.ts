@@ -19,6 +19,8 @@ export interface Observer {
   /** A frame of the stream cannot be read, and is in quarantine. */
   quarantined(): void
   transient(event: TransientEvent): void
+  /** Frames were dropped: their session was gone before it was known whose it was. */
+  framesUnattributed(count: number): void
   /** Everything of the stream up to here is durable. */
   streamCommitted(cursor: string): void
   webhook(outcome: WebhookOutcome): void
@@ -138,6 +140,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'frame',
   'quarantined',
   'transient',
+  'framesUnattributed',
   'streamCommitted',
   'webhook',
   'subscription',

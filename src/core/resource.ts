@@ -12,6 +12,8 @@ export interface Session {
   updatedAt: number
   title: string | null
   metadata: Record<string, string>
+  /** Id of the token that created it; null: the service does not say. */
+  createdByToken: string | null
   actions: Action[]
   raw: JsonObject
 }

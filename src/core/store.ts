@@ -3,6 +3,7 @@ import type { Lane, LaneNews, PendingDelivery, Settlement } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
 import type { Action, Session, SessionBrief, Turn } from './resource.ts'
+import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
@@ -39,9 +40,15 @@ export interface Store {
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
   /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
   unseenSessions(before: number, after: string, limit: number): Promise<string[]>
-  /** How many sessions we believe to exist, and how many of them are not at rest. */
-  countSessions(): Promise<{ alive: number; active: number }>
+  /** How many sessions we believe to exist, how many of them are not at rest, and how many are noted as foreign. */
+  countSessions(): Promise<{ alive: number; active: number; foreign: number }>
   activeSessions(after: string, limit: number): Promise<string[]>
+
+  /** What is noted of each of `ids`; with a scope only. */
+  owners(ids: readonly string[]): Promise<Map<string, OwnerRecord>>
+  /** Sessions of which only their owner is noted, since before `before` (our wall clock), by id after `after`. */
+  strangers(before: number, after: string, limit: number): Promise<string[]>
+  heldFrames(): Promise<HeldFrames>
 
   /** Lanes of a handler that are due and free, the longest due first, claimed for the caller. */
   claimLanes(handler: string, limit: number, now: number): Promise<Lane[]>
@@ -107,6 +114,13 @@ export interface Batch {
   /** Steps of the call ledger; facts that hang on a step are committed only with it. */
   calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
   checkpoints?: Readonly<Record<string, string>>
+  /**
+   * With a scope: what is not ours of this batch is left out, and frames of sessions that are not known yet are held until
+   * it is noted whose they are.
+   */
+  scoped?: boolean
+  /** Noted before all else of the batch. Frames that were held become facts, or are dropped. */
+  owners?: readonly OwnerNote[]
 }
 
 export interface Committed {
@@ -123,6 +137,10 @@ export interface Committed {
   hinted: boolean
   /** Ids of the calls that were new. */
   newCalls: string[]
+  /** All that are held now; absent: the commit changed nothing of them. */
+  held?: HeldFrames
+  /** Frames that were dropped because their session was gone before it was known whose it was. */
+  unattributed?: number
 }
 
 export interface DirtySession {

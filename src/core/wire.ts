@@ -27,6 +27,7 @@ export function readSession(value: unknown, onSkipped: OnSkipped): Session {
     updatedAt: time(raw, 'updated_at', 'a session'),
     title: typeof raw['title'] === 'string' ? raw['title'] : null,
     metadata: stringsOf(raw['metadata']),
+    createdByToken: stringOf(raw['created_by_token']),
     actions: parseActions(raw['required_actions'], status, onSkipped),
     raw,
   }

@@ -70,7 +70,11 @@ export function compare(
   const brief = briefOf(session)
   const facts: Fact[] = []
   const returned = known !== null && known.deleted
-  const baseline = known?.baseline ?? baselineOf(session, context)
+  // Of one that left the scope and came back, what happened meanwhile was not ours.
+  const baseline =
+    returned && context.firstLook
+      ? baselineOf(session, context)
+      : (known?.baseline ?? baselineOf(session, context))
   const wasThere = known === null && baseline > 0
   // Of a session that was only taken from the list nobody knows which turns were at rest: rather too much is told.
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)

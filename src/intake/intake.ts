@@ -5,11 +5,12 @@ import { isObject, numberOf, parseJson } from '../core/json.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Session } from '../core/resource.ts'
 import type { Batch, Committed, Reading, Store } from '../core/store.ts'
+import type { Ownership } from './ownership.ts'
 
 /** Whoever has work to do after a commit. A nudge makes it prompt; each has a timer that makes it certain. */
 export interface Nudges {
-  /** Hints are about to be written. */
-  dirty(hints: readonly Hint[]): void
+  /** Hints are about to be written; `ours`: those about sessions that are known to be ours. */
+  dirty(hints: readonly Hint[], ours: readonly Hint[]): void
   lanes(committed: Committed): void
   hints(): void
   calls(): void
@@ -33,14 +34,32 @@ export function createIntake(options: {
   store: Store
   observer: Observer
   nudge: Nudges
+  ownership: () => Ownership
   /** Milliseconds, the service's clock less ours. */
   clockOffset: () => number
 }): Intake {
   const { store, observer, nudge } = options
 
+  /** With a scope; without one a commit costs nothing more. */
+  const commitScoped = async (batch: Batch, ownership: Ownership): Promise<Committed> => {
+    if (batch.hints !== undefined) {
+      const { possible, certain } = await ownership.sortHints(batch.hints)
+      nudge.dirty(possible, certain)
+    }
+    const committed = await store.commit({ ...batch, scoped: true })
+    ownership.committed(batch.owners ?? [], committed.held)
+    if (committed.unattributed !== undefined) observer.framesUnattributed(committed.unattributed)
+    return committed
+  }
+
+  const commitWhole = (batch: Batch): Promise<Committed> => {
+    if (batch.hints !== undefined) nudge.dirty(batch.hints, batch.hints)
+    return store.commit(batch)
+  }
+
   const commit = async (batch: Batch): Promise<Committed> => {
-    if (batch.hints !== undefined) nudge.dirty(batch.hints)
-    const committed = await store.commit(batch)
+    const ownership = options.ownership()
+    const committed = await (ownership.active ? commitScoped(batch, ownership) : commitWhole(batch))
     // An answer unparks an agent, a callback only informs: what leads to answers goes first.
     if (committed.newCalls.length > 0) nudge.calls()
     if (committed.hinted) nudge.hints()

@@ -1,5 +1,6 @@
 import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Session } from '../core/resource.ts'
+import { isOthers, type OwnerRecord } from '../core/scope.ts'
 import type { DirtySession, KnownSession, Reading, Store } from '../core/store.ts'
 import type { Ahead } from './ahead.ts'
 import type { Claims } from './claims.ts'
@@ -8,6 +9,7 @@ import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
 import { atHand, isOlder, readSession } from './look.ts'
 import { hintAfter } from './next-look.ts'
+import type { Ownership } from './ownership.ts'
 import { asItIs, firstOf, nothingThere } from './reading.ts'
 import { createViewer, type Errand, type ViewOptions } from './view.ts'
 
@@ -34,6 +36,7 @@ export interface ReadOptions extends Omit<ViewOptions, 'claimedTurns'> {
   startedAt: number
   ahead: Ahead
   claims: Claims
+  ownership: Ownership
 }
 
 export interface SessionReader {
@@ -52,7 +55,7 @@ export interface SessionReader {
 
 /** Reads sessions and their turns, compares, and writes what happened through the intake. */
 export function createSessionReader(options: ReadOptions): SessionReader {
-  const { service, store, intake, clock, claims } = options
+  const { service, store, intake, clock, claims, ownership } = options
   const readOn = createViewer({ ...options, claimedTurns: claims.turnsOf })
   const readAlive = (sessionId: string): Promise<Session | null> => readSession(service, sessionId)
   /** Steady milliseconds: since when a turn is known to be final whose frame has not come. */
@@ -64,21 +67,28 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     listed: Session | undefined,
     firstLook: boolean,
   ): Promise<boolean> => {
+    const noted = ownership.active ? await ownership.noted(sessionId) : null
+    // Found to be foreign since its hint was claimed; the hint went then.
+    if (noted !== null && isOthers(noted)) return true
     const before = await store.known(sessionId)
     const first =
       atHand(entry, before, listed, latestThere()) ??
       (await (options.ahead.take(sessionId) ?? readAlive(sessionId)))
     if (first === null) return await writeGone(entry, sessionId)
+    const adoptedAt = before === null || before.deleted ? (noted?.adoptedAt ?? null) : null
     if (isOlder(first, before, latestThere())) return await writeNothing(entry, before)
+    if (ownership.active && !(await admit(first, noted))) return true
     const errand: Errand = {
       entry,
       before,
-      firstLook,
-      startedAt: startedAtThere(),
+      firstLook: firstLook || adoptedAt !== null,
+      startedAt: adoptedAt ?? startedAtThere(),
       streamTells: options.streamConnected(),
     }
     const view = await readOn(errand, first)
     if (view === null) return await writeGone(entry, sessionId)
+    // Its metadata may have changed while its turns were read.
+    if (ownership.active && !(await admit(view.session, noted))) return true
     const knownTurns = view.known?.turns ?? view.placeholders
     // A first look that failed leaves readings behind: by now others may have seen more.
     if (isOlder(view.session, view.known, latestThere())) return await writeNothing(entry, view.known)
@@ -95,6 +105,14 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const doubt = claims.weigh(view.session, [...knownTurns, ...difference.turns], view.known)
     const hint = hintAfter(entry, difference, context.steady, { items, doubt })
     return await write(entry, { ...difference.reading, hint })
+  }
+
+  /** Notes whose a session is, as it was just read. @returns whether it is ours. */
+  const admit = async (session: Session, noted: OwnerRecord | null): Promise<boolean> => {
+    const isOurs = ownership.isOurs(session)
+    if (!isOurs) await ownership.note(session.id, 'foreign')
+    else if (noted?.owner !== 'ours') await ownership.note(session.id, 'ours')
+    return isOurs
   }
 
   /** Service clock, milliseconds: nothing there can have happened later. */
@@ -147,6 +165,12 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const writeGone = async (entry: DirtySession, sessionId: string): Promise<boolean> => {
     claims.forget(sessionId)
     const known = await store.known(sessionId)
+    const isKnown = known !== null && !known.deleted
+    if (ownership.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
+      // Nobody can tell any more whose it was.
+      await ownership.note(sessionId, 'gone')
+      return true
+    }
     const hint = { generation: entry.generation, nextLook: null, scope: 'session' as const }
     if (known === null || known.deleted) {
       const reading = nothingThere(sessionId, known?.revision ?? null, clock.now())

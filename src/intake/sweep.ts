@@ -3,8 +3,10 @@ import type { Channel, Seen } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Session } from '../core/resource.ts'
+import type { OwnerNote } from '../core/scope.ts'
 import type { Reading, SessionGlance, Store } from '../core/store.ts'
 import type { Intake } from './intake.ts'
+import type { Ownership } from './ownership.ts'
 import { PAGE, QUIET } from './look.ts'
 import { asItIs } from './reading.ts'
 
@@ -36,6 +38,7 @@ export function createSweep(options: {
   service: Service
   store: Store
   intake: Intake
+  ownership: Ownership
   clock: Clock
   log: Log
   /** The stream is connected, and tells of what is under way. */
@@ -43,13 +46,16 @@ export function createSweep(options: {
   /** `start_from: beginning`: everything that the service still shows makes facts. */
   fromBeginning: boolean
 }): Sweep {
-  const { service, store, intake, clock, log, streamConnected, fromBeginning } = options
+  const { service, store, intake, ownership, clock, log, streamConnected, fromBeginning } = options
   let done = false
 
   const noteLooked = async (): Promise<void> => {
     await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
     done = true
   }
+
+  /** The service's clock, which a page of the list has just told. */
+  const latestThere = (): number => Math.round(clock.now() + service.clockOffset())
 
   const looked = async (): Promise<boolean> => {
     if (done) return true
@@ -59,7 +65,8 @@ export function createSweep(options: {
     return done
   }
 
-  const mark = async (sessions: readonly Session[], channel: Channel, at: number): Promise<void> => {
+  const mark = async (page: readonly Session[], channel: Channel, at: number): Promise<void> => {
+    const sessions = await ownership.sortPage(page, latestThere())
     const known = await store.glance(sessions.map(({ id }) => id))
     const hints = sessions
       .filter((session) => {
@@ -114,6 +121,21 @@ export function createSweep(options: {
     }
   }
 
+  /** Nothing is kept of a foreign session that is gone. One that was noted while the list was read may not be on it yet. */
+  const forgetUnlisted = async (listed: ReadonlySet<string>, before: number): Promise<void> => {
+    let after = ''
+    for (;;) {
+      const ids = await store.strangers(before, after, COMPARE)
+      const owners = ids
+        .filter((sessionId) => !listed.has(sessionId))
+        .map((sessionId) => ({ sessionId, owner: 'unknown' as const, at: before }))
+      if (owners.length > 0) await intake.commit({ owners })
+      const last = ids.at(-1)
+      if (last === undefined || ids.length < COMPARE) return
+      after = last
+    }
+  }
+
   const aliveAfter = (after: string) => store.unseenSessions(Number.MAX_SAFE_INTEGER, after, COMPARE)
   const activeAfter = (after: string) => store.activeSessions(after, COMPARE)
 
@@ -122,11 +144,17 @@ export function createSweep(options: {
     const listed = await walk(null, async (sessions) => {
       // By the service's clock, which the list has told.
       const quietBefore = clock.now() + service.clockOffset() - QUIET
-      const fresh = sessions.filter(({ id }) => !read.has(id))
-      for (const { id } of fresh) read.add(id)
+      const fresh = await ownership.sortPage(
+        sessions.filter(({ id }) => !read.has(id)),
+        latestThere(),
+      )
+      for (const { id } of sessions) read.add(id)
       const quiet = fresh.filter((session) => isQuiet(session, quietBefore))
       if (quiet.length > 0)
-        await intake.commit({ readings: quiet.map((session) => known(session, clock.now())) })
+        await intake.commit({
+          readings: quiet.map((session) => known(session, clock.now())),
+          ...(ownership.active ? { owners: quiet.map(({ id }) => oursNow(id, clock.now())) } : {}),
+        })
       await Promise.all(fresh.filter((session) => !isQuiet(session, quietBefore)).map(look))
     })
     if (listed !== null) await noteLooked()
@@ -139,10 +167,12 @@ export function createSweep(options: {
       const channel: Channel =
         seen.stream !== undefined ? 'stream' : seen.webhook !== undefined ? 'webhook' : 'poll'
       const at = clock.now()
-      const { alive } = await store.countSessions()
-      if (whole || alive <= WHOLE_LIST) {
+      const { alive, foreign } = await store.countSessions()
+      if (whole || alive + foreign <= WHOLE_LIST) {
         const listed = await walk(null, (sessions) => mark(sessions, channel, at))
-        if (listed !== null) await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })
+        if (listed === null) return
+        await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })
+        if (ownership.active) await forgetUnlisted(listed, at)
         return
       }
       const { data } = await service.listSessions({ limit: PAGE })
@@ -167,6 +197,10 @@ function isQuiet(session: Session, before: number): boolean {
 function known(session: Session, at: number): Reading {
   const hint = { generation: null, nextLook: null, scope: 'session' as const }
   return { ...asItIs(session, { revision: null, baseline: session.updatedAt, atRest: true, at }), hint }
+}
+
+function oursNow(sessionId: string, at: number): OwnerNote {
+  return { sessionId, owner: 'ours', at }
 }
 
 function differs(session: Session, known: SessionGlance | undefined): boolean {

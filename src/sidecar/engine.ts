@@ -1,25 +1,24 @@
-import { compilePatterns } from '../core/pattern.ts'
 import type { Call, CallStep } from '../core/call.ts'
 import type { Fact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { Observer } from '../core/observer.ts'
+import type { Observer, TransientEvent } from '../core/observer.ts'
 import type { Clock, Http, Log, Random, Service } from '../core/ports.ts'
+import type { Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
 import { createBriefs } from '../deliver/briefs.ts'
-import { createDispatcher, pauseOf, type Dispatcher } from '../deliver/dispatcher.ts'
-import { createHttpTarget } from '../deliver/http.ts'
-import { createModuleTarget, handlerLog } from '../deliver/module.ts'
+import { createDispatcher, type Dispatcher } from '../deliver/dispatcher.ts'
+import { handlerLog } from '../deliver/module.ts'
 import { createSettler } from '../deliver/settler.ts'
 import { transientFact } from '../deliver/transient.ts'
-import { createWorker } from '../deliver/worker.ts'
 import { createAhead } from '../intake/ahead.ts'
 import { createClaims } from '../intake/claims.ts'
 import { briefOf } from '../intake/diff.ts'
 import { readFrame } from '../intake/frame.ts'
 import { createIntake, type Intake } from '../intake/intake.ts'
 import { createItems } from '../intake/items.ts'
+import { createOwnership } from '../intake/ownership.ts'
 import { readNotice } from '../intake/notice.ts'
 import { createSessionReader } from '../intake/read.ts'
 import { createReconciler, type Reconciler } from '../intake/reconcile.ts'
@@ -33,7 +32,9 @@ import { createWebhookReceiver, type WebhookReceiver } from '../source/webhook.t
 import { createHttpRunner } from '../tools/http.ts'
 import { createToolHost, type ToolHost } from '../tools/host.ts'
 import { createModuleRunner } from '../tools/module.ts'
+import { openHandlers } from './handlers.ts'
 import { lookForNewTools } from './new-tools.ts'
+import { applyScope } from './scope-change.ts'
 import { markTranscript } from './transcript.ts'
 
 /** A session that was found gone by the way is read so much later, milliseconds. */
@@ -53,6 +54,8 @@ export interface EngineOptions {
   /** For CloudEvents: who we are. */
   source: string
   startFrom: string
+  /** null: every session is ours. */
+  scope: Scope | null
   stream: { enabled: boolean }
   polling: { enabled: boolean; interval: number; sweep: number }
   webhooks: {
@@ -93,14 +96,22 @@ export function createEngine(options: EngineOptions): Engine {
 
   const claims = createClaims(clock)
 
+  const ownership = createOwnership({
+    ...ports,
+    store,
+    scope: options.scope,
+    commit: (batch) => intake.commit(batch),
+    onForeign: (sessionId) => claims.forget(sessionId),
+  })
   const intake: Intake = createIntake({
     store,
     observer,
+    ownership: () => ownership,
     clockOffset: () => service.clockOffset(),
     nudge: {
-      dirty(hints) {
+      dirty(hints, ours) {
         claims.note(hints)
-        ahead.dirty(hints)
+        ahead.dirty(ours)
       },
       lanes: (committed) => dispatcher.news(committed),
       hints: () => reconciler.nudge(),
@@ -109,6 +120,10 @@ export function createEngine(options: EngineOptions): Engine {
     },
   })
   const hint = intake.hint
+  const passTransient = (event: TransientEvent): void => {
+    observer.transient(event)
+    dispatcher.transient(transientFact(event))
+  }
 
   const stream = options.stream.enabled
     ? createStream({
@@ -118,7 +133,8 @@ export function createEngine(options: EngineOptions): Engine {
         observer,
         commit: intake.commit,
         readFrame,
-        onTransient: (event) => dispatcher.transient(transientFact(event)),
+        onTransient: (event) => ownership.transient(event, passTransient),
+        room: (signal) => ownership.room(signal),
         startFrom: startOf(options.startFrom),
       })
     : null
@@ -159,6 +175,7 @@ export function createEngine(options: EngineOptions): Engine {
     service,
     store,
     intake,
+    ownership,
     streamConnected: () => stream?.connected() ?? false,
     fromBeginning: options.startFrom === 'beginning',
   })
@@ -191,6 +208,7 @@ export function createEngine(options: EngineOptions): Engine {
     announce: (session) => briefs.update(session.id, briefOf(session)),
     ahead,
     claims,
+    ownership,
     takeCalls: (calls) => tools.takeOn(calls),
     onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
   })
@@ -213,36 +231,6 @@ export function createEngine(options: EngineOptions): Engine {
     return { spec, run }
   }
 
-  async function openHandlers(): Promise<void> {
-    const records = await store.registerHandlers(
-      options.handlers.map(({ name, events, ordered, batch }) => ({
-        name,
-        // A batch is of one session, so that a bad one holds up nobody else.
-        ordered: ordered || batch.max > 1,
-        wants: compilePatterns(events).wants,
-      })),
-    )
-    dispatcher = createDispatcher(
-      options.handlers.map((spec) =>
-        createWorker({
-          ...ports,
-          spec,
-          target:
-            spec.target.kind === 'http'
-              ? createHttpTarget(spec, spec.target, ports, options.source)
-              : createModuleTarget(spec, spec.target.handle, ports),
-          paused: pauseOf(records, spec.name),
-          store,
-          settler,
-          briefs,
-          observer,
-        }),
-      ),
-      settler,
-    )
-    engine.dispatcher = dispatcher
-  }
-
   const engine: Engine = {
     dispatcher,
     tools,
@@ -260,7 +248,15 @@ export function createEngine(options: EngineOptions): Engine {
       storeHint: (one) => hint([one]),
     }),
     async start() {
-      await openHandlers()
+      dispatcher = await openHandlers(options.handlers, options.source, {
+        ...ports,
+        store,
+        settler,
+        briefs,
+        observer,
+      })
+      engine.dispatcher = dispatcher
+      await ownership.begin(await applyScope(store, options.scope, ports))
       await markTranscript(store, log, stream === null ? 'items' : 'stream')
       await lookForNewTools({ store, intake, clock }, [...toolNames])
       // On an empty store the first look reads everything; later starts look at what changed while we were away.

@@ -152,6 +152,7 @@ export async function startAll(
     tools: specs.tools,
     source: config.service.baseUrl,
     startFrom: config.stream.startFrom,
+    scope: config.scope,
     stream: { enabled: config.stream.enabled },
     polling: config.polling,
     webhooks: {

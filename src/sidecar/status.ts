@@ -62,7 +62,7 @@ export async function reportStatus(parts: {
     },
     store: parts.writes.report(),
     slots: {
-      used: Object.values(counts.sessions).reduce((sum, count) => sum + count, 0),
+      used: Object.values(counts.sessions).reduce((sum, count) => sum + count, counts.foreignSessions),
       limit: configured.sessionSlots,
     },
     token: {

@@ -35,6 +35,8 @@ export interface StreamOptions {
   /** Reads a frame; handed in, since what a frame means is the intake's to say. */
   readFrame: (frame: Frame, at: number) => Meaning
   onTransient: (event: TransientEvent) => void
+  /** null: there is room for frames; otherwise they wait until it settles, and the stream with them. */
+  room: (signal: AbortSignal) => Promise<void> | null
   observer: Observer
   clock: Clock
   random: Random
@@ -164,7 +166,6 @@ export function createStream(options: StreamOptions): StreamSource {
         observer.frame({ type: meaning.type, seq: null, at })
         const { type, sessionId, body } = meaning
         opening?.transient(sessionId)
-        observer.transient({ type, sessionId, body, at })
         options.onTransient({ type, sessionId, body, at })
         return null
       }
@@ -206,6 +207,8 @@ export function createStream(options: StreamOptions): StreamSource {
       observer.quarantined()
       await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }
+    const room = abort === null ? null : options.room(abort.signal)
+    if (room !== null) await room
     const made = batchOf(batch)
     const first = cursors.beginning ? lowestSeq(batch) : null
     await commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })

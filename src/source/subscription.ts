@@ -6,8 +6,16 @@ import type { Store, SubscriptionRecord } from '../core/store.ts'
 
 /** How long the secret of a subscription that we replaced stays valid: the service retries for about nine hours. */
 const RETIRED_KEPT = 12 * 3_600_000
+/**
+ * An active subscription of our address whose secret we do not have is replaced so often in so many milliseconds: another
+ * deployment with the same public_url does the same, and without an end to it each would delete the other's for ever.
+ */
+const REPLACED_MOST = 2
+const REPLACED_WITHIN = 3_600_000
 /** After a failure, milliseconds. */
 const RETRY = 30_000
+
+const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
 
 export interface SubscriptionKeeper {
   start(): Promise<void>
@@ -38,6 +46,8 @@ export function createSubscriptionKeeper(options: {
   let records: SubscriptionRecord[] = []
   let active = false
   let timer: Timer | null = null
+  /** Steady milliseconds: when we replaced active subscriptions that somebody else had made. */
+  let replaced: number[] = []
   let running = false
 
   const tend = async (): Promise<void> => {
@@ -59,6 +69,16 @@ export function createSubscriptionKeeper(options: {
     const listed = await service.listWebhooks()
     const ours = listed.filter((subscription) => subscription.url === url)
     const good = ours.find(({ id, active }) => active && known.get(id)?.retiredAt === null)
+    const rivals = ours.filter(({ id, active }) => active && !known.has(id))
+    if (good === undefined && rivals.length > 0 && !mayReplace()) {
+      const ids = rivals.map(({ id }) => id).join(', ')
+      report(false, `another deployment subscribes ${url} as well (${ids}): ${ANOTHER_URL}`)
+      log.error(
+        { url, ids },
+        `webhooks: another deployment replaces our subscription again and again; ${ANOTHER_URL}`,
+      )
+      return
+    }
     for (const { id } of ours) {
       if (id === good?.id) continue
       log.warn({ id }, 'webhooks: replacing a subscription that is inactive or whose secret we do not have')
@@ -72,6 +92,14 @@ export function createSubscriptionKeeper(options: {
     }
     await retire(good?.id ?? records[0]?.id)
     report(true)
+  }
+
+  const mayReplace = (): boolean => {
+    const now = clock.steady()
+    replaced = replaced.filter((at) => now - at < REPLACED_WITHIN)
+    if (replaced.length >= REPLACED_MOST) return false
+    replaced.push(now)
+    return true
   }
 
   const subscribe = async (): Promise<void> => {

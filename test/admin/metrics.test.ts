@@ -31,6 +31,7 @@ relay_frames_sent_total counter source | relay_readers_ended_total counter outco
 artifact_oldest_pending_timestamp_seconds gauge | service_clock_offset_seconds gauge
 read_queue_depth gauge | read_oldest_pending_timestamp_seconds gauge | token_accepted gauge
 stream_frames_quarantined_total counter | store_accepts_writes gauge | store_readable gauge
+sessions_foreign gauge | stream_frames_held gauge | stream_frames_unattributed_total counter
 callback_dead_letters_kept gauge handler | tool_runs_total counter tool,outcome`
 
 async function everythingHappens(): Promise<void> {

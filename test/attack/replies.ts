@@ -54,6 +54,7 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
     handlers: [],
     tools: [{ ...SPEC, target: { kind: 'http', url: TOOL, secrets: [] } }],
     source: SERVICE,
+    scope: null,
     startFrom: 'beginning',
     stream: { enabled: false },
     polling: { enabled: true, interval: 5000, sweep: SWEEP },

@@ -134,6 +134,36 @@ describe('check', () => {
     expect(of('store')).toMatchObject({ state: 'fail', message: expect.stringContaining(said) })
   })
 
+  test('warns of another sidecar in the organization where no scope is set', async () => {
+    await using other = await Rig.open({ channels: ['webhook'] })
+    const { emulator: shared } = other
+    const lines = (more: string) => [
+      `service: { base_url: "${shared.baseUrl}", token: ${shared.token} }`,
+      'tools: [{ name: look, url: "http://127.0.0.1:9/" }]',
+      more,
+    ]
+    const of = async (more = '') => {
+      const [service = '', ...rest] = lines(more)
+      const folder = await folderWith({ 'sidecar.yaml': [service, ...rest].join('\n') })
+      const env = { SIDECAR_ADMIN__LISTEN: '127.0.0.1:0', SIDECAR_STORE__URL: `sqlite:${folder}/sidecar.db` }
+      const { out } = await cli(['check', '--json', '-c', `${folder}/sidecar.yaml`], env)
+      const found = out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Finding)
+      return found.find(({ subject }) => subject === 'scope')
+    }
+    expect(await of()).toEqual({
+      subject: 'scope',
+      state: 'warn',
+      message: `somebody else subscribes to this organization (${other.config.webhooks?.public_url}): if that is another sidecar, each runs the other's tools`,
+      mend: 'set scope, such as scope: { metadata: { app: billing } }, here and there',
+    })
+    expect(await of('scope: { metadata: { app: billing } }')).toBeUndefined()
+    const ours = `webhooks: { enabled: true, public_url: "${other.config.webhooks?.public_url}" }`
+    expect(await of(ours)).toBeUndefined()
+  })
+
   test('reads the store through: sound, with dead letters, damaged', async () => {
     await using rig = await Rig.open({ channels: ['poll'] })
     await rig.client.start('say Hello')

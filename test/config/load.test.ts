@@ -48,6 +48,7 @@ describe('a configuration', () => {
         secrets: [],
         tolerance: 300_000,
       },
+      scope: null,
       polling: { enabled: true, interval: 30_000, sweep: 900_000 },
       handlers: [],
       tools: [],

@@ -12,6 +12,7 @@ import { createItems } from '../../src/intake/items.ts'
 import { createSessionReader } from '../../src/intake/read.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
+import { everySession } from '../support/ownership.ts'
 import { keepingLog } from '../support/ports.ts'
 
 function pageOf<T>(...data: T[]): Page<T> {
@@ -35,7 +36,8 @@ function open(said: Partial<Service>) {
   const nudge = { dirty: nothing, lanes: nothing, hints: nothing, calls: nothing, session: nothing }
   const facts: StoredFact[] = []
   const observer = fanOut([{ fact: (fact) => facts.push(fact) }])
-  const intake = createIntake({ store, observer, nudge, clockOffset: () => 0 })
+  const ownership = everySession(store)
+  const intake = createIntake({ store, observer, nudge, ownership: () => ownership, clockOffset: () => 0 })
   const reader = createSessionReader({
     service: service as Service,
     store,
@@ -49,6 +51,7 @@ function open(said: Partial<Service>) {
     announce: nothing,
     ahead: { dirty: nothing, take: nothing },
     claims: createClaims(clock),
+    ownership,
     takeCalls: async () => undefined,
     onActionsGone: nothing,
   })

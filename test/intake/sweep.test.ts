@@ -8,6 +8,7 @@ import { asItIs } from '../../src/intake/reading.ts'
 import { createSweep } from '../../src/intake/sweep.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
+import { everySession } from '../support/ownership.ts'
 import { keepingLog } from '../support/ports.ts'
 
 const PAGE = 2
@@ -56,6 +57,7 @@ function sweepWorld(
     service: service as Service,
     store,
     intake: intake as Intake,
+    ownership: everySession(store),
     clock,
     log,
     streamConnected,

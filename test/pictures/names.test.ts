@@ -54,12 +54,15 @@ describe('every metric named', () => {
     )
     const all = registry.getMetricsAsArray().map((metric) => (metric as unknown as { name: string }).name)
     expect(all.filter((name) => !shown.has(name))).toEqual([
+      'session_sidecar_stream_frames_unattributed_total',
       'session_sidecar_stream_last_event_timestamp_seconds',
       'session_sidecar_stream_seq',
       'session_sidecar_webhook_subscription_active',
       'session_sidecar_session_outcomes_total',
       'session_sidecar_store_accepts_writes',
       'session_sidecar_artifact_oldest_pending_timestamp_seconds',
+      'session_sidecar_sessions_foreign',
+      'session_sidecar_stream_frames_held',
       'session_sidecar_service_clock_offset_seconds',
       'session_sidecar_token_accepted',
       'session_sidecar_leader',

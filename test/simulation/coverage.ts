@@ -1,5 +1,5 @@
 import { ALL } from './faults.ts'
-import { KNOWN_SITES, UPKEEP_SITES } from './known-sites.ts'
+import { KNOWN_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import type { Tally } from './tally.ts'
 
 /** Places that have no after, or no before, of their own. */
@@ -7,7 +7,7 @@ const ONE_SIDED = /^weather after$/
 /** Places that no seed can be counted on to reach. */
 const RARE = /^(http read turn|store\.(forgetSubscription|quarantine|activeSessions)) /
 
-const SITES = [...KNOWN_SITES, ...UPKEEP_SITES]
+const SITES = [...KNOWN_SITES, ...UPKEEP_SITES, ...SCOPE_SITES]
 
 /** Places at which nothing crashed yet. */
 export function missing({ crashed }: Tally): string[] {

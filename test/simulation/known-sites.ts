@@ -61,5 +61,13 @@ export const KNOWN_SITES: readonly string[] = [
   'store.saveSubscription',
 ]
 
+/** Those that only a sidecar with a scope passes. */
+export const SCOPE_SITES: readonly string[] = [
+  'store.owners',
+  'store.strangers',
+  'store.heldFrames',
+  'store.commit owners',
+]
+
 /** Those that only housekeeping and an operator pass. */
 export const UPKEEP_SITES: readonly string[] = ['store.missed', 'store.prune', 'store.retry', 'store.replay']

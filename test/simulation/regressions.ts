@@ -18,6 +18,8 @@ export interface Regression {
 }
 
 const STREAM = { stream: true, webhook: false, poll: false }
+/** The second frame of the session that has come into the scope. */
+const REPEATED = 12
 const POLL = { stream: false, webhook: false, poll: true }
 
 export const REGRESSIONS: readonly Regression[] = [
@@ -497,7 +499,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a call was forgotten before the reading that had found it was through, and was run and answered again',
-    scenario: drawScenario(1435, LARGE),
+    scenario: unshared(1435),
     seed: 1435,
     steps: [
       [2, 'after', 'store.commit hints', 'crash'],
@@ -510,7 +512,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a callback whose connection was reset was sent again though its handler had been paused meanwhile',
-    scenario: drawScenario(1979, LARGE),
+    scenario: unshared(1979),
     seed: 1979,
     steps: [
       [1, 'before', 'store.commit frames', 'crash'],
@@ -520,7 +522,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'items that another reading had told were told again by one that hung, once they had been pruned',
-    scenario: drawScenario(13312, LARGE),
+    scenario: unshared(13312),
     seed: 13312,
     steps: [
       [1, 'after', 'http health', 'crash'],
@@ -583,7 +585,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a request that waits for the service to give it time is given up with the stop',
-    scenario: drawScenario(2255, LARGE),
+    scenario: unshared(2255),
     seed: 2255,
     steps: [
       [1, 'before', 'service stream', 'rate_limit'],
@@ -763,7 +765,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'what was told and pruned was told again when the service repeated its frame',
-    scenario: drawScenario(5372, LARGE),
+    scenario: unshared(5372),
     seed: 5372,
     steps: [
       [16, 'before', 'weather', 'clock_ahead'],
@@ -772,7 +774,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'what a turn had waited for was told after its end, by a list from before',
-    scenario: drawScenario(12_707, LARGE),
+    scenario: unshared(12_707),
     seed: 12_707,
     steps: [
       [3, 'before', 'weather', 'app_away'],
@@ -808,13 +810,13 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     name: 'a replay counted what was pending as one more',
-    scenario: drawScenario(104, LARGE),
+    scenario: unshared(104),
     seed: 104,
     steps: [[6, 'before', 'app handler', 'redirect']],
   },
   {
     name: 'a hint that came while its session was read went with the reading',
-    scenario: drawScenario(283, LARGE),
+    scenario: unshared(283),
     seed: 283,
     steps: [],
   },
@@ -872,6 +874,26 @@ export const REGRESSIONS: readonly Regression[] = [
     ),
     steps: [[1, 'after', 'http message', 'reset_reply']],
   },
+  {
+    name: 'frames from before a session came into the scope were told when the service repeated them',
+    scenario: story([{ do: 'say' }], {
+      channels: { stream: true, webhook: false, poll: true },
+      faultsUntil: 30_000,
+      scope: {
+        scope: { metadata: { app: 'ours' }, createdByToken: [] },
+        first: 'same',
+        restartAt: null,
+        strangers: [
+          {
+            plan: { at: 100, messages: [said(10, 0), said(20_000, 0)], deleted: null },
+            first: { fate: 'moved', metadata: { app: 'theirs' }, createdBy: 'tok_1' },
+            patches: [{ at: 8000, metadata: { app: 'ours' } }],
+          },
+        ],
+      },
+    }),
+    steps: [[REPEATED, 'before', 'stream frame', 'repeat']],
+  },
 ]
 
 /** Plays one. @returns what came of it, and the steps that were not reached. */
@@ -905,7 +927,12 @@ function said(at: number, ...waits: number[]): { at: number; turn: TurnPlan } {
 
 /** What the seed draws, as it was before there was any upkeep. */
 function drawn(seed: number): Scenario {
-  return { ...drawScenario(seed, LARGE), upkeep: null }
+  return { ...unshared(seed), upkeep: null }
+}
+
+/** What the seed draws, as it was before any organization was shared. */
+function unshared(seed: number): Scenario {
+  return { ...drawScenario(seed, LARGE), scope: null }
 }
 
 function fixed(name: string): Scenario {

@@ -3,7 +3,7 @@ import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
 import { scrapeFault } from './oracle/scrape.ts'
 import { drawScenario, type Scenario } from './scenario.ts'
-import { KNOWN_SITES, UPKEEP_SITES } from './known-sites.ts'
+import { KNOWN_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import { Simulation } from './simulation.ts'
 import { Weather } from './weather.ts'
 
@@ -78,8 +78,9 @@ export async function run(options: RunOptions): Promise<Outcome> {
 }
 
 /** Places at which crashes are aimed. */
-function sitesOf({ upkeep }: Scenario): readonly string[] {
-  return upkeep === null ? KNOWN_SITES : [...KNOWN_SITES, ...UPKEEP_SITES]
+function sitesOf({ upkeep, scope = null }: Scenario): readonly string[] {
+  const sites = upkeep === null ? KNOWN_SITES : [...KNOWN_SITES, ...UPKEEP_SITES]
+  return scope === null ? sites : [...sites, ...SCOPE_SITES]
 }
 
 async function play(simulation: Simulation, mode: Mode): Promise<void> {

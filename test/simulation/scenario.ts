@@ -1,5 +1,6 @@
 import { Chance } from './chance.ts'
 import type { Part } from './edges.ts'
+import { drawScope, type ScopePlan } from './scope.ts'
 
 /** What the agent does in one turn. */
 export type Step =
@@ -76,6 +77,8 @@ export interface Scenario {
   upkeep: Upkeep | null
   /** What the service's description lacks. */
   absent?: readonly Part[]
+  /** null: every session is ours. */
+  scope?: ScopePlan | null
 }
 
 export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
@@ -127,7 +130,8 @@ export function drawScenario(
   const skew = chance.pick([0, 0, 40_000, -40_000, channels.webhook ? 60_000 : 3_600_000])
   const faultsUntil = chance.pick(size.faultsUntil)
   const upkeep = drawUpkeep(new Chance(seed, 'upkeep'), faultsUntil)
-  return { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep }
+  const scope = drawScope(new Chance(seed, 'scope'), faultsUntil, (strangers) => drawSession(strangers, size))
+  return { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep, scope }
 }
 
 function drawUpkeep(chance: Chance, faultsUntil: number): Upkeep | null {

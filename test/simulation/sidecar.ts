@@ -24,6 +24,7 @@ import type { Life } from './life.ts'
 import { APP, SERVICE, type Network } from './network.ts'
 import { HANDLER_KEY, THROWN } from './oracle/secrets.ts'
 import type { Watch } from './oracle/watch.ts'
+import { scopeOf } from './scope.ts'
 import { TOOLS, type HandlerPlan, type Scenario } from './scenario.ts'
 import type { Sites } from './sites.ts'
 import { storeOf } from './store.ts'
@@ -99,6 +100,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     ...specs,
     source: SERVICE,
     startFrom: scenario.startFrom,
+    scope: scopeOf(scenario.scope, life.number),
     stream: { enabled: channels.stream },
     polling: { enabled: channels.poll, interval: 10_000, sweep: 60_000 },
     webhooks: {

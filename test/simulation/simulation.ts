@@ -91,6 +91,7 @@ export class Simulation {
     const skewed = scenario.skew !== 0
     this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping, skewed }, ordered)
     this.agent.onLingered = (call) => this.watch.lingered(call)
+    this.watch.scoped = (scenario.scope ?? null) !== null
     this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch })
     this.network = new Network({
       agenda,
@@ -108,14 +109,29 @@ export class Simulation {
       agenda.in(session.at - this.#earliest(), () => this.agent.create(session))
     }
     agenda.in(-this.#earliest(), () => this.start())
+    this.#bringStrangers()
     this.operator = new Operator(this, new Chance(seed, 'operator'))
     for (const act of scenario.upkeep?.acts ?? [])
       agenda.in(act.at - this.#earliest(), () => this.operator.act(act.do))
   }
 
+  /** Sessions of other sidecars, and those that change hands. */
+  #bringStrangers(): void {
+    const { agenda, agent, scenario } = this
+    for (const { plan, first, patches } of scenario.scope?.strangers ?? []) {
+      agenda.in(plan.at - this.#earliest(), () => {
+        const session = agent.create(plan, first)
+        for (const { at, metadata } of patches) agenda.in(at, () => agent.patch(session, { metadata }))
+      })
+    }
+    const { restartAt = null } = scenario.scope ?? {}
+    if (restartAt !== null) agenda.in(restartAt - this.#earliest(), () => this.restart())
+  }
+
   /** Milliseconds after the sidecar's first start; sessions may be older. */
   #earliest(): number {
-    return Math.min(0, ...this.scenario.sessions.map(({ at }) => at))
+    const strangers = this.scenario.scope?.strangers ?? []
+    return Math.min(0, ...this.scenario.sessions.map(({ at }) => at), ...strangers.map(({ plan }) => plan.at))
   }
 
   /** True time of the sidecar's first start. */

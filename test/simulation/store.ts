@@ -23,6 +23,9 @@ const METHODS = {
   unseenSessions: true,
   countSessions: true,
   activeSessions: true,
+  owners: true,
+  strangers: true,
+  heldFrames: true,
   claimLanes: true,
   readLane: true,
   releaseLane: true,
@@ -133,5 +136,6 @@ function partOf(batch: Batch): string {
   if (batch.calls !== undefined) return `call ${batch.calls[0]?.set.state ?? 'note'}`
   if (batch.newCalls !== undefined) return 'new calls'
   if (batch.facts !== undefined) return 'items'
+  if (batch.owners !== undefined) return 'owners'
   return 'hints'
 }

@@ -169,6 +169,7 @@ export function streamWorld(
     },
     readFrame,
     onTransient: (event) => transients.push(event),
+    room: () => null,
     observer: fanOut([
       { streamReconnect: (reason) => reasons.push(reason), quarantined: () => void quarantined++ },
     ]),

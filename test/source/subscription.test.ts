@@ -23,6 +23,7 @@ function world() {
   let made = 0
   const held = {
     clock,
+    log,
     store,
     hints,
     active,
@@ -175,6 +176,28 @@ describe('the subscription keeper', () => {
     await held.clock.advance(30_000)
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_2'])
     expect(keeper.secrets()).toEqual(['secret-2'])
+  })
+
+  it('replaces that of another deployment with its address twice an hour, then leaves it and says so', async () => {
+    const held = world()
+    const rival = (id: string) => (held.subscriptions = [theirs({ id })])
+    rival('wh_rival_1')
+    const keeper = held.make()
+    await keeper.start()
+    for (const id of ['wh_rival_2', 'wh_rival_3', 'wh_rival_4']) {
+      rival(id)
+      await held.clock.advance(INTERVAL)
+    }
+    expect(held.calls.filter((call) => call.startsWith('delete'))).toEqual([
+      'delete wh_rival_1',
+      'delete wh_rival_2',
+    ])
+    expect([keeper.active(), held.active.at(-1)]).toEqual([false, false])
+    expect(held.log.lines.at(-1)?.message).toContain('give each deployment a webhooks.public_url of its own')
+    // An hour after the first one it may try again.
+    await held.clock.advance(INTERVAL)
+    expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_3'])
+    expect(keeper.active()).toBe(true)
   })
 
   it('waits as long as the service asks after a refusal, and asks nothing while the token is rejected', async () => {

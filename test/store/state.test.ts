@@ -246,9 +246,9 @@ describe('a reading', () => {
   it('of a session that is gone leaves what is known of it, as gone and at rest', async () => {
     const { store } = await openStore()
     await store.commit({ readings: [reading(null, { atRest: false })] })
-    expect(await store.countSessions()).toEqual({ alive: 1, active: 1 })
+    expect(await store.countSessions()).toEqual({ alive: 1, active: 1, foreign: 0 })
     await store.commit({ readings: [reading(1, { session: null })] })
-    expect(await store.countSessions()).toEqual({ alive: 0, active: 0 })
+    expect(await store.countSessions()).toEqual({ alive: 0, active: 0, foreign: 0 })
     expect((await store.glance(['ses_1'])).get('ses_1')).toMatchObject({ deleted: true, atRest: true })
     expect(await store.brief('ses_1')).toMatchObject({ title: 'One' })
   })
@@ -426,6 +426,7 @@ describe('the count of sessions', () => {
     await store.close()
     const db = new Database(path)
     for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
+    db.exec('DROP TABLE session_owners; DROP TABLE held_frames')
     db.exec('DROP TABLE owner; DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer')
     const indexes = ['calls_deferred', 'calls_ended', 'actions_resolved', 'sessions_deleted']
     for (const index of [...indexes, 'calls_waiting', 'calls_moving']) db.exec(`DROP INDEX ${index}`)

@@ -13,7 +13,7 @@ export interface OracleOptions {
   dead?: number
   /** Names of the tools that the sidecar runs. */
   tools?: readonly string[]
-  /** Sessions that the sidecar is not told of: at rest before it came. */
+  /** Sessions that the sidecar is not told of: at rest before it came, or another sidecar's. */
   except?: readonly string[]
   /** True: the books are older than what was delivered. What has passed by since is then not in them. */
   restored?: boolean
@@ -190,11 +190,12 @@ function calls(
   rig: Rig,
   ledger: LedgerView,
   events: readonly Event[],
-  { tools = [] }: OracleOptions,
+  { tools = [], except = [] }: OracleOptions,
 ): string[] {
   const faults: string[] = []
   for (const action of ledger.actions) {
     const { call_id: callId } = action
+    if (except.includes(action.session_id)) continue
     const answers = ledger.answers.filter(
       (answer) => answer.call_id === callId && answer.token_id !== rig.client.token.id,
     )

@@ -15,7 +15,10 @@ const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
 /** The stream and the webhooks, as transport. */
 export function channelMetrics(
   meter: Meter,
-): Pick<Observer, 'channel' | 'streamReconnect' | 'frame' | 'quarantined' | 'webhook' | 'subscription'> {
+): Pick<
+  Observer,
+  'channel' | 'streamReconnect' | 'frame' | 'quarantined' | 'framesUnattributed' | 'webhook' | 'subscription'
+> {
   const reconnects = meter.counter('stream_reconnects_total', 'Times that the stream was opened again.', {
     reason: new LabelValues(),
   })
@@ -28,6 +31,12 @@ export function channelMetrics(
     {},
   )
   quarantined.expect('')
+  const unattributed = meter.counter(
+    'stream_frames_unattributed_total',
+    'Frames dropped: their session was deleted before a reading told whose it was.',
+    {},
+  )
+  unattributed.expect('')
   const webhooks = meter.counter('webhooks_received_total', 'Webhook deliveries received.', {
     outcome: new LabelValues(WEBHOOK_OUTCOMES),
   })
@@ -64,6 +73,7 @@ export function channelMetrics(
       if (frame.seq !== null) seq = frame.seq
     },
     quarantined: () => quarantined.add(''),
+    framesUnattributed: (count) => unattributed.add('', '', count),
     webhook: (outcome) => webhooks.add(outcome),
     subscription(now) {
       active = now

@@ -70,11 +70,22 @@ export function stateMetrics(
   )
   meter.gauge(
     'session_slots_used',
-    'Session slots in use: one for each session that is not deleted.',
+    'Session slots in use: one for each session of the organization that is not deleted.',
     async () => {
-      const counts = (await snapshot())?.counts.sessions
-      return counts === undefined ? null : Object.values(counts).reduce((sum, count) => sum + count, 0)
+      const counts = (await snapshot())?.counts
+      if (counts === undefined) return null
+      return Object.values(counts.sessions).reduce((sum, count) => sum + count, counts.foreignSessions)
     },
+  )
+  meter.gauge(
+    'sessions_foreign',
+    'Sessions of the organization that are outside the scope.',
+    async () => (await snapshot())?.counts.foreignSessions ?? null,
+  )
+  meter.gauge(
+    'stream_frames_held',
+    'Frames that wait until a reading tells whether their session is in the scope.',
+    async () => (await snapshot())?.counts.heldFrames ?? null,
   )
   meter.gauge(
     'session_slots_limit',

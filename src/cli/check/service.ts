@@ -16,7 +16,7 @@ export async function checkService(config: Config): Promise<Finding[]> {
   const [health, description, subscriptions] = await Promise.all([
     ask(config, '/v1/health'),
     ask(config, '/v1/openapi.json'),
-    enabled && publicUrl !== null ? ask(config, '/v1/webhooks') : null,
+    (enabled && publicUrl !== null) || config.scope === null ? ask(config, '/v1/webhooks') : null,
   ])
   if (health.fault !== null) {
     const mend = 'correct service.base_url, or see to it that this machine reaches it'
@@ -26,8 +26,9 @@ export async function checkService(config: Config): Promise<Finding[]> {
   if (health.status !== 200) return findings
   findings.push(...scopeFindings(config, health.body), skewFinding(config, health.skew))
   findings.push(...checkRoutes(config, description))
-  if (subscriptions !== null && publicUrl !== null)
+  if (subscriptions !== null && enabled && publicUrl !== null)
     findings.push(subscriptionFinding(subscriptions, publicUrl))
+  if (subscriptions !== null) findings.push(...scopeFinding(config, subscriptions))
   return findings
 }
 
@@ -98,6 +99,25 @@ function subscriptionFinding({ status, body, fault }: Answer, url: string): Find
   return ours['active'] === false
     ? warn('webhooks', `subscription ${id} was given up`, 'start the sidecar: it makes a new one')
     : ok('webhooks', `subscription ${id} is active`)
+}
+
+/** Another sidecar in the organization shows by its webhook subscription. */
+function scopeFinding({ scope, webhooks, tools }: Config, { status, body, fault }: Answer): Finding[] {
+  if (scope !== null || fault !== null || status !== 200) return []
+  const listed = (Array.isArray(body['data']) ? body['data'] : []).filter(isObject)
+  const others = listed.filter((one) => one['active'] !== false && one['url'] !== webhooks.publicUrl)
+  // One that was made elsewhere, for us.
+  const ours = webhooks.enabled && webhooks.publicUrl === null ? 1 : 0
+  if (others.length <= ours) return []
+  const urls = others.map((one) => stringOf(one['url']) ?? '').join(', ')
+  const costs = tools.length === 0 ? 'each gets the facts of the other' : "each runs the other's tools"
+  return [
+    warn(
+      'scope',
+      `somebody else subscribes to this organization (${urls}): if that is another sidecar, ${costs}`,
+      'set scope, such as scope: { metadata: { app: billing } }, here and there',
+    ),
+  ]
 }
 
 function listOf(value: unknown): string[] {

@@ -31,6 +31,12 @@ service:
 store:
   url: sqlite:data/sidecar.db # relative to this file; in the image to /app
 
+# Which sessions of the organization are this app's. Needed where another sidecar follows the same organization: without
+# it both run each other's tools. Both keys given: both must hold.
+# scope:
+#   metadata: { app: billing }       # set when the session is created
+#   created_by_token: tok_1          # the id that a session shows, not the token
+
 # The stream and polling need nothing from the outside. Webhooks help where a stream cannot stay open:
 # webhooks:
 #   enabled: true

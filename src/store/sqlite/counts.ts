@@ -45,6 +45,8 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
        SELECT nullif(min(ifnull(seen_stream, ${NEVER}), ifnull(seen_webhook, ${NEVER}), ifnull(seen_poll, ${NEVER})),
          ${NEVER}) AS told FROM hints)`,
   )
+  const foreign = number("SELECT count(*) FROM session_owners WHERE owner = 'foreign'")
+  const held = number('SELECT count(*) FROM held_frames')
   const pages = number('PRAGMA page_count')
   const pageSize = number('PRAGMA page_size')
 
@@ -68,6 +70,8 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
     artifactsPendingSince: collecting.get() ?? null,
     dirty: dirty.get() ?? 0,
     unread: unread.get() ?? { count: 0, oldest: null },
+    foreignSessions: foreign.get() ?? 0,
+    heldFrames: held.get() ?? 0,
     bytes:
       (pages.get() ?? 0) * (pageSize.get() ?? 0) +
       (statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0),

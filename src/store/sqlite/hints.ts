@@ -18,6 +18,9 @@ function scopeOf(bits: number): HintScope {
   return bits === SCOPES.artifacts ? 'artifacts' : 'turns'
 }
 
+/** A session whose frames are held is read so soon, milliseconds: those that come together cost one reading. */
+const HELD_DELAY = 30
+
 /** A sweep is the hint of no session. */
 const SWEEP = ''
 
@@ -48,6 +51,8 @@ export class Hints {
   readonly #release
   readonly #defer
   readonly #restart
+  readonly #ensure
+  readonly #drop
   #generation: number
 
   /** `generation` must be above every one that an earlier process gave. */
@@ -81,6 +86,11 @@ export class Hints {
       'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
     )
     this.#defer = db.prepare<[number, string]>('UPDATE hints SET due_at = ? WHERE session_id = ?')
+    this.#ensure = db.prepare<[string, number, number, number, number]>(
+      `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, failures) VALUES (?, ?, ?, ?, ?, 0)
+       ON CONFLICT (session_id) DO NOTHING`,
+    )
+    this.#drop = db.prepare<[string]>('DELETE FROM hints WHERE session_id = ?')
     this.#restart = db.prepare<[Since & { session_id: string }]>(
       `UPDATE hints SET due_at = @due_at, scope = @scope, failures = 0,
          seen_stream = @seen_stream, seen_webhook = @seen_webhook, seen_poll = @seen_poll
@@ -125,6 +135,17 @@ export class Hints {
       if (!this.#claimed.has(row.session_id)) return row.due_at
     }
     return null
+  }
+
+  /** A session that needs a reading, whether or not somebody asked for one. */
+  ensure(sessionId: string, at: number, now: number): void {
+    this.#ensure.run(sessionId, ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at)
+  }
+
+  /** Nothing of a session is wanted any more. */
+  drop(sessionId: string): void {
+    this.#drop.run(sessionId)
+    if (this.#claimed.has(sessionId)) this.#claimed.set(sessionId, null)
   }
 
   /** Inside the transaction of the reading. */

@@ -50,6 +50,10 @@ export function createPruning(
   )
   const dropActionsOf = db.prepare<[string]>('DELETE FROM actions WHERE session_id = ?')
   const dropSession = db.prepare<[string]>('DELETE FROM sessions WHERE id = ?')
+  // One that left the scope lives on elsewhere.
+  const dropOwner = db.prepare<[string]>(
+    "DELETE FROM session_owners WHERE session_id = ? AND owner <> 'foreign'",
+  )
   const dropCheckpoint = db.prepare<[string]>('DELETE FROM checkpoints WHERE name = ?')
   const nextLanes = db.prepare<[number], { id: number; pending: number }>(
     `SELECT id, pending FROM lanes WHERE id > ? ORDER BY id LIMIT ${STEP}`,
@@ -92,6 +96,7 @@ export function createPruning(
       if (changes === STEP) continue
       dropActionsOf.run(id)
       dropSession.run(id)
+      dropOwner.run(id)
       dropCheckpoint.run(`items/${id}`)
     }
     return true

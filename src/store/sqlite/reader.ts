@@ -44,6 +44,8 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
       const rows = query<SessionRow>(
         [
           ['(first_seen, id) < (?, ?)', last?.first_seen, last?.id],
+          // Those that left the scope are kept for what is still to be delivered.
+          ["NOT EXISTS (SELECT 1 FROM session_owners WHERE session_id = id AND owner = 'foreign')"],
           ['status = ?', status],
           ['id = ?', exact?.id],
           ["instr(lower(raw ->> '$.title'), lower(?)) > 0", exact === undefined ? text : undefined],

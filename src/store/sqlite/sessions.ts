@@ -30,6 +30,8 @@ export class Sessions {
   readonly #active
   readonly #countAlive
   readonly #countActive
+  readonly #leave
+  readonly #resolveAll
 
   readonly onTwin: (callId: string, sessionId: string) => void
 
@@ -83,6 +85,13 @@ export class Sessions {
         'SELECT id FROM sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > ? ORDER BY id LIMIT +?',
       )
       .pluck()
+    this.#leave = db.prepare<[number, string]>(
+      `UPDATE sessions SET deleted_at = ?, at_rest = 1, revision = revision + 1
+       WHERE id = ? AND deleted_at IS NULL`,
+    )
+    this.#resolveAll = db.prepare<[number, string]>(
+      'UPDATE actions SET resolved_at = ? WHERE session_id = ? AND resolved_at IS NULL',
+    )
     this.#countAlive = db
       .prepare<[], number>('SELECT count(*) FROM sessions WHERE deleted_at IS NULL')
       .pluck()
@@ -205,6 +214,12 @@ export class Sessions {
 
   endTurn(turnId: string, sessionId: string, at: number): void {
     this.#endTurn.run(turnId, sessionId, at)
+  }
+
+  /** It is not ours any more: nothing more is expected of it, and a reading that is under way is not written. */
+  leave(id: string, at: number): void {
+    this.#leave.run(at, id)
+    this.#resolveAll.run(at, id)
   }
 
   unseen(before: number, after: string, limit: number): string[] {

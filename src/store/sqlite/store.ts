@@ -8,11 +8,13 @@ import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { FactLog, seqOf } from './log.ts'
 import { createMissed } from './missed.ts'
+import { SessionOwners } from './session-owners.ts'
 import { openDatabase, openToAll, type Sqlite } from './open.ts'
 import { createPruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
 import { Ownership } from './owner.ts'
+import { createScoping } from './scoping.ts'
 import { Sessions } from './sessions.ts'
 import { Subscriptions } from './subscriptions.ts'
 import { keepTime } from './time.ts'
@@ -80,13 +82,15 @@ export function createSqliteStore(
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
-  const subscriptions = new Subscriptions(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
     log.error(
       { callId, sessionId },
       'store: an action has the id of an earlier one: it is not told, and its call is not run',
     ),
   )
+  const owners = new SessionOwners(db, checkpoints)
+  const scoping = createScoping({ owners, facts, hints, sessions, checkpoints, clock })
+  const subscriptions = new Subscriptions(db)
   let handlers: readonly HandlerRegistration[] = []
   let closed = false
 
@@ -141,7 +145,7 @@ export function createSqliteStore(
       .finally(() => damaged.delete(pos))
   }
 
-  const commit = (batch: Batch): Committed => {
+  const commit = (given: Batch): Committed => {
     const into: Committed = {
       facts: [],
       lanes: [],
@@ -152,6 +156,7 @@ export function createSqliteStore(
       newCalls: [],
     }
     const now = clock.steady()
+    const batch = given.scoped === true ? scoping(given, into) : given
     if (batch.facts !== undefined) facts.append(batch.facts, into)
     for (const { turnId, sessionId, at } of batch.endedTurns ?? []) sessions.endTurn(turnId, sessionId, at)
     for (const hint of batch.hints ?? []) {
@@ -223,8 +228,11 @@ export function createSqliteStore(
     brief: (id) => ask(() => sessions.brief(id)),
     glance: (ids) => ask(() => sessions.glance(ids)),
     unseenSessions: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
-    countSessions: () => ask(() => sessions.count()),
+    countSessions: () => ask(() => ({ ...sessions.count(), foreign: owners.countForeign() })),
     activeSessions: (after, limit) => ask(() => sessions.active(after, limit)),
+    owners: (ids) => ask(() => owners.of(ids)),
+    strangers: (before, after, limit) => ask(() => owners.strangers(before, after, limit)),
+    heldFrames: () => ask(() => owners.held()),
 
     claimLanes: (handler, limit, now) => ask(() => lanes.claim(handler, limit, now)),
     readLane: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),

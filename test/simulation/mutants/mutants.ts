@@ -4,6 +4,7 @@ import { CLIENT } from './client.ts'
 import { FOUND } from './found.ts'
 import type { Mutant } from './mutant.ts'
 import { READINGS } from './readings.ts'
+import { SCOPE } from './scope.ts'
 import { STORE } from './store.ts'
 import { TOOLS } from './tools.ts'
 import { UPKEEP } from './upkeep.ts'
@@ -17,5 +18,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...TOOLS,
   ...CLIENT,
   ...UPKEEP,
+  ...SCOPE,
   ...FOUND,
 ]

@@ -59,7 +59,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'deleted sessions are not noticed',
     'intake/sweep.ts',
-    "if (listed !== null) await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })",
+    "        await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })\n",
     '',
   ),
   mutant(

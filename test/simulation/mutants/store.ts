@@ -9,9 +9,9 @@ export const STORE: readonly Mutant[] = [
       ['store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
       [
         'intake/intake.ts',
-        'const committed = await store.commit(batch)',
-        `const looked = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
-    const committed = await store.commit({ ...batch, facts: looked.flat() })`,
+        'return store.commit(batch)',
+        `return Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
+      .then((looked) => store.commit({ ...batch, facts: looked.flat() }))`,
       ],
     ],
   },

@@ -46,6 +46,7 @@ export function callFaults({ state, db }: Simulation): Fault | null {
   }
   const known = new Set(rows.map(({ call_id }) => call_id))
   for (const session of state.alive()) {
+    if (session.fate !== 'ours') continue
     for (const { call } of session.actions)
       if (call !== null && isOurs(call.plan.tool) && !known.has(call.callId))
         return { invariant: 'I15', message: `${call.callId} waits and nobody took it on` }

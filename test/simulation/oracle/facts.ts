@@ -1,5 +1,5 @@
 import type { Simulation } from '../simulation.ts'
-import type { ModelTurn } from '../service/state.ts'
+import type { ModelSession, ModelTurn } from '../service/state.ts'
 import type { Fault } from './rest.ts'
 import { ABOUT } from './beginning.ts'
 import { endOf } from './watch.ts'
@@ -85,10 +85,14 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
   const { beginning } = simulation.watch
   const before = Math.min(simulation.begin - ABOUT, beginning.earliest - scenario.skew)
   for (const { at, seq, type, sessionId } of state.events) {
+    const session = state.sessions.get(sessionId ?? '')
+    if (session !== undefined && session.fate !== 'ours') continue
     if (scenario.startFrom === 'now' && at < before && stored.has(seq))
       return { invariant: 'old', message: `seq ${seq} (${type}) was there long before us and is told` }
     if (seq < first) continue
     const fact = stored.get(seq)
+    // It was gone before it could be read: nobody can tell whose it was.
+    if (fact === undefined && (scenario.scope ?? null) !== null && session?.deleted === true) continue
     if (fact === undefined) return { invariant: 'I1', message: `seq ${seq} (${type}) is not stored` }
     if (fact.session_id !== sessionId)
       return { invariant: 'I1', message: `seq ${seq} is of ${sessionId} and stored for ${fact.session_id}` }
@@ -111,7 +115,7 @@ function firstNews({ state, db }: Simulation): number {
 function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Fault | null {
   if (scenario.startFrom !== 'beginning') return null
   const stored = new Set(facts.map((fact) => naturalKey(fact)))
-  for (const session of state.alive()) {
+  for (const session of state.alive().filter(isOurs)) {
     for (const { id, event } of session.items)
       if (!stored.has(`item ${id}`))
         return { invariant: 'I1', message: `item ${id} (${event}) is not stored` }
@@ -129,9 +133,13 @@ function wasUnderWay({ scenario, lookedAt }: Simulation, { settledAt }: ModelTur
   return lookedAt !== null && (settledAt ?? Infinity) > lookedAt + scenario.skew
 }
 
+function isOurs({ fate }: ModelSession): boolean {
+  return fate === 'ours'
+}
+
 function sessions(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
   const told = new Set(facts.map(({ type, session_id }) => `${type} ${session_id}`))
-  for (const { id, createdAt } of simulation.state.alive()) {
+  for (const { id, createdAt } of simulation.state.alive().filter(isOurs)) {
     if (isNews(simulation, createdAt) && !told.has(`session.created ${id}`))
       return { invariant: 'I1', message: `there is no session.created of ${id}` }
   }
@@ -142,7 +150,7 @@ function turns(simulation: Simulation, facts: readonly FactRow[]): Fault | null 
   const told = new Set(
     facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`),
   )
-  for (const session of simulation.state.alive()) {
+  for (const session of simulation.state.alive().filter(isOurs)) {
     for (const turn of session.turns) {
       if (!isNews(simulation, turn.createdAt) && !wasUnderWay(simulation, turn)) continue
       for (const type of typesOf(turn))
@@ -162,7 +170,7 @@ function late({ sites, state, scenario, begin }: Simulation, facts: readonly Fac
   if (sites.fired.some(({ fault }) => fault !== 'rate_limit')) return null
   const most = sites.fired.length > 0 ? SOON + LIMITED : SOON
   const ends = new Map(facts.filter(({ type }) => ENDS.test(type)).map(({ turn_id, at }) => [turn_id, at]))
-  for (const { turns } of state.alive()) {
+  for (const { turns } of state.alive().filter(isOurs)) {
     for (const { id, completedAt } of turns) {
       // What ended before we were there is told at the start.
       const from = Math.max(completedAt ?? Infinity, begin + scenario.skew)

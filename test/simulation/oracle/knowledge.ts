@@ -1,3 +1,5 @@
+import { inScope } from '../../../src/core/scope.ts'
+import { scopeOf } from '../scope.ts'
 import type { ModelSession } from '../service/state.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
@@ -17,7 +19,7 @@ interface TurnRow {
 
 /** I15: what we know equals what the service says. */
 export function knowledgeFaults(simulation: Simulation): Fault | null {
-  const { state, db } = simulation
+  const { state, db, scenario } = simulation
   const broken = (message: string): Fault => ({ invariant: 'I15', message })
   const rows = new Map(
     db
@@ -39,6 +41,16 @@ export function knowledgeFaults(simulation: Simulation): Fault | null {
     .pluck()
   const open = (sessionId: string): string[] => openOf.all(sessionId)
   for (const session of state.sessions.values()) {
+    // Nothing tells of a PATCH but the list.
+    if (session.fate === 'moved' && !scenario.channels.poll) {
+      for (const { callId } of session.actions) actions.delete(callId)
+      continue
+    }
+    if (!belongs(simulation, session)) {
+      if (rows.get(session.id)?.deleted_at === null)
+        return broken(`${session.id} is not ours and we follow it`)
+      continue
+    }
     const row = rows.get(session.id)
     if (session.deleted) {
       if (isNoticed(simulation, session) && row !== undefined && row.deleted_at === null)
@@ -58,6 +70,7 @@ export function knowledgeFaults(simulation: Simulation): Fault | null {
   const [stale] = actions
   if (stale !== undefined) return broken(`we believe that ${stale} is required`)
   for (const session of state.alive()) {
+    if (session.fate !== 'ours') continue
     for (const turn of session.turns) {
       const row = turns.get(turn.id)
       // What rested long before our first look is taken as it is: a session without its turns, a turn behind others.
@@ -71,6 +84,11 @@ export function knowledgeFaults(simulation: Simulation): Fault | null {
     }
   }
   return subscriptionFault(simulation)
+}
+
+/** By the scope of this life, as the session is now. */
+function belongs({ scenario, lives }: Simulation, { metadata, createdBy }: ModelSession): boolean {
+  return inScope({ metadata, createdByToken: createdBy }, scopeOf(scenario.scope, lives))
 }
 
 /** One subscription, whose secret we have: otherwise the next start could not verify its deliveries. */

@@ -1,4 +1,5 @@
 import type { Simulation } from '../simulation.ts'
+import { belongingFaults } from './belonging.ts'
 import { callFaults, keyFaults } from './calls.ts'
 import { deliveredFaults, deliveryFaults } from './deliveries.ts'
 import { factFaults, logFaults } from './facts.ts'
@@ -22,6 +23,7 @@ export function unsettled(simulation: Simulation): Fault | null {
   if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
   for (const find of [
     knowledgeFaults,
+    belongingFaults,
     callFaults,
     factFaults,
     deliveryFaults,

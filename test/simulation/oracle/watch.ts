@@ -13,6 +13,7 @@ import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
 import { noteAnswer } from '../told.ts'
 import { Beginning } from './beginning.ts'
+import { Belonging } from './belonging.ts'
 import { Endings, hadTime, mayFail } from './endings.ts'
 import { Redeliveries } from './redeliveries.ts'
 import { leakOf } from './secrets.ts'
@@ -69,6 +70,7 @@ export class Watch {
   readonly answers = new Map<string, string[]>()
   readonly redeliveries: Redeliveries
   readonly beginning: Beginning
+  readonly belonging: Belonging
   readonly #parts: WatchParts
   readonly #endings: Endings
   readonly #underWay = new Map<string, number>()
@@ -82,6 +84,8 @@ export class Watch {
   /** null where nothing is pruned. */
   readonly #gone
   #lastCursor = 0n
+  /** The organization is shared with other sidecars. */
+  scoped = false
   #ordered: ReadonlySet<string>
   /** True time at which a webhook's hint about a session was last stored. */
   readonly #hinted = new Map<string, number>()
@@ -90,6 +94,7 @@ export class Watch {
     this.#parts = parts
     this.#endings = new Endings(parts)
     this.beginning = new Beginning(parts)
+    this.belonging = new Belonging(parts)
     this.#ordered = ordered
     const { db } = parts
     this.redeliveries = new Redeliveries(db, this.receipts)
@@ -98,7 +103,11 @@ export class Watch {
     )
     this.#pos = db.prepare<[string], number>('SELECT pos FROM all_facts WHERE id = ?').pluck()
     this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
-    this.#bySeq = db.prepare<[string], number>('SELECT pos FROM all_facts WHERE seq = ?').pluck()
+    this.#bySeq = db
+      .prepare<[string, string], number>(
+        `SELECT pos FROM all_facts WHERE seq = ? UNION ALL SELECT pos FROM held_frames WHERE fact ->> 'seq' = ?`,
+      )
+      .pluck()
     this.#tries = db
       .prepare<[string, string], string>(
         `SELECT d.log FROM all_deliveries d JOIN all_facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
@@ -130,8 +139,17 @@ export class Watch {
     this.#lastCursor = cursor
     // Without a cursor before, we were told to begin somewhere.
     if (first === 0n) return
-    for (const { seq } of this.#parts.state.events) {
-      if (BigInt(seq) > first && BigInt(seq) <= cursor && this.#bySeq.get(String(seq)) === undefined)
+    const { events, sessions } = this.#parts.state
+    for (const { seq, sessionId } of events) {
+      const session = sessions.get(sessionId ?? '')
+      // Of a session that was deleted before it could be read nobody can tell whose it was.
+      if (this.scoped && (session?.deleted === true || (session !== undefined && session.fate !== 'ours')))
+        continue
+      if (
+        BigInt(seq) > first &&
+        BigInt(seq) <= cursor &&
+        this.#bySeq.get(String(seq), String(seq)) === undefined
+      )
         this.#broken('I2', `the cursor is at ${cursor} and seq ${seq} is not stored`)
     }
   }
@@ -209,10 +227,11 @@ export class Watch {
 
   served(
     life: Life,
-    { operation, ids }: Asked,
+    { operation, ids, query, body }: Asked,
     request: HttpRequest | HttpStreamRequest,
     reply: HttpReply,
   ): void {
+    this.belonging.served(life, { operation, ids, query, body }, reply.status)
     const session = this.#parts.state.sessions.get(ids['session_id'] ?? '')
     if (reply.status === 404 && session?.deleted === true) session.missed = true
     if (reply.status === 401) life.rejectedToken = request.headers['authorization'] ?? null
@@ -283,6 +302,7 @@ export class Watch {
   }
 
   toolRan(name: string, callId: string, key: string | null): void {
+    this.belonging.ran(callId)
     if (key !== callId) this.#broken('I3', `${callId} runs under the key ${key}`)
     const entry = this.toolRuns.get(callId) ?? { name, runs: 0 }
     this.toolRuns.set(callId, entry)
@@ -330,6 +350,7 @@ export class Watch {
     fault: Fault | null,
   ): void {
     for (const event of events) {
+      this.belonging.told(handler, event.type, event.session_id)
       if (TRANSIENT.test(event.id)) continue
       this.#isStored(handler, event)
       this.#isTrue(event)

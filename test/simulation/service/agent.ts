@@ -1,5 +1,6 @@
 import type { Agenda } from '../agenda.ts'
 import type { Chance } from '../chance.ts'
+import { OURS, type Belonging } from '../scope.ts'
 import { PLAIN, STRANGER, type CallPlan, type SessionPlan, type Step, type TurnPlan } from '../scenario.ts'
 import type { ModelAction, ModelCall, ModelSession, ModelTurn, ServiceState } from './state.ts'
 
@@ -22,7 +23,7 @@ export class Agent {
     this.#state = state
   }
 
-  create(plan: SessionPlan): void {
+  create(plan: SessionPlan, { fate, metadata, createdBy }: Belonging = OURS): ModelSession {
     const now = this.#state.now()
     const session: ModelSession = {
       id: this.#state.id('5e55-'),
@@ -38,12 +39,16 @@ export class Agent {
       deleted: false,
       deletedAt: null,
       missed: false,
+      metadata,
+      createdBy,
+      fate,
     }
     this.#state.sessions.set(session.id, session)
     this.#state.onNotice('session.created', session, null)
     this.#state.emit('sandbox.created', session, null, {})
     for (const { at, turn } of plan.messages) this.#agenda.in(at, () => void this.message(session, turn))
     if (plan.deleted !== null) this.#agenda.in(plan.deleted, () => this.delete(session))
+    return session
   }
 
   /** Turns under way and artifacts being collected. */
@@ -51,6 +56,13 @@ export class Agent {
     return this.#state
       .alive()
       .some(({ busy, turns }) => busy || turns.some(({ artifacts }) => artifacts === 'pending'))
+  }
+
+  /** PATCH: whose it is changes. */
+  patch(session: ModelSession, { metadata }: Pick<Belonging, 'metadata'>): void {
+    if (session.deleted) return
+    session.metadata = metadata
+    this.#state.touch(session)
   }
 
   delete(session: ModelSession): void {
@@ -177,7 +189,8 @@ export class Agent {
       this.#state.emit('tool.required', session, turn.id, { call_id: callId, name: plan.tool, arguments: {} })
       const over = (): void => this.close(session, call)
       if (action.expiresAt !== null) this.#later(session, action.expiresAt - action.createdAt, over)
-      if (plan.tool === STRANGER) this.#later(session, 3000, over)
+      // Somebody else answers.
+      if (plan.tool === STRANGER || session.fate !== 'ours') this.#later(session, 3000, over)
     }
     this.#state.become(session, 'requires_action')
     this.#waiting.set(turn.id, next)

@@ -221,7 +221,8 @@ export function sessionBody(session: ModelSession): object {
     created_at: session.createdAt,
     updated_at: session.updatedAt,
     title: 'Work',
-    metadata: { ticket: '7' },
+    metadata: session.metadata,
+    created_by_token: session.createdBy,
     required_actions: session.actions.map(({ type, callId, turnId, createdAt, expiresAt, call }) => ({
       type,
       turn_id: turnId,

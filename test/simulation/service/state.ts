@@ -1,4 +1,5 @@
 import type { Agenda } from '../agenda.ts'
+import type { Fate } from '../scope.ts'
 import type { CallPlan, TurnPlan } from '../scenario.ts'
 import type { Details } from './details.ts'
 
@@ -67,6 +68,10 @@ export interface ModelSession {
   deletedAt: number | null
   /** Somebody who lives was told so. */
   missed: boolean
+  metadata: Record<string, string>
+  createdBy: string
+  /** Whose it is, as the scope of the last life has it. */
+  fate: Fate
 }
 
 export interface ModelEvent {

@@ -1,0 +1,32 @@
+import { Type } from 'typebox'
+import { section } from './section.ts'
+
+export const scope = section(
+  {
+    metadata: Type.Unsafe<Record<string, string>>({
+      type: 'object',
+      additionalProperties: { type: 'string' },
+      maxProperties: 50,
+      description: 'Pairs that a session must have in its metadata, all of them. Empty: any session.',
+      examples: [{ app: 'billing' }],
+      default: {},
+    }),
+    created_by_token: Type.Optional(
+      Type.Unsafe<string | string[]>({
+        anyOf: [
+          { type: 'string', minLength: 1 },
+          { type: 'array', items: { type: 'string', minLength: 1 }, minItems: 1, maxItems: 100 },
+        ],
+        description:
+          'Id of the token that created a session (its created_by_token, never the token itself), or a list of such ids.',
+        errorMessage: 'the id of a token, or a list of ids',
+        examples: ['tok_1'],
+      }),
+    ),
+  },
+  {
+    description:
+      'Which sessions of the organization are ours; of the others nothing is read but the list, no fact is made and no tool is run. Empty: all. Both keys given: both must hold.',
+    default: {},
+  },
+)

@@ -1,0 +1,59 @@
+import type { Session } from './resource.ts'
+
+/** Which sessions of the organization are this sidecar's. Each condition that is given must hold. */
+export interface Scope {
+  /** Pairs that the session's metadata must have, all of them. */
+  metadata: Readonly<Record<string, string>>
+  /** Ids of tokens, one of which must have created the session. Empty: any may have. */
+  createdByToken: readonly string[]
+}
+
+/**
+ * Whose a session is. `pending`: it came into the scope and has not been read since. `gone`: it was deleted before it could
+ * be read. A session of which nothing is noted is unknown.
+ */
+export type Owner = 'pending' | 'ours' | 'foreign' | 'gone'
+
+/** What is noted of a session. */
+export interface OwnerRecord {
+  owner: Owner
+  /** Service clock, milliseconds: when it came into the scope after it had been outside; null: it never did. */
+  adoptedAt: number | null
+}
+
+export function isOthers({ owner }: OwnerRecord): boolean {
+  return owner === 'foreign' || owner === 'gone'
+}
+
+/** What a commit notes of a session. `unknown` forgets what was noted. */
+export interface OwnerNote {
+  sessionId: string
+  owner: Owner | 'unknown'
+  /** With `pending`. */
+  adoptedAt?: number
+  /** Our wall clock, milliseconds. */
+  at: number
+}
+
+/** Frames of sessions that are unknown or pending. */
+export interface HeldFrames {
+  frames: number
+  characters: number
+}
+
+/** `scope` null: every session. */
+export function inScope(session: Pick<Session, 'metadata' | 'createdByToken'>, scope: Scope | null): boolean {
+  if (scope === null) return true
+  const { metadata, createdByToken } = scope
+  if (createdByToken.length > 0 && !createdByToken.includes(session.createdByToken ?? '')) return false
+  return Object.entries(metadata).every(
+    ([key, value]) => Object.hasOwn(session.metadata, key) && session.metadata[key] === value,
+  )
+}
+
+/** The same text for the same scope, whatever the order of its keys. */
+export function scopeText(scope: Scope | null): string {
+  if (scope === null) return ''
+  const pairs = Object.entries(scope.metadata).sort(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify([pairs, scope.createdByToken.toSorted()])
+}

@@ -1,0 +1,36 @@
+import type { HandlerSpec } from '../core/handler.ts'
+import { compilePatterns } from '../core/pattern.ts'
+import type { Http } from '../core/ports.ts'
+import type { Tracer } from '../core/trace.ts'
+import { createDispatcher, pauseOf, type Dispatcher } from '../deliver/dispatcher.ts'
+import { createHttpTarget } from '../deliver/http.ts'
+import { createModuleTarget } from '../deliver/module.ts'
+import { createWorker, type WorkerOptions } from '../deliver/worker.ts'
+
+/** Makes the handlers known to the store, and a worker for each. `source`: who we are, for CloudEvents. */
+export async function openHandlers(
+  specs: readonly HandlerSpec[],
+  source: string,
+  ports: Omit<WorkerOptions, 'spec' | 'target' | 'paused'> & { http: Http; tracer: Tracer },
+): Promise<Dispatcher> {
+  const records = await ports.store.registerHandlers(
+    specs.map(({ name, events, ordered, batch }) => ({
+      name,
+      // A batch is of one session, so that a bad one holds up nobody else.
+      ordered: ordered || batch.max > 1,
+      wants: compilePatterns(events).wants,
+    })),
+  )
+  const workers = specs.map((spec) =>
+    createWorker({
+      ...ports,
+      spec,
+      target:
+        spec.target.kind === 'http'
+          ? createHttpTarget(spec, spec.target, ports, source)
+          : createModuleTarget(spec, spec.target.handle, ports),
+      paused: pauseOf(records, spec.name),
+    }),
+  )
+  return createDispatcher(workers, ports.settler)
+}

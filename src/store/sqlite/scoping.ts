@@ -1,0 +1,68 @@
+import type { Clock } from '../../core/ports.ts'
+import type { OwnerNote } from '../../core/scope.ts'
+import type { Batch, Committed } from '../../core/store.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import type { Hints } from './hints.ts'
+import type { FactLog } from './log.ts'
+import { endedBy, type SessionOwners } from './session-owners.ts'
+import type { Sessions } from './sessions.ts'
+
+interface ScopingParts {
+  owners: SessionOwners
+  facts: FactLog
+  hints: Hints
+  sessions: Sessions
+  checkpoints: Checkpoints
+  clock: Clock
+}
+
+/** Inside the transaction of a batch with a scope: notes whose sessions are, and leaves of the batch what is ours. */
+export function createScoping(parts: ScopingParts): (batch: Batch, into: Committed) => Batch {
+  const { owners, facts, hints, sessions, checkpoints, clock } = parts
+
+  const release = (sessionId: string, into: Committed): number => {
+    const released = owners.release(sessionId)
+    facts.append(released, into)
+    for (const fact of released) {
+      const ended = endedBy(fact)
+      if (ended !== null) sessions.endTurn(ended.turnId, ended.sessionId, ended.at)
+    }
+    return released.length
+  }
+
+  /** A session that was ours is over for us. What is pending of it is still delivered. */
+  const letGo = (sessionId: string, at: number): number => {
+    hints.drop(sessionId)
+    sessions.leave(sessionId, at)
+    // If it comes back, items of the time in between are not made up.
+    checkpoints.drop(`items/${sessionId}`)
+    return owners.drop(sessionId)
+  }
+
+  const note = (one: OwnerNote, into: Committed): number => {
+    const { sessionId, owner, at } = one
+    owners.note(one)
+    if (owner === 'ours') return release(sessionId, into)
+    if (owner !== 'foreign' && owner !== 'gone') return 0
+    const dropped = letGo(sessionId, at)
+    if (owner === 'gone') into.unattributed = (into.unattributed ?? 0) + dropped
+    return dropped
+  }
+
+  return (batch, into) => {
+    let moved = 0
+    for (const one of batch.owners ?? []) moved += note(one, into)
+    const { held, ...sifted } = owners.sift(batch)
+    // The stream gives one hint a session, which may be long answered: without one nobody would release its frames.
+    for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())
+    if (held.size > 0) into.hinted = true
+    if (held.size + moved > 0) into.held = owners.held()
+    const readings = batch.readings?.filter((reading) => {
+      if (reading.session === null || !owners.isOthers(reading.sessionId)) return true
+      into.stale.push(reading.sessionId)
+      return false
+    })
+    const newCalls = batch.newCalls?.filter(({ sessionId }) => !owners.isOthers(sessionId))
+    return { ...batch, ...sifted, readings: readings ?? [], newCalls: newCalls ?? [] }
+  }
+}

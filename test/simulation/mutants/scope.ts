@@ -1,0 +1,100 @@
+import { mutant, type Mutant } from './mutant.ts'
+
+/** Bugs in telling our sessions from those of other sidecars. */
+export const SCOPE: readonly Mutant[] = [
+  mutant(
+    'held frames are dropped when their session is ours',
+    'store/sqlite/session-owners.ts',
+    'if (facts.length > 0) this.#dropHeld.run(sessionId)\n    return facts',
+    'if (facts.length > 0) this.#dropHeld.run(sessionId)\n    return []',
+  ),
+  mutant(
+    'the checkpoint passes frames of an unknown session, which are not stored',
+    'store/sqlite/session-owners.ts',
+    'this.#hold.run(sessionId, fact.id, fact.body.length, JSON.stringify(fact))',
+    '',
+  ),
+  mutant(
+    'frames of an unknown session are facts at once',
+    'store/sqlite/session-owners.ts',
+    "if (row?.owner === 'ours') return true",
+    "if (row === undefined || row.owner === 'ours') return true",
+  ),
+  mutant(
+    'held frames are released the last first',
+    'store/sqlite/session-owners.ts',
+    'WHERE session_id = ? ORDER BY pos',
+    'WHERE session_id = ? ORDER BY pos DESC',
+  ),
+  mutant(
+    'calls are taken on before it is known whose their session is',
+    'intake/read.ts',
+    '    if (ownership.active && !(await admit(first, noted))) return true\n',
+    '',
+  ),
+  mutant(
+    'a hint makes a session ours',
+    'store/sqlite/scoping.ts',
+    'for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())',
+    "for (const sessionId of held) note({ sessionId, owner: 'ours', at: clock.now() }, into)",
+  ),
+  {
+    name: 'a foreign session is read at each hint',
+    edits: [
+      [
+        'store/sqlite/session-owners.ts',
+        'hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(sessionId)),',
+        'hints: [...hints],',
+      ],
+      ['intake/read.ts', '    if (noted !== null && isOthers(noted)) return true\n', ''],
+    ],
+  },
+  mutant(
+    'a foreign session is read before its hint is stored',
+    'intake/ownership.ts',
+    "certain: possible.filter((hint) => ownerOf(hint) === 'ours') }",
+    'certain: [...hints] }',
+  ),
+  mutant(
+    'transient events of an unknown session are passed on',
+    'intake/ownership.ts',
+    '    if (owner === undefined) return\n',
+    '    if (owner === undefined) return pass(event)\n',
+  ),
+  mutant(
+    'who created a session does not matter',
+    'core/scope.ts',
+    "if (createdByToken.length > 0 && !createdByToken.includes(session.createdByToken ?? '')) return false",
+    '',
+  ),
+  mutant(
+    'one pair of metadata is enough',
+    'core/scope.ts',
+    'return Object.entries(metadata).every(',
+    'return Object.keys(metadata).length === 0 || Object.entries(metadata).some(',
+  ),
+  mutant(
+    'a session that left the scope is followed on',
+    'store/sqlite/scoping.ts',
+    '    sessions.leave(sessionId, at)\n',
+    '',
+  ),
+  mutant(
+    'a session that came into the scope stays foreign',
+    'intake/ownership.ts',
+    "if (owner === 'foreign' || owner === 'gone')\n            notes.push",
+    "if (owner === 'foreign') return false\n          if (owner === 'gone')\n            notes.push",
+  ),
+  mutant(
+    'what came before a session was ours is told after it',
+    'store/sqlite/session-owners.ts',
+    'if (boundary === null || number === null || number > boundary) return false',
+    'if (boundary === null || number === null || number >= 0n) return false',
+  ),
+  mutant(
+    'frames of a session that is gone are held for ever',
+    'intake/read.ts',
+    "      await ownership.note(sessionId, 'gone')\n",
+    "      await intake.commit({ readings: [{ ...nothingThere(sessionId, known?.revision ?? null, clock.now()), hint: { generation: entry.generation, nextLook: null, scope: 'session' } }] })\n",
+  ),
+]
