@@ -107,8 +107,8 @@ function isLonger(one: Connection, other: Connection): boolean {
   return one.wasAnswered === other.wasAnswered ? one.since < other.since : !one.wasAnswered
 }
 
-/** One customer has a whole /64 of IPv6. */
-function peerOf(address: string): string {
+/** What stands for one peer: an address, of IPv6 its /64, which one customer has whole. */
+export function peerOf(address: string): string {
   if (!isIPv6(address)) return address
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]
   if (mapped !== undefined) return mapped

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { BlockList, isIP } from 'node:net'
-import { sameSecret } from '../core/signature.ts'
 import { Problem } from './problem.ts'
 
 const LOOPBACK = new BlockList()
@@ -18,6 +17,8 @@ export interface Door {
   token: string | null
   /** Whether we listen on loopback alone. */
   loopback: boolean
+  /** Compares what was given with the token. @throws {Problem} 429 after too many wrong ones. */
+  isRight: (token: string, given: string) => boolean
 }
 
 /**
@@ -30,7 +31,11 @@ export type Access = 'everybody' | 'page' | 'login' | 'token'
  * Lets a request in or throws. With a token, whoever has it; without one, programs on this machine, and no page that a
  * browser on this machine shows but the console.
  */
-export function admit(headers: IncomingHttpHeaders, access: Access, { token, loopback }: Door): void {
+export function admit(
+  headers: IncomingHttpHeaders,
+  access: Access,
+  { token, loopback, isRight }: Door,
+): void {
   if (token === null && loopback) {
     if (access !== 'everybody') refuseProxies(headers)
     return refuseBrowsers(headers)
@@ -45,7 +50,7 @@ export function admit(headers: IncomingHttpHeaders, access: Access, { token, loo
   if (access === 'page') return
   if (access === 'login') return refuseForeign(headers)
   const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
-  if (given === undefined || !sameSecret(token, given)) {
+  if (given === undefined || !isRight(token, given)) {
     throw new Problem('unauthorized', 'the admin token is wanted as "Authorization: Bearer …"', {
       headers: { 'www-authenticate': 'Bearer realm="session-sidecar"' },
     })
@@ -67,9 +72,21 @@ function refuseBrowsers(headers: IncomingHttpHeaders): void {
   refuseForeign(headers)
 }
 
+/**
+ * What proxies, load balancers and content delivery networks add to a request: the address of the client, the original
+ * request, their own name or a trace of their own.
+ */
+const PROXY_HEADER = new RegExp(
+  `^(${[
+    'via|forwarded|x-forwarded(-.*)?|x-original-.*|x-envoy-.*|x-real-ip|x-client-ip|x-cluster-client-ip|x-remote-(ip|addr)',
+    'client-ip|true-client-ip|(wl-)?proxy-client-ip|x-proxyuser-ip|x-host|x-scheme|x-azure-.*|x-arr-.*|x-appengine-.*',
+    'x-amzn-trace-id|x-amz-cf-id|x-cloud-trace-context|cloudfront-.*|cf-.*|cdn-loop|fly-.*|fastly-.*|x-varnish|x-nf-.*|x-vercel-.*',
+  ].join('|')})$`,
+)
+
 /** A proxy on this machine names us by our own address, whoever sent it the request. */
 function refuseProxies(headers: IncomingHttpHeaders): void {
-  const sign = Object.keys(headers).find((name) => name === 'forwarded' || name.startsWith('x-forwarded-'))
+  const sign = Object.keys(headers).find((name) => PROXY_HEADER.test(name))
   if (sign === undefined) return
   throw new Problem(
     'forbidden',

@@ -1,17 +1,18 @@
-import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
-import { BodyReader, BodyRefused, hasBody } from './body.ts'
-import { keepConnections } from './connections.ts'
+import { BodyRefused, hasBody } from './body.ts'
+import { keepConnections, peerOf } from './connections.ts'
 import { etagOf } from './console/assets.ts'
 import { createLogins, type Logins } from './console/logins.ts'
 import { addConsole, isConsolePath, LOGIN, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
+import { readJsonBodies } from './json-body.ts'
 import { addressesOf, CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
+import { Guesses } from './guesses.ts'
 import { openApiRoutes } from './openapi.ts'
 import { connectionProblem, pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 import { READERS, type Relay } from './relay/relay.ts'
@@ -84,6 +85,9 @@ export function createAdmin(options: AdminOptions): Listener {
   const routes = [...parts, ...description]
   const openPaths = new Set(routes.flatMap((route) => (route.open ? [route.path] : [])))
   const logins = createLogins(options.now ?? Date.now)
+  const guesses = new Guesses(STEADY.steady)
+  const isRight = ({ ip }: FastifyRequest, wanted: string, given: string): boolean =>
+    guesses.isRight(wanted, given, peerOf(ip))
   let loopback = false
 
   const accessOf = (request: FastifyRequest): Access => {
@@ -121,12 +125,16 @@ export function createAdmin(options: AdminOptions): Listener {
       ),
     ),
   })
-  readBodies(app)
+  readJsonBodies(app, { limit: BODY, shared: SHARED })
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(SECURITY)
     const path = pathOf(request.url)
     const access = openPaths.has(path) ? 'everybody' : isConsolePath(path) ? 'page' : accessOf(request)
-    admit(request.headers, access, { token: token(), loopback })
+    admit(request.headers, access, {
+      token: token(),
+      loopback,
+      isRight: (wanted, given) => isRight(request, wanted, given),
+    })
     if (request.is404) throw missing(request, routes)
     if (request.method === 'POST' || !hasBody(request.raw)) return
     // No other method has a body: what comes of one is dropped, and ends with the connection.
@@ -141,7 +149,7 @@ export function createAdmin(options: AdminOptions): Listener {
     return fail(error, request, reply, log)
   })
   for (const route of routes) add(app, route, options.version)
-  addConsole(app, { token, logins })
+  addConsole(app, { token, logins, isRight })
 
   return {
     async listen() {
@@ -191,7 +199,7 @@ function add(app: FastifyInstance, route: Route, version: string): void {
       const body = request.body ?? {}
       checkQuery?.(query)
       checkBody?.(body)
-      const lastEventId = single(request.headers['last-event-id'])
+      const lastEventId = [request.headers['last-event-id']].flat()[0]
       const answer = await route.handle({ params, query, body, lastEventId })
       if (answer.stream !== undefined) return streamed(reply, answer, answer.stream)
       const text = answer.contentType === undefined ? JSON.stringify(answer.body) : String(answer.body)
@@ -220,27 +228,6 @@ function streamed(
   raw.writeHead(status, { ...SECURITY, 'content-type': contentType })
   stream(raw)
   return reply
-}
-
-function single(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value[0] : value
-}
-
-/** JSON alone; many clients say that an empty body is JSON. */
-function readBodies(app: FastifyInstance): void {
-  const bodies = new BodyReader(SHARED)
-  const parse = app.getDefaultJsonParser('error', 'error')
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: IncomingMessage) => {
-    const body = await bodies.read(payload, request.routeOptions.bodyLimit ?? BODY)
-    if (body.length === 0) return undefined
-    return await new Promise<unknown>((resolve, reject) => {
-      void parse(request, body.toString(), (error, value: unknown) => {
-        if (error === null) resolve(value)
-        else reject(error)
-      })
-    })
-  })
 }
 
 function missing(request: FastifyRequest, routes: readonly Route[]): Problem {

@@ -20,6 +20,7 @@ interface EmulateOptions {
   openDetails: 'a' | 'b'
   leaveOut?: OpenPart[]
   allowHttpWebhooks?: boolean
+  allowHost?: string[]
   data?: string
   json?: boolean
 }
@@ -32,6 +33,7 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
     openDetails: options.openDetails,
     leaveOut: options.leaveOut ?? [],
     allowHttpWebhooks: options.allowHttpWebhooks === true,
+    allowedHosts: options.allowHost ?? [],
     ...(scenario === undefined ? {} : { scenario: readScenario(scenario) }),
     ...(data === undefined ? {} : { data }),
   })

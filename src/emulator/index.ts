@@ -77,6 +77,8 @@ export interface EmulatorOptions {
   allowHttpWebhooks?: boolean
   /** Smaller or larger figures than the interface's, for tests. */
   limits?: Partial<Limits>
+  /** Names, beside addresses, `localhost` and names without a dot, by which its own routes may be asked. */
+  allowedHosts?: readonly string[]
   /** The domain that previews are published under; without one they cannot be. */
   previewDomain?: string
   /** The time to begin at, milliseconds since the epoch; the machine's when left out. */
@@ -142,7 +144,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
       world,
       operationsOf(world, () => describe(mounted, world.details, leftOut)),
     )
-    mountOwnRoutes(app, world)
+    mountOwnRoutes(app, world, options.allowedHosts)
     mountPublicPreviews(app, world)
   })
   const close = async (): Promise<void> => {

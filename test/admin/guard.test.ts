@@ -1,5 +1,7 @@
 import { networkInterfaces } from 'node:os'
+import { Agent } from 'undici'
 import { describe, expect, it } from 'vitest'
+import { until } from '../support/until.ts'
 import { exchangeRaw } from './raw.ts'
 import { send, startAdmin, type Reply, type Running } from './running.ts'
 
@@ -68,6 +70,47 @@ describe('with a token', () => {
   })
 })
 
+describe('guessing the token', () => {
+  const SENT = { 'x-sidecar-console': '1' }
+  const login = (token: string) => ({ method: 'POST' as const, headers: { ...SENT, 'content-type': 'application/json' }, body: JSON.stringify({ token }) }) // prettier-ignore
+
+  it.each(['/console/login', '/api/tools'])('is slowed down at %s, with a time to come again', (path) =>
+    withAdmin({ token: () => 'secret' }, async ({ base }) => {
+      const guess = (token: string): Promise<Reply> =>
+        path === '/api/tools'
+          ? send(base + path, { method: 'GET', headers: { authorization: `Bearer ${token}` } })
+          : send(base + path, login(token))
+      const replies: Reply[] = []
+      for (let tried = 0; tried < 200; tried++) replies.push(await guess(`guess-${tried}`))
+      const compared = replies.filter(({ status }) => status === 401)
+      expect(compared.length).toBeGreaterThanOrEqual(10)
+      // One more a second, however long the others took.
+      expect(compared.length).toBeLessThan(30)
+      const limited = replies.filter(({ status }) => status === 429)
+      expect(limited.length + compared.length).toBe(200)
+      expect(limited.every(({ headers }) => headers['retry-after'] === '1')).toBe(true)
+      // A guess that is right is no better while its sender must wait.
+      await until('a refusal', async () => (await guess(`again-${Math.random()}`)).status === 429)
+      expect((await guess('secret')).status).toBe(429)
+      const elsewhere = await send(base + path, {
+        ...(path === '/api/tools'
+          ? { method: 'GET', headers: { authorization: 'Bearer secret' } }
+          : login('secret')),
+        dispatcher: new Agent({ localAddress: '127.0.0.2' }),
+      })
+      expect(elsewhere.status).toBe(200)
+      await until('the end of the wait', async () => (await guess('secret')).status === 200)
+    }),
+  )
+
+  it('costs nothing with a wrong token that was given before: an old program locks nobody out', () =>
+    withAdmin({ token: () => 'secret' }, async ({ base }) => {
+      for (let tried = 0; tried < 50; tried++)
+        expect((await send(`${base}/console/login`, login('old'))).status).toBe(401)
+      expect((await send(`${base}/console/login`, login('secret'))).status).toBe(200)
+    }))
+})
+
 describe('without a token', () => {
   it('has no API unless it listens on loopback, and says why', () =>
     withAdmin({ listen: { host: '0.0.0.0', port: 0 } }, async ({ get, post }) => {
@@ -114,18 +157,30 @@ describe('without a token', () => {
       expect((await get('/api/events', { 'sec-fetch-site': 'none' })).status).toBe(200)
     }))
 
-  it.each([{ 'x-forwarded-for': '203.0.113.9' }, { 'x-forwarded-proto': 'https' }, { forwarded: 'for=_x' }])(
-    'on loopback answers a proxy (%o) only what is for everybody',
-    (headers) =>
-      withAdmin({}, async ({ get, post, asked }) => {
-        expect((await get('/api/events', headers)).status).toBe(403)
-        expect((await get('/', headers)).status).toBe(403)
-        expect((await post('/api/handlers/app/pause', undefined, headers)).json['detail']).toMatch(
-          /admin\.token/,
-        )
-        expect(asked).toEqual([])
-        expect((await get('/metrics', headers)).status).toBe(200)
-      }),
+  it.each([
+    { 'x-forwarded-for': '203.0.113.9' },
+    { 'x-forwarded-proto': 'https' },
+    { forwarded: 'for=_x' },
+    { via: '1.1 proxy' },
+    { 'x-real-ip': '203.0.113.9' },
+    { 'x-client-ip': '203.0.113.9' },
+    { 'cf-connecting-ip': '203.0.113.9' },
+    { 'cf-ray': '7d2a' },
+    { 'true-client-ip': '203.0.113.9' },
+    { 'fly-client-ip': '203.0.113.9' },
+    { 'x-envoy-external-address': '203.0.113.9' },
+    { 'x-original-host': 'admin.example.com' },
+    { 'x-amzn-trace-id': 'Root=1-67891233-abcdef012345678912345678' },
+  ])('on loopback answers a proxy (%o) only what is for everybody', (headers) =>
+    withAdmin({}, async ({ get, post, asked }) => {
+      expect((await get('/api/events', headers)).status).toBe(403)
+      expect((await get('/', headers)).status).toBe(403)
+      expect((await post('/api/handlers/app/pause', undefined, headers)).json['detail']).toMatch(
+        /admin\.token/,
+      )
+      expect(asked).toEqual([])
+      expect((await get('/metrics', headers)).status).toBe(200)
+    }),
   )
 
   it('asks for a Host, as HTTP/1.0 need not have one', () =>

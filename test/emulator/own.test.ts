@@ -1,3 +1,4 @@
+import { request } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { open, PROFILES } from './support.ts'
 
@@ -22,6 +23,44 @@ describe.each(PROFILES)('routes that the emulator adds, profile %s', (profile) =
     expect((await bench.call('GET', '/v1/health')).body['scopes']).toEqual(['tools:respond'])
     expect([bench.emulator.revokeToken(id), bench.emulator.revokeToken('tok_x')]).toEqual([true, false])
     expect((await bench.call('GET', '/v1/health')).status).toBe(401)
+  })
+
+  it('answer programs on this machine and in containers beside it, and no page of another origin or name', async () => {
+    const { emulator } = await open(profile)
+    const { port } = new URL(emulator.baseUrl)
+    const ask = (headers: Record<string, string>): Promise<number> =>
+      request(`${emulator.baseUrl}/_emulator/ledger`, { headers }).then(async ({ statusCode, body }) => {
+        await body.dump()
+        return statusCode
+      })
+    for (const host of [
+      'localhost',
+      `127.0.0.1:${port}`,
+      '[::1]:4010',
+      '10.1.2.3:4010',
+      'emulator:4010',
+      'host.docker.internal',
+    ])
+      expect([host, await ask({ host })]).toEqual([host, 200])
+    for (const host of [
+      'evil.example',
+      `evil.example:${port}`,
+      '127.0.0.1.evil.example',
+      'localhost.evil.example',
+      'a b',
+    ])
+      expect([host, await ask({ host })]).toEqual([host, 403])
+    for (const headers of [
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { 'sec-fetch-site': 'cross-site' },
+    ])
+      expect([headers, await ask(headers)]).toEqual([headers, 403])
+    expect(await ask({ origin: emulator.baseUrl })).toBe(200)
+    // The routes of the service are for its own tokens, by whatever name.
+    const health = await request(`${emulator.baseUrl}/v1/health`, { headers: { host: 'agents.example.com' } })
+    expect(health.statusCode).toBe(401)
+    await health.body.dump()
   })
 
   it('move the clock, which the Date of every answer follows', async () => {

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isObject, stringOf } from '../../core/json.ts'
-import { sameSecret } from '../../core/signature.ts'
 import { Problem } from '../problem.ts'
 import { readAssets, type Assets } from './assets.ts'
 import { readCookie, writeCookie } from './cookie.ts'
@@ -36,11 +35,15 @@ export function loginOf(request: FastifyRequest): string | null {
   return readCookie(request.headers.cookie, request.socket.localPort ?? 0)
 }
 
+interface ConsoleDoor {
+  token: () => string | null
+  logins: Logins
+  /** Compares what a request gave with the token. @throws {Problem} 429 after too many wrong ones. */
+  isRight: (request: FastifyRequest, token: string, given: string) => boolean
+}
+
 /** The console: its files, and the exchange of the admin token for a cookie that no script can read. */
-export function addConsole(
-  app: FastifyInstance,
-  { token, logins }: { token: () => string | null; logins: Logins },
-): void {
+export function addConsole(app: FastifyInstance, { token, logins, isRight }: ConsoleDoor): void {
   let assets: Assets | null = null
   const send = (request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply => {
     assets ??= readAssets()
@@ -74,7 +77,7 @@ export function addConsole(
     const wanted = token()
     if (wanted === null) throw new Problem('conflict', 'no admin token is configured: none is wanted')
     const given = isObject(request.body) ? stringOf(request.body['token']) : null
-    if (given === null || !sameSecret(wanted, given)) {
+    if (given === null || !isRight(request, wanted, given)) {
       throw new Problem('unauthorized', 'this is not the admin token (admin.token in the configuration)')
     }
     const { id, expiresAt } = logins.open(wanted)

@@ -24,6 +24,10 @@ export function declareEmulate(program: Command): Command {
       new Option('--leave-out <parts...>', 'parts that the description does not show').choices(OPEN_PARTS),
     )
     .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
+    .option(
+      '--allow-host <names...>',
+      'further host names that its own routes answer to, beside addresses and names without a dot',
+    )
     .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
     .option('--json', 'for programs: address and token as one line')
     .addHelpText(

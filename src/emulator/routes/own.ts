@@ -1,9 +1,10 @@
-import type { FastifyInstance } from 'fastify'
+import { isIP } from 'node:net'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import { readBody, readQuery } from '../check.ts'
 import { readDuration } from '../duration.ts'
 import { resolveByPerson, type Verdict } from '../person.ts'
-import { invalid, notFound } from '../refusal.ts'
+import { invalid, notFound, refuse } from '../refusal.ts'
 import { SCOPES, SESSION_SCOPES, TOKEN_DAYS, type Scope } from '../token.ts'
 import { viewLedger } from '../truth.ts'
 import type { World } from '../world.ts'
@@ -33,7 +34,16 @@ const ledgerQuery = Type.Object({ after_seq: Type.Optional(Type.Integer({ minimu
 const LONGEST_ADVANCE_MS = 366 * 86_400_000
 
 /** The emulator's own routes, which the real service does not have. They take no token: whoever runs it may use them. */
-export function mountOwnRoutes(app: FastifyInstance, world: World): void {
+export function mountOwnRoutes(
+  app: FastifyInstance,
+  world: World,
+  allowedHosts: readonly string[] = [],
+): void {
+  const names = new Set(allowedHosts.map((name) => name.toLowerCase()))
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (request.url.startsWith('/_emulator')) refusePages(request, names)
+    done()
+  })
   app.post('/_emulator/tokens', async (request, reply) => {
     const { scopes = ['cli'], days = 7 } = readBody(tokenBody, json(request.body) ?? {})
     checkMix(world, scopes)
@@ -67,6 +77,31 @@ export function mountOwnRoutes(app: FastifyInstance, world: World): void {
     const { after_seq = 0 } = readQuery(ledgerQuery, request.query as Record<string, unknown>)
     return viewLedger(world, after_seq)
   })
+}
+
+/**
+ * A page from anywhere can make a browser on this machine send requests here: across origins (Origin and Sec-Fetch-Site
+ * show it), or by a name of its own that resolves here (DNS rebinding; Host shows it). Nobody but its owner can make an
+ * address or a name without a dot, as containers call each other, lead here.
+ * @throws {Refusal} 403
+ */
+function refusePages({ headers }: FastifyRequest, names: ReadonlySet<string>): void {
+  const { host = '', origin } = headers
+  const name = (/^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(host)?.[1] ?? '').toLowerCase()
+  const isOurs =
+    isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 ||
+    /^[\w-]+(\.localhost)?$/.test(name) ||
+    name === 'host.docker.internal' ||
+    names.has(name)
+  if (!isOurs)
+    throw refuse(
+      'permission_denied',
+      `the emulator's own routes do not answer to the name ${JSON.stringify(name.slice(0, 100))}; allow it with --allow-host`,
+    )
+  const site = headers['sec-fetch-site']
+  const isForeign = origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`
+  if (isForeign || site === 'cross-site' || site === 'same-site')
+    throw refuse('permission_denied', "the emulator's own routes do not answer pages of another origin")
 }
 
 /** @throws {Refusal} 400 for scopes that the profile keeps apart. */
