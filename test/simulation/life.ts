@@ -36,6 +36,8 @@ export class Life implements Owner {
   /** True time: no further stream until then. */
   streamsLimitedUntil = 0
   started = false
+  /** A second process was started on its store. Nothing of it leaves the machine any more. */
+  replaced = false
   stopping = false
   readonly #atEnd = new Set<() => void>()
 

@@ -51,8 +51,8 @@ export class Network {
   /** The network as one life of the sidecar sees it. */
   portOf(life: Life): Http {
     return {
-      exchange: (request) => (life.alive ? this.#exchange(life, request) : never()),
-      open: (request) => (life.alive ? this.#open(life, request) : never()),
+      exchange: (request) => (life.alive && !life.replaced ? this.#exchange(life, request) : never()),
+      open: (request) => (life.alive && !life.replaced ? this.#open(life, request) : never()),
       close: () => Promise.resolve(),
     }
   }

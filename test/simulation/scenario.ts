@@ -79,6 +79,8 @@ export interface Scenario {
   absent?: readonly Part[]
   /** null: every session is ours. */
   scope?: ScopePlan | null
+  /** Milliseconds after the beginning: a second process is started on the store; absent: never. */
+  secondAt?: number
 }
 
 export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
@@ -116,6 +118,9 @@ export const LARGE: Size = {
   faultsUntil: [5000, 15_000, 30_000],
 }
 
+/** Seeds in which a second process is started; those in the table of planted bugs and of old stories are none of them. */
+const SECOND = { of: 22, rest: 17 }
+
 export function drawScenario(
   seed: number,
   size = new Chance(seed, 'size').is(0.1) ? LARGE : SMALL,
@@ -131,7 +136,9 @@ export function drawScenario(
   const faultsUntil = chance.pick(size.faultsUntil)
   const upkeep = drawUpkeep(new Chance(seed, 'upkeep'), faultsUntil)
   const scope = drawScope(new Chance(seed, 'scope'), faultsUntil, (strangers) => drawSession(strangers, size))
-  return { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep, scope }
+  const plan: Scenario = { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep, scope }
+  if (seed % SECOND.of !== SECOND.rest) return plan
+  return { ...plan, secondAt: new Chance(seed, 'second process').int(300, faultsUntil) }
 }
 
 function drawUpkeep(chance: Chance, faultsUntil: number): Upkeep | null {

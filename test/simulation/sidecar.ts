@@ -61,6 +61,8 @@ export interface SidecarParts {
   token: string
   log: Log
   onFirstLook: (done: boolean) => void
+  /** Another process has taken the store. */
+  onLost: (life: Life) => void
   seed: number
 }
 
@@ -70,7 +72,12 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const disk = new Disk(life, agenda, new Chance(parts.seed, `disk ${life.number}`))
   const clock = clockOf(life, agenda, wall, sites, disk)
   const random = new Chance(parts.seed, `life ${life.number}`)
-  const inner = createSqliteStore(parts.db, { clock, log, onCommit: () => watch.committed() })
+  const inner = createSqliteStore(parts.db, {
+    clock,
+    log,
+    onCommit: () => watch.committed(life),
+    onLost: () => parts.onLost(life),
+  })
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
   const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
   const stored = storeOf(life, inner, sites, disk, {
@@ -168,6 +175,7 @@ function handlerOf(plan: HandlerPlan, life: Life, app: Application): HandlerSpec
       kind: 'module',
       handle: (event) =>
         new Promise<void>((resolve, reject) => {
+          if (life.replaced) return
           app.call(plan.name, event, life, (fault) => {
             if (fault === 'error') reject(new Error(THROWN))
             else if (fault === 'verdict_dead') reject(new DeadLetter('no use'))
@@ -189,6 +197,7 @@ function toolOf(name: string, life: Life, app: Application): ToolSpec {
             kind: 'module',
             run: ({ callId }) =>
               new Promise((resolve, reject) => {
+                if (life.replaced) return
                 app.run(callId, life, (output) => {
                   if (output === null) reject(new Error(THROWN))
                   else resolve({ kind: 'output', output })

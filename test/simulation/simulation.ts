@@ -26,6 +26,8 @@ import { Trace } from './trace.ts'
 const START = 1_763_701_200_000
 /** Seconds for which an operator looks whether a handler is paused. */
 const PATIENCE = 180
+/** So long after a second process was started the first one has ended, milliseconds. */
+const FENCED = 5000
 /** What a stop may take of what is under way, milliseconds. */
 const GRACE = 10_000
 
@@ -62,11 +64,15 @@ export class Simulation {
   /** True time at which the first copy of a webhook's delivery came, by its signature. */
   readonly #arrived = new Map<string, number>()
   readonly #chance: Chance
+  /** The process that a second one was started beside. */
+  #former: { life: Life; running: Running } | null = null
+  readonly #routes: Chance
 
   constructor(seed: number, scenario: Scenario, plan: Plan) {
     this.seed = seed
     this.scenario = scenario
     this.#chance = new Chance(seed, 'world')
+    this.#routes = new Chance(seed, 'routes')
     this.agenda = new Agenda(START, new Chance(seed, 'ties'))
     this.sites = new Sites(this.agenda, this.trace, plan)
     this.sites.onCrash = () => this.crash()
@@ -111,6 +117,7 @@ export class Simulation {
     agenda.in(-this.#earliest(), () => this.start())
     this.#bringStrangers()
     this.operator = new Operator(this, new Chance(seed, 'operator'))
+    if (scenario.secondAt !== undefined) agenda.in(scenario.secondAt - this.#earliest(), () => this.#second())
     for (const act of scenario.upkeep?.acts ?? [])
       agenda.in(act.at - this.#earliest(), () => this.operator.act(act.do))
   }
@@ -152,7 +159,8 @@ export class Simulation {
       this.lookedAt ??= agenda.now
     }
     const { seed, scenario, sites, wall, network, app, watch, db } = this
-    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, log, onFirstLook }
+    const onLost = (former: Life): void => this.#lost(former)
+    const parts = { seed, scenario, agenda, sites, wall, network, app, watch, db, log, onFirstLook, onLost }
     try {
       const running = startSidecar(life, { ...parts, token: this.host.token })
       this.running = running
@@ -187,6 +195,29 @@ export class Simulation {
     this.agenda.in(backIn, () => {
       if (this.life === null) this.start()
     })
+  }
+
+  /**
+   * Somebody removes the lock file and starts a second process. The first one goes on: what it was doing it goes on writing,
+   * and half of the webhooks still come to it, until it sees that it is fenced.
+   */
+  #second(): void {
+    const { life, running, trace, agenda } = this
+    if (life === null || running === null || !life.started || life.stopping || this.sites.quiet) return
+    trace.note(agenda.now, '== second process beside', String(life.number))
+    life.replaced = true
+    this.sites.second = true
+    this.#former = { life, running }
+    this.life = null
+    this.running = null
+    this.start()
+    agenda.in(FENCED, () => life.end())
+  }
+
+  /** It ends a moment later, as a process does that has a grace. */
+  #lost(life: Life): void {
+    this.trace.note(this.agenda.now, '== fenced', String(life.number))
+    if (!life.replaced) this.trace.broken('I8', `life ${life.number} is fenced, and nobody took its store`)
   }
 
   /** SIGTERM, and a new start. What it held must be given back. */
@@ -248,7 +279,9 @@ export class Simulation {
     }: { sessionId: string; signature: string; timestamp: string; body: Buffer },
     answer: (status: number) => void,
   ): void {
-    const { life, running } = this
+    const former = this.#former
+    const toFormer = former?.life.alive === true && this.#routes.is(0.5)
+    const { life, running } = toFormer ? former : this
     if (life === null || running === null || this.network.serviceAway) return
     const since = this.#arrived.get(signature) ?? this.agenda.now
     this.#arrived.set(signature, since)

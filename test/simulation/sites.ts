@@ -20,6 +20,8 @@ export class Sites {
   passages = 0
   /** Nothing goes wrong any more. */
   quiet = false
+  /** A second process was started, which cuts the first one short as a crash does. */
+  second = false
   onCrash: () => void = () => undefined
 
   constructor(agenda: Agenda, trace: Trace, plan: Plan) {

@@ -70,4 +70,28 @@ export const STORE: readonly Mutant[] = [
     'ON CONFLICT (name) DO UPDATE SET value = excluded.value',
     'ON CONFLICT (name) DO NOTHING',
   ),
+  mutant(
+    'a commit does not check the epoch',
+    'store/sqlite/owner.ts',
+    'if (this.#commit.run(this.epoch, this.owner).changes !== 1) throw this.lose(this.#fenced())',
+    'this.#commit.run(this.epoch, this.owner)',
+  ),
+  mutant(
+    'a start does not fence the former owner',
+    'store/sqlite/owner.ts',
+    'owner = excluded.owner, previous = owner, epoch = epoch + 1, commits = commits + 1',
+    "owner = CASE owner WHEN '' THEN excluded.owner ELSE owner END, commits = commits + 1",
+  ),
+  mutant(
+    'a fenced process logs it and writes on',
+    'store/sqlite/owner.ts',
+    '.changes !== 1) throw this.lose(this.#fenced())',
+    '.changes !== 1) this.lose(this.#fenced())',
+  ),
+  mutant(
+    'a fenced process acknowledges webhooks',
+    'source/webhook.ts',
+    "return answer(503, 'store_failed')",
+    "return (error as { kind?: string }).kind === 'fenced' ? answer(200, 'accepted') : answer(503, 'store_failed')",
+  ),
 ]

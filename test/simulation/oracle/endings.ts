@@ -65,9 +65,11 @@ export class Endings {
 export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   const call = state.calls.get(callId)
   if (call === undefined || call.plan.refusesOutput || call.forsaken) return true
-  if (sites.fired.length === 0) return (call.plan.timeout ?? Infinity) * 1000 <= SHORT
+  if (sites.fired.length === 0 && !sites.second) return (call.plan.timeout ?? Infinity) * 1000 <= SHORT
   if (call.expiresAt !== null && call.expiresAt - state.now() <= SHORT) return true
-  return sites.fired.some(failsTools) || (call.plan.tool === 'charge' && cutsShort(sites.fired))
+  return (
+    sites.fired.some(failsTools) || (call.plan.tool === 'charge' && (sites.second || cutsShort(sites.fired)))
+  )
 }
 
 /** What may keep a call from running, or move our idea of the time. */

@@ -33,7 +33,7 @@ const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_refuses', 'disk_er
 
 /** What nobody was told of, because of a crash or a full disk, is in no count; without those the counts are whole. */
 function uncounted({ all, db, crashes, sites, operator }: Simulation): Fault | null {
-  if (crashes > 0 || sites.fired.some(({ fault }) => DISK.has(fault))) return null
+  if (crashes > 0 || sites.second || sites.fired.some(({ fault }) => DISK.has(fault))) return null
   const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
   const sum = (of: (counts: Counts) => number): number =>
     all.reduce((total, { counts }) => total + of(counts), 0)

@@ -128,7 +128,9 @@ export class Watch {
   }
 
   /** After each transaction: the cursor never passes a fact that is not there, and never goes back. */
-  committed(): void {
+  committed(life: Life): void {
+    if (life.replaced)
+      this.#broken('I8', `life ${life.number} has written after another process had taken its store`)
     const value = this.#cursor.get()
     if (value === undefined || value === null) return
     const cursor = BigInt(value)
