@@ -11,9 +11,9 @@ const INTERVAL = 250
 const ALL = 1000
 
 /**
- * Waits until a handler (or every one) is owed nothing, and shows what is left. Whoever interrupts it ends the waiting
+ * Waits until a handler (or every one) has no pending delivery, and shows what is left. An interrupt ends the waiting
  * alone: the sidecar goes on.
- * @returns the exit code: 0 when nothing is owed, 1 when it was interrupted or a handler is paused.
+ * @returns the exit code: 0 when nothing is pending, 1 when it was interrupted or a handler is paused.
  */
 export async function waitForBacklog(
   client: AdminClient,
@@ -47,7 +47,10 @@ async function watch(
       (row) => handler === null || field(row, 'name') === handler,
     )
     const left = rows.reduce((sum, row) => sum + (numberOf(row['pending']) ?? 0), 0)
-    if (left === 0) return end('everything is delivered, or dead', 0)
+    if (left === 0) {
+      if (shown !== '') terminal.err('\n')
+      return 0
+    }
     const owed = rows.filter((row) => numberOf(row['pending']) !== 0)
     if (owed.every((row) => field(row, 'state') === 'paused'))
       return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)

@@ -1,11 +1,13 @@
 import { OperatorError } from '../core/errors.ts'
 import { isObject, numberOf, type JsonObject } from '../core/json.ts'
 import { encodeId } from '../service/path.ts'
-import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
-import { waitForBacklog } from './backlog.ts'
+import { adminClient, type AdminOptions } from './admin-client.ts'
+import { watchDeadLetters } from './dead-letters.ts'
+import { waitForDelivery } from './delivery.ts'
 import type { Context } from './context.ts'
+import { nextAttempt } from './next-attempt.ts'
 import { field, printList } from './reply.ts'
-import { count, relative } from './text.ts'
+import { count } from './text.ts'
 import { jsonLine } from './terminal.ts'
 
 interface DeliveriesOptions extends AdminOptions {
@@ -28,6 +30,7 @@ export async function deliveries({ terminal, env }: Context, options: Deliveries
   const client = await adminClient(options, env)
   const query = { status: options.status, handler: options.handler }
   const rows = await client.list('/api/deliveries', query, options.limit)
+  const next = options.json === true ? null : await nextAttempt(client, rows)
   const now = Date.now()
   printList(
     rows,
@@ -42,7 +45,7 @@ export async function deliveries({ terminal, env }: Context, options: Deliveries
       { title: 'HANDLER', cell: (row) => field(row, 'handler'), shrink: 8 },
       { title: 'TRIES', cell: (row) => String(attemptsOf(row).length), align: 'right' },
       { title: 'LAST ANSWER', cell: lastAnswer, shrink: 12 },
-      { title: 'NEXT', cell: (row) => relative(timeOf(row['next_at']), now) },
+      { title: 'NEXT', cell: (row) => next?.(row, now) ?? '' },
     ],
     { json: options.json === true, none: 'no deliveries' },
     terminal,
@@ -66,15 +69,18 @@ export async function retry(
     throw new OperatorError('--handler, --since and --dry-run go with --dead', 2)
   }
   const client = await adminClient(options, env)
-  const answer =
-    id === undefined
-      ? await client.post('/api/deliveries/retry', selection(options))
-      : await client.post(`/api/deliveries/${encodeId(id)}/retry`)
-  if (options.json === true) terminal.out(jsonLine(answer))
-  else if (id !== undefined) terminal.out(`${id} is due again\n`)
-  else terminal.out(retried(acceptedOf(answer), options.dryRun === true))
-  if (options.wait !== true || options.dryRun === true) return 0
-  return await waitForBacklog(client, options.handler ?? null, terminal)
+  const json = options.json === true
+  if (id !== undefined) {
+    const answer = await client.post(`/api/deliveries/${encodeId(id)}/retry`)
+    terminal.out(json ? jsonLine(answer) : `${id} is due again\n`)
+    return options.wait === true ? await waitForDelivery(client, id, terminal, json) : 0
+  }
+  const waits = options.wait === true && options.dryRun !== true
+  const deaths = waits ? await watchDeadLetters(client, options.handler ?? null) : null
+  const answer = await client.post('/api/deliveries/retry', selection(options))
+  const accepted = acceptedOf(answer)
+  terminal.out(json ? jsonLine(answer) : retried(accepted, options.dryRun === true))
+  return deaths === null ? 0 : await deaths.wait({ accepted, again: true, json }, terminal)
 }
 
 function selection(options: RetryOptions): JsonObject {

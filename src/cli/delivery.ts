@@ -1,11 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isObject, numberOf, type JsonObject } from '../core/json.ts'
 import { encodeId } from '../service/path.ts'
-import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
+import { adminClient, timeOf, type AdminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
+import { nextAttempt } from './next-attempt.ts'
 import { field, quoted } from './reply.ts'
 import { renderTable } from './table.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
-import { relative, span, stamp } from './text.ts'
+import { span, stamp } from './text.ts'
 
 interface ShowOptions extends AdminOptions {
   json?: boolean
@@ -19,14 +21,44 @@ export async function showDelivery(
 ): Promise<number> {
   const client = await adminClient(options, env)
   const delivery = await client.get(`/api/deliveries/${encodeId(id)}`)
-  terminal.out(options.json === true ? jsonLine(delivery) : render(delivery, Date.now(), terminal))
+  if (options.json === true) terminal.out(jsonLine(delivery))
+  else {
+    const next = await nextAttempt(client, [delivery])
+    terminal.out(render(delivery, next(delivery, Date.now()), terminal))
+  }
   return 0
 }
 
-function render(delivery: JsonObject, now: number, terminal: Terminal): string {
+/** Milliseconds between looks. */
+const INTERVAL = 250
+
+/**
+ * Waits until one delivery is delivered or dead, or its handler is paused.
+ * @returns the exit code: 0 when it is delivered.
+ */
+export async function waitForDelivery(
+  client: AdminClient,
+  id: string,
+  terminal: Terminal,
+  json: boolean,
+): Promise<number> {
+  for (;;) {
+    const delivery = await client.get(`/api/deliveries/${encodeId(id)}`)
+    const status = field(delivery, 'status')
+    const next = await nextAttempt(client, [delivery])
+    const paused = next(delivery, Date.now()) === 'paused'
+    if (status !== 'pending' || paused) {
+      if (json) terminal.out(jsonLine(delivery))
+      else terminal.out(`${id} is ${paused ? 'pending, and its handler is paused' : status}\n`)
+      return status === 'delivered' ? 0 : 1
+    }
+    await sleep(INTERVAL)
+  }
+}
+
+function render(delivery: JsonObject, next: string, terminal: Terminal): string {
   const { paint } = terminal
   const attempts = Array.isArray(delivery['attempts']) ? delivery['attempts'].filter(isObject) : []
-  const nextAt = timeOf(delivery['next_at'])
   const row = (name: string, text: string): string =>
     text === '' ? '' : `${paint('bold', name.padEnd(8))}  ${visible(text)}\n`
   const table = renderTable(
@@ -46,7 +78,7 @@ function render(delivery: JsonObject, now: number, terminal: Terminal): string {
     row('session', field(delivery, 'session_id')),
     row('handler', field(delivery, 'handler')),
     row('status', field(delivery, 'status')),
-    row('next', relative(nextAt, now)),
+    row('next', next),
     attempts.length === 0 ? '\nnot tried yet\n' : `\n${table}`,
     answer === '' ? '' : `\nWhat the handler last answered when it did not take it:\n${answer}`,
   ].join('')

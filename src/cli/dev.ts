@@ -13,6 +13,7 @@ import { observer } from './dev/observe.ts'
 import { freePort } from './dev/port.ts'
 import { showToPeople, showToPrograms } from './dev/show.ts'
 import { isComplete } from './dev/summary.ts'
+import { Tally } from './dev/tally.ts'
 import { titlesOf } from './dev/titles.ts'
 import { reportFailure } from './failure.ts'
 import { readScenario } from './scenario.ts'
@@ -52,9 +53,9 @@ export async function dev(
     options.json === true
       ? showToPrograms(terminal)
       : showToPeople(terminal, { start, admin, urlNeeded: adminPort !== ADMIN_PORT })
-  const shown = new Set<string>()
   sidecar.observe(observer((record) => show.record(record), titlesOf(emulator)))
-  sidecar.observe({ callback: ({ fact }) => void shown.add(fact.id) })
+  const tally = new Tally()
+  sidecar.observe(tally.observer)
 
   const closing = closeWithGrace({ logger: false }, async ({ err }) => {
     if (err !== undefined) reportFailure(err, terminal)
@@ -65,7 +66,7 @@ export async function dev(
   show.started({ service: emulator.baseUrl, admin, app: app.url, token: TOKEN })
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario })
-  const comparison = await settled(emulator.baseUrl, app, shown)
+  const comparison = await settled(emulator.baseUrl, app, tally)
   show.ended(comparison, Date.now() - start)
   if (options.once === true) return isComplete(comparison) ? 0 : 1
 
@@ -81,12 +82,11 @@ async function freshStore(adminPort: number): Promise<string> {
 }
 
 /** Looks until everything that happened was delivered, answered and shown, or patience ends. */
-async function settled(baseUrl: string, app: ExampleApp, shown: ReadonlySet<string>): Promise<Comparison> {
+async function settled(baseUrl: string, app: ExampleApp, tally: Tally): Promise<Comparison> {
   const deadline = performance.now() + PATIENCE
   for (;;) {
-    const comparison = compare(await readLedger(baseUrl), app.received)
-    const told = app.received.keys().every((id) => shown.has(id))
-    if ((isComplete(comparison) && told) || performance.now() > deadline) return comparison
+    const comparison = compare(await readLedger(baseUrl), app.received, tally)
+    if (isComplete(comparison) || performance.now() > deadline) return comparison
     await sleep(LOOK_INTERVAL)
   }
 }

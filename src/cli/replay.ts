@@ -1,5 +1,5 @@
 import { adminClient, type AdminOptions } from './admin-client.ts'
-import { waitForBacklog } from './backlog.ts'
+import { watchDeadLetters } from './dead-letters.ts'
 import type { Context } from './context.ts'
 import { acceptedOf } from './deliveries.ts'
 import { count } from './text.ts'
@@ -14,11 +14,10 @@ interface ReplayOptions extends AdminOptions {
 
 export async function replay({ terminal, env }: Context, options: ReplayOptions): Promise<number> {
   const client = await adminClient(options, env)
+  const deaths = options.wait === true ? await watchDeadLetters(client, options.handler) : null
   const answer = await client.post('/api/replay', { handler: options.handler, from: options.from })
-  terminal.out(
-    options.json === true
-      ? jsonLine(answer)
-      : `${options.handler} gets ${count(acceptedOf(answer), 'fact')} again\n`,
-  )
-  return options.wait === true ? await waitForBacklog(client, options.handler, terminal) : 0
+  const json = options.json === true
+  const accepted = acceptedOf(answer)
+  terminal.out(json ? jsonLine(answer) : `${options.handler} gets ${count(accepted, 'fact')} again\n`)
+  return deaths === null ? 0 : await deaths.wait({ accepted, again: false, json }, terminal)
 }

@@ -1,83 +1,96 @@
-import { isObject, type Json, type JsonObject } from '../core/json.ts'
-import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
+import { isObject, numberOf, type JsonObject } from '../core/json.ts'
+import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
-import { textOf } from './reply.ts'
-import { renderTable } from './table.ts'
+import { needsOf, type Seen } from './status/needs.ts'
+import { grid, outline } from './status/outline.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
-import { relative, stamp } from './text.ts'
+import { count } from './text.ts'
 
 interface StatusOptions extends AdminOptions {
   json?: boolean
+  verbose?: boolean
 }
+
+/** Handlers are few, and of what waits the oldest tell enough. */
+const ALL = 1000
+const ACTIONS = 100
+
+/** Shown by sections of their own; the rest is shown whatever it is. */
+const OWN = ['channels', 'queues', 'routes', 'throughput']
 
 export async function status({ terminal, env }: Context, options: StatusOptions): Promise<number> {
   const client = await adminClient(options, env)
-  const answer = await client.get('/api/status')
-  if (options.json === true) terminal.out(jsonLine(answer))
-  else terminal.out(`${renderStatus(answer, Date.now(), terminal).join('\n')}\n`)
+  if (options.json === true) {
+    terminal.out(jsonLine(await client.get('/api/status')))
+    return 0
+  }
+  const [status, handlers, actions] = await Promise.all([
+    client.get('/api/status'),
+    client.list('/api/handlers', {}, ALL),
+    client.list('/api/actions', {}, ACTIONS),
+  ])
+  const seen = { status, handlers, actions, now: Date.now() }
+  terminal.out(`${render(seen, options.verbose === true, terminal).join('\n')}\n`)
   return 0
 }
 
-/** The status as an outline: whatever the sidecar says is shown, also what this version does not know. */
-export function renderStatus(
-  status: JsonObject,
-  now: number,
-  { paint, width }: Pick<Terminal, 'paint' | 'width'>,
-): string[] {
-  return outline(status, '')
-
-  function outline(section: JsonObject, indent: string): string[] {
-    const entries = Object.entries(section).filter(([, value]) => value !== undefined && value !== null)
-    const widest = Math.max(0, ...entries.map(([key]) => key.length))
-    return entries.flatMap(([key, value]) => {
-      const label = visible(key.replaceAll('_', ' '))
-      if (isObject(value)) {
-        const inside = outline(value, `${indent}  `)
-        return [
-          `${indent}${paint('bold', label)}`,
-          ...(inside.length > 0 ? inside : [`${indent}  ${paint('dim', 'none')}`]),
-        ]
-      }
-      if (Array.isArray(value) && value.some(isObject)) {
-        return [`${indent}${paint('bold', label)}`, ...table(value.filter(isObject), `${indent}  `)]
-      }
-      return [`${indent}${label.padEnd(widest)}  ${scalar(key, value)}`]
-    })
-  }
-
-  /** Entries of a list side by side, a column for each key that any of them has. */
-  function table(entries: readonly JsonObject[], indent: string): string[] {
-    const keys = new Set(
-      entries.flatMap((entry) => Object.keys(entry).filter((key) => textOf(entry[key]) !== '')),
-    )
-    const columns = [...keys].map((key) => ({
-      shrink: Math.max(8, key.length),
-      title: key.replaceAll('_', ' '),
-      cell: (entry: JsonObject) => textOf(entry[key]),
-      style: (entry: JsonObject) => STYLES.get(textOf(entry[key])) ?? null,
-    }))
-    const room = width === null ? null : width - indent.length
-    const lines = renderTable(entries, columns, { width: room, paint }).trimEnd().split('\n')
-    return lines.map((line) => `${indent}${line}`)
-  }
-
-  function scalar(key: string, value: Json | undefined): string {
-    const time = /(^|_)(at|since|until|timestamp)$/.test(key) ? timeOf(value) : null
-    if (time !== null) return `${stamp(time)} ${paint('dim', `(${relative(time, now)})`)}`
-    const text = visible(Array.isArray(value) ? value.map(textOf).join(', ') : textOf(value))
-    const style = STYLES.get(text)
-    return style === undefined ? text : paint(style, text)
-  }
+/** What needs attention first, then what is under way, then what seldom changes. */
+function render(seen: Seen, verbose: boolean, screen: Pick<Terminal, 'paint' | 'width'>): string[] {
+  const { status, handlers, now } = seen
+  const { paint } = screen
+  const section = (title: string, lines: readonly string[]): string[] => [
+    paint('bold', title),
+    ...(lines.length > 0 ? lines : [`  ${paint('dim', 'none')}`]),
+  ]
+  const channels = Object.entries(isObject(status['channels']) ? status['channels'] : {}).flatMap(
+    ([channel, state]) => (isObject(state) ? [{ channel, ...state }] : []),
+  )
+  const rest = Object.fromEntries(Object.entries(status).filter(([key]) => !OWN.includes(key)))
+  return [
+    ...section('needs attention', needs(seen, screen)),
+    ...section('channels', channels.length === 0 ? [] : grid(channels, '  ', now, screen)),
+    ...section('queues', outline(isObject(status['queues']) ? status['queues'] : {}, '  ', now, screen)),
+    ...section('handlers', handlers.length === 0 ? [] : grid(handlers, '  ', now, screen)),
+    ...throughput(rowsOf(status, 'throughput')),
+    ...outline(rest, '', now, screen),
+    ...routes(rowsOf(status, 'routes'), verbose, now, screen),
+  ]
 }
 
-const STYLES = new Map<string, 'green' | 'yellow' | 'red'>([
-  ['live', 'green'],
-  ['accepted', 'green'],
-  ['accepting', 'green'],
-  ['connecting', 'yellow'],
-  ['waiting', 'yellow'],
-  ['missing', 'yellow'],
-  ['stopped', 'red'],
-  ['rejected', 'red'],
-  ['refusing', 'red'],
-])
+function needs(seen: Seen, { paint }: Pick<Terminal, 'paint'>): string[] {
+  return needsOf(seen).map(({ tone, text, advice }) => {
+    const mark = tone === 'bad' ? paint('red', '✗') : paint('yellow', '!')
+    return `  ${mark} ${visible(text)}  ${paint('dim', `→ ${visible(advice)}`)}`
+  })
+}
+
+/** The minutes of the last hour, added up. */
+function throughput(minutes: readonly JsonObject[]): string[] {
+  if (minutes.length === 0) return []
+  const sum = (key: string): number =>
+    minutes.reduce((total, minute) => total + (numberOf(minute[key]) ?? 0), 0)
+  const parts = [
+    count(sum('facts'), 'fact'),
+    `${sum('delivered')} delivered`,
+    count(sum('failed'), 'failed attempt'),
+    count(sum('calls'), 'call'),
+  ]
+  return [`throughput  ${parts.join(', ')} in ${count(minutes.length, 'minute')}`]
+}
+
+function routes(
+  all: readonly JsonObject[],
+  verbose: boolean,
+  now: number,
+  screen: Pick<Terminal, 'paint' | 'width'>,
+): string[] {
+  if (all.length === 0) return []
+  if (verbose) return [screen.paint('bold', 'routes'), ...grid(all, '  ', now, screen)]
+  const found = all.filter(({ how }) => how !== 'missing').length
+  return [`routes  ${found} of ${all.length} found ${screen.paint('dim', '(--verbose lists them)')}`]
+}
+
+function rowsOf(status: JsonObject, key: string): JsonObject[] {
+  const rows = status[key]
+  return Array.isArray(rows) ? rows.filter(isObject) : []
+}

@@ -7,7 +7,7 @@ import { inspectStore, type Inspection } from '../store/sqlite/inspect.ts'
 import { restoreStore, type Restored } from '../store/sqlite/restore.ts'
 import type { Context } from './context.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
-import { count } from './text.ts'
+import { count, size } from './text.ts'
 
 interface Options {
   config: string
@@ -99,7 +99,7 @@ function summary(store: Inspection): string {
   const { file, bytes, schema, newest, facts, pending, dead, openCalls, cursor } = store
   const older = schema < newest ? ` (this program makes it ${newest} at its next start)` : ''
   return (
-    `${file}: ${(bytes / 1048576).toFixed(1)} MiB, schema ${schema}${older}\n` +
+    `${file}: ${size(bytes)}, schema ${schema}${older}\n` +
     `${count(facts, 'fact')}, ${pending} owed to handlers, ${count(dead, 'dead letter')}, ` +
     `${count(openCalls, 'open call')}, stream cursor ${cursor ?? 'none'}`
   )

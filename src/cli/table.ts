@@ -4,6 +4,8 @@ export interface Column<Row> {
   title: string
   cell(row: Row): string
   align?: 'left' | 'right'
+  /** Characters that it has at least: rows that come later line up with those before. */
+  least?: number
   /** May be cut, down to this many characters, where the screen is too narrow. */
   shrink?: number
   style?(row: Row): Style | null
@@ -17,9 +19,27 @@ export function renderTable<Row>(
   columns: readonly Column<Row>[],
   screen: { width: number | null; paint: Paint },
 ): string {
+  return render(rows, columns, screen, true)
+}
+
+/** The same without titles, for rows that come after a table of columns that have a `least` width. */
+export function renderRows<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  screen: { width: number | null; paint: Paint },
+): string {
+  return render(rows, columns, screen, false)
+}
+
+function render<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  screen: { width: number | null; paint: Paint },
+  titled: boolean,
+): string {
   const cells = rows.map((row) => columns.map((column) => visible(column.cell(row)) || '-'))
-  const widths = columns.map((column, index) =>
-    Math.max(column.title.length, ...cells.map((row) => Array.from(row[index] ?? '').length)),
+  const widths = columns.map(({ title, least = 0 }, index) =>
+    Math.max(title.length, least, ...cells.map((row) => Array.from(row[index] ?? '').length)),
   )
   fit(widths, columns, screen.width)
   const line = (texts: string[], paint: (text: string, index: number) => string): string =>
@@ -42,7 +62,7 @@ export function renderTable<Row>(
       return style === null ? text : screen.paint(style, text)
     }),
   )
-  return `${[titles, ...lines].join('\n')}\n`
+  return `${[...(titled ? [titles] : []), ...lines].join('\n')}\n`
 }
 
 /** Takes what is too much from the columns that may be cut, the widest first. */

@@ -12,6 +12,12 @@ export function span(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`
 }
 
+/** `212 KiB`, `77.4 MiB`, `1.2 GiB`. */
+export function size(bytes: number): string {
+  if (bytes < 2 ** 20) return `${Math.ceil(bytes / 2 ** 10)} KiB`
+  return bytes < 2 ** 30 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`
+}
+
 /** `12 s ago`, `in 4 min`; empty where there is no time. */
 export function relative(at: number | null, now: number): string {
   if (at === null) return ''

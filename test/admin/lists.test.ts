@@ -162,7 +162,7 @@ describe('GET /api/calls, /api/deliveries, /api/handlers, /api/tools', () => {
     const [first] = dataOf(await running.get('/api/calls?state=received&session_id=s-d'))
     expect(Object.keys(first ?? {})).toEqual(
       (
-        'call_id name session_id turn_id state outcome attempts error created_at expires_at received_at ' +
+        'call_id name session_id turn_id state outcome attempts answer error created_at expires_at received_at ' +
         'started_at finished_at ended_at'
       ).split(' '),
     )

@@ -33,7 +33,10 @@ const fact = (id: string, type: string): Record<string, unknown> => ({
 
 describe('lists', () => {
   test('are tables for people: aligned, without the control characters of a hostile text', async () => {
-    const { url } = await adminApi({ 'GET /api/deliveries': paged(deliveries, (row) => row['id']) })
+    const { url } = await adminApi({
+      'GET /api/deliveries': paged(deliveries, (row) => row['id']),
+      'GET /api/handlers': paged([{ name: 'app', state: 'up' }], (row) => row['name']),
+    })
     const { code, out } = await cli(['deliveries', '--url', url])
     expect(code).toBe(0)
     const [titles = '', ...rows] = out.trimEnd().split('\n')
@@ -86,7 +89,7 @@ describe('lists', () => {
     await expect.poll(() => running.out).toContain('turn.completed')
     expect(running.out).toMatch(/turn\.started[^]*turn\.completed/)
     rows.push(fact('evt_3', 'turn.settled'))
-    await expect.poll(() => running.out).toMatch(/turn\.settled .* stream\n$/)
+    await expect.poll(() => running.out).toMatch(/turn\.settled .* stream +evt_3\n$/)
     expect(running.out.match(/turn\.completed/g)).toHaveLength(1)
     running.process.kill('SIGTERM')
     await running.ended
@@ -185,20 +188,58 @@ test('deliveries show tells of one delivery each attempt and what the handler sa
 })
 
 describe('status', () => {
-  test('is an outline of whatever the sidecar says', async () => {
+  const list = (rows: Record<string, unknown>[]) => paged(rows, (row) => row['name'] ?? row['call_id'])
+
+  test('begins with what needs attention, and ends with the routes', async () => {
     const status = {
       version: '0.1.0',
-      channels: { stream: { state: 'live', since: AT, last_error: null } },
-      routes: [{ operation: 'answer', method: 'POST', path: '/v1/x', how: 'document' }],
+      channels: {
+        stream: { state: 'stopped', since: AT, last_error: 'refused' },
+        poll: { state: 'live', since: AT },
+      },
+      routes: [
+        { operation: 'answer', method: 'POST', path: '/v1/x', how: 'document' },
+        { operation: 'readTurn', method: null, path: null, how: 'missing', reason: 'no GET of one turn' },
+      ],
+      queues: { deliveries_pending: 7 },
+      throughput: [
+        { at: AT, facts: 2, delivered: 3, failed: 1, calls: 0 },
+        { at: AT + 60_000, facts: 20, delivered: 30, failed: 0, calls: 1 },
+      ],
+      token: { state: 'rejected' },
       something_new: { a: 1 },
     }
-    const { url } = await adminApi({ 'GET /api/status': () => status })
+    const { url } = await adminApi({
+      'GET /api/status': () => status,
+      'GET /api/handlers': list([
+        { name: 'app', state: 'paused', since: AT, pending: 7, dead: 2, last_error: 'by an operator' },
+      ]),
+      'GET /api/actions': list([{ call_id: 'c', type: 'question', created_at: AT, name: 'q' }]),
+    })
     const { out } = await cli(['status', '--url', url])
-    expect(out).toMatch(
-      /^version +0\.1\.0\nchannels\n {2}stream\n {4}state +live\n {4}since +\d{4}-.* ago\)\n/,
-    )
-    expect(out).toContain('  operation  method  path   how\n  answer     POST    /v1/x  document\n')
-    expect(out).toContain('something new\n  a  1\n')
+    const at = (text: string) => {
+      expect(out).toContain(text)
+      return out.indexOf(text)
+    }
+    const order = [
+      'needs attention\n  ✗ the service rejects the token',
+      'channel stream is stopped for ',
+      'handler app has 2 dead letters  → session-sidecar deliveries retry --dead --handler app\n',
+      'handler app is paused for ',
+      ', 7 deliveries pending: by an operator  → session-sidecar handlers resume app\n',
+      "the service's route for readTurn was not found  → no GET of one turn\n",
+      '1 approval or question without an answer',
+      'channels\n',
+      'queues\n  deliveries pending  7\n',
+      'handlers\n',
+      'throughput  22 facts, 33 delivered, 1 failed attempt, 1 call in 2 minutes\n',
+      'something new\n  a  1\n',
+      'routes  1 of 2 found',
+    ].map(at)
+    expect(order).toEqual(order.toSorted((a, b) => a - b))
+    expect(out).not.toMatch(/\d{13}|\/v1\/x/)
+    const { out: verbose } = await cli(['status', '--verbose', '--url', url])
+    expect(verbose).toMatch(/ {2}answer +POST +\/v1\/x +document/)
     expect(JSON.parse((await cli(['status', '--json', '--url', url])).out)).toEqual(status)
   })
 })
@@ -238,10 +279,12 @@ describe('the admin token', () => {
       'sidecar.yaml': `service: { base_url: "https://a.b", token: "\${NOT_SET_HERE}" }\nadmin: { listen: "${new URL(url).host}", token: from-config }`,
     })
     const results = await Promise.all([
-      cli(['status', '--url', url, '--token-file', `${folder}/token`], { SIDECAR_ADMIN_TOKEN: 'from-env' }),
-      cli(['status', '--url', url], { SIDECAR_ADMIN_TOKEN: 'from-env' }),
-      cli(['status', '--url', url], { SIDECAR_ADMIN_TOKEN_FILE: `${folder}/token` }),
-      cli(['status', '-c', `${folder}/sidecar.yaml`]),
+      cli(['status', '--json', '--url', url, '--token-file', `${folder}/token`], {
+        SIDECAR_ADMIN_TOKEN: 'from-env',
+      }),
+      cli(['status', '--json', '--url', url], { SIDECAR_ADMIN_TOKEN: 'from-env' }),
+      cli(['status', '--json', '--url', url], { SIDECAR_ADMIN_TOKEN_FILE: `${folder}/token` }),
+      cli(['status', '--json', '-c', `${folder}/sidecar.yaml`]),
     ])
     expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0])
     expect(

@@ -39,6 +39,38 @@ async function hold(port: number): Promise<Server> {
   )
 }
 
+/** Every number of the summary, computed anew from the lines above it. */
+function expectConsistent(out: string): void {
+  const [rows = '', ...blocks] = out.split('\n\n').slice(1)
+  const summary = blocks.join('\n')
+  const lines = rows.split('\n').slice(1)
+  const of = (kind: RegExp) => lines.filter((line) => kind.test(line))
+  const [facts, delivered] = [of(/^ *[\d.]+ {2}fact /), of(/^ *[\d.]+ {2}callback .* app 204 /)]
+  const answered = of(/^ *[\d.]+ {2}tool .* answered /)
+  expect(facts.length).toBeGreaterThan(0)
+  expect(numbersIn(summary, /(\d+) of (\d+) facts delivered/)).toEqual([delivered.length, facts.length])
+  expect(numbersIn(summary, /(\d+) of (\d+) function calls? answered/)).toEqual([
+    answered.length,
+    of(/^ *[\d.]+ {2}tool /).length,
+  ])
+  const [found = NaN, demanded = NaN] = numbersIn(summary, /(\d+) of (\d+) that the service's own ledger/)
+  expect(found).toBe(demanded)
+  expect(demanded).toBeLessThanOrEqual(facts.length)
+  // Statuses of sessions depend on when they were read; all else is in the ledger.
+  const statuses = facts.filter((line) => /fact +session\.(working|idle|requires_action) /.test(line))
+  expect(demanded).toBe(facts.length - statuses.length)
+  const times = lines.map((line) => Number.parseFloat(line))
+  const [, took = '', unit = ''] = /in (\d+\.?\d*) (m?s)$/m.exec(summary) ?? []
+  expect(Math.max(...times)).toBeLessThanOrEqual(Number(took) / (unit === 'ms' ? 1000 : 1) + 0.05)
+  const callbacks = of(/^ *[\d.]+ {2}callback /)
+  expect(callbacks).toHaveLength(delivered.length)
+  expect(summary).not.toContain('came more than once')
+}
+
+function numbersIn(text: string, pattern: RegExp): number[] {
+  return (pattern.exec(text) ?? []).slice(1).map(Number)
+}
+
 describe('the demonstration', () => {
   test('with --once plays the tour, shows it, and ends well when all of it was delivered and answered', async () => {
     const { code, out, err } = await (await dev('--once')).ended
@@ -46,6 +78,7 @@ describe('the demonstration', () => {
     expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
     expect(out).toMatch(/✓ 3 of 3 function calls answered\n/)
     expect(out).toContain('✓ everything at rest\n')
+    expectConsistent(out)
     expect(out).toMatch(/fact +turn\.settled +Partial artifacts +(stream|webhook|poll)/)
     expect(out).toMatch(/fact +session\.failed +A run that cannot start/)
     expect(out).toMatch(/tool +lookup_order +Two calls at once +answered .* \{"order_id":"42"/)
@@ -65,6 +98,7 @@ describe('the demonstration', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/fact +turn\.completed +Mine alone/)
     expect(out).toContain('0 of 0 function calls answered')
+    expectConsistent(out)
   })
 
   test('tells programs each thing that happens, a line of JSON each', async () => {
@@ -85,6 +119,14 @@ describe('the demonstration', () => {
     for (const kind of ['fact', 'callback'])
       expect(lines.filter((line) => line['kind'] === kind).length).toBeGreaterThan(100)
     expect(lines).toContainEqual(expect.objectContaining({ kind: 'tool', name: 'lookup_order' }))
+    const ids = (kind: string) => new Set(lines.filter((line) => line['kind'] === kind).map(({ id }) => id))
+    expect(ids('callback')).toEqual(ids('fact'))
+    const { facts, delivered, expected, ms } = lines.at(-1) ?? {}
+    expect({ facts, delivered }).toEqual({ facts: ids('fact').size, delivered: ids('callback').size })
+    expect(expected).toBeLessThanOrEqual(Number(facts))
+    expect(lines.filter((line) => line['kind'] === 'tool')).toHaveLength(3)
+    const started = Number(lines[1]?.['at'])
+    for (const { at } of lines.slice(1, -1)) expect(Number(at) - started).toBeLessThanOrEqual(Number(ms))
   })
 
   test('goes on, finds another port where its own is taken, answers the other commands, and ends on a signal', async () => {
@@ -145,6 +187,9 @@ describe('the example app', () => {
   })
 })
 
+/** All that was made was delivered. */
+const TALLY = { facts: 5, delivered: 5 }
+
 describe('the comparison with the truth', () => {
   const ledger = {
     events: [{ seq: 1, at: 0, type: 'agent.message', session_id: 's', turn_id: 't' }],
@@ -178,11 +223,12 @@ describe('the comparison with the truth', () => {
   const received = (entries: typeof all) => new Map(entries.map((entry, index) => [String(index), entry]))
 
   test('is complete when every fact was told', () => {
-    expect(isComplete(compare(ledger, received(all)))).toBe(true)
+    expect(isComplete(compare(ledger, received(all), TALLY))).toBe(true)
+    expect(isComplete(compare(ledger, received(all), { facts: 6, delivered: 5 }))).toBe(false)
   })
 
   test.each(all.map((_, index) => index))('misses fact %i when it was not told', (index) => {
-    const comparison = compare(ledger, received(all.toSpliced(index, 1)))
+    const comparison = compare(ledger, received(all.toSpliced(index, 1)), TALLY)
     expect(comparison.missing).toHaveLength(1)
     expect(isComplete(comparison)).toBe(false)
   })
@@ -192,6 +238,6 @@ describe('the comparison with the truth', () => {
       ...ledger,
       turns: ledger.turns.map((turn) => ({ ...turn, status: 'working', artifacts: null })),
     }
-    expect(isComplete(compare(working, received(all)))).toBe(false)
+    expect(isComplete(compare(working, received(all), TALLY))).toBe(false)
   })
 })

@@ -16,6 +16,7 @@ const records: DevRecord[] = [
   },
   {
     kind: 'callback',
+    id: 'evt_1',
     at: 1017,
     handler: 'app',
     type: 'turn.settled',
@@ -28,6 +29,7 @@ const records: DevRecord[] = [
   },
   {
     kind: 'callback',
+    id: 'evt_1',
     at: 2900,
     handler: 'app',
     type: 'turn.settled',
@@ -90,7 +92,8 @@ describe('a line of dev', () => {
 
 test('the summary names what is missing', () => {
   const comparison = {
-    owed: Array.from({ length: 15 }, (_, index) => `turn.settled turn_${index}`),
+    facts: { made: 15, delivered: 3 },
+    expected: Array.from({ length: 15 }, (_, index) => `turn.settled turn_${index}`),
     missing: Array.from({ length: 12 }, (_, index) => `turn.settled turn_${index}`),
     repeated: 1,
     calls: { asked: 2, answered: 1 },
@@ -98,6 +101,7 @@ test('the summary names what is missing', () => {
   }
   const text = renderSummary(comparison, 5200, plain)
   expect(text).toContain('✗ 3 of 15 facts delivered\n')
+  expect(text).toContain("✗ 3 of 15 that the service's own ledger demands\n")
   expect(text).toContain('✗ 1 of 2 function calls answered\n')
   expect(text).toContain('✗ 1 still under way\n')
   expect(text).toContain('missing  turn.settled turn_0\n')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { adminApi } from './admin-api.ts'
+import { adminApi, paged } from './admin-api.ts'
 import { cli, start } from './process.ts'
 
 /** The list of handlers; what `app` is owed is asked for each time. */
@@ -19,13 +19,14 @@ test('--wait ends when the handler is owed nothing', async () => {
   const left = [12, 5, 0]
   const { url } = await adminApi({
     'POST /api/replay': () => ({ handler: 'app', count: 12 }),
+    'GET /api/deliveries': paged([], () => ''),
     'GET /api/handlers': backlog(() => left.shift() ?? 0),
   })
   const args = ['replay', '--handler', 'app', '--from', '1h', '--wait', '--url', url]
   expect(await cli(args)).toEqual({
     code: 0,
-    out: 'app gets 12 facts again\n',
-    err: 'everything is delivered, or dead\n',
+    out: 'app gets 12 facts again\n12 delivered, 0 dead\n',
+    err: '',
   })
   expect(left).toEqual([])
 })
@@ -33,10 +34,11 @@ test('--wait ends when the handler is owed nothing', async () => {
 test('whoever interrupts --wait ends the waiting alone', async () => {
   const { url, asked } = await adminApi({
     'POST /api/deliveries/retry': () => ({ count: 5, dry_run: false }),
+    'GET /api/deliveries': paged([], () => ''),
     'GET /api/handlers': backlog(() => 5),
   })
   const running = start(['deliveries', 'retry', '--dead', '--handler', 'app', '--wait', '--url', url])
-  await expect.poll(() => asked.filter((one) => one.method === 'GET').length).toBeGreaterThan(1)
+  await expect.poll(() => asked.filter((one) => one.url.includes('handlers')).length).toBeGreaterThan(1)
   running.process.kill('SIGINT')
   expect(await running.ended).toEqual({
     code: 1,
@@ -48,6 +50,7 @@ test('whoever interrupts --wait ends the waiting alone', async () => {
 test('--wait over all handlers does not wait for one that is paused, where nobody else is owed anything', async () => {
   const { url } = await adminApi({
     'POST /api/deliveries/retry': () => ({ count: 3, dry_run: false }),
+    'GET /api/deliveries': paged([], () => ''),
     'GET /api/handlers': () => ({
       object: 'list',
       data: [
@@ -65,6 +68,7 @@ test('--wait over all handlers does not wait for one that is paused, where nobod
 test('--wait does not wait for a handler that is paused', async () => {
   const { url } = await adminApi({
     'POST /api/replay': () => ({ handler: 'app', count: 1 }),
+    'GET /api/deliveries': paged([], () => ''),
     'GET /api/handlers': backlog(() => 1, 'paused'),
   })
   const { code, err } = await cli(['replay', '--handler', 'app', '--from', '1', '--wait', '--url', url])

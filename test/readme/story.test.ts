@@ -255,7 +255,7 @@ function demonstrated(line: string): RegExp {
       .replace(/^\d+ ms$/, '[\\d.]+ (?:ms|s)')
       .replace(/^evt_\S+$/, 'evt_\\S+')
       .replace(/^(stream|webhook|poll)$/, '(?:stream|webhook|poll)')
-      .replace(/^✓ \d+ of \d+ facts/, '✓ \\d+ of \\d+ facts'),
+      .replace(/^✓ \d+ of \d+ (facts|that)/, '✓ \\d+ of \\d+ $1'),
   )
   return new RegExp(loose.join('(?: +[\\d.]+ m?s)? +'))
 }

@@ -25,6 +25,10 @@ export const Call = component(
       "What became of it: the service's own word, or unknown, refused, expired, cancelled.",
     ),
     attempts: Type.Integer({ description: 'Runs of the tool so far.' }),
+    answer: nullable(
+      oneOf(['output', 'error']),
+      'What the model gets: the output of the tool, or the fixed error text. null while there is neither.',
+    ),
     error: nullable(Type.String(), 'Why the last run or posting failed. Never sent to the model.'),
     created_at: nullable(time(), SERVICE_TIME),
     expires_at: nullable(time(), SERVICE_TIME),
@@ -110,6 +114,7 @@ export function callOf(call: LedgerCall): Static<typeof Call.schema> {
     state: call.state,
     outcome: call.outcome,
     attempts: call.attempts,
+    answer: call.result?.kind ?? null,
     error: call.error,
     created_at: call.createdAt,
     expires_at: call.expiresAt,

@@ -37,7 +37,7 @@ const Delivery = component(
       Type.String(),
       'How the last answer began with which the handler did not take it: a kibibyte, what looks like a secret left out.',
     ),
-    next_at: nullable(time(), 'When it is tried again; null unless pending.'),
+    next_at: nullable(time(), 'Before when it is not tried again; 0 when it is due. null unless pending.'),
   }),
 )
 

@@ -10,8 +10,9 @@ export function declareAdmin(program: Command, does: Does): void {
 }
 
 function readers(program: Command, does: Does): void {
-  const status = reading(program, 'status', 'channels, queues, slots and token of a running sidecar')
-  status.addHelpText('after', examples(['session-sidecar status', 'session-sidecar status --json']))
+  const status = reading(program, 'status', 'what needs attention; channels, queues, handlers, slots, token')
+    .option('-v, --verbose', 'with the routes of the service that were found')
+    .addHelpText('after', examples(['session-sidecar status', 'session-sidecar status --json']))
   does(remote(status), async () => (await import('../status.ts')).status)
 
   const events = reading(program, 'events', 'facts, the newest last')
@@ -76,7 +77,7 @@ function readers(program: Command, does: Does): void {
     .option('--handler <name>', 'with --dead: only of this handler')
     .option('--since <time>', 'with --dead: only facts since this time, or this long ago', pointInTime)
     .option('--dry-run', 'with --dead: only count them')
-    .option('--wait', 'show what is left until all is delivered')
+    .option('--wait', 'show what is left until none is pending; exit 1 if any dies again')
     .addHelpText(
       'after',
       examples([
@@ -107,7 +108,7 @@ function actions(program: Command, does: Does): void {
     .description('Hands one handler past facts again, those that it wants.')
     .option('--handler <name>', 'which handler (required)')
     .option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', seqOrTime)
-    .option('--wait', 'show what is left until all is delivered')
+    .option('--wait', 'show what is left until none is pending; exit 1 if any dies')
     .addHelpText('after', examples(['session-sidecar replay --handler app --from 2h --wait']))
   does(remote(replay), async () => (await import('../replay.ts')).replay, ['handler', 'from'])
 

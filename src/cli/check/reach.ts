@@ -30,23 +30,30 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
     })),
     ...tools.map(({ name, target }, index) => ({ subject: `tool ${name}`, path: `tools[${index}]`, target })),
   ]
-  const fault = targets.some(({ target }) => target.kind === 'module') ? await moduleFault(config) : null
+  const modules = targets.some(({ target }) => target.kind === 'module') ? await readModules(config) : []
+  const fault = typeof modules === 'string' ? modules : null
   const findings = await Promise.all(
     targets
       .filter(({ target }) => fault === null || target.kind === 'http')
       .map(({ subject, path, target }) => targetFinding(subject, path, target)),
   )
-  return fault === null ? findings : [fail('modules', fault, 'correct it: run would not start'), ...findings]
+  if (typeof modules === 'string')
+    return [fail('modules', modules, 'correct it: run would not start'), ...findings]
+  const own = modules.filter((name) => !tools.some((tool) => tool.name === name))
+  return [...findings, ...own.map((name) => ok(`tool ${name}`, 'is in a module'))]
 }
 
-/** Why modules cannot be used, as `run` would say it; null when they can. One may define what another names. */
-async function moduleFault(config: Config): Promise<string | null> {
+/** The tools that there are with those of modules; or why modules cannot be used, as `run` would say it. */
+async function readModules(config: Config): Promise<string[] | string> {
   const { loadSpecs } = await import('../../sidecar/specs.ts')
   const { promise: late, resolve } = Promise.withResolvers<string>()
   const limit = setTimeout(() => resolve(`are not imported within ${IMPORT / 1000} s`), IMPORT)
   const own = { events: [], handle: () => undefined, tools: [] }
   try {
-    return await Promise.race([loadSpecs(config, own).then(() => null), late])
+    return await Promise.race([
+      loadSpecs(config, own).then(({ tools }) => tools.map(({ name }) => name)),
+      late,
+    ])
   } catch (error) {
     return messageOf(error)
   } finally {

@@ -4,8 +4,10 @@ import type { Received } from './app.ts'
 
 /** What the emulator knows to have happened against what the app was told. */
 export interface Comparison {
-  /** Facts that the app should have been told of by now, and the ones that it was not. */
-  owed: string[]
+  /** Facts that the sidecar made, and those that the app took. */
+  facts: { made: number; delivered: number }
+  /** What the ledger says must be among them, and what the app did not get. Session statuses depend on when they were read. */
+  expected: string[]
   missing: string[]
   /** Callbacks that came more than once. */
   repeated: number
@@ -17,9 +19,10 @@ export interface Comparison {
 export function compare(
   ledger: Pick<LedgerView, 'events' | 'sessions' | 'turns' | 'actions' | 'answers'>,
   received: ReadonlyMap<string, Received>,
+  tally: { facts: number; delivered: number },
 ): Comparison {
   const told = new Set([...received.values()].map(({ event }) => keyOf(event)))
-  const owed = [
+  const expected = [
     ...ledger.events.map(({ seq, type }) => `transcript ${seq} ${type}`),
     ...ledger.sessions.map(({ id }) => `session.created ${id}`),
     ...ledger.sessions.filter(({ status }) => status === 'failed').map(({ id }) => `session.failed ${id}`),
@@ -37,8 +40,9 @@ export function compare(
   const calls = ledger.actions.filter(({ type }) => type === 'function_call')
   const answered = new Set(ledger.answers.map(({ call_id }) => call_id))
   return {
-    owed,
-    missing: owed.filter((fact) => !told.has(withoutType(fact))),
+    facts: { made: tally.facts, delivered: tally.delivered },
+    expected,
+    missing: expected.filter((fact) => !told.has(withoutType(fact))),
     repeated: [...received.values()].filter(({ times }) => times > 1).length,
     calls: { asked: calls.length, answered: calls.filter(({ call_id }) => answered.has(call_id)).length },
     underWay: [
@@ -54,7 +58,7 @@ function finalWord(status: string): string {
   return status === 'completed' || status === 'failed' ? status : 'ended'
 }
 
-/** What a callback is about, in the words of `owed`. Its type may be one that this version does not know. */
+/** What a callback is about, in the words of `expected`. Its type may be one that this version does not know. */
 function keyOf({ type, session_id: sessionId, data }: Received['event']): string {
   const seq = 'seq' in data ? textOf(data.seq) : ''
   if (seq !== '') return `transcript ${seq}`

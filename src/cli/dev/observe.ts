@@ -16,6 +16,7 @@ export function observer(print: (record: DevRecord) => void, titles: Titles): Pa
         at: attempt.at + attempt.ms,
         handler,
         type: fact.type,
+        id: fact.id,
         session: titles(fact.sessionId),
         status: attempt.status ?? null,
         error: attempt.error ?? null,

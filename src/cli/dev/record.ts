@@ -23,6 +23,8 @@ export interface CallbackDone {
   at: number
   handler: string
   type: string
+  /** Of the fact. */
+  id: string
   session: string
   /** null when no answer came: `error` says why. */
   status: number | null

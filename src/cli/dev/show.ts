@@ -67,11 +67,13 @@ export function showToPrograms(terminal: Terminal): Show {
     started: (addresses) => line({ kind: 'started', ...addresses }),
     record: line,
     ended(comparison, took) {
-      const { owed, missing, repeated, calls, underWay } = comparison
+      const { facts, expected, missing, repeated, calls, underWay } = comparison
       line({
         kind: 'summary',
         complete: isComplete(comparison),
-        facts: owed.length,
+        facts: facts.made,
+        delivered: facts.delivered,
+        expected: expected.length,
         missing,
         repeated,
         calls,

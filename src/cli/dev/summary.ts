@@ -5,16 +5,22 @@ import type { Comparison } from './compare.ts'
 /** At most this many names of what is missing: the first few tell enough. */
 const NAMED = 10
 
-export function isComplete({ missing, calls, underWay }: Comparison): boolean {
-  return missing.length === 0 && underWay.length === 0 && calls.answered === calls.asked
+export function isComplete({ facts, missing, calls, underWay }: Comparison): boolean {
+  return (
+    facts.delivered === facts.made &&
+    missing.length === 0 &&
+    underWay.length === 0 &&
+    calls.answered === calls.asked
+  )
 }
 
 /** What became of a tour, compared with the emulator's own ledger. */
 export function renderSummary(comparison: Comparison, took: number, paint: Paint): string {
-  const { owed, missing, repeated, calls, underWay } = comparison
+  const { facts, expected, missing, repeated, calls, underWay } = comparison
   const mark = (well: boolean): string => (well ? paint('green', '✓') : paint('red', '✗'))
   const lines = [
-    `${mark(missing.length === 0)} ${owed.length - missing.length} of ${count(owed.length, 'fact')} delivered`,
+    `${mark(facts.delivered === facts.made)} ${facts.delivered} of ${count(facts.made, 'fact')} delivered`,
+    `${mark(missing.length === 0)} ${expected.length - missing.length} of ${expected.length} that the service's own ledger demands`,
     `${mark(calls.answered === calls.asked)} ${calls.answered} of ${count(calls.asked, 'function call')} answered`,
     `${mark(underWay.length === 0)} ${underWay.length === 0 ? 'everything at rest' : `${underWay.length} still under way`}`,
     ...(repeated === 0 ? [] : [`${mark(true)} ${count(repeated, 'callback')} came more than once (same id)`]),

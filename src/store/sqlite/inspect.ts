@@ -46,7 +46,7 @@ export function inspectStore(path: string): Inspection {
     db.exec('BEGIN')
     return {
       file,
-      bytes: statSync(file).size,
+      bytes: sizeOf(file) + sizeOf(`${file}-wal`),
       schema: versionOf(db),
       newest: knownMigrations().length,
       ...counts(db),
@@ -108,6 +108,11 @@ function unreadable(error: unknown, file: string): OperatorError {
     `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or move it ` +
       'away to start with an empty store.',
   )
+}
+
+/** Commits are in the WAL at first: a store that is in use may have everything there. */
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
 
 function counts(

@@ -85,6 +85,7 @@ function answerOf({ type, outcome, status, error, answer: body, ms }) {
 
 function Tool({ tool, calls }) {
   const failed = calls.filter(({ state }) => state === 'failed' || state === 'not_delivered').length
+  const fixed = calls.filter(({ state, answer }) => state === 'answered' && answer === 'error').length
   const open = calls.filter(({ ended_at: ended }) => ended === null)
   const [last] = calls
   return html`<article class="card" aria-label=${`Tool ${tool.name}`}>
@@ -93,7 +94,9 @@ function Tool({ tool, calls }) {
     <dl class="facts">
       <dt>Calls</dt>
       <dd>${calls.length} <span class="faint">of the last ${CALLS} of all tools</span></dd>
-      <dt>Not answered well</dt>
+      <dt>Answered with the error text</dt>
+      <dd>${fixed}</dd>
+      <dt>Not answered</dt>
       <dd>${failed}</dd>
       <dt>Open</dt>
       <dd>${open.length}</dd>

@@ -1,0 +1,140 @@
+import { isObject, numberOf, stringOf, type JsonObject } from '../../core/json.ts'
+import { timeOf } from '../admin-client.ts'
+import { field } from '../reply.ts'
+import { count, span } from '../text.ts'
+
+/** Something that a person should see to. */
+export interface Need {
+  /** `bad`: something does not work. `warn`: something waits. */
+  tone: 'bad' | 'warn'
+  text: string
+  /** What to do about it. */
+  advice: string
+}
+
+export interface Seen {
+  status: JsonObject
+  handlers: readonly JsonObject[]
+  actions: readonly JsonObject[]
+  /** Milliseconds. */
+  now: number
+}
+
+const DAY = 86_400_000
+const TOKEN_SOON = 7 * DAY
+/** Milliseconds for which a channel may be away: it reconnects by itself. */
+const CHANNEL_AWAY = 10_000
+/** Milliseconds after which an open function call is worth a look. */
+const CALL_LONG = 60_000
+
+/** What needs attention, what does not work first. */
+export function needsOf(seen: Seen): Need[] {
+  return [
+    ...tokenNeeds(seen),
+    ...storeNeeds(seen),
+    ...channelNeeds(seen),
+    ...seen.handlers.flatMap((handler) => handlerNeeds(handler, seen.now)),
+    ...routeNeeds(seen),
+    ...callNeeds(seen),
+    ...personNeeds(seen),
+  ].sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
+}
+
+function tokenNeeds({ status, now }: Seen): Need[] {
+  const token = sectionOf(status, 'token')
+  const advice = 'mint a new one and put it into service.token_file'
+  if (field(token, 'state') === 'rejected')
+    return [{ tone: 'bad', text: 'the service rejects the token', advice }]
+  const expiresAt = timeOf(token['expires_at'])
+  if (expiresAt === null || expiresAt - now > TOKEN_SOON) return []
+  const left =
+    expiresAt > now ? `expires in ${span(expiresAt - now)}` : `expired ${span(now - expiresAt)} ago`
+  return [{ tone: 'warn', text: `the token ${left}`, advice }]
+}
+
+function storeNeeds({ status, now }: Seen): Need[] {
+  const store = sectionOf(status, 'store')
+  if (field(store, 'state') !== 'refusing') return []
+  const text = `the store takes no writes${since(store, now)}: ${field(store, 'reason') || 'no reason given'}`
+  return [{ tone: 'bad', text, advice: 'free the disk, or see what holds the database' }]
+}
+
+function channelNeeds({ status, now }: Seen): Need[] {
+  return Object.entries(sectionOf(status, 'channels')).flatMap(([name, channel]) => {
+    if (!isObject(channel)) return []
+    const state = field(channel, 'state')
+    const began = timeOf(channel['since']) ?? 0
+    if (state === 'live' || state === 'disabled' || now - began < CHANNEL_AWAY) return []
+    const why = field(channel, 'last_error') || 'no reason given'
+    const text = `channel ${name} is ${state}${since(channel, now)}: ${why}`
+    return [{ tone: 'bad', text, advice: 'it is tried again; the other channels go on' } as const]
+  })
+}
+
+function handlerNeeds(handler: JsonObject, now: number): Need[] {
+  const [name, state] = [field(handler, 'name'), field(handler, 'state')]
+  const [pending, dead] = [numberOf(handler['pending']) ?? 0, numberOf(handler['dead']) ?? 0]
+  const why = stringOf(handler['last_error'])
+  const waiting = `${count(pending, 'delivery', 'deliveries')} pending`
+  const needs: Need[] = []
+  if (state === 'down' || state === 'paused') {
+    needs.push({
+      tone: state === 'down' ? 'bad' : 'warn',
+      text: `handler ${name} is ${state}${since(handler, now)}, ${waiting}${why === null ? '' : `: ${why}`}`,
+      advice:
+        state === 'down' ? 'start the app; it is tried again' : `session-sidecar handlers resume ${name}`,
+    })
+  }
+  if (dead > 0) {
+    needs.push({
+      tone: 'bad',
+      text: `handler ${name} has ${count(dead, 'dead letter')}`,
+      advice: `session-sidecar deliveries retry --dead --handler ${name}`,
+    })
+  }
+  return needs
+}
+
+function routeNeeds({ status }: Seen): Need[] {
+  const routes = Array.isArray(status['routes']) ? status['routes'].filter(isObject) : []
+  return routes
+    .filter((route) => field(route, 'how') === 'missing')
+    .map((route) => ({
+      tone: 'warn',
+      text: `the service's route for ${field(route, 'operation')} was not found`,
+      advice: field(route, 'reason') || 'set it in service.routes',
+    }))
+}
+
+function callNeeds({ actions, now }: Seen): Need[] {
+  const late = actions.filter(
+    (action) => field(action, 'type') === 'function_call' && now - openedAt(action) > CALL_LONG,
+  )
+  if (late.length === 0) return []
+  const names = [...new Set(late.map((action) => field(action, 'name')))].join(', ')
+  const text = `${count(late.length, 'function call')} without an answer for over ${span(CALL_LONG)}: ${names}`
+  return [{ tone: 'warn', text, advice: 'session-sidecar calls; is the tool configured?' }]
+}
+
+function personNeeds({ actions, now }: Seen): Need[] {
+  const people = actions.filter((action) => field(action, 'type') !== 'function_call')
+  if (people.length === 0) return []
+  const oldest = Math.min(...people.map(openedAt))
+  const what = count(people.length, 'approval or question', 'approvals and questions')
+  const text = `${what} without an answer, the oldest for ${span(Math.max(0, now - oldest))}`
+  return [{ tone: 'warn', text, advice: "a person answers them in the service's Console" }]
+}
+
+function openedAt(action: JsonObject): number {
+  return timeOf(action['created_at']) ?? timeOf(action['opened_at']) ?? Infinity
+}
+
+function since(row: JsonObject, now: number): string {
+  const at = timeOf(row['since'])
+  return at === null ? '' : ` for ${span(Math.max(0, now - at))}`
+}
+
+function sectionOf(status: JsonObject, name: string): JsonObject {
+  const section = status[name]
+  return isObject(section) ? section : {}
+}

@@ -1,0 +1,146 @@
+import { statSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { folderWith } from '../config/folder.ts'
+import { Rig } from '../support/rig.ts'
+import { listen, type Listening } from '../support/listen.ts'
+import { until } from '../support/until.ts'
+import { cli, start, type Ended } from './process.ts'
+
+/** A handler that answers with the status that was set last. */
+async function handlerOf(): Promise<{ server: Listening; answer: (status: number) => void }> {
+  let status = 204
+  const server = await listen((request, response) => {
+    request.resume().on('end', () => response.writeHead(status).end())
+  })
+  return { server, answer: (next) => (status = next) }
+}
+
+/** A sidecar with a handler `app` that gives up at once, and a command line that asks it. */
+async function stage() {
+  const { server, answer } = await handlerOf()
+  const retry = { attempts: 1, base: '10ms', max: '10ms' }
+  const rig = await Rig.open({
+    handlers: () => [{ name: 'app', url: `${server.url}/h`, events: ['turn.*'], retry }],
+  })
+  const ask = (...args: string[]): Promise<Ended> => cli([...args, '--url', rig.program?.admin ?? ''])
+  const rows = async (...args: string[]): Promise<Record<string, unknown>[]> =>
+    (await ask(...args, '--limit', '1000', '--json')).out
+      .trimEnd()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+  return { rig, server, answer, ask, rows }
+}
+
+test('a retry of dead letters counts what was delivered and what died again, and fails when any did', async () => {
+  const { rig, server, answer, ask, rows } = await stage()
+  await using _rig = rig
+  await using _server = server
+  answer(500)
+  await rig.client.start('say Hello')
+  await until('three dead letters', async () => (await rows('deliveries', '--status', 'dead')).length === 3)
+
+  const again = await ask('deliveries', 'retry', '--dead', '--wait')
+  expect(again).toMatchObject({ code: 1, out: '3 dead deliveries due again\n0 delivered, 3 dead again\n' })
+  const [first] = await rows('deliveries', '--status', 'dead')
+  const one = await ask('deliveries', 'retry', String(first?.['id']), '--wait')
+  expect(one).toMatchObject({
+    code: 1,
+    out: `${String(first?.['id'])} is due again\n${String(first?.['id'])} is dead\n`,
+  })
+
+  answer(204)
+  const well = await ask('deliveries', 'retry', String(first?.['id']), '--wait')
+  expect(well).toMatchObject({ code: 0, out: expect.stringMatching(/ is delivered\n$/) })
+  const rest = await ask('deliveries', 'retry', '--dead', '--wait', '--json')
+  expect(rest.code).toBe(0)
+  expect(rest.out).toBe('{"count":2,"dry_run":false}\n{"delivered":2,"dead":0}\n')
+  expect(await rows('deliveries', '--status', 'dead')).toEqual([])
+
+  answer(500)
+  const replayed = await ask('replay', '--handler', 'app', '--from', '1h', '--wait')
+  expect(replayed).toMatchObject({ code: 1, out: 'app gets 3 facts again\n0 delivered, 3 dead\n' })
+  expect(await rows('deliveries', '--status', 'dead')).toHaveLength(3)
+})
+
+test('what is pending for a paused handler is paused, and every count of it is that of the list', async () => {
+  const { rig, server, ask, rows } = await stage()
+  await using _rig = rig
+  await using _server = server
+  await ask('handlers', 'pause', 'app')
+  await rig.client.start('say Hello')
+  await until('three pending', async () => (await rows('deliveries', '--status', 'pending')).length === 3)
+  const { out } = await ask('deliveries', '--status', 'pending')
+  const lines = out.trimEnd().split('\n').slice(1)
+  expect(lines.map((line) => line.split(/ {2,}/).at(-1))).toEqual(['paused', 'paused', 'paused'])
+  const [id = ''] = lines[0]?.split(' ') ?? []
+  expect((await ask('deliveries', 'show', id)).out).toMatch(/^next {6}paused$/m)
+
+  const status = (await ask('status')).out
+  expect(status).toContain('handler app is paused for ')
+  expect(status).toMatch(/, 3 deliveries pending/)
+  expect(status).toMatch(/deliveries pending {2}3\n/)
+  expect(status).not.toMatch(/\d{13}/)
+  expect((await ask('handlers')).out).toMatch(/^app +paused +3 +0 /m)
+})
+
+test('facts that are followed have every column of those that were there', async () => {
+  const { rig, server, ask, rows } = await stage()
+  await using _rig = rig
+  await using _server = server
+  await rig.client.start('say Hello')
+  await until('an end', async () => (await rows('events', '--type', 'turn.settled')).length === 1)
+  const following = start(['events', '--follow', '-n', '2', '--url', rig.program?.admin ?? ''])
+  await until('the table', () => following.out.split('\n').length > 3)
+  await rig.client.start('say Hello')
+  await until(
+    'what follows',
+    () => /turn\.settled[^]*turn\.settled/.test(following.out) || following.out.split('\n').length > 8,
+  )
+  following.process.kill('SIGTERM')
+  await following.ended
+  const [titles = '', ...lines] = following.out.trimEnd().split('\n')
+  const ids = new Set((await rows('events')).map(({ id }) => id))
+  const at = titles.indexOf('ID')
+  for (const line of lines) expect(ids).toContain(line.slice(at))
+  expect((await ask('events', '-n', '3')).out.trimEnd().split('\n')).toHaveLength(4)
+})
+
+test('the size of a store that is in use counts its WAL, and its other numbers are those of the lists', async () => {
+  const { rig, server, rows } = await stage()
+  await using _rig = rig
+  await using _server = server
+  await rig.client.start('say Hello')
+  await until('three delivered', async () => (await rows('deliveries', '--status', 'delivered')).length === 3)
+  const store = `${rig.folder}/sidecar.db`
+  const folder = await folderWith({
+    'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }\nstore: { url: "sqlite:${store}" }\n`,
+  })
+  const onDisk = () => Math.ceil((statSync(store).size + statSync(`${store}-wal`).size) / 1024)
+  // The sidecar goes on polling meanwhile.
+  const before = onDisk()
+  const { code, out } = await cli(['store', 'check', '-c', `${folder}/sidecar.yaml`])
+  expect(code).toBe(0)
+  const kib = Number(/: (\d+) KiB, /.exec(out)?.[1])
+  expect(kib).toBeGreaterThanOrEqual(before)
+  expect(kib).toBeLessThanOrEqual(onDisk())
+  const { length } = await rows('events')
+  expect(out).toContain(`\n${length} facts, 0 owed to handlers, 0 dead letters, `)
+})
+
+test('the check counts the tools of modules, and its end is what its lines say', async () => {
+  const folder = await folderWith({
+    'handlers.mjs': `const tool = { name: 'lookup_order', description: 'x', parameters: { type: 'object' }, run: () => 'x', settings: {} }
+export default { kind: 'handlers', events: ['*'], handle: () => undefined, tools: [tool] }`,
+    'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }
+handlers: [{ name: app, module: ./handlers.mjs }, { name: away, url: "http://127.0.0.1:9/" }]\n`,
+  })
+  const { code, out } = await cli(['check', '-c', `${folder}/sidecar.yaml`])
+  expect(code).toBe(1)
+  expect(out).toContain(': 2 handlers, 0 tools and those of 1 module\n')
+  expect(out).toMatch(/^✓ tool lookup_order +is in a module$/m)
+  const marked = (mark: string) => out.split('\n').filter((line) => line.startsWith(mark)).length
+  expect(out).toContain(`\n${marked('✗')} things would not work. What to do:\n`)
+  const advice = out.split('What to do:\n')[1]?.trimEnd().split('\n') ?? []
+  expect(advice).toHaveLength(marked('✗') + marked('!'))
+})
