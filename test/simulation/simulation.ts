@@ -17,6 +17,7 @@ import { Api } from './service/api.ts'
 import { drawDetails } from './service/details.ts'
 import { ServiceHost } from './service/host.ts'
 import { ServiceState } from './service/state.ts'
+import { Slots } from './service/slots.ts'
 import { EventStream } from './service/stream.ts'
 import { Webhooks } from './service/webhooks.ts'
 import { startSidecar, type Running } from './sidecar.ts'
@@ -44,6 +45,7 @@ export class Simulation {
   readonly agent: Agent
   readonly host: ServiceHost
   readonly events: EventStream
+  readonly slots: Slots
   readonly webhooks: Webhooks
   readonly watch: Watch
   readonly app: Application
@@ -90,9 +92,12 @@ export class Simulation {
     this.state = new ServiceState(agenda, details, scenario.skew)
     this.agent = new Agent(agenda, chance, this.state)
     this.webhooks = new Webhooks(agenda, chance, sites, this.state)
-    this.events = new EventStream(agenda, this.state, sites, chance.pick([4, 20, 50_000]))
+    const one = new Chance(seed, 'slots').is(0.15)
+    this.slots = new Slots({ agenda, sites, trace, most: one ? 1 : Infinity })
+    const replayMax = chance.pick([4, 20, 50_000])
+    this.events = new EventStream({ agenda, state: this.state, sites, slots: this.slots, replayMax })
     const api = new Api(this.state, this.agent, this.webhooks)
-    this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api })
+    this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api, slots: this.slots })
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
     const skewed = scenario.skew !== 0
     this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping, skewed }, ordered)
@@ -148,6 +153,7 @@ export class Simulation {
 
   start(): void {
     const { agenda, trace } = this
+    this.slots.forget()
     const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset)
     this.all.push(life)
     this.life = life

@@ -21,6 +21,18 @@ export const CHANNELS: readonly Mutant[] = [
     "return { reason: 'replay_stop', error: null, wait: 1e9 }",
   ),
   mutant(
+    'after each stopped replay the slot is asked for at once',
+    'core/slot.ts',
+    'return this.#scarce ? this.#left(now) : 0',
+    'return this.#scarce ? this.#left(now) * 0 : 0',
+  ),
+  mutant(
+    'a slot is taken for free before it is',
+    'core/slot.ts',
+    'export const SLOT_FREED = 5000',
+    'export const SLOT_FREED = 4000',
+  ),
+  mutant(
     'half-open connections live for ever',
     'source/drain.ts',
     'if (clock.steady() - lastByte < SILENCE) return',

@@ -5,6 +5,7 @@ import type { Fault } from '../faults.ts'
 import { TOKEN } from '../oracle/secrets.ts'
 import type { Sites } from '../sites.ts'
 import { refusal, type Api, type Asked, type Said } from './api.ts'
+import type { Slots } from './slots.ts'
 import type { ServiceState } from './state.ts'
 
 /** What the service saw of one request that had an effect, or should have. */
@@ -27,6 +28,7 @@ export class ServiceHost {
   readonly #sites: Sites
   readonly #state: ServiceState
   readonly #api: Api
+  readonly #slots: Slots
   readonly #replies = new Map<string, Said>()
   /** Lists that cannot be read, and until when (true time). */
   readonly #unreadable = new Map<string, number>()
@@ -36,12 +38,20 @@ export class ServiceHost {
   accepts = true
   readonly postings: Posting[] = []
 
-  constructor(parts: { agenda: Agenda; chance: Chance; sites: Sites; state: ServiceState; api: Api }) {
+  constructor(parts: {
+    agenda: Agenda
+    chance: Chance
+    sites: Sites
+    state: ServiceState
+    api: Api
+    slots: Slots
+  }) {
     this.#agenda = parts.agenda
     this.#chance = parts.chance
     this.#sites = parts.sites
     this.#state = parts.state
     this.#api = parts.api
+    this.#slots = parts.slots
   }
 
   ask(request: Pick<HttpRequest, 'method' | 'url' | 'body'>): Asked | null {
@@ -75,7 +85,8 @@ export class ServiceHost {
     if (fault === 'project_limit') return refusal(429, 'project_limit_exceeded')
     if (fault === 'rate_limit') this.#limitedUntil = this.#agenda.now + Number(wait) * 1000
     const left = Math.ceil((this.#limitedUntil - this.#agenda.now) / 1000)
-    return left > 0 ? refusal(429, 'rate_limit_exceeded', { 'retry-after': String(left) }) : null
+    const more = Math.max(left, operation === 'stream' ? (this.#slots.refusal() ?? 0) : 0)
+    return more > 0 ? refusal(429, 'rate_limit_exceeded', { 'retry-after': String(more) }) : null
   }
 
   /** One list of one session, and for long: everything else of it goes on. */

@@ -1,5 +1,6 @@
 import type { Agenda } from '../agenda.ts'
 import type { Sites } from '../sites.ts'
+import type { Slots } from './slots.ts'
 import type { ServiceState } from './state.ts'
 
 const PING = 15_000
@@ -41,12 +42,15 @@ export class EventStream {
   readonly #state: ServiceState
   readonly #sites: Sites
   readonly #replayMax: number
+  readonly #slots: Slots
   readonly #readers = new Set<Reader>()
   #stopped = false
   /** True time of the last connection that did not go on with a replay: its reader looks at everything anew. */
   freshAt = -Infinity
 
-  constructor(agenda: Agenda, state: ServiceState, sites: Sites, replayMax: number) {
+  constructor(parts: { agenda: Agenda; state: ServiceState; sites: Sites; slots: Slots; replayMax: number }) {
+    const { agenda, state, sites, slots, replayMax } = parts
+    this.#slots = slots
     this.#agenda = agenda
     this.#state = state
     this.#sites = sites
@@ -68,6 +72,7 @@ export class EventStream {
       lastSeq: Number(cursor ?? 0),
       from: cursor === null ? null : Number(cursor),
     }
+    this.#slots.take()
     if (!this.#stopped) this.freshAt = this.#agenda.now
     this.#stopped = false
     const { retry } = this.#state.details
@@ -81,10 +86,7 @@ export class EventStream {
       this.#readers.add(reader)
       this.#ping(reader)
     }
-    return () => {
-      reader.open = false
-      this.#readers.delete(reader)
-    }
+    return () => this.#leave(reader, false)
   }
 
   /** Everybody's connection breaks. */
@@ -170,12 +172,19 @@ export class EventStream {
   #stop(reader: Reader, fromSeq: number): void {
     this.#stopped = true
     reader.pipe.push(this.#state.stopFrame(fromSeq))
-    this.#end(reader, true)
+    this.#leave(reader, true)
+    reader.pipe.end(true)
   }
 
   #end(reader: Reader, clean: boolean): void {
+    this.#leave(reader, false)
+    reader.pipe.end(clean)
+  }
+
+  #leave(reader: Reader, stopped: boolean): void {
+    if (!reader.open) return
     reader.open = false
     this.#readers.delete(reader)
-    reader.pipe.end(clean)
+    this.#slots.leave(stopped)
   }
 }
