@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Chance } from '../simulation/chance.ts'
 import { examine } from './autopsy.ts'
+import { meddle } from './operator.ts'
 import type { Life } from './sidecar.ts'
 import type { World } from './world.ts'
 
@@ -27,6 +28,7 @@ const AFTERMATH = 15_000
 export async function live(world: World, options: LivesOptions): Promise<void> {
   const { sidecar, tally } = world
   const chance = world.draw('lives')
+  const operator = world.draw('operator')
   const { signal } = options
   let kills = 0
   let starting = STARTING
@@ -43,6 +45,7 @@ export async function live(world: World, options: LivesOptions): Promise<void> {
       continue
     }
     if (signal.aborted) break
+    if (await meddle(world, operator)) continue
     if (await end(world, chance)) kills++
   }
   if (!sidecar.alive) sidecar.start()

@@ -100,6 +100,11 @@ export class Sidecar {
     this.#child?.kill(name)
   }
 
+  /** Resolves when this life is over. */
+  ended(): Promise<Life> {
+    return this.#ended
+  }
+
   async kill(): Promise<Life> {
     this.signal('SIGKILL')
     return await this.#ended
