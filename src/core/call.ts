@@ -18,7 +18,7 @@ export interface Call {
   action: JsonObject
   /** Runs of the tool so far. */
   attempts: number
-  /** An earlier run may have had its effect: we crashed while it ran. */
+  /** An earlier run may have had its effect: we crashed while it ran, or it gave no answer. */
   uncertain: boolean
   /** The tool answered 202: its answer comes through the admin API, until the deadline. */
   deferred: boolean

@@ -40,7 +40,7 @@ export interface ToolCall {
   expiresAt: number | null
   /** From 1. */
   attempt: number
-  /** True when an earlier run may have had its effect: a crash came between. */
+  /** True when an earlier run may have had its effect: a crash came between, or it gave no answer. */
   uncertain: boolean
   session: SessionBrief
 }
@@ -50,8 +50,8 @@ export type ToolResult =
   | { kind: 'output'; output: string }
   | { kind: 'deferred' }
   | { kind: 'rejected'; error: string }
-  /** `ran` false: it certainly had no effect. `retryAfter`: milliseconds. */
-  | { kind: 'failed'; error: string; ran?: boolean; retryAfter?: number }
+  /** `ran`: whether it had an effect, where it did not say itself that it failed. `retryAfter`: milliseconds. */
+  | { kind: 'failed'; error: string; ran?: 'no' | 'unknown'; retryAfter?: number }
 
 /** An in-process tool, arguments already checked. */
 export type ModuleTool = (

@@ -9,6 +9,8 @@ import { runTraced } from './trace.ts'
 import { retryAfter } from '../core/retry-after.ts'
 
 const NO_OUTPUT = '(no output)'
+/** What stands before the tool passed the call on and got no answer that it could use. */
+const GATEWAY: ReadonlySet<number> = new Set([502, 504])
 
 /** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
 export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
@@ -67,7 +69,8 @@ export function createHttpRunner(
       })
       return resultOf(reply, clock.now())
     } catch (error) {
-      const ran = !(error instanceof NetworkFault && error.kind === 'unreachable')
+      // A certificate that is refused, like a refused connection, means that nothing was sent.
+      const ran = error instanceof NetworkFault && error.kind === 'unreachable' ? 'no' : 'unknown'
       return { kind: 'failed', error: messageOf(error), ran }
     }
   }
@@ -87,6 +90,7 @@ function resultOf(
   return {
     kind: 'failed',
     error: `the tool answered ${status}`,
+    ...(GATEWAY.has(status) ? { ran: 'unknown' } : {}),
     retryAfter: retryAfter(reply.headers['retry-after'], now) ?? 0,
   }
 }

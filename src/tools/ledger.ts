@@ -34,12 +34,21 @@ export function unbeginRun(call: Call, dueAt: number): Step {
   }
 }
 
-/** The run did not succeed; it is tried again from `dueAt` (steady milliseconds). The tool is known not to run now. */
-export function retryRun(call: Call, error: string, dueAt: number): Step {
+/** The run did not succeed; it is tried again from `dueAt` (steady milliseconds). `uncertain`: it may have had its effect. */
+export function retryRun(
+  call: Call,
+  { error, uncertain }: { error: string; uncertain: boolean },
+  dueAt: number,
+): Step {
   return {
     callId: call.callId,
     from: ['running'],
-    set: { state: 'received', error, dueAt: Math.ceil(dueAt) },
+    set: {
+      state: 'received',
+      error,
+      uncertain: call.uncertain || uncertain,
+      dueAt: Math.ceil(dueAt),
+    },
   }
 }
 

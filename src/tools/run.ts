@@ -111,7 +111,7 @@ async function tryLater(
 ): Promise<number | null> {
   const { clock, random, log } = ports
   // A tool that may not run twice is not tried again, unless it certainly did not run.
-  const mayRunAgain = spec.afterCrash === 'retry' || result.ran === false
+  const mayRunAgain = spec.afterCrash === 'retry' || result.ran === 'no'
   const wait = backoff(spec.retry, call.attempts, random, result.retryAfter ?? 0)
   const left = timeLeft(ports, call)
   const details = { ...namesOf(ports, call), attempt: call.attempts, error: result.error }
@@ -121,7 +121,8 @@ async function tryLater(
   }
   log.warn({ ...details, wait }, 'tools: failed, will try again')
   const dueAt = clock.steady() + wait
-  return (await ports.step(retryRun(call, result.error, dueAt))) ? dueAt : null
+  const uncertain = result.ran === 'unknown'
+  return (await ports.step(retryRun(call, { error: result.error, uncertain }, dueAt))) ? dueAt : null
 }
 
 /** The model gets the fixed error, whatever went wrong. */
@@ -140,7 +141,8 @@ export async function giveUp(
 /** A tool that does not listen to its signal is left behind. */
 function raceAbort(run: Promise<ToolResult>, signal: AbortSignal, ms: number): Promise<ToolResult> {
   return new Promise((resolve) => {
-    const late = (): void => resolve({ kind: 'failed', error: `no answer within ${Math.round(ms)} ms` })
+    const error = `no answer within ${Math.round(ms)} ms`
+    const late = (): void => resolve({ kind: 'failed', error, ran: 'unknown' })
     if (signal.aborted) late()
     signal.addEventListener('abort', late, { once: true })
     const end = (result: ToolResult): void => {

@@ -1,7 +1,13 @@
+import { once } from 'node:events'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { tool } from '../../src/index.ts'
-import { SECRET } from '../support/app.ts'
+import { SECRET, type Fields } from '../support/app.ts'
+import { CERTIFICATE } from '../support/certificate.ts'
 import { PROFILES } from '../support/client.ts'
 import { listen } from '../support/listen.ts'
 import { assertWhole } from '../support/oracle.ts'
@@ -112,6 +118,8 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     await rig.client.start(CALL)
     await assertWhole(rig, { tools: ['lookup_order'] })
     expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual([1, 2, 3, 4])
+    // After the 500 it is certain, after the reset it is not.
+    expect(rig.app.runs.map(({ call }) => call.uncertain)).toEqual([false, false, true, true])
     expect(answersOf(rig)).toMatchObject([{ output: 'fine' }])
   })
 
@@ -128,6 +136,36 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
       await rig.event('turn.settled', ({ session_id: id }) => id === session)
     }
     expect(answersOf(rig).map(({ output }) => output)).toEqual(['fine', 'fine', 'fine'])
+  })
+
+  // The first failed handshake cost the call its only run.
+  test('a tool that may not run twice is tried again while its certificate is not trusted', async () => {
+    const calls: Fields[] = []
+    const server = createServer(CERTIFICATE, (request, response) => {
+      void text(request).then((body) => {
+        calls.push(JSON.parse(body) as Fields)
+        response.end('fine')
+      })
+    })
+    let refused = 0
+    server.on('tlsClientError', () => void refused++)
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const trusted = getCACertificates('default')
+    try {
+      const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/tools/lookup_order`
+      const retry = { attempts: 50, base: '50ms', max: '50ms' }
+      await using rig = await open({ tools: { lookup_order: { url, after_crash: 'fail', retry } } })
+      await rig.client.start(CALL, 'say {{last}}')
+      await until('two refused certificates', () => refused >= 2)
+      setDefaultCACertificates([...trusted, CERTIFICATE.cert])
+      await rig.event('turn.settled')
+      expect(answersOf(rig)).toMatchObject([{ output: 'fine', error: null }])
+      expect(calls).toMatchObject([{ uncertain: false }])
+    } finally {
+      setDefaultCACertificates(trusted)
+      server.closeAllConnections()
+      server.close()
+    }
   })
 
   test('a tool that never gets there costs its attempts, then the model gets the fixed error', async () => {

@@ -228,7 +228,7 @@ describe('a tool that fails', () => {
     const world = toolWorld({ spec: { afterCrash: 'fail' } })
     let first = true
     world.run = async () => {
-      const ran = !first
+      const ran = first ? ('no' as const) : ('unknown' as const)
       first = false
       return { kind: 'failed', error: 'no', ran }
     }

@@ -11,8 +11,20 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'a tool that must not run twice is tried again',
     'tools/run.ts',
-    "const mayRunAgain = spec.afterCrash === 'retry' || result.ran === false",
+    "const mayRunAgain = spec.afterCrash === 'retry' || result.ran === 'no'",
     'const mayRunAgain = true',
+  ),
+  mutant(
+    'a tool that gave no answer is not told that it may have run',
+    'tools/run.ts',
+    "const uncertain = result.ran === 'unknown'",
+    'const uncertain = false',
+  ),
+  mutant(
+    'a tool that nothing was sent to may have run',
+    'tools/http.ts',
+    "error.kind === 'unreachable' ? 'no' : 'unknown'",
+    "error.kind === 'aborted' ? 'no' : 'unknown'",
   ),
   mutant(
     'a fresh key per attempt',

@@ -72,6 +72,8 @@ export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   )
 }
 
+/** Runs of a tool. */
+const ATTEMPTS = 3
 /** What may keep a call from running, or move our idea of the time. */
 const HINDERS: readonly Fault[] = [
   'crash',
@@ -90,8 +92,12 @@ const HINDERS: readonly Fault[] = [
 /** Whether a call has half of its deadline left, by a clock that we know, and nothing kept it from running. */
 export function hadTime({ sites, state, skewed }: WatchParts, callId: string): boolean {
   const call = state.calls.get(callId)
-  if (call === undefined || call.expiresAt === null || call.plan.timeout === null || skewed) return false
-  if (sites.fired.some(({ site, fault }) => site === 'http tool' || HINDERS.includes(fault))) return false
+  if (call === undefined || skewed) return false
+  const atTool = sites.fired.filter(({ site }) => site === 'http tool')
+  // A connection that is refused once or twice is tried again.
+  const tried = atTool.length < ATTEMPTS && atTool.every(({ fault }) => fault === 'refused')
+  if (!tried || sites.fired.some(({ fault }) => HINDERS.includes(fault))) return false
+  if (call.expiresAt === null || call.plan.timeout === null) return true
   return call.expiresAt - state.now() > call.plan.timeout * 500
 }
 

@@ -217,7 +217,7 @@ export class Watch {
       this.#broken('I9', 'the service is asked again and again without a pause')
     if (!('method' in request)) return
     if (name === 'answer') this.#posting(request)
-    if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string })
+    if (name === 'tool') this.#mayRun(JSON.parse(textOf(request)) as { call_id: string; uncertain: boolean })
     if (name === 'callback') this.#callback(life, request)
   }
 
@@ -247,6 +247,10 @@ export class Watch {
 
   /** The application's answer has come. */
   answered(life: Life, name: string, request: HttpRequest, reply: HttpReply): void {
+    if (name === 'tool') {
+      const { call_id: callId } = JSON.parse(textOf(request)) as { call_id: string }
+      this.#heard.set(callId, (this.#heard.get(callId) ?? 0) + 1)
+    }
     if (name !== 'callback') return
     const handler = handlerOf(request)
     const events = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
@@ -296,7 +300,9 @@ export class Watch {
       this.#broken('spin', `${callId} was taken, stays listed and is looked after for ever`)
   }
 
-  #mayRun({ call_id }: { call_id: string }): void {
+  #mayRun({ call_id, uncertain = true }: { call_id: string; uncertain?: boolean }): void {
+    if ((this.toolRuns.get(call_id)?.runs ?? 0) > (this.#heard.get(call_id) ?? 0) && !uncertain)
+      this.#broken('I5', `${call_id} runs again, and is not told that it may have run`)
     const row = this.#call.get(call_id)
     if (row === undefined) this.#broken('I5', `${call_id} runs and is not written down`)
     else if (row.state !== 'running' || row.result_kind !== null)
@@ -379,6 +385,8 @@ export class Watch {
   }
 
   readonly #seen = new Set<string>()
+  /** Answers of tools that came, by call. */
+  readonly #heard = new Map<string, number>()
   /** Handlers that are paused, and true time since when. */
   readonly #paused = new Map<string, number>()
   /** Facts that went, up to which they were looked at. */
