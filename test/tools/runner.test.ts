@@ -121,10 +121,10 @@ describe('a tool over HTTP', () => {
   })
 
   it.each([
-    ['unreachable', false],
-    ['reset', true],
-    ['unreadable', true],
-    ['timeout', true],
+    ['unreachable', 'no'],
+    ['reset', 'unknown'],
+    ['unreadable', 'unknown'],
+    ['timeout', 'unknown'],
   ] as const)('that is %s has perhaps run: %s', async (kind, ran) => {
     const { run } = overHttp(() => Promise.reject(new NetworkFault(kind, kind)))
     expect(await run(CALL, signal)).toMatchObject({ kind: 'failed', ran })
