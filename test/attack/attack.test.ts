@@ -16,6 +16,7 @@ const COUNTS: Readonly<Record<string, number>> = {
   database: 60,
   admin: 1_000,
   relay: 300,
+  costs: 256,
 }
 
 test.each(Object.entries(DOORS))(

@@ -2,6 +2,7 @@ import type { Random } from '../../src/core/ports.ts'
 import { attackAdmin, attackRelay } from './admin.ts'
 import { attackAnswers } from './answers.ts'
 import { attackConfiguration } from './configuration.ts'
+import { attackCosts } from './cost/readers.ts'
 import { attackDatabase } from './database.ts'
 import { attackDocuments } from './documents.ts'
 import { attackFrames } from './frames.ts'
@@ -33,4 +34,5 @@ export const DOORS: Readonly<Record<string, Door>> = {
   database: { attack: attackDatabase, usual: 5_000 },
   admin: { attack: attackAdmin, usual: 50_000 },
   relay: { attack: attackRelay, usual: 10_000 },
+  costs: { attack: attackCosts, usual: 1024 },
 }

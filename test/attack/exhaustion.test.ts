@@ -1,5 +1,7 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { signServiceWebhook } from '../../src/core/signature.ts'
 import { exchangeRaw } from '../admin/raw.ts'
 import { SECRET } from '../support/app.ts'
@@ -70,12 +72,27 @@ describe.skipIf(process.platform !== 'linux')('a hundred connections of 1 MB', (
     async ([, , door, chunking]) => {
       const { port, path, headers } = door()
       const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\n${headers}${chunking.headers(1_000_000)}\r\n`
-      const usage = await usageOf(pid, () =>
-        Promise.all(Array.from({ length: 100 }, () => sendBody(port, head, chunking.pieces(1_000_000)))),
-      )
+      let sent = 0
+      const usage = await usageOf(pid, async () => {
+        const all = await Promise.all(
+          Array.from({ length: 100 }, () => sendBody(port, head, chunking.pieces(1_000_000))),
+        )
+        for (const bytes of all) sent += bytes
+      })
       expect(usage.memory).toBeLessThan(40 * MIB)
+      expect((usage.loop * 1e6) / sent, 'nanoseconds for a byte').toBeLessThan(chunking.bound)
     },
   )
+})
+
+test.skipIf(process.platform !== 'linux')('the measure catches a server that keeps every chunk', async () => {
+  const child = fork(new URL('./cost/collecting.ts', import.meta.url))
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [port] = (await once(child, 'message')) as [number]
+  const head = 'POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n'
+  const [, , , , byOne] = CHUNKINGS
+  const usage = await usageOf(child.pid ?? 0, () => sendBody(port, head, byOne?.pieces(1_000_000) ?? []))
+  expect(usage.memory).toBeGreaterThan(40 * MIB)
 })
 
 /** Bytes with which a peer begins, and what it drips from then on. */
