@@ -18,6 +18,8 @@ export interface Attempt {
 export interface PendingDelivery {
   /** Attempts that count against the handler's retry policy. */
   attempts: number
+  /** Attempts that the end of a process cut. They count for the number of the next one alone. */
+  cut: number
   fact: StoredFact
 }
 

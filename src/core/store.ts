@@ -57,6 +57,10 @@ export interface Store {
   /** `dueAt` puts the lane off; without it the lane may be claimed at once if it still owes anything. */
   releaseLane(lane: Lane, dueAt?: number): Promise<void>
   nextLane(handler: string): Promise<number | null>
+  /** An attempt of the facts at `positions` begins. Written when it takes long, so that a crash cannot hide it. */
+  beginAttempts(lane: Lane, positions: readonly number[]): void
+  /** It ended, and nothing about it is stored. Otherwise `settle` says how it ended. */
+  dropAttempts(lane: Lane, positions: readonly number[]): void
   /** Writes what became of attempts. May be held back for some milliseconds to share a commit with others. */
   settle(settlements: readonly Settlement[]): Promise<void>
 

@@ -60,7 +60,7 @@ export function createRecorder(options: {
   /** For whoever is woken: the first failure at once, of a long row a line now and then. */
   const complain = createComplaint<Failure>(clock, (failed, { first, attempt: { status, error }, wait }) =>
     log.warn(
-      { ...namesOf(first.fact), attempt: first.attempts + 1, status, error, wait, failed },
+      { ...namesOf(first.fact), attempt: numberOf(first), status, error, wait, failed },
       'deliver: failed, will try again',
     ),
   )
@@ -103,10 +103,16 @@ export function createRecorder(options: {
       return dueAt
     },
     report(batch, outcome, attempt) {
-      for (const { fact, attempts } of batch) {
-        observer.callback({ handler: spec.name, fact, outcome, attempt, number: attempts + 1 })
+      for (const delivery of batch) {
+        const number = numberOf(delivery)
+        observer.callback({ handler: spec.name, fact: delivery.fact, outcome, attempt, number })
       }
     },
   }
   return recorder
+}
+
+/** `delivery.attempt` of the next attempt, from 1. */
+export function numberOf({ attempts, cut }: PendingDelivery): number {
+  return attempts + cut + 1
 }

@@ -9,7 +9,7 @@ import type { Store } from '../core/store.ts'
 import type { Briefs } from './briefs.ts'
 import type { HandlerHealth } from './health.ts'
 import type { ActiveLane } from './lane.ts'
-import type { Recorder } from './record.ts'
+import { numberOf, type Recorder } from './record.ts'
 import type { Settler } from './settler.ts'
 import type { Outgoing, Target } from './target.ts'
 import { attemptOf } from './verdict.ts'
@@ -26,7 +26,7 @@ export interface Turns {
 export function createTurns(options: {
   spec: HandlerSpec
   target: Target
-  store: Pick<Store, 'pauseHandler'>
+  store: Pick<Store, 'pauseHandler' | 'beginAttempts' | 'dropAttempts'>
   settler: Settler
   briefs: Briefs
   clock: Clock
@@ -80,7 +80,13 @@ export function createTurns(options: {
   ): Promise<number | undefined> => {
     const at = clock.now()
     const started = clock.steady()
-    const outgoing = batch.map(({ fact, attempts }): Outgoing => ({ fact, attempt: attempts + 1, session }))
+    const outgoing = batch.map((delivery): Outgoing => ({
+      fact: delivery.fact,
+      attempt: numberOf(delivery),
+      session,
+    }))
+    const positions = batch.map(({ fact }) => fact.pos)
+    store.beginAttempts(active.lane, positions)
     let verdict = await target.send(outgoing, stop)
     // A connection that was kept open may have been closed by the other side just then.
     if (verdict.kind === 'unreachable' && verdict.reset && health.state !== 'paused')
@@ -88,6 +94,7 @@ export function createTurns(options: {
     if (verdict.kind === 'aborted' || stop.aborted) return undefined
     verdict = health.weigh(verdict, batch[0]?.fact.pos ?? 0)
     const tried = attemptOf(verdict, at, clock.steady() - started)
+    if (verdict.kind === 'unreachable' || verdict.kind === 'gone') store.dropAttempts(active.lane, positions)
     if (verdict.kind === 'unreachable') return unreachable(batch, tried)
     if (health.answered()) options.onBack()
     switch (verdict.kind) {

@@ -156,6 +156,7 @@ export class Simulation {
     this.slots.forget()
     const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset)
     this.all.push(life)
+    this.watch.attempts.begin()
     this.life = life
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now)

@@ -5,7 +5,10 @@ import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'
 import { never, type Life } from './life.ts'
 
-type Method = Exclude<keyof Store, 'read' | 'close' | 'doneHint' | 'releaseCall'>
+type Method = Exclude<
+  keyof Store,
+  'read' | 'close' | 'doneHint' | 'releaseCall' | 'beginAttempts' | 'dropAttempts'
+>
 
 const METHODS = {
   commit: true,
@@ -64,6 +67,12 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
     close: () => inner.close(),
     doneHint: (sessionId: string | null) => {
       if (life.alive) inner.doneHint(sessionId)
+    },
+    beginAttempts: (...args: Parameters<Store['beginAttempts']>) => {
+      if (life.alive) inner.beginAttempts(...args)
+    },
+    dropAttempts: (...args: Parameters<Store['dropAttempts']>) => {
+      if (life.alive) inner.dropAttempts(...args)
     },
     releaseCall: (callId: string) => {
       if (life.alive) inner.releaseCall(callId)

@@ -3,10 +3,12 @@ import { newCall } from '../../src/core/call.ts'
 import type { Store } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { Checkpoints } from '../../src/store/sqlite/checkpoints.ts'
+import { BegunAttempts } from '../../src/store/sqlite/begun.ts'
 import { Lanes } from '../../src/store/sqlite/lanes.ts'
 import { createMissed } from '../../src/store/sqlite/missed.ts'
 import { openDatabase } from '../../src/store/sqlite/open.ts'
 import { createPruning } from '../../src/store/sqlite/prune.ts'
+import { VirtualClock } from '../support/clock.ts'
 import { createRedelivery } from '../../src/store/sqlite/redelivery.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { openStore } from './database.ts'
@@ -128,7 +130,11 @@ it('housekeeping looks at what is over, never at all of a table', () => {
     },
   })
   const checkpoints = new Checkpoints(db)
-  const lanes = new Lanes(db, () => undefined)
+  const lanes = new Lanes(
+    db,
+    new BegunAttempts(db, new VirtualClock(), async () => undefined),
+    () => undefined,
+  )
   createPruning(listening, lanes, checkpoints)
   createMissed(listening, checkpoints)
   createRedelivery(listening, lanes, async (run) => run())

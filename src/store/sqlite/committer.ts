@@ -5,6 +5,8 @@ import type { Sqlite } from './open.ts'
 
 interface Write {
   run(): unknown
+  /** It may be lost with the power: alone, it need not wait for the disk. */
+  relaxed: boolean
   /** Called once the write is durable, before anybody else runs. */
   committed(result: unknown): void
   failed(error: unknown): void
@@ -28,6 +30,8 @@ export interface Part {
   confirm(): void
   /** After them. */
   note(): void
+  /** The transaction is done. */
+  committed(): void
 }
 
 /**
@@ -60,9 +64,19 @@ export class Committer {
 
   /** `effect` changes memory according to what was written; it runs only after the commit. */
   write<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
+    return this.#enqueue(run, effect, false)
+  }
+
+  /** Survives the end of the process, not that of the machine, unless it shares a transaction with others. */
+  writeRelaxed<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
+    return this.#enqueue(run, effect, true)
+  }
+
+  #enqueue<T>(run: () => T, effect: ((result: T) => void) | undefined, relaxed: boolean): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
+        relaxed,
         committed: (result) => {
           effect?.(result as T)
           resolve(result as T)
@@ -124,6 +138,16 @@ export class Committer {
   }
 
   #transact(writes: readonly Write[]): void {
+    if (!writes.every(({ relaxed }) => relaxed)) return this.#commitAll(writes)
+    this.#db.pragma('synchronous = NORMAL')
+    try {
+      this.#commitAll(writes)
+    } finally {
+      this.#db.pragma('synchronous = FULL')
+    }
+  }
+
+  #commitAll(writes: readonly Write[]): void {
     const results: unknown[] = []
     const started = this.#clock.steady()
     this.#begin.run()
@@ -138,6 +162,7 @@ export class Committer {
       if (this.#db.inTransaction) this.#rollback.run()
       throw error
     }
+    this.#part.committed()
     for (const [index, write] of writes.entries()) write.committed(results[index])
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
   }

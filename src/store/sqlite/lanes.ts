@@ -2,6 +2,7 @@ import type { Attempt, Lane, PendingDelivery, Settlement } from '../../core/deli
 import type { StoredFact } from '../../core/fact.ts'
 import type { Committed, HandlerRegistration } from '../../core/store.ts'
 import type { HandlerRecord } from '../../core/store-reader.ts'
+import type { BegunAttempts } from './begun.ts'
 import { gatherLanes } from './gather.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
@@ -40,10 +41,12 @@ export class Lanes {
   readonly #next
   readonly #pending
   readonly #listHandlers
+  readonly #begun: BegunAttempts
   readonly onDamage: (pos: number) => void
 
-  constructor(db: Sqlite, onDamage: (pos: number) => void) {
+  constructor(db: Sqlite, begun: BegunAttempts, onDamage: (pos: number) => void) {
     this.#db = db
+    this.#begun = begun
     this.onDamage = onDamage
     this.#addDelivery = db.prepare<[number, number, number]>(
       `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, ?, ?, 0, 0, '')`,
@@ -73,8 +76,8 @@ export class Lanes {
     this.#next = db.prepare<[number, number], { id: number; due_at: number }>(
       'SELECT id, due_at FROM lanes WHERE handler = +? AND pending > 0 ORDER BY due_at LIMIT +?',
     )
-    this.#pending = db.prepare<[number, number, number], FactRow & { attempts: number }>(
-      `SELECT d.attempts, ${FACT_COLUMNS} FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
+    this.#pending = db.prepare<[number, number, number], FactRow & { attempts: number; cut: number }>(
+      `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
        WHERE d.lane = +? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT +?`,
     )
     this.#listHandlers = db.prepare<[], HandlerRow>(
@@ -135,7 +138,7 @@ export class Lanes {
     into.lanes.push({
       lane: { id: row.id, handler, key },
       claimed: row.pending === facts.length && !this.#claimed.has(row.id),
-      deliveries: facts.map((fact) => ({ attempts: 0, fact })),
+      deliveries: facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
     })
   }
 
@@ -205,9 +208,33 @@ export class Lanes {
         this.onDamage(row.pos)
         continue
       }
-      found.push({ attempts: row.attempts, fact })
+      found.push({ attempts: row.attempts, cut: row.cut, fact })
     }
     return found
+  }
+
+  begin(lane: Lane, positions: readonly number[]): void {
+    const number = this.numberOf(lane.handler)
+    if (number !== null) this.#begun.begin(lane, number, positions)
+  }
+
+  /** Nothing of an attempt is stored. @returns whether something was, which `store` removes. */
+  drop(lane: Lane, positions: readonly number[]): boolean {
+    const number = this.numberOf(lane.handler)
+    for (const pos of positions) this.#begun.forget(lane, pos)
+    return number !== null && positions.some((pos) => this.#begun.isWritten(number, pos))
+  }
+
+  /** Inside a transaction: an attempt ended. */
+  store(lane: Lane, pos: number): void {
+    const number = this.numberOf(lane.handler)
+    if (number !== null) this.#begun.store(lane, number, pos)
+  }
+
+  /** After it. */
+  ended(lane: Lane, positions: readonly number[]): void {
+    const number = this.numberOf(lane.handler)
+    if (number !== null) for (const pos of positions) this.#begun.ended(number, pos)
   }
 
   settle(settlements: readonly Settlement[]): void {
@@ -217,6 +244,7 @@ export class Lanes {
       if (number === null) continue
       const entry = attemptText(attempt)
       const answer = attempt.answer ?? null
+      this.#begun.store(lane, number, pos)
       if (result === 'retry') {
         this.#keepTrying.run(attempts, entry, entry, answer, pos, number)
         if (dueAt !== null) this.#postpone.run(dueAt, lane.id)

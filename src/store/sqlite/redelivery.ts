@@ -48,7 +48,7 @@ export function createRedelivery(
     `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, ?, ?, 0, 0, '')`,
   )
   const again = db.prepare<[number, number, number]>(
-    'UPDATE deliveries SET status = 0, attempts = 0, lane = ? WHERE fact_pos = ? AND handler = ?',
+    'UPDATE deliveries SET status = 0, attempts = 0, cut = 0, lane = ? WHERE fact_pos = ? AND handler = ?',
   )
   const forward = db.prepare<[number]>('UPDATE lanes SET due_at = 0 WHERE id = ? AND due_at > 0')
   const grow = db.prepare<[number]>('UPDATE lanes SET pending = pending + 1, due_at = 0 WHERE id = ?')

@@ -1,6 +1,7 @@
 import type { Clock, Log } from '../../core/ports.ts'
 import type { Batch, Committed, HandlerRegistration, Store } from '../../core/store.ts'
 import { StoreError } from '../error.ts'
+import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints } from './checkpoints.ts'
 import { Committer, explain, type Witness } from './committer.ts'
@@ -74,11 +75,18 @@ export function createSqliteStore(
 ): Store {
   ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
-  const committer = new Committer(db, clock, witness, {
+  recoverBegun(db, ownership)
+  const begun = new BegunAttempts(db, clock, () => committer.writeRelaxed(() => undefined))
+  const noteTime = keepTime(db, checkpoints, clock, ownership)
+  const committer: Committer = new Committer(db, clock, witness, {
     confirm: () => ownership.confirm(),
-    note: keepTime(db, checkpoints, clock, ownership),
+    note() {
+      noteTime()
+      begun.note()
+    },
+    committed: begun.committed,
   })
-  const lanes = new Lanes(db, (pos) => buryDamaged(pos))
+  const lanes = new Lanes(db, begun, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
@@ -241,7 +249,21 @@ export function createSqliteStore(
       lanes.release(lane)
     },
     nextLane: (handler) => ask(() => lanes.next(handler)),
-    settle: (settlements) => write(() => lanes.settle(settlements)),
+    beginAttempts: (lane, positions) => lanes.begin(lane, positions),
+    dropAttempts(lane, positions) {
+      if (closed || !lanes.drop(lane, positions)) return
+      const remove = () => positions.forEach((pos) => lanes.store(lane, pos))
+      committer
+        .writeRelaxed(remove, () => lanes.ended(lane, positions))
+        .catch((error: unknown) =>
+          log.error({ err: error }, 'store: an attempt that ended could not be removed'),
+        )
+    },
+    settle: (settlements) =>
+      write(
+        () => lanes.settle(settlements),
+        () => settlements.forEach(({ lane, pos }) => lanes.ended(lane, [pos])),
+      ),
 
     claimCalls: (room, now) => ask(() => calls.claim(room, now)),
     releaseCall: (callId) => calls.release(callId),
@@ -288,6 +310,7 @@ export function createSqliteStore(
 
     async close() {
       if (closed) return
+      begun.stop()
       committer.flush(true)
       closed = true
       db.close()

@@ -39,6 +39,19 @@ export const CALLBACKS: readonly Mutant[] = [
     "return { kind: 'dead', error: error.message }",
   ),
   mutant(
+    'an attempt that a crash cut gives its number to the next',
+    'store/sqlite/begun.ts',
+    'SET cut = cut + 1, log',
+    'SET log',
+  ),
+  mutant('an attempt that a crash cut is not shown', 'store/sqlite/begun.ts', 'error: CUT', "error: ''"),
+  mutant(
+    'an attempt that is stored leaves its row behind',
+    'store/sqlite/lanes.ts',
+    '      this.#begun.store(lane, number, pos)\n      if (result',
+    '      if (result',
+  ),
+  mutant(
     'Retry-After of a handler is ignored',
     'core/backoff.ts',
     'return Math.max(floor, Math.round(ceiling * random.next()))',

@@ -83,8 +83,8 @@ export const UPKEEP: readonly Mutant[] = [
   mutant(
     'dead letters come back with their attempts used up',
     'store/sqlite/redelivery.ts',
-    'SET status = 0, attempts = 0, lane',
-    'SET status = 0, lane',
+    'SET status = 0, attempts = 0, cut = 0, lane',
+    'SET status = 0, cut = 0, lane',
   ),
   mutant(
     'a handler that is paused is asked again after a reset',

@@ -12,6 +12,8 @@ export function leftovers({ life, scenario, db }: Simulation): Fault | null {
   if (claim !== undefined) return broken(`${claim} is claimed`)
   const hints = db.prepare<[], number>('SELECT count(*) FROM hints').pluck().get() ?? 0
   if (hints > 0) return broken(`${hints} sessions wait to be read`)
+  const begun = db.prepare<[], number>('SELECT count(*) FROM begun').pluck().get() ?? 0
+  if (begun > 0) return broken(`${begun} attempts are written down as under way`)
   // The loops of reconciler, tools and handlers; two of polling; the subscription's; the stream's for silence; housekeeping.
   const periodic =
     2 +

@@ -45,6 +45,7 @@ export class Redeliveries {
         if (!handlers.some((handler) => key.startsWith(`${handler} `))) continue
         receipt.knownTaken = null
         receipt.notBefore = 0
+        receipt.next = 0
       }
       // A dead letter that came back has all of its attempts anew.
       for (const key of this.#keysOf(PENDING)) {

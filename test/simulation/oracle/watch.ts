@@ -12,6 +12,7 @@ import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
 import { noteAnswer } from '../told.ts'
+import { Attempts } from './attempts.ts'
 import { Beginning } from './beginning.ts'
 import { Belonging } from './belonging.ts'
 import { Endings, hadTime, mayFail } from './endings.ts'
@@ -32,6 +33,9 @@ export interface Receipt {
   lastLife: number
   /** Answers with a Retry-After that came. */
   putOff: number
+  /** `delivery.attempt` of the last try, and what that of the next must reach. */
+  number: number
+  next: number
 }
 
 export interface WatchParts {
@@ -71,6 +75,7 @@ export class Watch {
   readonly redeliveries: Redeliveries
   readonly beginning: Beginning
   readonly belonging: Belonging
+  readonly attempts: Attempts
   readonly #parts: WatchParts
   readonly #endings: Endings
   readonly #underWay = new Map<string, number>()
@@ -98,6 +103,7 @@ export class Watch {
     this.#ordered = ordered
     const { db } = parts
     this.redeliveries = new Redeliveries(db, this.receipts)
+    this.attempts = new Attempts(parts, this.receipts)
     this.#call = db.prepare<[string], CallRow>(
       'SELECT state, result_kind, result_text, outcome, ended_at FROM calls WHERE call_id = ?',
     )
@@ -330,8 +336,9 @@ export class Watch {
     for (const event of eventsOf(request)) this.#tried(handler, event, life)
   }
 
-  #tried(handler: string, { id }: CallbackEvent, life: Life): void {
+  #tried(handler: string, { id, delivery }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
+    if (!this.redeliveries.has(handler)) this.attempts.check(`${handler} ${id}`, receipt, delivery.attempt)
     if (receipt.knownTaken === life && !this.redeliveries.has(handler))
       this.#broken('I1', `${handler} took ${id}, was heard, and is asked to take it again`)
     if (receipt.lastLife !== life.number && !this.#knowsWait(handler, id, receipt)) receipt.notBefore = 0
@@ -425,6 +432,8 @@ export class Watch {
         notBefore: 0,
         lastLife: 0,
         putOff: 0,
+        number: 0,
+        next: 0,
       }
       this.receipts.set(key, receipt)
     }

@@ -1,0 +1,47 @@
+import type { Sqlite } from '../../../src/store/sqlite/open.ts'
+import type { Trace } from '../trace.ts'
+import type { Receipt } from './watch.ts'
+
+const CUT = 'the sidecar stopped before an answer'
+
+/** The numbers that a handler sees: an attempt that a crash cut, and that was written down, has a number of its own. */
+export class Attempts {
+  readonly #trace: Trace
+  readonly #receipts: ReadonlyMap<string, Receipt>
+  readonly #begun
+  readonly #log
+
+  constructor(parts: { db: Sqlite; trace: Trace }, receipts: ReadonlyMap<string, Receipt>) {
+    this.#trace = parts.trace
+    this.#receipts = receipts
+    this.#begun = parts.db
+      .prepare<[], string>(
+        `SELECT h.name || ' ' || f.id FROM begun b JOIN facts f ON f.pos = b.fact_pos
+         JOIN handlers h ON h.number = b.handler`,
+      )
+      .pluck()
+    this.#log = parts.db
+      .prepare<[string], string>(
+        `SELECT d.log FROM all_deliveries d JOIN all_facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
+         WHERE h.name || ' ' || f.id = ?`,
+      )
+      .pluck()
+  }
+
+  /** A life begins, on what the last one left. */
+  begin(): void {
+    for (const key of this.#begun.all()) {
+      const receipt = this.#receipts.get(key)
+      if (receipt !== undefined) receipt.next = receipt.number + 1
+    }
+  }
+
+  /** A further attempt goes out. */
+  check(key: string, receipt: Receipt, number: number): void {
+    if (number < receipt.next)
+      this.#trace.broken('attempt', `${key} is tried as attempt ${number}, which a crash cut before`)
+    if (receipt.next > 0 && !(this.#log.get(key) ?? '').includes(CUT))
+      this.#trace.broken('attempt', `${key} does not show the attempt that a crash cut`)
+    receipt.number = number
+  }
+}

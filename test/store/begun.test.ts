@@ -1,0 +1,68 @@
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { frameFact } from '../support/fact.ts'
+import { folder, openStore } from './database.ts'
+import { read, settlement } from './lane.ts'
+
+async function begunWorld() {
+  const path = join(folder(), 'store.db')
+  const { store, clock } = await openStore({ path })
+  const { lanes } = await store.commit({ facts: [frameFact(1)] })
+  const [{ lane, deliveries } = { lane: null, deliveries: [] }] = lanes
+  const [delivery] = deliveries
+  if (lane === null || delivery === undefined) throw new Error('no lane')
+  const { pos } = delivery.fact
+  const db = new Database(path, { readonly: true })
+  onTestFinished(() => void db.close())
+  const rows = (): number => db.prepare<[], number>('SELECT count(*) FROM begun').pluck().get() ?? 0
+  return { path, store, clock, lane, delivery, pos, rows }
+}
+
+describe('an attempt that is under way', () => {
+  it('is written down when it takes long, and not any more when it is stored', async () => {
+    const { store, clock, lane, delivery, pos, rows } = await begunWorld()
+    store.beginAttempts(lane, [pos])
+    await clock.advance(49)
+    expect(rows()).toBe(0)
+    await clock.advance(1)
+    expect(rows()).toBe(1)
+    await store.settle([settlement(lane, delivery, 'retry')])
+    expect(rows()).toBe(0)
+    await clock.advance(1000)
+    expect(rows()).toBe(0)
+  })
+
+  it('costs nothing when it is over before', async () => {
+    const { store, clock, lane, delivery, pos, rows } = await begunWorld()
+    store.beginAttempts(lane, [pos])
+    await clock.advance(30)
+    await store.settle([settlement(lane, delivery, 'delivered')])
+    await clock.advance(1000)
+    expect(rows()).toBe(0)
+  })
+
+  it('is forgotten when nothing of it is stored', async () => {
+    const { store, clock, lane, pos, rows } = await begunWorld()
+    for (const ms of [30, 80]) {
+      store.beginAttempts(lane, [pos])
+      await clock.advance(ms)
+      store.dropAttempts(lane, [pos])
+      await clock.advance(1)
+      expect(rows()).toBe(0)
+    }
+  })
+
+  it('is an attempt without an answer for the next process, and counts for the number alone', async () => {
+    const { path, store, clock, lane, pos } = await begunWorld()
+    store.beginAttempts(lane, [pos])
+    const at = clock.now()
+    await clock.advance(60)
+    await store.close()
+    const { store: next } = await openStore({ path, clock })
+    expect(await read(next, lane)).toMatchObject([{ attempts: 0, cut: 1 }])
+    const [row] = (await next.read.deliveries({ limit: 1 })).rows
+    const error = 'the sidecar stopped before an answer'
+    expect(row).toMatchObject({ status: 'pending', attempts: [{ at, error, ms: 0 }] })
+  })
+})
