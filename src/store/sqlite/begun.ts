@@ -1,5 +1,6 @@
 import type { Lane } from '../../core/delivery.ts'
 import type { Clock, Timer } from '../../core/ports.ts'
+import type { Part } from './committer.ts'
 import type { Sqlite } from './open.ts'
 import type { Ownership } from './owner.ts'
 
@@ -10,6 +11,9 @@ import type { Ownership } from './owner.ts'
 const LONG = 50
 /** What people read of an attempt that a crash cut. */
 const CUT = 'the sidecar stopped before an answer'
+
+/** A transaction that need not reach the disk; `effect` runs after it. */
+type Write = (run: () => void, effect?: () => void) => Promise<unknown>
 
 /** The attempt that a lane makes. */
 interface Begun {
@@ -30,15 +34,14 @@ export class BegunAttempts {
   readonly #clock: Clock
   readonly #add
   readonly #remove
-  readonly #write: () => Promise<unknown>
+  readonly #write: Write
   /** By lane, the oldest first; a lane makes one attempt at a time. */
   readonly #unwritten = new Map<number, Begun>()
   readonly #written = new Set<string>()
   #staged: [lane: number, begun: Begun][] = []
   #timer: Timer | null = null
 
-  /** `write` begins a transaction that need not reach the disk; each calls `note`, and `committed` when it is done. */
-  constructor(db: Sqlite, clock: Clock, write: () => Promise<unknown>) {
+  constructor(db: Sqlite, clock: Clock, write: Write) {
     this.#clock = clock
     this.#write = write
     this.#add = db.prepare<[number, number, number]>('INSERT OR IGNORE INTO begun VALUES (?, ?, ?)')
@@ -55,7 +58,7 @@ export class BegunAttempts {
 
   /** It ended: inside the transaction that stores how. `ended` follows the commit. */
   store(lane: Lane, handler: number, pos: number): void {
-    this.forget(lane, pos)
+    this.#forget(lane, pos)
     if (this.#written.size > 0 && this.#written.has(keyOf(handler, pos))) this.#remove.run(pos, handler)
   }
 
@@ -63,17 +66,32 @@ export class BegunAttempts {
     if (this.#written.size > 0) this.#written.delete(keyOf(handler, pos))
   }
 
-  /** It ended, and need not be written down any more. @returns whether it was. */
-  forget(lane: Lane, pos: number): void {
+  /** It ended, and nothing of it is stored. */
+  drop(lane: Lane, handler: number, positions: readonly number[]): void {
+    for (const pos of positions) this.#forget(lane, pos)
+    if (!positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
+    const remove = () => positions.forEach((pos) => this.store(lane, handler, pos))
+    // A row that stays is an attempt that nothing else tells of.
+    this.#write(remove, () => positions.forEach((pos) => this.ended(handler, pos))).catch(() => undefined)
+  }
+
+  #forget(lane: Lane, pos: number): void {
     if (this.#unwritten.get(lane.id)?.positions.includes(pos) === true) this.#unwritten.delete(lane.id)
   }
 
-  isWritten(handler: number, pos: number): boolean {
-    return this.#written.has(keyOf(handler, pos))
+  /** What takes part in every transaction: this, the owner's check before it, and `note`. */
+  partWith(ownership: Ownership, note: () => void): Part {
+    return {
+      confirm: () => ownership.confirm(),
+      note: () => {
+        note()
+        this.#stage()
+      },
+      committed: () => this.#committed(),
+    }
   }
 
-  /** Part of every transaction. */
-  readonly note = (): void => {
+  #stage(): void {
     this.#staged = []
     if (this.#unwritten.size === 0) return
     const before = this.#clock.steady() - LONG
@@ -84,7 +102,7 @@ export class BegunAttempts {
     }
   }
 
-  readonly committed = (): void => {
+  #committed(): void {
     for (const [lane, { handler, positions }] of this.#staged) {
       this.#unwritten.delete(lane)
       for (const pos of positions) this.#written.add(keyOf(handler, pos))
@@ -106,7 +124,7 @@ export class BegunAttempts {
   }
 
   async #writeLong(): Promise<void> {
-    if (this.#oldest() <= this.#clock.steady() - LONG) await this.#write()
+    if (this.#oldest() <= this.#clock.steady() - LONG) await this.#write(() => undefined)
     const next = this.#oldest()
     if (next < Infinity) this.#arm(next)
   }

@@ -218,23 +218,18 @@ export class Lanes {
     if (number !== null) this.#begun.begin(lane, number, positions)
   }
 
-  /** Nothing of an attempt is stored. @returns whether something was, which `store` removes. */
-  drop(lane: Lane, positions: readonly number[]): boolean {
+  /** Nothing of an attempt is stored. */
+  drop(lane: Lane, positions: readonly number[]): void {
     const number = this.numberOf(lane.handler)
-    for (const pos of positions) this.#begun.forget(lane, pos)
-    return number !== null && positions.some((pos) => this.#begun.isWritten(number, pos))
+    if (number !== null) this.#begun.drop(lane, number, positions)
   }
 
-  /** Inside a transaction: an attempt ended. */
-  store(lane: Lane, pos: number): void {
-    const number = this.numberOf(lane.handler)
-    if (number !== null) this.#begun.store(lane, number, pos)
-  }
-
-  /** After it. */
-  ended(lane: Lane, positions: readonly number[]): void {
-    const number = this.numberOf(lane.handler)
-    if (number !== null) for (const pos of positions) this.#begun.ended(number, pos)
+  /** After the transaction of `settle`. */
+  settled(settlements: readonly Settlement[]): void {
+    for (const { lane, pos } of settlements) {
+      const number = this.numberOf(lane.handler)
+      if (number !== null) this.#begun.ended(number, pos)
+    }
   }
 
   settle(settlements: readonly Settlement[]): void {

@@ -76,16 +76,9 @@ export function createSqliteStore(
   ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
   recoverBegun(db, ownership)
-  const begun = new BegunAttempts(db, clock, () => committer.writeRelaxed(() => undefined))
-  const noteTime = keepTime(db, checkpoints, clock, ownership)
-  const committer: Committer = new Committer(db, clock, witness, {
-    confirm: () => ownership.confirm(),
-    note() {
-      noteTime()
-      begun.note()
-    },
-    committed: begun.committed,
-  })
+  const begun = new BegunAttempts(db, clock, (run, effect) => committer.writeRelaxed(run, effect))
+  const time = keepTime(db, checkpoints, clock, ownership)
+  const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
   const lanes = new Lanes(db, begun, (pos) => buryDamaged(pos))
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
@@ -250,19 +243,11 @@ export function createSqliteStore(
     },
     nextLane: (handler) => ask(() => lanes.next(handler)),
     beginAttempts: (lane, positions) => lanes.begin(lane, positions),
-    dropAttempts(lane, positions) {
-      if (closed || !lanes.drop(lane, positions)) return
-      const remove = () => positions.forEach((pos) => lanes.store(lane, pos))
-      committer
-        .writeRelaxed(remove, () => lanes.ended(lane, positions))
-        .catch((error: unknown) =>
-          log.error({ err: error }, 'store: an attempt that ended could not be removed'),
-        )
-    },
-    settle: (settlements) =>
+    dropAttempts: (lane, positions) => lanes.drop(lane, positions),
+    settle: (all) =>
       write(
-        () => lanes.settle(settlements),
-        () => settlements.forEach(({ lane, pos }) => lanes.ended(lane, [pos])),
+        () => lanes.settle(all),
+        () => lanes.settled(all),
       ),
 
     claimCalls: (room, now) => ask(() => calls.claim(room, now)),
