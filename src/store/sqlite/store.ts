@@ -12,6 +12,7 @@ import { createMissed } from './missed.ts'
 import { SessionOwners } from './session-owners.ts'
 import { openDatabase, openToAll, type Sqlite } from './open.ts'
 import { createPruning } from './prune.ts'
+import { createQuarantine } from './quarantine.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
 import { Ownership } from './owner.ts'
@@ -36,9 +37,6 @@ export interface SqliteOptions extends StoreOptions {
   /** Pages of 4 KiB after which the database counts as full; for trying what then happens. */
   maxPages?: number
 }
-
-/** Entries of the quarantine; the oldest go first. */
-const QUARANTINE_KEPT = 1000
 
 /** @throws {OperatorError} when the file cannot be used (open.ts). */
 export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): Store {
@@ -273,13 +271,7 @@ export function createSqliteStore(
     saveSubscription: (record) => write(() => subscriptions.save(record)),
     forgetSubscription: (id) => write(() => subscriptions.forget(id)),
 
-    quarantine: (entry) =>
-      write(() => {
-        const { lastInsertRowid } = db
-          .prepare('INSERT INTO quarantine (at, source, reason, bytes) VALUES (?, ?, ?, ?)')
-          .run(entry.at, entry.source, entry.reason, entry.bytes)
-        db.prepare('DELETE FROM quarantine WHERE id <= ?').run(Number(lastInsertRowid) - QUARANTINE_KEPT)
-      }),
+    quarantine: createQuarantine(db, write),
 
     retry: async (selection) => ({ count: await redelivery.retry(selection) }),
     async replay(name, from) {
