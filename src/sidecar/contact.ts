@@ -3,6 +3,7 @@ import type { Clock, Log, Timer } from '../core/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { resultsOf } from '../service/results.ts'
 import { missingScopes } from './scopes.ts'
 
 /** A service that takes our connection and says nothing holds a start up no longer than this, milliseconds. */
@@ -95,15 +96,14 @@ async function introduce(
 
 /** What the service's own description does not give is said once, with what it costs. */
 async function describe(service: ServiceClient, tools: readonly ToolSpec[], log: Log): Promise<void> {
-  const { fault, routes } = await service.discover()
+  const discovery = await service.discover()
+  const { fault } = discovery
   if (fault !== null)
     log.warn({ fault }, 'discovery: the description of the service cannot be read; trying again')
-  for (const [operation, route] of Object.entries(routes)) {
-    if (route.found) continue
-    const level = operation === 'answer' && tools.length > 0 ? 'error' : 'warn'
-    log[level](
-      { operation, reason: route.reason },
-      'discovery: a route was not found; set it in service.routes',
-    )
+  for (const { name, found, without, override } of resultsOf(discovery)) {
+    if (found !== null) continue
+    const level = name === 'answer route' && tools.length > 0 ? 'error' : 'warn'
+    const fix = override === null ? '' : `; set service.routes.${override}`
+    log[level]({ result: name, override }, `discovery: no ${name}: ${without}${fix}`)
   }
 }

@@ -4,6 +4,7 @@ import type { ChannelStatus } from '../core/observer.ts'
 import type { Health } from '../core/resource.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import type { ServiceClient } from '../service/client.ts'
+import { resultsOf } from '../service/results.ts'
 import type { Engine } from './engine.ts'
 import type { Throughput } from './throughput.ts'
 import type { Writes } from './writes.ts'
@@ -25,7 +26,8 @@ export async function reportStatus(parts: {
   const { service, engine, configured } = parts
   const counts = await parts.store.counts()
   const perHandler = Object.values(counts.deliveries)
-  const { routes } = service.discovery()
+  const discovery = service.discovery()
+  const { routes } = discovery
   const channel = (name: 'stream' | 'webhook' | 'poll', status: ChannelStatus) => ({
     state: status.state,
     since: status.since,
@@ -48,6 +50,7 @@ export async function reportStatus(parts: {
         ? { operation, method: route.method, path: route.path, how: route.how, reason: null }
         : { operation, method: null, path: null, how: 'missing' as const, reason: route.reason },
     ),
+    discovery: resultsOf(discovery),
     queues: {
       deliveries_pending: perHandler.reduce((sum, { pending }) => sum + pending, 0),
       deliveries_dead: perHandler.reduce((sum, { dead }) => sum + dead, 0),

@@ -61,6 +61,7 @@ export const STATUS: StatusReport = {
       reason: 'set service.routes.message_path',
     },
   ],
+  discovery: [],
   queues: { deliveries_pending: 0, deliveries_dead: 0, calls_open: 0, sessions_to_read: 0 },
   throughput: [{ at: 1_700_000_000_000, facts: 3, delivered: 2, failed: 1, calls: 1 }],
   service: {

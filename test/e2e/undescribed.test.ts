@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { OPEN_PARTS, type OpenPart } from '../../src/emulator/index.ts'
+import type { Fields } from '../support/app.ts'
 import { PROFILES } from '../support/client.ts'
 import { assertWhole } from '../support/oracle.ts'
 import { Rig } from '../support/rig.ts'
@@ -54,6 +56,32 @@ describe.for(PROFILES)('a service that describes no idempotency header (%s)', (d
     expect((await rig.client.call('GET', '/v1/webhooks'))['data']).toHaveLength(1)
   })
 })
+
+describe.for(OPEN_PARTS)('a service that does not describe: %s', (part) => {
+  test('is followed, and status and log say what is missing', async () => {
+    await using rig = await Rig.open({ tools: { lookup_order: {} }, emulator: { leaveOut: [part] } })
+    const { discovery } = await rig.admin('GET', '/api/status')
+    const absent = (discovery as Fields[]).filter(({ found }) => found === null)
+    expect(absent).toMatchObject([{ name: NAMES[part] }])
+    await rig.client.start('say Hello', 'write outputs/report.txt done')
+    await rig.event('turn.settled')
+    if (part === 'answer') return
+    rig.emulator.faults.set({ lose_answer_replies: 1 })
+    const session = await rig.client.start(CALL)
+    await rig.event('turn.settled', ({ session_id: id }) => id === session)
+    expect(rig.emulator.ledger().answers).toHaveLength(1)
+  })
+})
+
+const NAMES: Readonly<Record<OpenPart, string>> = {
+  message: 'message route',
+  answer: 'answer route',
+  turn: 'single turn',
+  'session-stream': 'stream of one session',
+  artifacts: 'list of artifacts',
+  'idempotency-header': 'idempotency header',
+  'rate-headers': 'rate headers',
+}
 
 const lost = (operation: string, times: number) => [{ operation, lose_reply: true, times }]
 

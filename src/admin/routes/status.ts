@@ -20,6 +20,13 @@ const ServiceRoute = Type.Object({
   reason: nullable(Type.String(), 'Why it was not found, and the mend.'),
 })
 
+const DiscoveryResult = Type.Object({
+  name: Type.String(),
+  found: nullable(Type.String(), 'null: the description has none.'),
+  without: Type.String({ description: 'What is off, or works in another way, without it.' }),
+  override: nullable(Type.String(), 'The key of service.routes that gives it.'),
+})
+
 const Status = component(
   'Status',
   Type.Object({
@@ -28,6 +35,9 @@ const Status = component(
     leader: Type.Boolean({ description: 'Whether this replica holds the stream and the sweep.' }),
     channels: Type.Object({ stream: Channel, webhook: Channel, poll: Channel }),
     routes: Type.Array(ServiceRoute, { description: 'What discovery found.' }),
+    discovery: Type.Array(DiscoveryResult, {
+      description: 'What the interface leaves open, and what the absence of each costs.',
+    }),
     queues: Type.Object({
       deliveries_pending: Type.Integer(),
       deliveries_dead: Type.Integer(),

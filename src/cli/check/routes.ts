@@ -1,6 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import { messageOf } from '../../core/errors.ts'
 import { discover, type OperationName } from '../../service/discovery.ts'
+import { resultsOf, type DiscoveryResult } from '../../service/results.ts'
 import { routeOverrides } from '../../sidecar/routes.ts'
 import { count } from '../text.ts'
 import type { Answer } from './ask.ts'
@@ -16,7 +17,8 @@ const HOW: Readonly<Record<string, string>> = {
 export function checkRoutes(config: Config, { status, body, fault }: Answer): Finding[] {
   const described = fault === null && status === 200 && body['paths'] !== undefined
   try {
-    const { routes } = discover(described ? body : undefined, routeOverrides(config.service.routes))
+    const discovery = discover(described ? body : undefined, routeOverrides(config.service.routes))
+    const { routes } = discovery
     const entries = Object.entries(routes) as [OperationName, (typeof routes)[OperationName]][]
     const found = entries.filter(([, route]) => route.found).length
     return [
@@ -32,10 +34,20 @@ export function checkRoutes(config: Config, { status, body, fault }: Answer): Fi
           ? ok(`route ${name}`, `${route.method} ${route.path}, ${HOW[route.how] ?? route.how}`)
           : missing(config, name, route.reason),
       ),
+      ...resultsOf(discovery)
+        .filter(({ name }) => /headers?$/.test(name))
+        .map(headerFinding),
     ]
   } catch (error) {
     return [fail('discovery', messageOf(error), 'correct service.routes')]
   }
+}
+
+/** Headers have no route to show. */
+function headerFinding({ name, found, without, override }: DiscoveryResult): Finding {
+  if (found !== null) return ok(name, found)
+  const fix = override === null ? 'nothing to do here' : `set service.routes.${override}`
+  return warn(name, `the description has none: ${without}`, fix)
 }
 
 /** What a route that is not there costs depends on what is turned on. */
