@@ -59,6 +59,8 @@ export interface Store {
   nextLane(handler: string): Promise<number | null>
   /** An attempt of the facts at `positions` begins. Written when it takes long, so that a crash cannot hide it. */
   beginAttempts(lane: Lane, positions: readonly number[]): void
+  /** Their outcome is known, and is stored soon: what is not written of them yet need not be. */
+  endAttempts(lane: Lane): void
   /** It ended, and nothing about it is stored. Otherwise `settle` says how it ended. */
   dropAttempts(lane: Lane, positions: readonly number[]): void
   /** Writes what became of attempts. May be held back for some milliseconds to share a commit with others. */

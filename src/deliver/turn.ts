@@ -26,7 +26,7 @@ export interface Turns {
 export function createTurns(options: {
   spec: HandlerSpec
   target: Target
-  store: Pick<Store, 'pauseHandler' | 'beginAttempts' | 'dropAttempts'>
+  store: Pick<Store, 'pauseHandler' | 'beginAttempts' | 'endAttempts' | 'dropAttempts'>
   settler: Settler
   briefs: Briefs
   clock: Clock
@@ -92,6 +92,7 @@ export function createTurns(options: {
     if (verdict.kind === 'unreachable' && verdict.reset && health.state !== 'paused')
       verdict = await target.send(outgoing, stop)
     if (verdict.kind === 'aborted' || stop.aborted) return undefined
+    store.endAttempts(active.lane)
     verdict = health.weigh(verdict, batch[0]?.fact.pos ?? 0)
     const tried = attemptOf(verdict, at, clock.steady() - started)
     if (verdict.kind === 'unreachable' || verdict.kind === 'gone') store.dropAttempts(active.lane, positions)

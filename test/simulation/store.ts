@@ -7,7 +7,7 @@ import { never, type Life } from './life.ts'
 
 type Method = Exclude<
   keyof Store,
-  'read' | 'close' | 'doneHint' | 'releaseCall' | 'beginAttempts' | 'dropAttempts'
+  'read' | 'close' | 'doneHint' | 'releaseCall' | 'beginAttempts' | 'endAttempts' | 'dropAttempts'
 >
 
 const METHODS = {
@@ -70,6 +70,9 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
     },
     beginAttempts: (...args: Parameters<Store['beginAttempts']>) => {
       if (life.alive) inner.beginAttempts(...args)
+    },
+    endAttempts: (...args: Parameters<Store['endAttempts']>) => {
+      if (life.alive) inner.endAttempts(...args)
     },
     dropAttempts: (...args: Parameters<Store['dropAttempts']>) => {
       if (life.alive) inner.dropAttempts(...args)

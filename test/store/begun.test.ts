@@ -37,6 +37,10 @@ describe('an attempt that is under way', () => {
     const { store, clock, lane, delivery, pos, rows } = await begunWorld()
     store.beginAttempts(lane, [pos])
     await clock.advance(30)
+    store.endAttempts(lane)
+    // Its outcome waits for others to share a commit with.
+    await clock.advance(30)
+    expect(rows()).toBe(0)
     await store.settle([settlement(lane, delivery, 'delivered')])
     await clock.advance(1000)
     expect(rows()).toBe(0)

@@ -56,6 +56,11 @@ export class BegunAttempts {
     this.#arm(since)
   }
 
+  /** It has an outcome, which is stored soon. */
+  end(lane: Lane): void {
+    this.#unwritten.delete(lane.id)
+  }
+
   /** It ended: inside the transaction that stores how. `ended` follows the commit. */
   store(lane: Lane, handler: number, pos: number): void {
     this.#forget(lane, pos)

@@ -241,6 +241,7 @@ export function createSqliteStore(
     },
     nextLane: (handler) => ask(() => lanes.next(handler)),
     beginAttempts: (lane, positions) => lanes.begin(lane, positions),
+    endAttempts: (lane) => begun.end(lane),
     dropAttempts: (lane, positions) => lanes.drop(lane, positions),
     settle: (all) =>
       write(
