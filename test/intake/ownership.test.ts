@@ -84,6 +84,20 @@ it('holds frames of unknown sessions in the commit that moves the cursor, and te
   expect(await store.heldFrames()).toEqual({ frames: 0, characters: 0 })
 })
 
+it('tells held frames also when later ones of others were delivered and pruned meanwhile', async () => {
+  const { store, commit, frames } = world()
+  await commit({ owners: [{ sessionId: 'other', owner: 'ours', at: 1 }] })
+  await frames(1, 2, 'slow')
+  await frames(3, 2, 'other')
+  expect(await store.prune(2)).toMatchObject({ facts: 2 })
+  // What was delivered and removed is not held again, either, when the service repeats everything.
+  await commit({ owners: [{ sessionId: 'other', owner: 'unknown', at: 1 }] })
+  await frames(3, 2, 'other')
+  const { facts } = await commit({ owners: [{ sessionId: 'slow', owner: 'ours', at: 1 }] })
+  expect(facts.map(({ seq }) => seq)).toEqual(['1', '2'])
+  expect(await store.heldFrames()).toMatchObject({ frames: 0 })
+})
+
 it('has a session with held frames read though nobody asked for it, and hints about a foreign one cost nothing', async () => {
   const { store, commit, frames } = world()
   await frames(1, 1, 'theirs')

@@ -53,14 +53,21 @@ export class FactLog {
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
   append(facts: readonly Fact[], into: Committed): void {
+    this.release(this.unpruned(facts), into)
+  }
+
+  /** A service that replays everything hands us what we delivered and removed long ago. */
+  unpruned(facts: readonly Fact[]): readonly Fact[] {
+    if (facts.every(({ seq }) => seq === null)) return facts
+    const pruned = seqOf(this.#pruned.get() ?? null)
+    if (pruned === null) return facts
+    return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
+  }
+
+  /** As `append`, of frames that were held: later ones may have been delivered and removed meanwhile. */
+  release(facts: readonly Fact[], into: Committed): void {
     const added: StoredFact[] = []
-    let pruned: bigint | null | undefined
     for (const fact of facts) {
-      if (fact.seq !== null) {
-        // A service that replays everything hands us what we delivered and removed long ago.
-        if (pruned === undefined) pruned = seqOf(this.#pruned.get() ?? null)
-        if (pruned !== null && (seqOf(fact.seq) ?? pruned + 1n) <= pruned) continue
-      }
       const stored = this.#add(fact)
       if (stored !== null) added.push(stored)
     }

@@ -22,7 +22,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
 
   const release = (sessionId: string, into: Committed): number => {
     const released = owners.release(sessionId)
-    facts.append(released, into)
+    facts.release(released, into)
     for (const fact of released) {
       const ended = endedBy(fact)
       if (ended !== null) sessions.endTurn(ended.turnId, ended.sessionId, ended.at)
@@ -52,7 +52,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
   return (batch, into) => {
     let moved = 0
     for (const one of batch.owners ?? []) moved += note(one, into)
-    const { held, ...sifted } = owners.sift(batch)
+    const { held, ...sifted } = owners.sift({ ...batch, facts: facts.unpruned(batch.facts ?? []) })
     // The stream gives one hint a session, which may be long answered: without one nobody would release its frames.
     for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())
     if (held.size > 0) into.hinted = true

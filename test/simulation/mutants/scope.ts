@@ -9,6 +9,12 @@ export const SCOPE: readonly Mutant[] = [
     'if (facts.length > 0) this.#dropHeld.run(sessionId)\n    return []',
   ),
   mutant(
+    'held frames count as pruned once later ones are',
+    'store/sqlite/scoping.ts',
+    'facts.release(released, into)',
+    'facts.append(released, into)',
+  ),
+  mutant(
     'the checkpoint passes frames of an unknown session, which are not stored',
     'store/sqlite/session-owners.ts',
     'this.#hold.run(sessionId, fact.id, fact.body.length, JSON.stringify(fact))',
