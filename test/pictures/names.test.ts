@@ -59,6 +59,7 @@ describe('every metric named', () => {
       'session_sidecar_stream_seq',
       'session_sidecar_webhook_subscription_active',
       'session_sidecar_session_outcomes_total',
+      'session_sidecar_fenced_writes_total',
       'session_sidecar_store_accepts_writes',
       'session_sidecar_artifact_oldest_pending_timestamp_seconds',
       'session_sidecar_sessions_foreign',
