@@ -94,6 +94,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     // All the rest is loaded now: what is wrong with a configuration is said sooner.
     const { startAll } = await import('./sidecar/start.ts')
     const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
+    for (const warning of specs.warnings) log.warn({}, warning)
     const end = ending.signal
     running = await startAll(config, specs, observers.map(guard), log, {
       hide: (secret) => secrets.add(secret),

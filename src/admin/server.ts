@@ -74,7 +74,7 @@ export function createAdmin(options: AdminOptions): Listener {
     ...deliveryRoutes(store, actions),
     ...handlerRoutes(store, actions),
     ...toolRoutes(actions),
-    ...waitingRoutes(store),
+    ...waitingRoutes(store, options.actions),
     ...relayRoutes(options.relay ?? null),
   ]
   const description = openApiRoutes({

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import closeWithGrace from 'close-with-grace'
 import { playTour, startEmulator } from '../emulator/index.ts'
+import { OperatorError } from '../core/errors.ts'
 import { createSidecar } from '../sidecar.ts'
 import type { Context } from './context.ts'
 import { startExampleApp, type ExampleApp } from './dev/app.ts'
@@ -32,6 +33,8 @@ export async function dev(
   options: { once?: boolean; scenario?: string; json?: boolean },
 ): Promise<number> {
   const scenario = readScenario(options.scenario ?? TOUR)
+  if (options.once === true && (scenario.sessions ?? []).length === 0)
+    throw new OperatorError(`${options.scenario ?? TOUR} has no sessions: nothing was played`, 1)
   await using stack = new AsyncDisposableStack()
   const start = Date.now()
 

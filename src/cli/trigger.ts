@@ -1,3 +1,4 @@
+import { doubtAbout } from '../core/event-type.ts'
 import { OperatorError } from '../core/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../core/json.ts'
 import { encodeId } from '../service/path.ts'
@@ -43,6 +44,10 @@ export async function trigger(
       terminal.err(
         `${terminal.paintErr('yellow', 'warning:')} its events do not include ${type}: it gets no real ones\n`,
       )
+    // The service may send types that are younger than this program: they can be tried, too.
+    const doubt = doubtAbout(type)
+    if (doubt !== null)
+      terminal.err(`${terminal.paintErr('yellow', 'warning:')} "${visible(type)}" ${doubt}\n`)
   }
   return good ? 0 : 1
 }

@@ -41,6 +41,8 @@ export interface Observer {
   toolRun(event: ToolRunReport): void
   /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
   call(event: CallReport): void
+  /** A session waits for a function that no configured tool is; once for each call. */
+  callWithoutTool(event: CallWithoutTool): void
 
   commit(seconds: number): void
   /** A write was not done. */
@@ -88,6 +90,13 @@ export interface CallReport {
   seconds: number | null
   /** As it was closed. */
   call: Call
+}
+
+export interface CallWithoutTool {
+  /** As the service gave it: hostile, and of any length. */
+  name: string
+  callId: string
+  sessionId: string | null
 }
 
 export interface ChannelStatus {
@@ -152,6 +161,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'transientDropped',
   'toolRun',
   'call',
+  'callWithoutTool',
   'commit',
   'storeRefused',
   'buried',

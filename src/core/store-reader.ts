@@ -52,6 +52,8 @@ export interface StoreReader {
   openTurns(query: { after?: string; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */
   openActions(query: { after?: string; limit: number }): Promise<Listed<OpenAction>>
+  /** Functions beside `tools` that sessions wait for, those that wait longest first; names cut after 65 characters. */
+  functionsBeside(tools: readonly string[], limit: number): Promise<OpenFunction[]>
   handlers(): Promise<HandlerRecord[]>
   counts(): Promise<StoreCounts>
 }
@@ -66,6 +68,14 @@ export interface OpenAction {
   /** Our wall clock: when we first read of it. */
   openedAt: number
   session: Session
+}
+
+export interface OpenFunction {
+  name: string
+  /** Calls that are open. */
+  calls: number
+  /** When the oldest was created, milliseconds. */
+  oldest: number
 }
 
 export interface SessionRecord {

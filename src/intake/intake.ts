@@ -6,6 +6,7 @@ import type { Observer } from '../core/observer.ts'
 import type { Session } from '../core/resource.ts'
 import type { Batch, Committed, Reading, Store } from '../core/store.ts'
 import type { Ownership } from './ownership.ts'
+import { callWithoutTool } from './without-tool.ts'
 
 /** Whoever has work to do after a commit. A nudge makes it prompt; each has a timer that makes it certain. */
 export interface Nudges {
@@ -37,6 +38,8 @@ export function createIntake(options: {
   ownership: () => Ownership
   /** Milliseconds, the service's clock less ours. */
   clockOffset: () => number
+  /** Names of the configured tools. */
+  tools: ReadonlySet<string>
 }): Intake {
   const { store, observer, nudge } = options
 
@@ -63,7 +66,11 @@ export function createIntake(options: {
     // An answer unparks an agent, a callback only informs: what leads to answers goes first.
     if (committed.newCalls.length > 0) nudge.calls()
     if (committed.hinted) nudge.hints()
-    for (const fact of committed.facts) observer.fact(fact, lagOf(fact, options.clockOffset()))
+    for (const fact of committed.facts) {
+      observer.fact(fact, lagOf(fact, options.clockOffset()))
+      const call = callWithoutTool(fact, options.tools)
+      if (call !== null) observer.callWithoutTool(call)
+    }
     for (const { channel, type, at, factAt } of committed.sightings) {
       observer.sighting({ channel, type, lag: Math.max(0, at - factAt) / 1000 })
     }

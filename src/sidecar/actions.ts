@@ -10,7 +10,7 @@ import { declaration, type Specs } from './specs.ts'
 export function adminActions(
   store: Store,
   engine: Engine,
-  specs: Specs,
+  specs: Pick<Specs, 'handlers' | 'tools'>,
   ports: { clock: Clock; random: Random },
 ): AdminActions {
   const known = (name: string): void => {

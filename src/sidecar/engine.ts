@@ -95,6 +95,7 @@ export function createEngine(options: EngineOptions): Engine {
   let dispatcher: Dispatcher = createDispatcher([], settler)
 
   const claims = createClaims(clock)
+  const toolNames = new Set(options.tools.map(({ name }) => name))
 
   const ownership = createOwnership({
     ...ports,
@@ -108,6 +109,7 @@ export function createEngine(options: EngineOptions): Engine {
     observer,
     ownership: () => ownership,
     clockOffset: () => service.clockOffset(),
+    tools: toolNames,
     nudge: {
       dirty(hints, ours) {
         claims.note(hints)
@@ -195,7 +197,6 @@ export function createEngine(options: EngineOptions): Engine {
     toolPorts,
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec)])),
   )
-  const toolNames = new Set(options.tools.map(({ name }) => name))
   const reader = createSessionReader({
     ...ports,
     service,

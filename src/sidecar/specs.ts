@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import type { Config, HandlerConfig, ToolConfig } from '../config/config.ts'
+import { doubtAbout } from '../core/event-type.ts'
 import { parseDuration } from '../core/duration.ts'
 import { messageOf, OperatorError } from '../core/errors.ts'
 import type { HandlerSpec, ModuleHandler } from '../core/handler.ts'
@@ -11,6 +12,8 @@ import type { ToolDefinition } from '../library/tool.ts'
 export interface Specs {
   handlers: HandlerSpec[]
   tools: ToolSpec[]
+  /** Event types of modules and of `on` that are not known, for people. */
+  warnings: string[]
 }
 
 /** The handler of functions given by `sidecar.on`. */
@@ -48,7 +51,16 @@ export async function loadSpecs(
   }
   refuseTwice('tool', tools)
   refuseTwice('handler', handlers)
-  return { handlers, tools }
+  const warnings = doubtsAbout(own.events, 'sidecar')
+  for (const [path, module] of modules) warnings.push(...doubtsAbout((await module).events, path))
+  return { handlers, tools, warnings }
+}
+
+function doubtsAbout(events: readonly string[], origin: string): string[] {
+  return events.flatMap((type) => {
+    const doubt = doubtAbout(type)
+    return doubt === null ? [] : [`${origin}: on "${type}" ${doubt}`]
+  })
 }
 
 function refuseTwice(kind: 'tool' | 'handler', specs: readonly { name: string }[]): void {

@@ -1,3 +1,4 @@
+import { adviceOn } from '../admin/advice.ts'
 import type { StatusReport } from '../admin/routes/status.ts'
 import type { Config } from '../config/config.ts'
 import type { ChannelStatus } from '../core/observer.ts'
@@ -8,6 +9,9 @@ import { resultsOf } from '../service/results.ts'
 import type { Engine } from './engine.ts'
 import type { Throughput } from './throughput.ts'
 import type { Writes } from './writes.ts'
+
+/** Functions without a tool that are listed: their names come from the agents' side, and may be many. */
+const FUNCTIONS = 20
 
 /** How everything fares, for `/api/status`. */
 export async function reportStatus(parts: {
@@ -22,9 +26,12 @@ export async function reportStatus(parts: {
   configured: Pick<Config['service'], 'baseUrl' | 'consoleUrl' | 'sessionSlots' | 'tokenExpiresAt'>
   throughput: Throughput
   writes: Writes
+  /** Names of the configured tools. */
+  tools: readonly string[]
 }): Promise<StatusReport> {
   const { service, engine, configured } = parts
   const counts = await parts.store.counts()
+  const functions = await parts.store.functionsBeside(parts.tools, FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
   const discovery = service.discovery()
   const { routes } = discovery
@@ -57,6 +64,12 @@ export async function reportStatus(parts: {
       calls_open: counts.openCalls,
       sessions_to_read: counts.dirty,
     },
+    needs_action: functions.map(({ name, calls, oldest }) => ({
+      function: name,
+      calls,
+      oldest_at: oldest,
+      advice: adviceOn(name),
+    })),
     throughput: parts.throughput.report(),
     service: {
       base_url: configured.baseUrl,

@@ -51,6 +51,7 @@ export const STATUS: StatusReport = {
     },
   },
   store: { state: 'accepting', since: 1, reason: null },
+  needs_action: [],
   routes: [
     { operation: 'answer', method: 'POST', path: '/v1/x/{session_id}', how: 'document', reason: null },
     {

@@ -101,6 +101,13 @@ describe('the demonstration', () => {
     expectConsistent(out)
   })
 
+  test('with --once refuses a scenario that plays nothing', async () => {
+    const folder = await folderWith({ 'none.yaml': 'name: none\n' })
+    const { code, out, err } = await (await dev('dev', '--once', '--scenario', `${folder}/none.yaml`)).ended
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/none\.yaml has no sessions: nothing was played\n$/)
+  })
+
   test('tells programs each thing that happens, a line of JSON each', async () => {
     const { code, out, err } = await (await dev('--once', '--json')).ended
     expect({ code, err }).toEqual({ code: 0, err: '' })

@@ -94,6 +94,17 @@ describe('trigger', () => {
     expect(missing.err).toContain('no handler has that name. Did you mean "away"?')
   })
 
+  test('warns of a type that is not known, and hands it over: the service may have it', async () => {
+    await using rig = await Rig.open(QUIET)
+    const { code, err } = await trigger(rig, 'turn.setled', '--handler', 'app')
+    expect(code).toBe(0)
+    expect(err).toBe(
+      'warning: "turn.setled" is no known event type: nothing matches it unless the service sends it.' +
+        ' Did you mean "turn.settled"?\n',
+    )
+    expect(rig.app.callbacks).toHaveLength(1)
+  })
+
   test.each([['['], ['[]'], ['"x"']])('refuses the data %s', async (data) => {
     const { code, err } = await cli(['trigger', 'turn.settled', '--handler', 'app', '--data', data])
     expect({ code, err }).toEqual({

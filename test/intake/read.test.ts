@@ -37,7 +37,14 @@ function open(said: Partial<Service>) {
   const facts: StoredFact[] = []
   const observer = fanOut([{ fact: (fact) => facts.push(fact) }])
   const ownership = everySession(store)
-  const intake = createIntake({ store, observer, nudge, ownership: () => ownership, clockOffset: () => 0 })
+  const intake = createIntake({
+    store,
+    observer,
+    nudge,
+    ownership: () => ownership,
+    clockOffset: () => 0,
+    tools: new Set(),
+  })
   const reader = createSessionReader({
     service: service as Service,
     store,

@@ -60,7 +60,8 @@ function valueOf(property: JsonObject): string {
 /** The words that a value may be, and the other forms that it may have. */
 function wordsOf(property: JsonObject): string[] {
   const { anyOf } = property
-  const choices = Array.isArray(anyOf) ? anyOf.filter(isObject) : [property]
+  // Beside a pattern they only suggest.
+  const choices = Array.isArray(anyOf) && property.pattern === undefined ? anyOf.filter(isObject) : [property]
   return choices.flatMap((choice) => {
     const listed = 'const' in choice ? [choice['const']] : Array.isArray(choice['enum']) ? choice['enum'] : []
     if (listed.length > 0) return listed.map((word) => `\`${textOr(word)}\``)

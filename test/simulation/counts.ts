@@ -7,11 +7,15 @@ export interface Counts {
   callbacks: Map<string, number>
   /** How often the end of each call was told. */
   calls: Map<string, number>
+  /** How often each call without a tool was reported. */
+  strange: Map<string, number>
   told: {
     /** New facts in commits that came back. */
     facts: number
     /** Calls that were closed in commits that came back. */
     closed: Set<string>
+    /** Required calls of a function that is no tool, in commits that came back. */
+    strange: Set<string>
     /** By handler over HTTP: events whose answer came. What comes while it stops need not be counted. */
     answers: Map<string, Answers>
   }
@@ -28,7 +32,8 @@ export function newCounts(): Counts {
     facts: 0,
     callbacks: new Map(),
     calls: new Map(),
-    told: { facts: 0, closed: new Set(), answers: new Map() },
+    strange: new Map(),
+    told: { facts: 0, closed: new Set(), strange: new Set(), answers: new Map() },
   }
 }
 
@@ -38,6 +43,7 @@ export function counting(counts: Counts): Observer {
       fact: () => void counts.facts++,
       callback: ({ handler, outcome }) => more(counts.callbacks, `${handler} ${outcome}`),
       call: ({ callId }) => more(counts.calls, callId),
+      callWithoutTool: ({ callId }) => more(counts.strange, callId),
     },
   ])
 }

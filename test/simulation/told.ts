@@ -2,6 +2,7 @@ import type { HttpReply } from '../../src/core/ports.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { CallbackEvent } from '../../src/core/handler.ts'
 import type { Counts } from './counts.ts'
+import { STRANGER } from './scenario.ts'
 
 /** The store as one life sees it; what its commits brought is noted, for it must be counted. */
 export function noteTold(store: Store, { told }: Counts): Store {
@@ -10,6 +11,10 @@ export function noteTold(store: Store, { told }: Counts): Store {
     async commit(batch) {
       const committed = await store.commit(batch)
       told.facts += committed.facts.length
+      for (const { type, body } of committed.facts) {
+        const { action } = JSON.parse(body) as { action?: { name?: string; call_id: string } }
+        if (type === 'action.required' && action?.name === STRANGER) told.strange.add(action.call_id)
+      }
       for (const { callId, set } of batch.calls ?? [])
         if (typeof set.endedAt === 'number' && !committed.refused.includes(callId)) told.closed.add(callId)
       return committed

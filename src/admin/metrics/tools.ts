@@ -9,7 +9,10 @@ const OUTCOMES = [ANSWERED, 'not_delivered', 'refused', 'expired', 'cancelled', 
 const RUNS: readonly ToolRunOutcome[] = ['output', 'deferred', 'rejected', 'failed']
 
 /** Function calls that we took on, and runs of the tools named `names`. */
-export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observer, 'toolRun' | 'call'> {
+export function toolMetrics(
+  meter: Meter,
+  names: readonly string[],
+): Pick<Observer, 'toolRun' | 'call' | 'callWithoutTool'> {
   const tool = new LabelValues(names)
   const calls = meter.counter('tool_calls_total', 'Function calls closed, by what became of them.', {
     tool,
@@ -26,6 +29,11 @@ export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observ
     tool,
     CALLBACK,
   )
+  const strange = meter.counter(
+    'calls_without_tool_total',
+    'Function calls that sessions waited for and that no configured tool answers.',
+    {},
+  )
   const answers = meter.histogram(
     'tool_answer_duration_seconds',
     'From the creation of the action to the moment the service took the answer.',
@@ -33,6 +41,7 @@ export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observ
     tool,
     WAIT,
   )
+  strange.expect('')
   for (const name of names) {
     for (const outcome of OUTCOMES) calls.expect(name, outcome)
     for (const outcome of RUNS) ends.expect(name, outcome)
@@ -46,5 +55,6 @@ export function toolMetrics(meter: Meter, names: readonly string[]): Pick<Observ
       calls.add(name, outcome)
       if (seconds !== null && outcome === ANSWERED) answers.observe(name, seconds)
     },
+    callWithoutTool: () => strange.add(''),
   }
 }

@@ -44,6 +44,18 @@ const Status = component(
       calls_open: Type.Integer(),
       sessions_to_read: Type.Integer({ description: 'Sessions that a channel told us to look at.' }),
     }),
+    needs_action: Type.Array(
+      Type.Object({
+        function: Type.String({ description: 'As the agent calls it, its first 65 characters.' }),
+        calls: Type.Integer({ description: 'Calls that sessions wait for now.' }),
+        oldest_at: time('When the oldest was created.'),
+        advice: Type.String(),
+      }),
+      {
+        description:
+          'Functions that sessions wait for and no configured tool is: at most twenty, the oldest first.',
+      },
+    ),
     throughput: Type.Array(
       Type.Object({
         at: time('When the minute began.'),

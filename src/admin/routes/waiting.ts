@@ -1,5 +1,7 @@
 import { Type, type Static } from 'typebox'
 import type { OpenAction, OpenTurn, StoreReader } from '../../core/store-reader.ts'
+import type { AdminActions } from '../actions.ts'
+import { adviceOn } from '../advice.ts'
 import { asGiven, component, nullable, time } from '../component.ts'
 import { page, pageOf, pagingQuery } from '../page.ts'
 import { ok, route, type Route } from '../route.ts'
@@ -40,11 +42,12 @@ const OpenActionEntry = component(
     created_at: nullable(time(), SERVICE_TIME),
     expires_at: nullable(time(), SERVICE_TIME),
     opened_at: time('When we first read of it, milliseconds since the epoch.'),
+    advice: nullable(Type.String(), 'What to do about a function call that no configured tool answers.'),
     action: asGiven('The entry of required_actions as the service gave it.'),
   }),
 )
 
-export function waitingRoutes(store: StoreReader): Route[] {
+export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 'tools'>): Route[] {
   return [
     route(
       {
@@ -68,11 +71,18 @@ export function waitingRoutes(store: StoreReader): Route[] {
         success: { status: 200, description: 'A page of actions.', content: pageOf(OpenActionEntry) },
       },
       async ({ query: { limit, after } }) => {
-        const actions = await store.openActions({
+        const open = await store.openActions({
           limit,
           ...(after === undefined ? {} : { after }),
         })
-        return ok(page(actions, ({ action }) => action.callId, actionOf))
+        const tools = new Set(actions.tools().map(({ name }) => name))
+        return ok(
+          page(
+            open,
+            ({ action }) => action.callId,
+            (entry) => actionOf(entry, tools),
+          ),
+        )
       },
     ),
   ]
@@ -99,7 +109,11 @@ function turnOf({ turn, session }: OpenTurn): Static<typeof OpenTurnEntry.schema
   }
 }
 
-function actionOf({ action, openedAt, session }: OpenAction): Static<typeof OpenActionEntry.schema> {
+function actionOf(
+  { action, openedAt, session }: OpenAction,
+  tools: ReadonlySet<string>,
+): Static<typeof OpenActionEntry.schema> {
+  const { type, name } = action
   return {
     call_id: action.callId,
     type: action.type,
@@ -110,6 +124,7 @@ function actionOf({ action, openedAt, session }: OpenAction): Static<typeof Open
     created_at: action.createdAt,
     expires_at: action.expiresAt,
     opened_at: openedAt,
+    advice: type === 'function_call' && name !== null && !tools.has(name) ? adviceOn(name) : null,
     action: action.raw,
   }
 }

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import type { Config, TargetConfig } from '../../config/config.ts'
 import { messageOf } from '../../core/errors.ts'
-import { fail, ok, type Finding } from './finding.ts'
+import { fail, ok, warn, type Finding } from './finding.ts'
 
 /** Milliseconds to wait for modules. */
 const IMPORT = 10_000
@@ -30,7 +30,7 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
     })),
     ...tools.map(({ name, target }, index) => ({ subject: `tool ${name}`, path: `tools[${index}]`, target })),
   ]
-  const modules = targets.some(({ target }) => target.kind === 'module') ? await readModules(config) : []
+  const modules = targets.some(({ target }) => target.kind === 'module') ? await readModules(config) : NOTHING
   const fault = typeof modules === 'string' ? modules : null
   const findings = await Promise.all(
     targets
@@ -39,21 +39,34 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
   )
   if (typeof modules === 'string')
     return [fail('modules', modules, 'correct it: run would not start'), ...findings]
-  const own = modules.filter((name) => !tools.some((tool) => tool.name === name))
-  return [...findings, ...own.map((name) => ok(`tool ${name}`, 'is in a module'))]
+  const own = modules.tools.filter((name) => !tools.some((tool) => tool.name === name))
+  return [
+    ...modules.warnings.map((warning) => warn('modules', warning, 'correct the type in the module')),
+    ...findings,
+    ...own.map((name) => ok(`tool ${name}`, 'is in a module')),
+  ]
 }
 
-/** The tools that there are with those of modules; or why modules cannot be used, as `run` would say it. */
-async function readModules(config: Config): Promise<string[] | string> {
+interface Modules {
+  /** Names of the tools that there are with those of modules. */
+  tools: readonly string[]
+  warnings: readonly string[]
+}
+
+const NOTHING: Modules = { tools: [], warnings: [] }
+
+/** What the modules bring; or why they cannot be used, as `run` would say it. */
+async function readModules(config: Config): Promise<Modules | string> {
   const { loadSpecs } = await import('../../sidecar/specs.ts')
   const { promise: late, resolve } = Promise.withResolvers<string>()
   const limit = setTimeout(() => resolve(`are not imported within ${IMPORT / 1000} s`), IMPORT)
   const own = { events: [], handle: () => undefined, tools: [] }
   try {
-    return await Promise.race([
-      loadSpecs(config, own).then(({ tools }) => tools.map(({ name }) => name)),
-      late,
-    ])
+    const loaded = loadSpecs(config, own).then(({ tools, warnings }) => ({
+      tools: tools.map(({ name }) => name),
+      warnings,
+    }))
+    return await Promise.race([loaded, late])
   } catch (error) {
     return messageOf(error)
   } finally {

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { EVENT_FAMILIES, EVENT_TYPES } from '../../core/event-type.ts'
 import { TYPE_PATTERN } from '../../core/pattern.ts'
 import { duration, flag, NAME, retry, section } from './section.ts'
 import { exactlyOneTarget, target } from './target.ts'
@@ -11,6 +12,8 @@ export const handler = section(
       Type.String({
         pattern: TYPE_PATTERN,
         errorMessage: '"*", a whole type such as "turn.settled", or a prefix such as "turn.*"',
+        // For editors: they suggest these, and the pattern takes any other.
+        anyOf: [{ enum: ['*', ...EVENT_FAMILIES, ...EVENT_TYPES] }, {}],
       }),
       {
         description:

@@ -1,4 +1,4 @@
-import type { OpenAction, OpenTurn, StoreReader } from '../../core/store-reader.ts'
+import type { OpenAction, OpenFunction, OpenTurn, StoreReader } from '../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
 import { list, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
@@ -24,7 +24,9 @@ const SINCE = 'coalesce(a.created_at, a.opened_at)'
 const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
 
 /** What somebody or something is waited for, the longest wait first. */
-export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'openActions'> {
+export function createWaiting(
+  db: Sqlite,
+): Pick<StoreReader, 'openTurns' | 'openActions' | 'functionsBeside'> {
   const turnAt = db
     .prepare<[string], number>('SELECT coalesce(created_at, 0) FROM turns WHERE id = ?')
     .pluck()
@@ -38,7 +40,16 @@ export function createWaiting(db: Sqlite): Pick<StoreReader, 'openTurns' | 'open
      ORDER BY ${SINCE}, a.call_id LIMIT ?`,
   )
 
+  const functions = db.prepare<[string, number], OpenFunction>(
+    `SELECT substr(iif(json_valid(a.raw), a.raw ->> 'name', NULL), 1, 65) AS name, count(*) AS calls, min(${SINCE}) AS oldest
+     ${OPEN} AND a.type = 'function_call' GROUP BY 1
+     HAVING name IS NOT NULL AND name NOT IN (SELECT value FROM json_each(?)) ORDER BY oldest, name LIMIT ?`,
+  )
+
   return {
+    async functionsBeside(tools, limit) {
+      return functions.all(JSON.stringify(tools), limit)
+    },
     async openTurns({ after, limit }) {
       const at = after === undefined ? -1 : turnAt.get(after)
       if (at === undefined) return NOTHING

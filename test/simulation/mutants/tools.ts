@@ -3,6 +3,24 @@ import { mutant, type Mutant } from './mutant.ts'
 /** Bugs in function calls. */
 export const TOOLS: readonly Mutant[] = [
   mutant(
+    'a call without a tool is counted when it is over',
+    'intake/without-tool.ts',
+    "if (fact.type !== 'action.required') return null",
+    "if (fact.type !== 'action.resolved') return null",
+  ),
+  mutant(
+    'calls that a tool answers are counted as without one',
+    'intake/without-tool.ts',
+    '|| tools.has(name)) return null',
+    '|| name.length > 99) return null',
+  ),
+  mutant(
+    'a call without a tool is counted by every channel',
+    'intake/intake.ts',
+    'if (call !== null) observer.callWithoutTool(call)',
+    'if (call !== null) for (const _ of Object.keys(fact.seen)) observer.callWithoutTool(call)',
+  ),
+  mutant(
     'after_crash: fail is forgotten',
     'tools/host.ts',
     "if (tool.spec.afterCrash === 'fail') return",

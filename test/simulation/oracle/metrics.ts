@@ -1,4 +1,5 @@
 import type { Counts } from '../counts.ts'
+import { STRANGER } from '../scenario.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
@@ -11,13 +12,18 @@ export function metricFaults(simulation: Simulation): Fault | null {
   return uncounted(simulation)
 }
 
-function miscounted({ facts, calls, callbacks, told }: Counts): string | null {
+function miscounted({ facts, calls, strange, callbacks, told }: Counts): string | null {
   if (facts !== told.facts) return `${facts} facts were counted and ${told.facts} were new`
   for (const [callId, count] of calls) {
     if (count > 1) return `the end of ${callId} was counted ${count} times`
     if (!told.closed.has(callId)) return `the end of ${callId} was counted and not stored`
   }
   for (const callId of told.closed) if (!calls.has(callId)) return `the end of ${callId} was not counted`
+  for (const [callId, count] of strange)
+    if (count > 1 || !told.strange.has(callId))
+      return `${callId} was counted as without a tool ${count} times`
+  for (const callId of told.strange)
+    if (!strange.has(callId)) return `${callId} has no tool and was not counted`
   for (const [handler, { delivered, failed, late }] of told.answers) {
     const count = (outcome: string): number => callbacks.get(`${handler} ${outcome}`) ?? 0
     const taken = count('delivered')
@@ -47,6 +53,16 @@ function uncounted({ all, db, crashes, sites, operator }: Simulation): Fault | n
       one('SELECT count(*) FROM all_calls WHERE ended_at IS NOT NULL'),
     ],
   ]
+  // A call may come and go between two reads: those that the facts report, and those that the service had.
+  const strange = sum((counts) => counts.strange.size)
+  pairs.push([
+    'calls without a tool',
+    strange,
+    one(
+      `SELECT count(*) FROM all_facts WHERE type = 'action.required'
+       AND body ->> '$.action.type' = 'function_call' AND body ->> '$.action.name' = '${STRANGER}'`,
+    ),
+  ])
   // What an operator has delivered again is one delivery and counts twice.
   if (!operator.redelivered)
     pairs.push(

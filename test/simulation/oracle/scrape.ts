@@ -11,6 +11,7 @@ export async function scrapeFault({ metrics, counts, number }: Life): Promise<Fa
   const pairs: [string, number][] = [
     ['facts_total', counts.facts],
     ['tool_calls_total', sum(counts.calls)],
+    ['calls_without_tool_total', sum(counts.strange)],
     ['callback_attempts_total', sum(counts.callbacks)],
   ]
   for (const [name, counted] of pairs) {

@@ -60,6 +60,7 @@ function Action({ action, link }) {
       ></span>
     </p>
     ${asks !== '' && html`<p><bdi>${asks}</bdi></p>`}
+    ${action.advice !== null && html`<p class="why"><${Text}>${action.advice}<//></p>`}
     <p class="faint">
       ${'in session '}<code>${action.session_id}</code>${action.expires_at !== null && `, ends ${date(action.expires_at)}`}
     </p>

@@ -17,6 +17,7 @@ export function troubles({ status, handlers, actions }, now) {
     ...channelTroubles(status.channels, now),
     ...handlers.flatMap(handlerTroubles),
     ...routeTroubles(status.routes),
+    ...functionTroubles(status.needs_action),
     ...callTroubles(actions, now),
     ...actionTroubles(actions),
   ].sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
@@ -118,9 +119,24 @@ function routeTroubles(routes) {
     )
 }
 
+/** Functions that no configured tool is. */
+function functionTroubles(functions) {
+  return functions.map(({ function: name, calls, oldest_at: oldest, advice }) =>
+    trouble(
+      `function ${name}`,
+      'warn',
+      `${count(calls, 'call')} of a function without a tool`,
+      advice,
+      href(['actions']),
+      oldest,
+    ),
+  )
+}
+
 function callTroubles({ data }, now) {
   const late = data.filter(
-    (action) => action.type === 'function_call' && now - waitsSince(action) > CALL_LONG,
+    (action) =>
+      action.type === 'function_call' && action.advice === null && now - waitsSince(action) > CALL_LONG,
   )
   const [oldest] = late
   if (oldest === undefined) return []

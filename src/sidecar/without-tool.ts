@@ -1,0 +1,25 @@
+import { createComplaint } from '../core/complaint.ts'
+import type { CallWithoutTool, Observer } from '../core/observer.ts'
+import type { Clock, Log } from '../core/ports.ts'
+
+/** Characters of a name in a log line: the service allows 64, and the agent's side chooses them. */
+const NAME = 64
+
+/**
+ * Logs function calls that no configured tool answers, for example of `lookup_ordr`, at most once in ten seconds. A sidecar
+ * without any tool leaves all calls to another process on purpose: then it is information, else a warning.
+ */
+export function logCallsWithoutTool(
+  clock: Pick<Clock, 'steady'>,
+  log: Log,
+  tools: readonly string[],
+): Pick<Observer, 'callWithoutTool'> {
+  const level = tools.length === 0 ? 'info' : 'warn'
+  const tell = createComplaint<CallWithoutTool>(clock, (times, { name, callId, sessionId }) =>
+    log[level](
+      { function: name.slice(0, NAME), callId, sessionId, times },
+      'tools: no configured tool answers a function call; add it under tools, unless another process answers it',
+    ),
+  )
+  return { callWithoutTool: (call) => tell(call) }
+}
