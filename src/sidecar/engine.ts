@@ -1,7 +1,7 @@
 import type { Call, CallStep } from '../core/call.ts'
 import type { Fact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import type { Observer, TransientEvent } from '../core/observer.ts'
+import { fanOut, type Observer, type TransientEvent } from '../core/observer.ts'
 import type { Clock, Http, Log, Random, Service } from '../core/ports.ts'
 import type { Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
@@ -36,6 +36,7 @@ import { openHandlers } from './handlers.ts'
 import { lookForNewTools } from './new-tools.ts'
 import { applyScope } from './scope-change.ts'
 import { markTranscript } from './transcript.ts'
+import { logCallsWithoutTool } from './without-tool.ts'
 
 /** A session that was found gone by the way is read so much later, milliseconds. */
 const GONE_LOOK = 100
@@ -83,7 +84,7 @@ export interface Engine {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { service, store, http, clock, random, log, observer, tracer, polling } = options
+  const { service, store, http, clock, random, log, tracer, polling } = options
   const ports = { http, clock, random, log, tracer }
   const briefs = createBriefs(store, clock)
   const traceOf = (sessionId: string): TraceSource => ({
@@ -96,6 +97,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   const claims = createClaims(clock)
   const toolNames = new Set(options.tools.map(({ name }) => name))
+  const observer = fanOut([options.observer, logCallsWithoutTool(clock, log, toolNames.size > 0)])
 
   const ownership = createOwnership({
     ...ports,

@@ -27,7 +27,6 @@ import { loadTracer } from './tracing.ts'
 import { disabled, reportStatus } from './status.ts'
 import { openStore } from './store.ts'
 import { createThroughput } from './throughput.ts'
-import { logCallsWithoutTool } from './without-tool.ts'
 import { createWrites } from './writes.ts'
 import { VERSION } from './version.ts'
 
@@ -67,7 +66,6 @@ export async function startAll(
   let looked = false
   let draining = false
 
-  const toolNames = specs.tools.map(({ name }) => name)
   let store: Store | null = null
   const metrics = createMetrics({
     version: VERSION,
@@ -75,7 +73,7 @@ export async function startAll(
     clock,
     log,
     handlers: specs.handlers.map(({ name }) => name),
-    tools: toolNames,
+    tools: specs.tools.map(({ name }) => name),
     tokenExpiresAt: () => config.service.tokenExpiresAt,
     slotsLimit: () => config.service.sessionSlots,
     tokenAccepted: () => (service.authorized() ? (health === null ? null : true) : false),
@@ -111,7 +109,6 @@ export async function startAll(
     throughput.observer,
     writes.observer,
     relay?.observer ?? {},
-    logCallsWithoutTool(clock, log, toolNames),
     ...observers,
   ])
 
@@ -189,7 +186,7 @@ export async function startAll(
         configured: config.service,
         throughput,
         writes,
-        tools: toolNames,
+        tools: specs.tools,
       }),
     metrics,
     ready: () => ({

@@ -26,12 +26,15 @@ export async function reportStatus(parts: {
   configured: Pick<Config['service'], 'baseUrl' | 'consoleUrl' | 'sessionSlots' | 'tokenExpiresAt'>
   throughput: Throughput
   writes: Writes
-  /** Names of the configured tools. */
-  tools: readonly string[]
+  /** The configured ones. */
+  tools: readonly { name: string }[]
 }): Promise<StatusReport> {
   const { service, engine, configured } = parts
   const counts = await parts.store.counts()
-  const functions = await parts.store.functionsBeside(parts.tools, FUNCTIONS)
+  const functions = await parts.store.functionsBeside(
+    parts.tools.map(({ name }) => name),
+    FUNCTIONS,
+  )
   const perHandler = Object.values(counts.deliveries)
   const discovery = service.discovery()
   const { routes } = discovery

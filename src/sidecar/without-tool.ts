@@ -12,9 +12,9 @@ const NAME = 64
 export function logCallsWithoutTool(
   clock: Pick<Clock, 'steady'>,
   log: Log,
-  tools: readonly string[],
+  hasTools: boolean,
 ): Pick<Observer, 'callWithoutTool'> {
-  const level = tools.length === 0 ? 'info' : 'warn'
+  const level = hasTools ? 'warn' : 'info'
   const tell = createComplaint<CallWithoutTool>(clock, (times, { name, callId, sessionId }) =>
     log[level](
       { function: name.slice(0, NAME), callId, sessionId, times },

@@ -21,7 +21,7 @@ fact_first_seen_total counter channel | fact_missed_total counter channel | fact
 callback_attempts_total counter handler,outcome | callback_duration_seconds histogram handler
 callback_queue_depth gauge handler | callback_oldest_pending_timestamp_seconds gauge handler
 callback_dead_letters_total counter handler | handler_up gauge handler | tool_calls_total counter tool,outcome
-callback_transients_dropped_total counter handler
+callback_transients_dropped_total counter handler | calls_without_tool_total counter
 tool_call_duration_seconds histogram tool | tool_answer_duration_seconds histogram tool | required_actions gauge type
 required_action_oldest_timestamp_seconds gauge type | sessions gauge status | session_outcomes_total counter status
 turns_total counter outcome | turn_duration_seconds histogram outcome | turn_artifacts_total counter state
