@@ -55,11 +55,15 @@ export function createTransients(options: {
     }
   }
 
+  const dropStale = (): void => {
+    const oldest = clock.steady() - WAIT_MAX
+    const fresh = waiting.findIndex(({ since }) => since >= oldest)
+    for (const _ of waiting.splice(0, fresh === -1 ? waiting.length : fresh)) onDropped()
+  }
+
   /** The first of a session that has none under way. */
   const take = (): StoredFact | null => {
-    const oldest = clock.steady() - WAIT_MAX
-    const stale = waiting.findIndex(({ since }) => since >= oldest)
-    for (const _ of waiting.splice(0, stale === -1 ? waiting.length : stale)) onDropped()
+    dropStale()
     const at = waiting.findIndex(({ fact }) => !sessions.has(fact.sessionId))
     return waiting.splice(at, at === -1 ? 0 : 1)[0]?.fact ?? null
   }
@@ -76,6 +80,8 @@ export function createTransients(options: {
 
   return {
     offer(fact) {
+      // Facts may use every slot for 30 s: what became stale must not keep out what is said now.
+      dropStale()
       if (waiting.length >= WAITING_MAX) return onDropped()
       waiting.push({ fact, since: clock.steady() })
       next()

@@ -51,4 +51,19 @@ describe('transient events', () => {
     expect(world.sent).toHaveLength(11)
     expect(world.dropped).toHaveLength(999)
   })
+
+  it('are the newest ones after facts used every slot for long', async () => {
+    const world = await slowWorld(1)
+    const facts = Array.from({ length: 150 }, (_, nth) => frameFact(nth + 1, 'b', { family: 'state' }))
+    await world.commit(facts)
+    const total = (150 * TAKES) / 20
+    for (let nth = 0; nth < total; nth++) {
+      world.delta('a', nth)
+      await world.clock.advance(20)
+    }
+    await world.clock.advance(5000)
+    const sent = world.sent.filter(({ sessionId }) => sessionId === 'a')
+    expect(sent).toHaveLength(10)
+    expect(world.dropped).toHaveLength(total - 10)
+  })
 })
