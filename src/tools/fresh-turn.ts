@@ -85,14 +85,16 @@ async function failed(
     const ms = Math.max(QUEUE_FULL, error.retryAfter ?? 0)
     return await putOff(ports, call, ms, { unsure: false, error: message, counted: false })
   }
-  // A service that is away uses up no tries.
-  const usedUp = call.posts >= TRIES && isParticular(error)
+  // An unreachable service uses up no tries. After 12 looks `posts` is 12: the looks use up no tries either.
+  const particular = isParticular(error)
+  const usedUp = particular && call.posts >= (call.unsure ? LOOKS + TRIES : TRIES)
   if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
     log.error(details, `tools: an answer was not delivered, nor a fresh turn: ${message}`)
     return await endNotDelivered(ports, call, message)
   }
   const ms = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
-  return await putOff(ports, call, ms, { unsure: false, error: message })
+  // Nor are the tries at an unreachable service looks.
+  return await putOff(ports, call, ms, { unsure: false, error: message, counted: particular || !call.unsure })
 }
 
 function isFinalRefusal(error: ServiceError): boolean {

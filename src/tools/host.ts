@@ -242,14 +242,15 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   /** Until its end is written, nothing else is done with a call that nobody waits for. */
   const closeOver = async (call: Call, why: 'resolved' | 'deleted'): Promise<null> => {
     await closeGone(ports, call, why, !ours.has(call.callId))
-    for (const known of [gone, ours, failures]) known.delete(call.callId)
+    gone.delete(call.callId)
+    failures.delete(call.callId)
+    // A call whose fresh turn is still to be sent stays open: we know whether a message of it is without a reply.
+    if (why === 'deleted' || call.outcome !== 'not_delivered') ours.delete(call.callId)
     return null
   }
 
   return {
-    start() {
-      pump.start()
-    },
+    start: () => pump.start(),
     async stop(grace) {
       pump.stop()
       if (active.size === 0) return
@@ -263,9 +264,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       await promise
       limit.cancel()
     },
-    nudge() {
-      pump.nudge()
-    },
+    nudge: () => pump.nudge(),
     async takeOn(calls) {
       const places = new Map<string, Place>()
       for (const call of calls) {

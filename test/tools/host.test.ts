@@ -644,15 +644,62 @@ describe('an answer', () => {
       expect(await world.facts()).toEqual(['call.not_delivered'])
     })
 
+    it('is sent again at once when the service was unreachable and a reading finds the action gone', async () => {
+      const world = lostWorld()
+      let tries = 0
+      world.service.message = () => {
+        if (tries++ === 0) throw refusal(0, 'unreachable')
+      }
+      await world.found()
+      world.host.actionsGone(['call_1'], 'resolved')
+      await world.clock.advance(1000)
+      expect(world.service.messages).toHaveLength(1)
+      expect(await world.facts()).toEqual(['call.not_delivered'])
+    })
+
+    it('is tried several times after many looks when a refusal proves that it was not taken', async () => {
+      const world = lostWorld()
+      let tries = 0
+      world.service.status = 'working'
+      world.service.message = () => {
+        tries++
+        if (tries === 1) throw refusal(0, 'no_reply')
+        if (tries <= 10) throw refusal(429, 'http_429')
+      }
+      await world.found()
+      await world.clock.advance(2_000_000)
+      expect((await world.call()).posts).toBeGreaterThanOrEqual(12)
+      world.service.status = 'idle'
+      await world.clock.advance(1_200_000)
+      expect(tries).toBe(11)
+      expect(await world.call()).toMatchObject({ state: 'not_delivered' })
+      expect(world.service.messages).toHaveLength(1)
+    })
+
+    it('is not tried without end when it is refused after its looks', async () => {
+      const world = lostWorld()
+      let tries = 0
+      world.service.message = () => {
+        throw tries++ === 0 ? refusal(0, 'no_reply') : refusal(429, 'http_429')
+      }
+      await world.found()
+      await world.clock.advance(2 * 3_600_000)
+      expect(await world.call()).toMatchObject({ state: 'not_delivered', error: 'http_429!' })
+      expect(tries).toBeGreaterThan(10)
+    })
+
     it('waits while the queue is full, however long', async () => {
       const world = lostWorld()
       let full = true
+      world.service.status = 'working'
       world.service.message = () => {
         if (full) throw refusal(409, 'queue_full')
       }
       await world.found()
+      world.host.actionsGone(['call_1'], 'resolved')
       await world.clock.advance(7_200_000)
       expect(await world.facts()).toEqual([])
+      expect(await world.call()).toMatchObject({ unsure: false, error: 'queue_full!' })
       full = false
       await world.clock.advance(15_000)
       expect(world.service.messages).toHaveLength(1)
