@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { readBody } from './body.ts'
 import { admit, refund, type Admission } from './gate.ts'
 import type { Answer, Call, Operation } from './operation.ts'
 import { invalid, notFound, Refusal, refuse } from './refusal.ts'
@@ -28,7 +30,9 @@ export function createServer(world: World): FastifyInstance {
     routerOptions: { maxParamLength: MAX_PARAM_CHARACTERS },
   })
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+  app.addContentTypeParser('*', (request: FastifyRequest, body: IncomingMessage) =>
+    readBody(body, Number(request.headers['content-length']), request.routeOptions.bodyLimit),
+  )
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('date', new Date(world.clock.now() + world.faults.clockSkewMs).toUTCString())
     if (request.url.startsWith('/v1') && world.faults.use('bad_gateway')) {

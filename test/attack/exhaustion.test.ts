@@ -61,8 +61,11 @@ const DOORS: readonly [string, () => { port: number; path: string; headers: stri
   ],
 ]
 
+// The console login and the admin API share one reader: the dearest chunking, some seconds of processor time, is for one.
 const WAYS = DOORS.flatMap(([name, door]) =>
-  CHUNKINGS.map((chunking) => [name, chunking.name, door, chunking] as const),
+  CHUNKINGS.filter((chunking) => name !== 'the admin API' || chunking.name !== 'chunks of 1 byte').map(
+    (chunking) => [name, chunking.name, door, chunking] as const,
+  ),
 )
 
 describe.skipIf(process.platform !== 'linux')('a hundred connections of 1 MB', () => {
@@ -75,7 +78,7 @@ describe.skipIf(process.platform !== 'linux')('a hundred connections of 1 MB', (
       let sent = 0
       const usage = await usageOf(pid, async () => {
         const all = await Promise.all(
-          Array.from({ length: 100 }, () => sendBody(port, head, chunking.pieces(1_000_000))),
+          Array.from({ length: 100 }, () => sendBody(port, head, chunking.pieces(1_000_000), chunking)),
         )
         for (const bytes of all) sent += bytes
       })
@@ -91,7 +94,7 @@ test.skipIf(process.platform !== 'linux')('the measure catches a server that kee
   const [port] = (await once(child, 'message')) as [number]
   const head = 'POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n'
   const [, , , , byOne] = CHUNKINGS
-  const usage = await usageOf(child.pid ?? 0, () => sendBody(port, head, byOne?.pieces(1_000_000) ?? []))
+  const usage = await usageOf(child.pid ?? 0, () => sendBody(port, head, byOne?.pieces(300_000) ?? []))
   expect(usage.memory).toBeGreaterThan(40 * MIB)
 })
 

@@ -6,18 +6,26 @@ import { drain } from '../../../src/source/drain.ts'
 import { readFrame } from '../../../src/intake/frame.ts'
 import { undiciHttp } from '../../../src/system/http.ts'
 import { VirtualClock } from '../../support/clock.ts'
+import { ANSWER_READERS } from './answers.ts'
+import { BODY_READERS } from './bodies.ts'
+import { peakOf } from './usage.ts'
 import { FRAMES } from '../frames.ts'
 import { pick } from '../mutate.ts'
 import { Tally } from '../tally.ts'
 
 /** What peers send to us in answers and streams: how many bytes of them are read, and what each may cost. */
-interface Reader {
+export interface Reader {
   name: string
   /** Nanoseconds of processor time of the event loop's thread for each byte. */
   bound: number
+  /** Bytes by which the peak of resident memory may rise for each byte; absent where nothing accumulates. */
+  memory?: number
   /** @returns the bytes that were read. */
   read: (bytes: number, random: Random) => Promise<number>
 }
+
+/** Bytes of memory that are not counted: the garbage of one run. */
+const SLACK = 16 * 1024 * 1024
 
 const HTTP = { method: 'GET' as const, headers: {}, timeout: 60_000 }
 
@@ -107,6 +115,8 @@ export const READERS: readonly Reader[] = [
     bound: 300,
     read: async (bytes: number) => readJson(make(bytes)),
   })),
+  ...ANSWER_READERS,
+  ...BODY_READERS,
 ]
 
 /**
@@ -115,7 +125,8 @@ export const READERS: readonly Reader[] = [
  */
 export async function attackCosts(count: number, random: Random): Promise<Tally> {
   const tally = new Tally()
-  for (const { name, bound, read } of READERS) {
+  for (const { name, bound, memory, read } of READERS) {
+    const peak = memory === undefined ? null : await peakOf(process.pid)
     const before = process.threadCpuUsage()
     const bytes = await read(count * 1024, random)
     const { user, system } = process.threadCpuUsage(before)
@@ -123,6 +134,11 @@ export async function attackCosts(count: number, random: Random): Promise<Tally>
     if (cost > bound)
       throw new Error(`${name}: a byte costs ${cost} ns of the event loop, and at most ${bound}`)
     tally.note(`ns for a byte of ${name}`, cost)
+    if (peak === null || memory === undefined) continue
+    // A reader that keeps what it reads costs some hundred bytes for each; the process itself takes some MiB at any time.
+    const held = Math.round(Math.max(0, (await peak()) - SLACK) / (count * 1024))
+    if (held > memory) throw new Error(`${name}: a byte costs ${held} bytes of memory, and at most ${memory}`)
+    tally.note(`bytes of memory for a byte of ${name}`, held)
   }
   return tally
 }

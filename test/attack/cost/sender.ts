@@ -8,6 +8,8 @@ export interface Chunking {
   headers: (bytes: number) => string
   /** Nanoseconds that a byte may cost the event loop of the one who reads it. */
   bound: number
+  /** The body ends before its announced length: the connection is closed after the last piece. */
+  cut?: true
   /** What is written for `bytes` bytes of body, piece by piece. */
   pieces: (bytes: number) => Iterable<Buffer>
 }
@@ -33,14 +35,25 @@ const ANNOUNCED = (bytes: number): string => `content-length: ${bytes}\r\n`
 
 export const CHUNKINGS: readonly Chunking[] = [
   { name: 'whole', headers: ANNOUNCED, bound: 200, pieces: (bytes) => plain(bytes, WRITE) },
-  { name: 'packets of 10 bytes', headers: ANNOUNCED, bound: 5000, pieces: (bytes) => plain(bytes / 250, 10) },
+  {
+    name: 'packets of 10 bytes',
+    headers: ANNOUNCED,
+    bound: 5000,
+    cut: true,
+    pieces: (bytes) => plain(bytes / 250, 10),
+  },
   { name: 'chunks of 16 KiB', headers: CHUNKED, bound: 200, pieces: (bytes) => chunked(bytes, 16 * 1024) },
   { name: 'chunks of 100 bytes', headers: CHUNKED, bound: 200, pieces: (bytes) => chunked(bytes, 100) },
   { name: 'chunks of 1 byte', headers: CHUNKED, bound: 200, pieces: (bytes) => chunked(bytes, 1) },
 ]
 
 /** Writes a request until it is answered, cut, or through. @returns the bytes that were sent. */
-export async function sendBody(port: number, head: string, pieces: Iterable<Buffer>): Promise<number> {
+export async function sendBody(
+  port: number,
+  head: string,
+  pieces: Iterable<Buffer>,
+  { cut = false }: { cut?: boolean } = {},
+): Promise<number> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
   let ended = false
   const end = new Promise<void>((resolve) => {
@@ -56,6 +69,8 @@ export async function sendBody(port: number, head: string, pieces: Iterable<Buff
     // One write after the other, so that each is a packet of its own.
     await Promise.race([new Promise<void>((resolve) => void socket.write(piece, () => resolve())), end])
   }
+  // Without this, the server would wait for the rest until its time-out.
+  if (cut && !ended) socket.end()
   await Promise.race([end, once(socket, 'close')])
   const { bytesWritten } = socket
   socket.destroy()

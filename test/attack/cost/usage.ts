@@ -13,11 +13,21 @@ const TICK = 10
 
 /** What the process `pid` spends while `act` runs, by what the kernel counted. Linux alone. */
 export async function usageOf(pid: number, act: () => Promise<unknown>): Promise<Usage> {
-  // From here on the peak is counted anew.
-  await writeFile(`/proc/${pid}/clear_refs`, '5')
-  const [memory, loop] = [await statusOf(pid, 'VmRSS'), await loopOf(pid)]
+  const peak = await readPeak(pid)
+  const loop = await loopOf(pid)
   await act()
-  return { memory: (await statusOf(pid, 'VmHWM')) - memory, loop: (await loopOf(pid)) - loop }
+  return { memory: await peak(), loop: (await loopOf(pid)) - loop }
+}
+
+/** Starts to count the peak of resident memory anew; @returns what says by how many bytes it rose; null: no Linux. */
+export async function peakOf(pid: number): Promise<(() => Promise<number>) | null> {
+  return process.platform === 'linux' ? await readPeak(pid) : null
+}
+
+async function readPeak(pid: number): Promise<() => Promise<number>> {
+  await writeFile(`/proc/${pid}/clear_refs`, '5')
+  const memory = await statusOf(pid, 'VmRSS')
+  return async () => (await statusOf(pid, 'VmHWM')) - memory
 }
 
 /** Bytes. */
