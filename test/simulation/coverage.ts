@@ -1,4 +1,4 @@
-import { ALL } from './faults.ts'
+import { EVERY } from './faults.ts'
 import { KNOWN_SITES, SCOPE_SITES, UPKEEP_SITES } from './known-sites.ts'
 import type { Tally } from './tally.ts'
 
@@ -27,7 +27,7 @@ export function gaps(tally: Tally): string[] {
   )
   return [
     ...missing(tally).map((place) => `no crash ${place}`),
-    ...ALL.filter((fault) => !tally.faults.has(fault)).map((fault) => `never ${fault}`),
+    ...EVERY.filter((fault) => !tally.faults.has(fault)).map((fault) => `never ${fault}`),
     ...unknown.map((place) => `a place that known-sites.ts does not name: ${place}`),
   ]
 }

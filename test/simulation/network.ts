@@ -22,7 +22,7 @@ const PACES = [
   [2, 2, 10, 60],
   [60, 400, 900],
 ]
-const AFTER: readonly Fault[] = ['crash', 'reset_reply', 'lost_reply', 'slow']
+const AFTER: readonly Fault[] = ['crash', 'reset_reply', 'lost_reply', 'slow', 'unreadable_reply']
 
 export interface NetworkParts {
   agenda: Agenda
@@ -102,6 +102,10 @@ export class Network {
         () => {
           if (way === 'reset_reply') return fail('reset')
           if (typeof reply === 'string') return fail(reply)
+          if (way === 'unreadable_reply') {
+            if (!settled && life.alive) watch.unread(life, name, request)
+            return fail('unreadable')
+          }
           settle(() => {
             if (asked === null) watch.answered(life, name, request, reply)
             else watch.served(life, asked, request, reply)

@@ -22,6 +22,11 @@ export function noteTold(store: Store, { told }: Counts): Store {
   }
 }
 
+/** A handler that answers so has taken what it was sent. */
+export function saysTaken({ status, body }: Pick<HttpReply, 'status' | 'body'>): boolean {
+  return status < 300 && !body.includes('"verdict":"')
+}
+
 /** A handler's answer to stored events has come. @returns whether it took them, as far as we must know. */
 export function noteAnswer(
   { told }: Counts,
@@ -32,7 +37,7 @@ export function noteAnswer(
 ): boolean {
   const answers = told.answers.get(handler) ?? { delivered: 0, failed: 0, late: 0 }
   told.answers.set(handler, answers)
-  const taken = status < 300 && !body.includes('"verdict":"')
+  const taken = saysTaken({ status, body })
   if (stopping) answers.late += events.length
   else if (taken) answers.delivered += events.length
   // One that pauses its handler is counted when that is stored.

@@ -39,6 +39,18 @@ export const CALLBACKS: readonly Mutant[] = [
     "return { kind: 'dead', error: error.message }",
   ),
   mutant(
+    'an answer that cannot be read counts as down',
+    'deliver/http.ts',
+    "if (error.kind === 'reset') return { kind: 'unreachable'",
+    "if (error.kind === 'reset' || error.kind === 'unreadable') return { kind: 'unreachable'",
+  ),
+  mutant(
+    'an answer that cannot be read counts as delivered',
+    'deliver/http.ts',
+    "if (error.kind === 'aborted') return { kind: 'aborted' }",
+    "if (error.kind === 'aborted') return { kind: 'aborted' }\n  if (error.kind === 'unreadable') return { kind: 'delivered', status: 200 }",
+  ),
+  mutant(
     'an attempt that a crash cut gives its number to the next',
     'store/sqlite/begun.ts',
     'SET cut = cut + 1, log',

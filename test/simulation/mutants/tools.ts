@@ -45,6 +45,12 @@ export const TOOLS: readonly Mutant[] = [
     "error.kind === 'aborted' ? 'no' : 'unknown'",
   ),
   mutant(
+    'an answer of a tool that cannot be read becomes its output',
+    'tools/http.ts',
+    '      // A certificate that is refused,',
+    "      if (error instanceof NetworkFault && error.kind === 'unreadable') return { kind: 'output', output: NO_OUTPUT }\n      // A certificate that is refused,",
+  ),
+  mutant(
     'a fresh key per attempt',
     'tools/http.ts',
     "'idempotency-key': id,",

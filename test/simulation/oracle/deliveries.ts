@@ -41,6 +41,11 @@ function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
     if (status === PENDING) return { invariant: 'I1', message: `${what} is still pending` }
     if (status === DELIVERED && (receipt?.taken ?? 0) === 0)
       return { invariant: 'I1', message: `${what} counts as delivered and was never taken` }
+    if (status === DELIVERED && handler !== 'inside' && receipt?.heard === 0)
+      return {
+        invariant: 'I1',
+        message: `${what} counts as delivered and no answer that could be read said so`,
+      }
     const spent = (attempts ?? 0) >= ATTEMPTS && (receipt?.sent ?? 0) >= ATTEMPTS
     if (status === DEAD && !spent && receipt?.verdictDead !== true)
       return {

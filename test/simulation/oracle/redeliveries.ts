@@ -44,6 +44,7 @@ export class Redeliveries {
       for (const [key, receipt] of this.#receipts) {
         if (!handlers.some((handler) => key.startsWith(`${handler} `))) continue
         receipt.knownTaken = null
+        receipt.unread = null
         receipt.notBefore = 0
         receipt.next = 0
       }

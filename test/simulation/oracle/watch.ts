@@ -11,7 +11,7 @@ import type { ModelCall, ServiceState } from '../service/state.ts'
 import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
-import { noteAnswer } from '../told.ts'
+import { noteAnswer, saysTaken } from '../told.ts'
 import { Attempts } from './attempts.ts'
 import { Beginning } from './beginning.ts'
 import { Belonging } from './belonging.ts'
@@ -26,6 +26,8 @@ export interface Receipt {
   /** Answers 2xx without a verdict. */
   taken: number
   verdictDead: boolean
+  /** Answers 2xx without a verdict that could be read. */
+  heard: number
   /** The life that was told 2xx, without a verdict; null: none. */
   knownTaken: Life | null
   /** True time: no further try of the same life before. */
@@ -33,6 +35,8 @@ export interface Receipt {
   lastLife: number
   /** Answers with a Retry-After that came. */
   putOff: number
+  /** The life that got an answer that it could not read to the last try; null: another answer, or none. */
+  unread: Life | null
   /** `delivery.attempt` of the last try, and what that of the next must reach. */
   number: number
   next: number
@@ -64,6 +68,8 @@ const TRANSIENT = /^evt_t_[0-9a-z]{8}_[0-9a-z]{1,6}$/
 const AT_ONCE = 50
 /** The status with which a handler asks for time. */
 const PUT_OFF = 429
+/** Tools over HTTP whose output is in their answer. */
+const ANSWERS_AT_ONCE: ReadonlySet<string> = new Set(['lookup', 'charge'])
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** Looks on while things happen and says at once what must never be. */
@@ -255,13 +261,18 @@ export class Watch {
   answered(life: Life, name: string, request: HttpRequest, reply: HttpReply): void {
     if (name === 'tool') {
       const { call_id: callId } = JSON.parse(textOf(request)) as { call_id: string }
+      this.#outputs.add(`${callId} ${reply.body}`)
       this.#heard.set(callId, (this.#heard.get(callId) ?? 0) + 1)
     }
     if (name !== 'callback') return
     const handler = handlerOf(request)
     const events = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
     const taken = noteAnswer(life.counts, handler, events, reply, life.stopping)
-    if (taken) for (const { id } of events) this.#receipt(handler, id).knownTaken = life
+    for (const { id } of events) {
+      const receipt = this.#receipt(handler, id)
+      if (taken) receipt.knownTaken = life
+      if (saysTaken(reply)) receipt.heard++
+    }
     const after = reply.headers['retry-after']
     if (after === undefined) return
     for (const { id } of events) {
@@ -270,6 +281,12 @@ export class Watch {
       receipt.lastLife = life.number
       receipt.putOff++
     }
+  }
+
+  /** The application got the request and answered; what came cannot be read. */
+  unread(life: Life, name: string, request: HttpRequest): void {
+    if (name !== 'callback' || life.stopping) return
+    for (const { id } of eventsOf(request)) this.#receipt(handlerOf(request), id).unread = life
   }
 
   #posting(request: HttpRequest): void {
@@ -284,6 +301,16 @@ export class Watch {
       this.#broken(
         'I4',
         `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
+      )
+    const tool = this.toolRuns.get(body.call_id)?.name ?? ''
+    if (
+      ANSWERS_AT_ONCE.has(tool) &&
+      body.output !== undefined &&
+      !this.#outputs.has(`${body.call_id} ${body.output}`)
+    )
+      this.#broken(
+        'I4',
+        `${body.call_id} is answered with "${body.output}", which no answer of its tool said`,
       )
     if (row?.outcome !== null && row?.outcome !== undefined && row.outcome !== 'refused')
       this.#broken('I3', `${body.call_id} is answered again after it was taken as "${row.outcome}"`)
@@ -338,6 +365,10 @@ export class Watch {
 
   #tried(handler: string, { id, delivery }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
+    const uncounted = receipt.unread === life && delivery.attempt <= receipt.number
+    if (uncounted && !this.redeliveries.has(handler))
+      this.#broken('I10', `${handler} gave ${id} an answer that cannot be read, and no attempt was counted`)
+    receipt.unread = null
     if (!this.redeliveries.has(handler)) this.attempts.check(`${handler} ${id}`, receipt, delivery.attempt)
     if (receipt.knownTaken === life && !this.redeliveries.has(handler))
       this.#broken('I1', `${handler} took ${id}, was heard, and is asked to take it again`)
@@ -392,6 +423,8 @@ export class Watch {
   }
 
   readonly #seen = new Set<string>()
+  /** Bodies of answers of tools that came, by call. */
+  readonly #outputs = new Set<string>()
   /** Answers of tools that came, by call. */
   readonly #heard = new Map<string, number>()
   /** Handlers that are paused, and true time since when. */
@@ -427,6 +460,8 @@ export class Watch {
       receipt = {
         sent: 0,
         taken: 0,
+        heard: 0,
+        unread: null,
         knownTaken: null,
         verdictDead: false,
         notBefore: 0,
