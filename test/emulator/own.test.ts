@@ -1,4 +1,4 @@
-import { request } from 'undici'
+import { Client, request } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { open, PROFILES } from './support.ts'
 
@@ -61,6 +61,21 @@ describe.each(PROFILES)('routes that the emulator adds, profile %s', (profile) =
     const health = await request(`${emulator.baseUrl}/v1/health`, { headers: { host: 'agents.example.com' } })
     expect(health.statusCode).toBe(401)
     await health.body.dump()
+  })
+
+  it.each([
+    '/_emulator/tokens',
+    '/%5Femulator/tokens',
+    '/%5femul%61tor/tokens',
+    'http://evil.example/_emulator/tokens',
+  ])('refuse a page however it writes their path: %s', async (path) => {
+    const { emulator } = await open(profile)
+    const client = new Client(emulator.baseUrl)
+    const headers = { host: 'evil.example', origin: 'https://evil.example' }
+    const { statusCode, body } = await client.request({ method: 'POST', path, headers })
+    await body.dump()
+    await client.close()
+    expect(statusCode).toBe(403)
   })
 
   it('move the clock, which the Date of every answer follows', async () => {

@@ -41,7 +41,8 @@ export function mountOwnRoutes(
 ): void {
   const names = new Set(allowedHosts.map((name) => name.toLowerCase()))
   app.addHook('onRequest', (request, _reply, done) => {
-    if (request.url.startsWith('/_emulator')) refusePages(request, names)
+    // The route, not request.url: there /%5Femulator or http://host/_emulator leads to the same routes.
+    if (request.routeOptions.url?.startsWith('/_emulator')) refusePages(request, names)
     done()
   })
   app.post('/_emulator/tokens', async (request, reply) => {
