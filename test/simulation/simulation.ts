@@ -171,6 +171,7 @@ export class Simulation {
     try {
       const running = startSidecar(life, { ...parts, token: this.host.token })
       this.running = running
+      this.#replace()
       running.started.then(
         () => (life.started = true),
         (error: unknown) => this.#startFailed(life, error),
@@ -212,13 +213,19 @@ export class Simulation {
     const { life, running, trace, agenda } = this
     if (life === null || running === null || !life.started || life.stopping || this.sites.quiet) return
     trace.note(agenda.now, '== second process beside', String(life.number))
-    life.replaced = true
     this.sites.second = true
     this.#former = { life, running }
     this.life = null
     this.running = null
     this.start()
-    agenda.in(FENCED, () => life.end())
+  }
+
+  /** A process has taken the store. One whose start fails, because the disk refuses writes, leaves it to the first one. */
+  #replace(): void {
+    const life = this.#former?.life
+    if (life === undefined || life.replaced) return
+    life.replaced = true
+    this.agenda.in(FENCED, () => life.end())
   }
 
   /** It ends a moment later, as a process does that has a grace. */
