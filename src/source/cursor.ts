@@ -24,8 +24,8 @@ export interface Cursor {
   readonly stoppedAt: string | null
   /** What the next connection asks from. `replaying`: without a cursor, all is replayed and the news is sifted from it. */
   next(saved: string | null, replaying: boolean): Promise<string | null>
-  /** The connection broke before it was known that all it brought is stored. */
-  broken(saved: string | null): void
+  /** The connection was refused, or broke before it was known that all it brought is stored. */
+  broken(saved: string | null, opened: boolean): void
   /** The next frames are the first of a transcript without a cursor: with them goes the checkpoint STREAM_BEGAN. */
   readonly beginning: boolean
   /** It was committed. */
@@ -45,6 +45,8 @@ export async function forgetCursor(store: Pick<Store, 'setCheckpoint'>): Promise
 
 export function createCursor(store: Store, startFrom: StartFrom): Cursor {
   let stoppedAt: string | null = null
+  /** What `stoppedAt` was when the last connection was asked for. */
+  let asked: string | null = null
   let began: string | null = null
   let beginning = false
 
@@ -72,6 +74,7 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
     isOurs: (seq) => began === null || seq === null || !isBefore(seq, began),
     async next(saved, replaying) {
       const stopped = stoppedAt
+      asked = stopped
       stoppedAt = null
       began = await store.checkpoint(STREAM_BEGAN)
       beginning = saved === null && began === null
@@ -80,11 +83,14 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
       // What lies before what we have is deduplicated; what lies before the news was never ours.
       return began !== null && isBefore(stopped, began) ? began : stopped
     },
-    broken(saved) {
+    broken(saved, opened) {
+      // A refused open brought nothing: the rest of the replay is still to be asked for.
+      if (!opened) stoppedAt = asked
       // What came before the stop may not have been stored: without a cursor only the beginning is sure to hold it.
-      if (saved === null) stoppedAt = null
+      else if (saved === null) stoppedAt = null
     },
     async lose() {
+      stoppedAt = null
       await forgetCursor(store)
     },
   }

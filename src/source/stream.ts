@@ -84,13 +84,14 @@ export function createStream(options: StreamOptions): StreamSource {
   }
 
   const run = async (): Promise<void> => {
+    let continuing = false
     while (running) {
       if (!service.authorized()) {
         become('stopped', 'the token was rejected')
         await pause(RETRY_CAP)
         continue
       }
-      const end = await connect().catch((error: unknown) => {
+      const end: End = await connect(continuing).catch((error: unknown) => {
         if (!running) return { reason: 'stopped', error: null, wait: 0 }
         log.error({ err: error }, 'stream: the store could not be used')
         failures++
@@ -98,6 +99,7 @@ export function createStream(options: StreamOptions): StreamSource {
         return { reason: 'failed', error: messageOf(error), wait }
       })
       if (!running) break
+      continuing = end.reason === 'replay_stop'
       observer.streamReconnect(end.reason)
       if (end.wait === 0) continue
       become('waiting', end.error)
@@ -116,11 +118,10 @@ export function createStream(options: StreamOptions): StreamSource {
       }
     })
 
-  const connect = async (): Promise<End> => {
+  const connect = async (continuing: boolean): Promise<End> => {
     become('connecting')
     const saved = await cursors.saved()
     const opening = saved === null ? await openings.find() : null
-    const continuing = cursors.stoppedAt !== null
     const cursor = await cursors.next(saved, opening !== null)
     // We were told to stop while the store was asked: there was no connection to end.
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
@@ -140,7 +141,7 @@ export function createStream(options: StreamOptions): StreamSource {
       return await closed(saved, openedAt)
     } catch (error) {
       if (open) slot.ended(clock.steady(), false)
-      cursors.broken(saved)
+      cursors.broken(saved, open)
       return await broken(error, cursor)
     } finally {
       abort.abort()
@@ -234,7 +235,7 @@ export function createStream(options: StreamOptions): StreamSource {
     }
     log.info({ fromSeq: cursors.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
     // A replay that stops where it began would go round for ever.
-    const wait = moved ? slot.waitAfterStop(clock.steady()) : Math.max(FAILURE.base, floor())
+    const wait = Math.max(moved ? 0 : Math.max(FAILURE.base, floor()), slot.waitAfterStop(clock.steady()))
     return { reason: 'replay_stop', error: null, wait }
   }
 

@@ -355,6 +355,25 @@ describe('a replay that stops', () => {
     expect(world.clock.steady() - began).toBeLessThanOrEqual(35_100)
   })
 
+  // A single slot and 600 old frames in windows of 200: each refused open began again at the first frame.
+  it('without a cursor yet, goes on after a refused open, not again from the beginning', async () => {
+    const { world, refusals, readOn } = singleSlot({ startFrom: 'now' })
+    await world.start()
+    world.last().send('retry: 1\n\n')
+    await world.clock.settle()
+    world.last().break()
+    for (const from of [0, 200, 400]) {
+      await readOn(from)
+      const frames = Array.from({ length: 200 }, (_, index) => frame(from + index + 1))
+      world.last().send(frames.join('') + stop(from + 200))
+      await world.clock.settle()
+    }
+    await readOn(600)
+    expect(refusals()).toBe(1)
+    expect(world.connections.map(({ cursor }) => cursor)).toEqual([null, '0', '200', '400', '600'])
+    expect(await world.seqs()).toEqual([])
+  })
+
   it('tries at once again in the next row of windows: there may be a slot to spare by then', async () => {
     const { world, refusals, readOn } = singleSlot()
     await world.start()
@@ -644,8 +663,8 @@ describe('a store that cannot be written', () => {
 })
 
 /** A service that has one stream slot, which it frees 4.5 s after the client is gone, and asks for 5 s. */
-function singleSlot() {
-  const world = streamWorld()
+function singleSlot(options: Parameters<typeof streamWorld>[0] = {}) {
+  const world = streamWorld(options)
   let refusals = 0
   let freeAt = -Infinity
   world.refuse = () => {
