@@ -223,6 +223,7 @@ export class Network {
         wire += text
         arriving(arrive)
       },
+      gone: () => !life.alive,
       end: (clean) =>
         arriving(() => {
           head()

@@ -156,7 +156,7 @@ export class Simulation {
     this.slots.forget()
     const life = new Life(++this.lives, agenda.now, agenda.now + this.wall.offset)
     this.all.push(life)
-    this.watch.attempts.begin()
+    const cut = this.watch.attempts.begun()
     this.life = life
     trace.note(agenda.now, '== start', String(life.number))
     const log = listeningLog(trace, () => agenda.now)
@@ -172,6 +172,7 @@ export class Simulation {
       const running = startSidecar(life, { ...parts, token: this.host.token })
       this.running = running
       this.#replace()
+      this.watch.attempts.cut(cut)
       running.started.then(
         () => (life.started = true),
         (error: unknown) => this.#startFailed(life, error),

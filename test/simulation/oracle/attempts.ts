@@ -28,9 +28,14 @@ export class Attempts {
       .pluck()
   }
 
-  /** A life begins, on what the last one left. */
-  begin(): void {
-    for (const key of this.#begun.all()) {
+  /** What is under way. */
+  begun(): readonly string[] {
+    return this.#begun.all()
+  }
+
+  /** A life has taken the store, on which the last one left these attempts. */
+  cut(begun: readonly string[]): void {
+    for (const key of begun) {
       const receipt = this.#receipts.get(key)
       if (receipt !== undefined) receipt.next = receipt.number + 1
     }

@@ -16,6 +16,8 @@ export interface Pipe {
   push(text: string): void
   /** `clean`: the service closed it; otherwise it broke. */
   end(clean: boolean): void
+  /** Its process is no more: the kernel has closed the connection. */
+  gone(): boolean
 }
 
 /** What is to be sent: a frame, or that the replay stops here. */
@@ -107,6 +109,7 @@ export class EventStream {
     this.#agenda.in(PING, () => {
       if (!reader.open) return
       if (!reader.stalled) reader.pipe.push(': ping\n\n')
+      else if (reader.pipe.gone()) return this.#leave(reader, false)
       this.#ping(reader)
     })
   }
