@@ -12,12 +12,16 @@ export interface AdminOptions {
   tokenFile?: string
 }
 
+type Query = Record<string, string | number | undefined>
+
 export interface AdminClient {
   /** @throws {OperatorError} in plain words, whatever goes wrong. */
-  get(path: string, query?: Record<string, string | number | undefined>): Promise<JsonObject>
+  get(path: string, query?: Query): Promise<JsonObject>
   post(path: string, body?: JsonObject): Promise<JsonObject>
   /** Walks the pages of a list until `limit` entries. */
-  list(path: string, query: Record<string, string | number | undefined>, limit: number): Promise<JsonObject[]>
+  list(path: string, query: Query, limit: number): Promise<JsonObject[]>
+  /** Every entry of a list, of which one page at a time is in memory. */
+  each(path: string, query: Query): AsyncIterable<JsonObject>
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8481'
@@ -59,25 +63,29 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
     throw refusal(base, path, status, problem)
   }
 
+  /** Entries of a list, page by page, at most `limit`. */
+  async function* walk(path: string, query: Query, limit: number): AsyncGenerator<JsonObject> {
+    let { after } = query
+    for (let left = limit; left > 0;) {
+      const page = await send('GET', path + queryOf({ ...query, limit: Math.min(PAGE, left), after }))
+      const data = Array.isArray(page['data']) ? page['data'].filter(isObject) : []
+      yield* data
+      left -= data.length
+      const last = stringOf(page['last_id'])
+      if (page['has_more'] !== true || data.length === 0 || last === null) return
+      after = last
+    }
+  }
+
   return {
     get: (path, query = {}) => send('GET', path + queryOf(query)),
     post: (path, body) => send('POST', path, body),
     async list(path, query, limit) {
       const found: JsonObject[] = []
-      let { after } = query
-      while (found.length < limit) {
-        const page = await send(
-          'GET',
-          path + queryOf({ ...query, limit: Math.min(PAGE, limit - found.length), after }),
-        )
-        const data = Array.isArray(page['data']) ? page['data'].filter(isObject) : []
-        found.push(...data)
-        const last = stringOf(page['last_id'])
-        if (page['has_more'] !== true || data.length === 0 || last === null) break
-        after = last
-      }
+      for await (const row of walk(path, query, limit)) found.push(row)
       return found
     },
+    each: (path, query) => walk(path, query, Infinity),
   }
 }
 
@@ -154,7 +162,7 @@ function nonEmpty(text: string | undefined): string | null {
   return text === undefined || text === '' ? null : text
 }
 
-function queryOf(query: Record<string, string | number | undefined>): string {
+function queryOf(query: Query): string {
   const given = Object.entries(query).flatMap(([key, value]) =>
     value === undefined ? [] : [[key, String(value)]],
   )

@@ -76,7 +76,9 @@ export async function retry(
     return options.wait === true ? await waitForDelivery(client, id, terminal, json) : 0
   }
   const waits = options.wait === true && options.dryRun !== true
-  const deaths = waits ? await watchDeadLetters(client, options.handler ?? null) : null
+  const deaths = waits
+    ? await watchDeadLetters(client, { handler: options.handler, since: options.since })
+    : null
   const answer = await client.post('/api/deliveries/retry', selection(options))
   const accepted = acceptedOf(answer)
   terminal.out(json ? jsonLine(answer) : retried(accepted, options.dryRun === true))

@@ -14,7 +14,7 @@ interface ReplayOptions extends AdminOptions {
 
 export async function replay({ terminal, env }: Context, options: ReplayOptions): Promise<number> {
   const client = await adminClient(options, env)
-  const deaths = options.wait === true ? await watchDeadLetters(client, options.handler) : null
+  const deaths = options.wait === true ? await watchDeadLetters(client, { handler: options.handler }) : null
   const answer = await client.post('/api/replay', { handler: options.handler, from: options.from })
   const json = options.json === true
   const accepted = acceptedOf(answer)

@@ -46,6 +46,8 @@ export interface StoreReader {
     handler?: string
     factId?: string
     sessionId?: string
+    /** Of facts taken in since then: our wall clock, milliseconds. */
+    since?: number
   }): Promise<Listed<DeliveryRecord>>
   delivery(id: string): Promise<DeliveryRecord | null>
   /** Turns that are not settled, the oldest first. */

@@ -189,6 +189,9 @@ describe('GET /api/calls, /api/deliveries, /api/handlers, /api/tools', () => {
     ])
     const pending = dataOf(await running.get('/api/deliveries?status=pending&handler=audit&session_id=s-d'))
     expect(pending.map((delivery) => delivery['type'])).toEqual(['agent.message', 'turn.completed'])
+    expect(dataOf(await running.get('/api/deliveries?since=1970-01-01'))).not.toEqual([])
+    expect(dataOf(await running.get('/api/deliveries?since=9999-01-01'))).toEqual([])
+    expect((await running.get('/api/deliveries?since=2h')).status).toBe(400)
   })
 
   it('shows handlers with their backlog', async () => {

@@ -31,6 +31,40 @@ test('--wait ends when the handler is owed nothing', async () => {
   expect(left).toEqual([])
 })
 
+test('a replay does not count what died meanwhile and is no part of it', async () => {
+  let replayed = false
+  const row = (pos: number) => ({ id: `dlv_${pos}_1`, attempts: [{ at: '2026-11-21T05:00:00Z', ms: 1 }] })
+  const { url } = await adminApi({
+    'POST /api/replay': () => {
+      replayed = true
+      return { handler: 'app', count: 12 }
+    },
+    'GET /api/deliveries': (asked, query) =>
+      paged(
+        query.get('status') === 'dead' ? (replayed ? [row(13), row(5)] : []) : [row(12), row(11)],
+        ({ id }) => id,
+      )(asked, query),
+    'GET /api/handlers': backlog(() => 0),
+  })
+  expect(await cli(['replay', '--handler', 'app', '--from', '1', '--wait', '--url', url])).toEqual({
+    code: 1,
+    out: 'app gets 12 facts again\n11 delivered, 1 dead\n',
+    err: '1 other delivery died meanwhile\n',
+  })
+})
+
+test('--wait reads only the dead letters of the selection', async () => {
+  const { url, asked } = await adminApi({
+    'POST /api/deliveries/retry': () => ({ count: 1, dry_run: false }),
+    'GET /api/deliveries': paged([], () => ''),
+    'GET /api/handlers': backlog(() => 0),
+  })
+  const since = '2026-11-21T05:00:00.000Z'
+  await cli(['deliveries', 'retry', '--dead', '--handler', 'app', '--since', since, '--wait', '--url', url])
+  const read = asked.filter(({ method, url }) => method === 'GET' && url.includes('status=dead'))
+  expect(read.map(({ url }) => new URLSearchParams(url.split('?')[1]).get('since'))).toEqual([since, since])
+})
+
 test('whoever interrupts --wait ends the waiting alone', async () => {
   const { url, asked } = await adminApi({
     'POST /api/deliveries/retry': () => ({ count: 5, dry_run: false }),

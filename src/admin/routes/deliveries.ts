@@ -62,11 +62,14 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
           handler: Type.Optional(Type.String()),
           fact_id: Type.Optional(Type.String()),
           session_id: Type.Optional(Type.String()),
+          since: Type.Optional(
+            Type.String({ description: 'Of facts taken in since this point in time (ISO 8601).' }),
+          ),
         }),
         success: { status: 200, description: 'A page of deliveries.', content: pageOf(Delivery) },
       },
       async ({ query }) => {
-        const { limit, after, status, handler, fact_id: factId, session_id: sessionId } = query
+        const { limit, after, status, handler, fact_id: factId, session_id: sessionId, since } = query
         const records = await store.deliveries({
           limit,
           ...(after === undefined ? {} : { after }),
@@ -74,6 +77,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
           ...(handler === undefined ? {} : { handler }),
           ...(factId === undefined ? {} : { factId }),
           ...(sessionId === undefined ? {} : { sessionId }),
+          ...(since === undefined ? {} : { since: timeOf('since', since) }),
         })
         return ok(page(records, ({ id }) => id, deliveryOf))
       },

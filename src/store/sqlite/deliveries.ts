@@ -52,7 +52,7 @@ export function createDeliveries(
   }
 
   return {
-    async deliveries({ after, limit, status, handler, factId, sessionId }) {
+    async deliveries({ after, limit, status, handler, factId, sessionId, since }) {
       const cursor = after === undefined ? undefined : delivery(after)
       const number = lanes.handlers().find(({ name }) => name === handler)?.number
       const pos = factId === undefined ? undefined : posOf.get(factId)
@@ -74,6 +74,7 @@ export function createDeliveries(
           ['d.status = ?', status === undefined ? undefined : STATUSES.indexOf(status)],
           ['d.handler = ?', number],
           ['f.session_id = ?', sessionId],
+          ['f.at >= ?', since],
         ])
         return db
           .prepare<unknown[], DeliveryRow>(`${DELIVERY} ${text} ORDER BY d.fact_pos DESC, d.handler DESC`)
