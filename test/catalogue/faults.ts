@@ -77,7 +77,7 @@ export const FAULTS: readonly Fault[] = [
     ['a handler away for 30 days', 'the backlog is whole, nothing is dead, memory is flat'],
     ['one session that always fails', 'holds up its own lane alone'],
     ['2,000 transient events of one session', 'delay no fact'],
-    ['SIGKILL during an attempt', 'it is shown after the restart, and the next has the next number'],
+    ['SIGKILL during an attempt that is 50 ms old or older', 'it is shown after the restart, and the next has the next number'],
   ]),
   ...of('http', [
     ['an answer that cannot be read: too long a head, cut off, folded headers, two lengths', 'a failed attempt that says why; the handler is not down'],
