@@ -168,7 +168,7 @@ export interface ToolCallRequest {
   created_at: number | null
   expires_at: number | null
   attempt: number
-  /** An earlier run was cut short and may have had its effect. */
+  /** An earlier run gave no answer, or a crash cut it; it may have had its effect. */
   uncertain: boolean
   session: { title: string | null; metadata: Record<string, string> }
   [field: string]: unknown

@@ -12,7 +12,7 @@ export interface ToolContext {
   turnId: string | null
   /** From 1. */
   attempt: number
-  /** An earlier run may have had its effect: a crash came between. */
+  /** An earlier run gave no answer, or a crash cut it; it may have had its effect. */
   uncertain: boolean
   session: { title: string | null; metadata: Record<string, string> }
   /** Ends at the tool's timeout, at the call's deadline, and when the sidecar stops. */
