@@ -125,7 +125,7 @@ function commands(context: Context, done: (code: number) => void): Command {
   const emulate = declareEmulate(program)
   does(emulate, async () => (await import('./emulate.ts')).emulate)
 
-  const check = program.command('check').summary('doctor: what would not work, and the mend')
+  const check = program.command('check').summary('doctor: what would not work, and the fix')
   check
     .description(
       'Looks at the configuration, the token and its scopes, routes, clocks, the store, handlers and tools. Exit 1 if anything would not work.',

@@ -167,7 +167,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const known = await store.known(sessionId)
     const isKnown = known !== null && !known.deleted
     if (ownership.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
-      // Nobody can tell any more whose it was.
+      // Its owner can no longer be found out.
       await ownership.note(sessionId, 'gone')
       return true
     }

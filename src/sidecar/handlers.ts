@@ -16,7 +16,7 @@ export async function openHandlers(
   const records = await ports.store.registerHandlers(
     specs.map(({ name, events, ordered, batch }) => ({
       name,
-      // A batch is of one session, so that a bad one holds up nobody else.
+      // A batch is of one session, so that a bad one delays no other session.
       ordered: ordered || batch.max > 1,
       wants: compilePatterns(events).wants,
     })),

@@ -112,7 +112,7 @@ export async function startAll(
     ...observers,
   ])
 
-  /** Nothing of ours can be stored any more. Whoever starts us anew gets the store that is there then. */
+  /** Nothing of ours can be stored any more. The next start opens the store that is there then. */
   const lost = Promise.withResolvers<OperatorError>()
   let acknowledges = true
   const opening = openStore(config, { clock, log }, observer, (error) => {

@@ -156,7 +156,7 @@ describe('check', () => {
     expect(await of()).toEqual({
       subject: 'scope',
       state: 'warn',
-      message: `somebody else subscribes to this organization (${other.config.webhooks?.public_url}): if that is another sidecar, each runs the other's tools`,
+      message: `this organization has another webhook subscription (${other.config.webhooks?.public_url}): if it is that of another sidecar, each runs the other's tools`,
       mend: 'set scope, such as scope: { metadata: { app: billing } }, here and there',
     })
     expect(await of('scope: { metadata: { app: billing } }')).toBeUndefined()

@@ -114,7 +114,7 @@ function scopeFinding({ scope, webhooks, tools }: Config, { status, body, fault 
   return [
     warn(
       'scope',
-      `somebody else subscribes to this organization (${urls}): if that is another sidecar, ${costs}`,
+      `this organization has another webhook subscription (${urls}): if it is that of another sidecar, ${costs}`,
       'set scope, such as scope: { metadata: { app: billing } }, here and there',
     ),
   ]

@@ -22,8 +22,8 @@ export interface Seen {
 
 const DAY = 86_400_000
 const TOKEN_SOON = 7 * DAY
-/** Milliseconds for which a channel may be away: it reconnects by itself. */
-const CHANNEL_AWAY = 10_000
+/** Milliseconds for which a channel may be disconnected: it reconnects by itself. */
+const CHANNEL_GRACE = 10_000
 /** Milliseconds after which an open function call is worth a look. */
 const CALL_LONG = 60_000
 
@@ -64,7 +64,7 @@ function channelNeeds({ status, now }: Seen): Need[] {
     if (!isObject(channel)) return []
     const state = field(channel, 'state')
     const began = timeOf(channel['since']) ?? 0
-    if (state === 'live' || state === 'disabled' || now - began < CHANNEL_AWAY) return []
+    if (state === 'live' || state === 'disabled' || now - began < CHANNEL_GRACE) return []
     const why = field(channel, 'last_error') || 'no reason given'
     const text = `channel ${name} is ${state}${since(channel, now)}: ${why}`
     return [{ tone: 'bad', text, advice: 'it is tried again; the other channels go on' } as const]
