@@ -45,16 +45,19 @@ export class Application {
   readonly #chance: Chance
   readonly #sites: Sites
   readonly #watch: Watch
+  /** What a handler takes for each callback, milliseconds. */
+  readonly #takes: number
   /** A handler that answered 410 is brought back by its operator. */
   onGone: (handler: string) => void = () => undefined
   /** The app answers a call that it put off. */
   onDeferred: (callId: string) => void = () => undefined
 
-  constructor(parts: { agenda: Agenda; chance: Chance; sites: Sites; watch: Watch }) {
+  constructor(parts: { agenda: Agenda; chance: Chance; sites: Sites; watch: Watch; takes: number }) {
     this.#agenda = parts.agenda
     this.#chance = parts.chance
     this.#sites = parts.sites
     this.#watch = parts.watch
+    this.#takes = parts.takes
   }
 
   serve(kind: string, request: HttpRequest, life: Life, answer: Answer): void {
@@ -70,7 +73,7 @@ export class Application {
     this.#watch.received(handler, events, life, reply === null ? null : reply.status, fault)
     if (fault === 'reset') answer('reset')
     else if (reply !== null) {
-      this.#agenda.in(fault === 'slow' ? 1500 : this.#chance.int(1, 25), () => answer(reply))
+      this.#agenda.in(fault === 'slow' ? 1500 : this.#takes + this.#chance.int(1, 25), () => answer(reply))
     }
   }
 

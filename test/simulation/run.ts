@@ -1,3 +1,5 @@
+import { withLoudSession } from './loud.ts'
+import { Fairness } from './oracle/fairness.ts'
 import { atEdges } from './edges.ts'
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
 import { busy, unsettled, unsound } from './oracle/rest.ts'
@@ -43,7 +45,7 @@ const WEATHER = 500
 /** Plays one seed. The same options give the same outcome, to the hash of everything that happened. */
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
-  const scenario = options.scenario ?? atEdges(drawScenario(seed), seed)
+  const scenario = options.scenario ?? withLoudSession(atEdges(drawScenario(seed), seed), seed)
   const plan =
     options.plan ?? (options.faults === undefined ? drawn(seed, sitesOf(scenario)) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)
@@ -85,7 +87,12 @@ function sitesOf({ upkeep, scope = null }: Scenario): readonly string[] {
 
 async function play(simulation: Simulation, mode: Mode): Promise<void> {
   const { agenda, trace, scenario, sites } = simulation
-  const over = (): boolean => trace.violation !== null
+  const fairness = new Fairness(simulation)
+  simulation.watch.fairness = fairness
+  const over = (): boolean => {
+    fairness.look()
+    return trace.violation !== null
+  }
   const end = simulation.begin + scenario.faultsUntil
   const weather = new Weather(simulation)
   const tick = (): void => {

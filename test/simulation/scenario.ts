@@ -6,6 +6,8 @@ import { drawScope, type ScopePlan } from './scope.ts'
 export type Step =
   | { do: 'say' }
   | { do: 'think' }
+  /** So many transient events at once. */
+  | { do: 'shout'; deltas: number }
   | { do: 'call'; calls: CallPlan[] }
   | { do: 'person'; kind: 'approval' | 'question'; after: number }
   | { do: 'wait'; ms: number }
@@ -77,6 +79,8 @@ export interface Scenario {
   upkeep: Upkeep | null
   /** What the service's description lacks. */
   absent?: readonly Part[]
+  /** What a handler over HTTP takes for each callback, milliseconds; absent: next to nothing. */
+  handlerTakes?: number
   /** null: every session is ours. */
   scope?: ScopePlan | null
   /** Milliseconds after the beginning: a second process is started on the store; absent: never. */

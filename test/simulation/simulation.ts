@@ -103,7 +103,8 @@ export class Simulation {
     this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping, skewed }, ordered)
     this.agent.onLingered = (call) => this.watch.lingered(call)
     this.watch.scoped = (scenario.scope ?? null) !== null
-    this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch })
+    const takes = scenario.handlerTakes ?? 0
+    this.app = new Application({ agenda, chance: new Chance(seed, 'app'), sites, watch: this.watch, takes })
     this.network = new Network({
       agenda,
       chance: new Chance(seed, 'network'),

@@ -51,6 +51,18 @@ export const CALLBACKS: readonly Mutant[] = [
     "if (error.kind === 'aborted') return { kind: 'aborted' }\n  if (error.kind === 'unreadable') return { kind: 'delivered', status: 200 }",
   ),
   mutant(
+    'transient events share the slots of facts',
+    'deliver/worker.ts',
+    "if (pump.running && health.state === 'up') transients.offer(fact)",
+    "if (pump.running && health.state === 'up')\n        void queue.add(() => target.send([{ fact, attempt: 1, session: null }], stopping.signal))",
+  ),
+  mutant(
+    'one lane of a handler keeps the others waiting',
+    'deliver/worker.ts',
+    'new PQueue({ concurrency: spec.concurrency })',
+    'new PQueue({ concurrency: 1 })',
+  ),
+  mutant(
     'an attempt that a crash cut gives its number to the next',
     'store/sqlite/begun.ts',
     'SET cut = cut + 1, log',

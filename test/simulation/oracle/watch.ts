@@ -17,6 +17,7 @@ import { Beginning } from './beginning.ts'
 import { Belonging } from './belonging.ts'
 import { Endings, hadTime, mayFail } from './endings.ts'
 import { Redeliveries } from './redeliveries.ts'
+import type { Fairness } from './fairness.ts'
 import { leakOf } from './secrets.ts'
 
 /** What the application saw and said of one event. */
@@ -95,6 +96,7 @@ export class Watch {
   /** null where nothing is pruned. */
   readonly #gone
   #lastCursor = 0n
+  fairness: Fairness | null = null
   /** The organization is shared with other sidecars. */
   scoped = false
   #ordered: ReadonlySet<string>
@@ -237,6 +239,7 @@ export class Watch {
     if (name !== 'callback') return
     for (const lane of this.#lanesOf(life, request))
       this.#underWay.set(lane, (this.#underWay.get(lane) ?? 1) - 1)
+    this.fairness?.replied(life.number, handlerOf(request), sessionsOf(request))
   }
 
   served(
@@ -358,6 +361,8 @@ export class Watch {
       if (count > 1) this.#broken('I12', `two callbacks of one lane are under way: ${lane}`)
     }
     const handler = handlerOf(request)
+    const sessions = sessionsOf(request)
+    if (sessions.length > 0) this.fairness?.sent(life.number, handler, sessions)
     if (this.#parts.agenda.now > (this.#paused.get(handler) ?? Infinity) + AT_ONCE)
       this.#broken('paused', `${handler} is paused and called`)
     for (const event of eventsOf(request)) this.#tried(handler, event, life)
@@ -478,8 +483,7 @@ export class Watch {
   #lanesOf(life: Life, request: HttpRequest): string[] {
     const handler = handlerOf(request)
     if (!this.#ordered.has(handler)) return []
-    const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
-    return [...new Set(stored.map(({ session_id: session }) => `${life.number}/${handler}/${session}`))]
+    return sessionsOf(request).map((session) => `${life.number}/${handler}/${session}`)
   }
 }
 
@@ -502,4 +506,10 @@ export function endOf(status: string): string {
 
 function handlerOf({ url }: HttpRequest): string {
   return url.slice(url.lastIndexOf('/') + 1)
+}
+
+/** Whose facts it carries. */
+function sessionsOf(request: HttpRequest): string[] {
+  const stored = eventsOf(request).filter(({ id }) => !TRANSIENT.test(id))
+  return [...new Set(stored.map(({ session_id: session }) => session ?? ''))]
 }

@@ -134,6 +134,10 @@ export class Agent {
       case 'think':
         for (const delta of ['H', 'm']) state.transient('agent.text', session, turn.id, { delta })
         return next()
+      case 'shout':
+        for (let made = 0; made < step.deltas; made++)
+          state.transient('agent.text', session, turn.id, { delta: 'A' })
+        return next()
       case 'notice':
         state.emit('organization.notice', null, null, { text: 'new' })
         state.emit('agent.todos', session, turn.id, {}, 'todo')
