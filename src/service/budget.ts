@@ -139,7 +139,7 @@ export class Budget {
     return Math.max(0, this.#held.until - this.#options.clock.steady())
   }
 
-  /** What a request that cannot wait is told; it is not sent. */
+  /** The error of a request that cannot wait; it is not sent. */
   refusal(name: string): ServiceError {
     const retryAfter = Math.ceil(this.wait(name))
     if (this.#held.code === DIRECTORY && this.heldFor > 0) {

@@ -128,7 +128,7 @@ export class Requester {
         const last = silent ? error.afterSilence() : error
         if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
-        // A closed budget is waited for in its own queue, in order, and is nobody's failed attempt.
+        // A closed budget is waited for in its own queue, in order, and counts as no failed attempt.
         const limited = error.code === 'rate_limit_exceeded' || error.code === 'directory_unavailable'
         if (!limited && ++failures >= ATTEMPTS_MAX) throw last
         const wait = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)

@@ -170,7 +170,7 @@ async function searchItems({ service }: ToolPorts, call: Call): Promise<'there' 
   return 'unknown'
 }
 
-/** Somebody's message without its text: it may be ours. */
+/** A message of the user without its text: it may be ours. */
 function isUnreadableMessage({ raw }: Item): boolean {
   return raw['role'] === 'user' && typeof raw['content'] !== 'string'
 }
