@@ -8,6 +8,7 @@ import { backupStore } from '../../src/store/sqlite/backup.ts'
 import { glanceAtStore, inspectStore } from '../../src/store/sqlite/inspect.ts'
 import { OWNER_SCHEMA } from '../../src/store/sqlite/owner-page.ts'
 import { Ownership } from '../../src/store/sqlite/owner.ts'
+import { knownMigrations, migrate } from '../../src/store/sqlite/schema.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
@@ -193,6 +194,21 @@ describe('a log of its own database', () => {
       const next = copyStore(path, join(folder(), 'next.db'))
       db.close()
       copyStore(next, path)
+    }
+  })
+
+  it('is taken after a kill between any two migrations', async () => {
+    for (let from = OWNER_SCHEMA; from < knownMigrations().length; from++) {
+      const path = join(folder(), 'sidecar.db')
+      const db = new Database(path)
+      db.pragma('journal_mode = WAL')
+      migrate(db, from)
+      expect(new Ownership(db).epoch).toBe(1)
+      for (let last = from + 1; last <= knownMigrations().length; last++) {
+        migrate(db, last)
+        expect(await opened(copyStore(path, join(folder(), `killed-${from}-${last}.db`)))).toBe(0)
+      }
+      db.close()
     }
   })
 

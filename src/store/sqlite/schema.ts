@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
+import { OWNER_SCHEMA } from './owner-page.ts'
 
 /** Marks the file as ours: "SDCR". */
 export const APPLICATION_ID = 0x53444352
@@ -26,6 +27,8 @@ export function migrate(db: Database.Database, last = Infinity): void {
     const sql = readFileSync(join(MIGRATIONS, name), 'utf8')
     db.transaction(() => {
       db.exec(sql)
+      // A process is killed after a migration: its log holds only this commit, and has to name the owner (wal.ts).
+      if (index >= OWNER_SCHEMA) db.exec('UPDATE owner SET commits = commits + 1')
       db.pragma(`user_version = ${index + 1}`)
       db.pragma(`application_id = ${APPLICATION_ID}`)
     }).immediate()
