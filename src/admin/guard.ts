@@ -17,7 +17,7 @@ export interface Door {
   token: string | null
   /** Whether we listen on loopback alone. */
   loopback: boolean
-  /** Compares what was given with the token. @throws {Problem} 429 after too many wrong ones. */
+  /** Compares what was given with the token. @throws {Problem} 429 when too many wrong ones come. */
   isRight: (token: string, given: string) => boolean
 }
 

@@ -2,10 +2,14 @@ import { hash } from 'node:crypto'
 import { sameSecret } from '../core/signature.ts'
 import { Problem } from './problem.ts'
 
-/** Wrong tokens that one peer may give at once, and milliseconds until it may give one more. */
+/** Wrong tokens of one peer that are answered 401, and milliseconds until one more is; those between get 429. */
 const PEER = { burst: 10, refill: 1000 }
-/** The same for all peers that were wrong before, together; and for all that were not. */
-const TOGETHER = { burst: 100, refill: 50 }
+/**
+ * Wrong tokens that are compared, of all peers that were wrong before and, apart from them, of all that were not. A
+ * person types at a login; a program that reads the API may not fail because another program floods it.
+ */
+export const AT_LOGIN = { burst: 50, refill: 20 }
+export const AT_API = { burst: 500, refill: 2 }
 /** Peers that are remembered; a further one makes the oldest be forgotten. */
 const PEERS = 1024
 
@@ -39,10 +43,10 @@ class Bucket {
 }
 
 /**
- * Limits how fast the admin token can be guessed, in constant memory. One program tries 500 tokens a second: past ten
- * wrong ones its address waits a second for each further one, and nothing that it gives meanwhile is compared. A right
- * token costs nothing. Neither does the same wrong one again, so that a program with an old token locks nobody out.
- * Peers that were never wrong do not share their rate with those that were.
+ * Limits how fast the admin token can be guessed, in constant memory. Behind an ingress everybody is one peer, so the
+ * wrong tokens of a peer change only the answers to wrong ones: after ten, 429 more often than 401. Every token is
+ * compared, and the right one passes, until so many wrong ones come per second that a limit for all is reached. A right
+ * token costs nothing, and neither does the same wrong one again.
  */
 export class Guesses {
   readonly #steady: () => number
@@ -51,15 +55,15 @@ export class Guesses {
   readonly #neverWrong: Bucket
 
   /** `steady`: milliseconds of a clock that never jumps. */
-  constructor(steady: () => number) {
+  constructor(steady: () => number, compared: Rate) {
     this.#steady = steady
-    this.#wrongBefore = new Bucket(TOGETHER, steady())
-    this.#neverWrong = new Bucket(TOGETHER, steady())
+    this.#wrongBefore = new Bucket(compared, steady())
+    this.#neverWrong = new Bucket(compared, steady())
   }
 
   /**
    * Whether `given` by `peer` is the secret.
-   * @throws {Problem} 429 when the peer must wait.
+   * @throws {Problem} 429 for a wrong one of a peer that gave many, and for any that is not compared.
    */
   isRight(secret: string, given: string, peer: string): boolean {
     const now = this.#steady()
@@ -67,17 +71,15 @@ export class Guesses {
     const known = this.#peers.get(peer)
     if (known?.last === digest) return sameSecret(secret, given)
     const all = known === undefined ? this.#neverWrong : this.#wrongBefore
-    const wait = Math.max(known?.wrong.wait(now) ?? 0, all.wait(now))
-    if (wait > 0) {
-      throw new Problem('rate_limit_exceeded', 'too many wrong tokens were given; try again later', {
-        headers: { 'retry-after': String(Math.ceil(wait / 1000)) },
-      })
-    }
+    const pause = all.wait(now)
+    if (pause > 0) throw tooMany('too many wrong tokens are given: this one was not compared', pause)
     if (sameSecret(secret, given)) return true
-    const wrong = known?.wrong ?? new Bucket(PEER, now)
-    wrong.take()
     all.take()
+    const wrong = known?.wrong ?? new Bucket(PEER, now)
     this.#remember(peer, { wrong, last: digest })
+    const wait = wrong.wait(now)
+    if (wait > 0) throw tooMany('this is not the admin token, and too many wrong ones were given', wait)
+    wrong.take()
     return false
   }
 
@@ -87,4 +89,10 @@ export class Guesses {
     if (oldest !== undefined && this.#peers.size >= PEERS) this.#peers.delete(oldest)
     this.#peers.set(peer, entry)
   }
+}
+
+function tooMany(detail: string, wait: number): Problem {
+  return new Problem('rate_limit_exceeded', detail, {
+    headers: { 'retry-after': String(Math.ceil(wait / 1000)) },
+  })
 }

@@ -12,7 +12,7 @@ import { addConsole, isConsolePath, LOGIN, loginOf, refuseForms } from './consol
 import { admit, isLoopback, type Access } from './guard.ts'
 import { readJsonBodies } from './json-body.ts'
 import { addressesOf, CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
-import { Guesses } from './guesses.ts'
+import { AT_API, AT_LOGIN, Guesses } from './guesses.ts'
 import { openApiRoutes } from './openapi.ts'
 import { connectionProblem, pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 import { READERS, type Relay } from './relay/relay.ts'
@@ -85,9 +85,10 @@ export function createAdmin(options: AdminOptions): Listener {
   const routes = [...parts, ...description]
   const openPaths = new Set(routes.flatMap((route) => (route.open ? [route.path] : [])))
   const logins = createLogins(options.now ?? Date.now)
-  const guesses = new Guesses(STEADY.steady)
-  const isRight = ({ ip }: FastifyRequest, wanted: string, given: string): boolean =>
-    guesses.isRight(wanted, given, peerOf(ip))
+  const guesses = {
+    api: new Guesses(STEADY.steady, AT_API),
+    login: new Guesses(STEADY.steady, AT_LOGIN),
+  }
   let loopback = false
 
   const accessOf = (request: FastifyRequest): Access => {
@@ -133,7 +134,7 @@ export function createAdmin(options: AdminOptions): Listener {
     admit(request.headers, access, {
       token: token(),
       loopback,
-      isRight: (wanted, given) => isRight(request, wanted, given),
+      isRight: (wanted, given) => guesses.api.isRight(wanted, given, peerOf(request.ip)),
     })
     if (request.is404) throw missing(request, routes)
     if (request.method === 'POST' || !hasBody(request.raw)) return
@@ -149,7 +150,11 @@ export function createAdmin(options: AdminOptions): Listener {
     return fail(error, request, reply, log)
   })
   for (const route of routes) add(app, route, options.version)
-  addConsole(app, { token, logins, isRight })
+  addConsole(app, {
+    token,
+    logins,
+    isRight: ({ ip }, wanted, given) => guesses.login.isRight(wanted, given, peerOf(ip)),
+  })
 
   return {
     async listen() {

@@ -38,7 +38,7 @@ export function loginOf(request: FastifyRequest): string | null {
 interface ConsoleDoor {
   token: () => string | null
   logins: Logins
-  /** Compares what a request gave with the token. @throws {Problem} 429 after too many wrong ones. */
+  /** Compares what a request gave with the token. @throws {Problem} 429 when too many wrong ones come. */
   isRight: (request: FastifyRequest, token: string, given: string) => boolean
 }
 
