@@ -102,16 +102,29 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     bodies.read(payload, BODY),
   )
 
+  const complain = createComplaint(STEADY, (times) =>
+    log.warn(
+      { times },
+      'webhooks: too many long bodies were being read; deliveries over 64 KiB were answered 503',
+    ),
+  )
+  const report = (refusal: number): void => {
+    if (refusal === 413) observer?.webhook('too_large')
+    if (refusal !== 503) return
+    observer?.webhook('busy')
+    complain()
+  }
+
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
     const refusal =
-      refusalOf(raw, path) ?? bodies.refusalOf(raw, BODY)?.statusCode ?? screen(headOf(raw))?.status
+      refusalOf(raw, path) ?? screen(headOf(raw))?.status ?? bodies.refusalOf(raw, BODY)?.statusCode
     if (refusal !== undefined) {
       // What comes of the body before the connection closes is dropped, not kept.
       raw.resume()
       reply.header('connection', 'close')
       if (refusal === 405) reply.header('allow', 'POST')
-      if (refusal === 413) observer?.webhook('too_large')
+      report(refusal)
       answer(reply, refusal)
       return
     }
@@ -123,11 +136,11 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
     const isRefused = error instanceof BodyRefused
     if (isRefused || (typeof status === 'number' && status < 500)) reply.header('connection', 'close')
-    if (status === 413) {
-      observer?.webhook('too_large')
-      return answer(reply, 413)
+    if (status === 413 || isRefused) {
+      const refusal = isRefused ? error.statusCode : 413
+      report(refusal)
+      return answer(reply, refusal)
     }
-    if (isRefused) return answer(reply, error.statusCode)
     if (typeof status === 'number' && status < 500) return answer(reply, 400)
     log.error(
       { reason: messageOf(error) },

@@ -125,6 +125,7 @@ export type WebhookOutcome =
   | 'stale'
   | 'unreadable'
   | 'too_large'
+  | 'busy'
   | 'store_failed'
 
 export type HandlerState = 'up' | 'down' | 'paused'

@@ -138,6 +138,12 @@ it('reads four bodies of a mebibyte at once, answers 503 to a fifth, and takes s
   const slow = Array.from({ length: 4 }, () => exchangeRaw(port, half))
   await until('a refusal', async () => (await exchangeRaw(port, half)).startsWith('HTTP/1.1 503 '))
   expect((await send(url, { method: 'POST', body: 'x'.repeat(65_536) })).status).toBe(200)
+  expect(outcomes).toContain('busy')
+  const warnings = log.lines.filter(({ message }) => message.includes('too many long bodies'))
+  expect(warnings).toEqual([expect.objectContaining({ level: 'warn', details: { times: 1 } })])
+  // What the headers condemn is not asked to try again.
+  const forged = half.replace('\r\n\r\n', '\r\nx-service-signature: bad\r\n\r\n')
+  expect(await exchangeRaw(port, forged)).toMatch(/^HTTP\/1.1 401 /)
   // Their time is over, and with it their share of the memory.
   await Promise.all(slow)
   expect((await send(url, { method: 'POST', body: Buffer.alloc(1_048_576) })).status).toBe(200)

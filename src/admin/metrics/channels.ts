@@ -9,6 +9,7 @@ const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
   'stale',
   'unreadable',
   'too_large',
+  'busy',
   'store_failed',
 ]
 
