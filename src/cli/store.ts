@@ -61,11 +61,12 @@ export async function restore(
 }
 
 function report(restored: Restored): string {
-  const { from, kept, writtenAt } = restored
+  const { from, kept, keptLog, writtenAt } = restored
   const time = writtenAt === null ? 'before anything was written' : `of ${new Date(writtenAt).toISOString()}`
   return (
     `${summary(restored)}\nrestored from ${from}, ${time}, and read through\n` +
     (kept === null ? '' : `the former database is kept: ${kept}\n`) +
+    (keptLog === null ? '' : `there was no database; its log is kept: ${keptLog}\n`) +
     'Facts since then are made again, under the ids that they had, as far as the service still shows them: handlers may get ' +
     'again what they took.\nA function call that is still open and was run since then is run again.\n'
   )

@@ -1,11 +1,13 @@
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { expect, it } from 'vitest'
 import { backupStore } from '../../src/store/sqlite/backup.ts'
 import { inspectStore } from '../../src/store/sqlite/inspect.ts'
+import { cli } from '../cli/process.ts'
 import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
+import { killedStore } from './files.ts'
 
 const silent = (): void => undefined
 
@@ -113,4 +115,18 @@ it('touches nothing but its own copy, whatever lies beside the target', async ()
   })
   expect(inspectStore(target)).toMatchObject({ facts: 1, problems: [] })
   expect(inspectStore(path)).toMatchObject({ facts: 1, problems: [] })
+})
+
+it('store restore where only the log of a deleted database is left: reports that log, and no database', async () => {
+  const path = await killedStore()
+  const backup = join(folder(), 'backup.db')
+  await backupStore(path, backup, silent)
+  rmSync(path)
+  const config = join(folder(), 'sidecar.json')
+  writeFileSync(config, JSON.stringify({ store: { url: `sqlite:${path}` } }))
+  const { code, out, err } = await cli(['store', 'restore', backup, '-c', config])
+  expect([code, err]).toEqual([0, ''])
+  expect(out).not.toContain('the former database is kept')
+  const log = /^there was no database; its log is kept: (\S+-wal)$/m.exec(out)?.[1] ?? ''
+  expect(existsSync(log)).toBe(true)
 })

@@ -12,7 +12,11 @@ export interface Restored extends Inspection {
   from: string
   /** Where the database went that was there before; null: there was none. */
   kept: string | null
+  /** Where the log went of a database that was not there any more; null: there was none, or it is kept with its database. */
+  keptLog: string | null
 }
+
+type Kept = Pick<Restored, 'kept' | 'keptLog'>
 
 /**
  * Puts a copy in the place of a store. The former database is kept beside it with its log; the copy has the name only once
@@ -35,7 +39,7 @@ export async function restoreStore(
   try {
     // SQLite would write a log into the file that does not belong to it.
     if (existsSync(target) && hasOwnLog(target)) assertOneName(target)
-    let kept: string | null = null
+    let kept: Kept = { kept: null, keptLog: null }
     const inspection = await writeCopy(
       target,
       async (partial) => {
@@ -46,7 +50,7 @@ export async function restoreStore(
         kept = exchange(partial, target, options.now)
       },
     )
-    return { ...inspection, file: target, from: source, kept }
+    return { ...inspection, file: target, from: source, ...kept }
   } catch (error) {
     if (error instanceof OperatorError) throw error
     throw new OperatorError(`store: ${source} could not be restored to ${target}: ${messageOf(error)}`)
@@ -58,16 +62,17 @@ export async function restoreStore(
 /**
  * The former database goes aside with its log, under names by which SQLite finds the two together. After a crash at any
  * point, the former store is in its place, or the new one beside the log of the former, which is refused (wal.ts).
- * @returns where the former one is; null: there was none.
+ * @returns where the former one is.
  */
-function exchange(partial: string, target: string, now: number): string | null {
+function exchange(partial: string, target: string, now: number): Kept {
   const aside = `${target}.before-restore-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`
   const sides = ['', '-wal'].filter((end) => existsSync(target + end))
   if (sides.includes('')) keepName(target, aside)
   renameSync(partial, target)
   if (sides.includes('-wal')) renameSync(`${target}-wal`, `${aside}-wal`)
   rmSync(`${target}-shm`, { force: true })
-  return sides.length === 0 ? null : aside
+  if (sides.includes('')) return { kept: aside, keptLog: null }
+  return { kept: null, keptLog: sides.includes('-wal') ? `${aside}-wal` : null }
 }
 
 /** A second name, so that there is a store at every moment; where a file system knows none, it is moved. */
