@@ -30,16 +30,25 @@ const USER_VERSION = 60
  * @throws {OperatorError} when the log belongs to another database than `file`. Both are left alone.
  */
 export function assertOwnLog(file: string): void {
-  if (!hasOwnLog(file)) throw new OperatorError(existsSync(file) ? replaced(file) : deleted(file))
+  const relation = relate(file)
+  if (relation === 'own') return
+  if (!existsSync(file)) throw new OperatorError(deleted(file))
+  throw new OperatorError(relation === 'foreign' ? replaced(file) : unmarked(file))
 }
 
 /** Whether the log beside a file, if there is one, belongs to it. */
 export function hasOwnLog(file: string): boolean {
+  return relate(file) === 'own'
+}
+
+/** `unmarked`: the log has no owner and the file has one, so nothing shows whether they belong together. */
+function relate(file: string): 'own' | 'foreign' | 'unmarked' {
   for (let tries = 1; ; tries++) {
     const log = readLog(`${file}-wal`)
-    if (log === null || continues(readMain(file, log), log)) return true
+    if (log === null || continues(readMain(file, log), log)) return 'own'
     // A process may have moved both on between the two readings.
-    if (tries === TRIES || readLog(`${file}-wal`)?.last.commits === log.last.commits) return false
+    if (tries === TRIES || readLog(`${file}-wal`)?.last.commits === log.last.commits)
+      return log.page === null ? 'unmarked' : 'foreign'
   }
 }
 
@@ -58,6 +67,16 @@ function replaced(file: string): string {
     'the two. Both were left as they are. To go on with the file that is there now, move the log away: ' +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm. To go on with the database that was there before, put it back ` +
     'beside its log. "session-sidecar store restore BACKUP" puts a backup in place without leaving a log behind.'
+  )
+}
+
+function unmarked(file: string): string {
+  return (
+    `store: ${file}-wal holds no commit of a sidecar: another program wrote it (or a version before this one), and nothing ` +
+    `in it shows whether it belongs to ${file}. Both were left as they are. If that program still has the database open, ` +
+    'close it. If it wrote to this very file, keep its commits: ' +
+    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was put there since, move the log away: ` +
+    `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm`
   )
 }
 
