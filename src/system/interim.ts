@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
 import { buildConnector } from 'undici'
 
-/** Where the three digits of the status begin in `HTTP/1.1 100 Continue`. */
+/** Length of `HTTP/1.1 100`, and where its status begins. */
+const STATUS_END = 12
 const STATUS_AT = 9
-const [H, ONE, ZERO, TWO] = Buffer.from('H102')
-const HEAD_END = '\r\n\r\n'
+const [CR, ONE, ZERO, TWO] = Buffer.from('\r102')
+const HEAD_END = Buffer.from('\r\n\r\n')
 
 /**
  * A server may send `100 Continue` though the request did not ask for it, and a client must be able to skip it (RFC 9110,
@@ -23,35 +24,56 @@ export function connectSkippingContinue(timeout: number): buildConnector.connect
 function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket)
   const write = socket.write.bind(socket)
-  let headNext = false
+  const heads = new Heads()
   Object.assign(socket, {
     read(size?: number): unknown {
       const chunk: unknown = read(size)
-      if (headNext && chunk instanceof Buffer) headNext = rewriteContinue(chunk)
+      if (chunk instanceof Buffer) heads.rewrite(chunk)
       return chunk
     },
     write(...args: Parameters<Socket['write']>): boolean {
-      headNext = true
+      heads.expect()
       return write(...args)
     },
   })
 }
 
-/** @returns whether another head comes next. */
-function rewriteContinue(chunk: Buffer): boolean {
-  let at = 0
-  while (isContinue(chunk, at)) {
-    chunk.writeUInt8(TWO ?? 0, at + STATUS_AT + 2)
-    const end = chunk.indexOf(HEAD_END, at)
-    // The rest of the head comes with the next piece, and then the answer.
-    if (end === -1) return false
-    at = end + HEAD_END.length
-  }
-  return at > 0 && at === chunk.length
-}
+/** Follows the heads of one answer, however its bytes are cut into pieces. */
+class Heads {
+  /** Within the first bytes of a head, within the rest of an interim one, or behind the last head. */
+  #state: 'status' | 'interim' | 'body' = 'body'
+  readonly #line = Buffer.alloc(STATUS_END)
+  /** Bytes of `#line` that were read; bytes of `HEAD_END` that the last ones are. */
+  #read = 0
 
-function isContinue(chunk: Buffer, at: number): boolean {
-  const status = at + STATUS_AT
-  // Nearly every answer has a 2 there.
-  return chunk[status] === ONE && chunk[status + 1] === ZERO && chunk[status + 2] === ZERO && chunk[at] === H
+  expect(): void {
+    if (this.#state === 'body') this.#enter('status')
+  }
+
+  rewrite(chunk: Buffer): void {
+    // Nearly every answer ends this at its twelfth byte.
+    for (let at = 0; at < chunk.length && this.#state !== 'body'; at++) {
+      if (this.#state === 'status') this.#readStatus(chunk, at)
+      else this.#skip(chunk[at])
+    }
+  }
+
+  #readStatus(chunk: Buffer, at: number): void {
+    this.#line[this.#read++] = chunk.readUInt8(at)
+    if (this.#read < STATUS_END) return
+    const [first, second, third] = this.#line.subarray(STATUS_AT)
+    if (first === ONE && second === ZERO && third === ZERO) chunk.writeUInt8(TWO ?? 0, at)
+    this.#enter(first === ONE ? 'interim' : 'body')
+  }
+
+  #skip(byte: number | undefined): void {
+    if (byte === HEAD_END[this.#read]) this.#read++
+    else this.#read = byte === CR ? 1 : 0
+    if (this.#read === HEAD_END.length) this.#enter('status')
+  }
+
+  #enter(state: 'status' | 'interim' | 'body'): void {
+    this.#state = state
+    this.#read = 0
+  }
 }

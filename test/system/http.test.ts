@@ -90,7 +90,10 @@ describe('an exchange', () => {
     ['at once', [`${CONTINUE}${DONE}`]],
     ['in a piece of its own', [CONTINUE, DONE]],
     ['in pieces', ['HTTP/1.1 100 Cont', 'inue\r\n', `\r\n${DONE}`]],
+    ['cut within its status', ['HTTP/1.1 1', `00 Continue\r\n\r\n${DONE}`]],
+    ['byte by byte', [...CONTINUE.split(''), DONE]],
     ['twice', [`${CONTINUE}${CONTINUE}`, DONE]],
+    ['twice, the first one cut', ['HTTP/1.1 100 Cont', `inue\r\n\r\n${CONTINUE}${DONE}`]],
     ['with others', [`HTTP/1.1 103 Early Hints\r\n\r\n`, DONE]],
   ])('skips 100 Continue, which it did not ask for, %s', async (_how, pieces) => {
     const url = await raw((socket) => {
