@@ -170,7 +170,9 @@ class Subscription implements EventStream {
     this.#failures++
     const { clock, random } = this.#transport
     const wait = backoff(FAILURE, this.#failures, random, this.#floor())
-    const taken = error.code === 'rate_limit_exceeded' ? this.#slot.refused(clock.steady()) : 0
+    // An open that our own budget refused says nothing of the slots.
+    const noSlot = error.code === 'rate_limit_exceeded' && !error.unsent
+    const taken = noSlot ? this.#slot.refused(clock.steady()) : 0
     return Math.max(wait, taken, error.retryAfter ?? 0)
   }
 

@@ -16,6 +16,8 @@ export class ServiceError extends Error {
   operation: string | null
   /** An earlier attempt had no reply, or we were stopped while the request was out: the service may have acted on it. */
   readonly uncertain: boolean
+  /** The request was not sent: an earlier refusal closed our own rate budget. `code` and `status` are of that refusal. */
+  readonly unsent: boolean
 
   constructor(details: {
     code: string
@@ -25,6 +27,7 @@ export class ServiceError extends Error {
     retryAfter?: number | null
     operation?: string | null
     uncertain?: boolean
+    unsent?: boolean
     cause?: unknown
   }) {
     super(details.message, { cause: details.cause })
@@ -35,11 +38,12 @@ export class ServiceError extends Error {
     this.retryAfter = details.retryAfter ?? null
     this.operation = details.operation ?? null
     this.uncertain = details.uncertain ?? false
+    this.unsent = details.unsent ?? false
   }
 
   /** The same, after an attempt that had no reply. */
   afterSilence(): ServiceError {
-    const { code, status, message, requestId, retryAfter, operation, cause } = this
+    const { code, status, message, requestId, retryAfter, operation, unsent, cause } = this
     return new ServiceError({
       code,
       status,
@@ -47,6 +51,7 @@ export class ServiceError extends Error {
       requestId,
       retryAfter,
       operation,
+      unsent,
       cause,
       uncertain: true,
     })

@@ -21,7 +21,7 @@ export class StreamSlot {
     if (!stopped) this.#scarce = false
   }
 
-  /** An open was refused with `rate_limit_exceeded`. @returns for how long the last connection may be in the way. */
+  /** The service refused an open with `rate_limit_exceeded`. @returns for how long the last connection may be in the way. */
   refused(now: number): number {
     this.#scarce = true
     return this.#left(now)

@@ -19,7 +19,6 @@ const DEFAULT_WAIT = 1000
 const WAIT_MIN = 100
 /** Replicas that were refused together do not come back together: up to this share of the wait, or so long, is added. */
 const SPREAD = { share: 0.1, max: 60_000 }
-const DIRECTORY = 'directory_unavailable'
 /** Bucket names that the service may invent before we stop remembering new ones. */
 const BUCKETS_MAX = 16
 
@@ -46,6 +45,7 @@ interface Bucket {
 interface Hold {
   until: number
   code: string
+  status: number
 }
 
 export interface BudgetOptions {
@@ -60,7 +60,7 @@ export class Budget {
   /** What the service said an operation draws on. */
   readonly #learned = new Map<string, string>()
   /** Until when every bucket is closed, on the steady clock, and for what. */
-  #held: Hold = { until: 0, code: '' }
+  #held: Hold = { until: 0, code: '', status: 0 }
 
   constructor(options: BudgetOptions) {
     this.#options = options
@@ -125,12 +125,12 @@ export class Budget {
     this.#close(this.#bucket(name), waitOf(retryAfter))
   }
 
-  /** Closes every bucket, also those that are not known yet. `code`: of the error that asks for it. */
-  hold(code: string, retryAfter: number | null): void {
+  /** Closes every bucket, also those that are not known yet, after a refusal that concerns every request. */
+  hold({ code, status, retryAfter }: ServiceError): void {
     const wait = waitOf(retryAfter)
     const until = this.#options.clock.steady() + wait
     if (until <= this.#held.until) return
-    this.#held = { until, code }
+    this.#held = { until, code, status }
     for (const bucket of this.#buckets.values()) this.#close(bucket, wait)
   }
 
@@ -139,15 +139,16 @@ export class Budget {
     return Math.max(0, this.#held.until - this.#options.clock.steady())
   }
 
-  /** The error of a request that cannot wait; it is not sent. */
+  /** The error of a request that cannot wait and is not sent. While every bucket is closed it is the error of the cause. */
   refusal(name: string): ServiceError {
     const retryAfter = Math.ceil(this.wait(name))
-    if (this.#held.code === DIRECTORY && this.heldFor > 0) {
-      const message = 'the directory of the service was unavailable, and asked for no request before'
-      return new ServiceError({ code: DIRECTORY, status: 503, message, retryAfter })
+    if (this.heldFor > 0) {
+      const { code, status } = this.#held
+      const message = `the service answered ${status} (${code}): no request is sent while it asks to wait`
+      return new ServiceError({ code, status, message, retryAfter, unsent: true })
     }
     const message = `the rate budget of ${name} is used up`
-    return new ServiceError({ code: 'rate_limit_exceeded', status: 429, message, retryAfter })
+    return new ServiceError({ code: 'rate_limit_exceeded', status: 429, message, retryAfter, unsent: true })
   }
 
   /** Reads the budget headers of an answer, when their names are known. */
@@ -170,7 +171,7 @@ export class Budget {
 
   /** Fails everybody who waits. */
   stop(error: ServiceError): void {
-    this.#held = { until: 0, code: '' }
+    this.#held = { until: 0, code: '', status: 0 }
     for (const bucket of this.#buckets.values()) {
       bucket.reopening?.cancel()
       bucket.reopening = null

@@ -67,9 +67,10 @@ export function unanswered(fault: NetworkFault): ServiceError {
   return new ServiceError({ code, status: 0, message: fault.message, cause: fault })
 }
 
-/** True when the service said no before it did anything, so that the same request may go again. */
+/** True when the service did not get the request, or said no before it did anything, so that the same request may go again. */
 export function refusedBeforeActing(error: ServiceError): boolean {
   return (
+    error.unsent ||
     error.code === 'rate_limit_exceeded' ||
     error.code === 'directory_unavailable' ||
     error.code === 'unreachable'

@@ -129,7 +129,8 @@ export class Requester {
         if (!this.#mayRepeat(call, error, keyed)) throw last
         silent ||= !refusedBeforeActing(error)
         // A closed budget is waited for in its own queue, in order, and counts as no failed attempt.
-        const limited = error.code === 'rate_limit_exceeded' || error.code === 'directory_unavailable'
+        const { code, unsent } = error
+        const limited = unsent || code === 'rate_limit_exceeded' || code === 'directory_unavailable'
         if (!limited && ++failures >= ATTEMPTS_MAX) throw last
         const wait = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
         const earliest = clock.steady() + Math.max(wait, error.retryAfter ?? 0)
@@ -261,7 +262,7 @@ export class Requester {
       budget.close(name, retryAfter)
       this.#logWait({ operation, error, what: `requests that draw on ${name} wait` })
     } else if (concernsAll(error)) {
-      budget.hold(code, retryAfter)
+      budget.hold(error)
       this.#logWait({ operation, error, what: 'every request waits' })
     }
     log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')

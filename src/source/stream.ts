@@ -254,7 +254,7 @@ export function createStream(options: StreamOptions): StreamSource {
         await loseCursor(cursor, `the service refused the cursor: ${message}`)
         return { reason: 'cursor_lost', error: message, wait }
       }
-      const taken = error.code === 'rate_limit_exceeded' ? slot.refused(clock.steady()) : 0
+      const taken = error.code === 'rate_limit_exceeded' && !error.unsent ? slot.refused(clock.steady()) : 0
       return { reason: error.code, error: message, wait: Math.max(wait, taken, error.retryAfter ?? 0) }
     }
     if (error instanceof NetworkFault) log.warn({ reason: error.kind, wait }, `stream: ${message}`)

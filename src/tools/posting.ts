@@ -5,9 +5,9 @@ import type { ServiceError } from '../core/errors.ts'
 export const RETRY = { base: 250, max: 60_000 }
 
 /** Whether the service may have taken what was sent: there was no reply, or one that does not rule it out. */
-export function mayHaveActed({ code, status, uncertain }: ServiceError): boolean {
+export function mayHaveActed({ code, status, uncertain, unsent }: ServiceError): boolean {
   const refused = status >= 400 && status < 500 && code !== 'http_408'
-  return uncertain || !(refused || NOT_ACTED_ON.has(code))
+  return uncertain || !(unsent || refused || NOT_ACTED_ON.has(code))
 }
 
 /** The service had no look at the request. */

@@ -292,6 +292,35 @@ describe('a stream', () => {
     expect(waits.slice(0, 2)).toEqual([3000, 60_000])
   })
 
+  it('goes on at once after a stopped replay, also after a list was refused for its rate', async () => {
+    const { client, server } = await streaming((connection) => [
+      `id: ${connection}\ndata: {"type":"n${connection}","seq":${connection},"payload":{}}\n\n`,
+      `event: replay.stopped\ndata: {"from_seq":${connection}}\n\n`,
+    ])
+    const { answer } = server
+    server.answer = (asked, response) =>
+      asked.path === '/v1/sessions'
+        ? {
+            status: 429,
+            headers: { 'retry-after': '50' },
+            body: { error: { code: 'rate_limit_exceeded', message: 'too many' } },
+          }
+        : answer(asked, response)
+    const notices: Reconnection[] = []
+    await using stream = await client.events.stream({
+      after: 0,
+      onReconnect: (notice) => notices.push(notice),
+    })
+    const refused = await faultOf(client.sessions.list({}, { timeout: 1000 })[Symbol.asyncIterator]().next())
+    expect(refused).toMatchObject({ code: 'rate_limit_exceeded' })
+    await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
+    expect(notices).toMatchObject([
+      { reason: 'replay_stop', wait: 0 },
+      { reason: 'rate_limit_exceeded' },
+      { reason: 'replay_stop', wait: 0 },
+    ])
+  })
+
   it('gives up when the service stays away for longer than its patience', async () => {
     const { client } = await streaming((connection) => (connection === 1 ? [] : null))
     const notices: Reconnection[] = []

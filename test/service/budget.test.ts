@@ -88,6 +88,22 @@ test('a second refusal after opening closes it again for those who still wait', 
   expect(gone).toEqual([0, 1])
 })
 
+// A 503 with Retry-After was reported as a used-up rate budget.
+test.each([
+  ['http_503', 503],
+  ['http_429', 429],
+  ['directory_unavailable', 503],
+])('while every request is held for %s, a request that cannot wait gets that error', async (code, status) => {
+  const { budget, clock } = budgetOf()
+  budget.hold(new ServiceError({ code, status, message: 'wait', retryAfter: 60_000 }))
+  const held = { code, status, retryAfter: 60_000, unsent: true }
+  expect(budget.refusal('streams')).toMatchObject(held)
+  await expect(budget.enter('reads', 1000)).rejects.toMatchObject(held)
+  clock.advance(60_000)
+  budget.close('reads', 5000)
+  expect(budget.refusal('reads')).toMatchObject({ code: 'rate_limit_exceeded', status: 429, unsent: true })
+})
+
 test('of several refusals the longest wait counts', async () => {
   const { budget, clock } = budgetOf()
   budget.close('reads', 3000)

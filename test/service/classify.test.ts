@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { NetworkFault } from '../../src/core/errors.ts'
+import { NetworkFault, ServiceError } from '../../src/core/errors.ts'
 import {
   classify,
   refusedBeforeActing,
@@ -87,6 +87,12 @@ describe('the code of an error', () => {
     const error = refused(status, '')
     expect([worthRepeating(error), refusedBeforeActing(error)]).toEqual([repeated, false])
   })
+})
+
+test('a request that was not sent was not acted on, whatever error it gets', () => {
+  const details = { code: 'http_503', status: 503, message: 'held' }
+  expect(refusedBeforeActing(new ServiceError(details))).toBe(false)
+  expect(refusedBeforeActing(new ServiceError({ ...details, unsent: true }))).toBe(true)
 })
 
 describe('an answer that did not come', () => {

@@ -291,17 +291,26 @@ describe('a directory that is unavailable', () => {
 })
 
 test.each([
-  ['a 503 of a proxy', { status: 503, headers: { 'retry-after': '90' }, body: '<html>' }, 1],
-  ['another 503 of the service', refusal(503, 'new_trouble', { 'retry-after': '90' }), 1],
-  ['a 429 of a proxy', { status: 429, headers: { 'retry-after': '90' }, body: '<html>' }, 1],
-  ['a 502 with Retry-After, which is about one request', refusal(502, 'x', { 'retry-after': '90' }), 2],
-  ['a full organization', refusal(429, 'project_limit_exceeded', { 'retry-after': '90' }), 2],
-])('%s decides whether another operation is asked meanwhile', async (_what, said, asked) => {
-  await using bench = await startBench(() => said)
-  await faultOf(bench.service.health())
-  await faultOf(bench.service.openStream(null, new AbortController().signal))
-  expect(bench.server.asked).toHaveLength(asked)
-})
+  ['a 503 of a proxy', { status: 503, headers: { 'retry-after': '90' }, body: '<html>' }, 'http_503', 1],
+  ['another 503 of the service', refusal(503, 'new_trouble', { 'retry-after': '90' }), 'new_trouble', 1],
+  ['a 429 of a proxy', { status: 429, headers: { 'retry-after': '90' }, body: '<html>' }, 'http_429', 1],
+  ['a 502 with Retry-After, which is about one request', refusal(502, 'x', { 'retry-after': '90' }), 'x', 2],
+  [
+    'a full organization',
+    refusal(429, 'project_limit_exceeded', { 'retry-after': '90' }),
+    'project_limit_exceeded',
+    2,
+  ],
+])(
+  '%s decides whether another operation is asked meanwhile, which gets that error',
+  async (_what, said, code, asked) => {
+    await using bench = await startBench(() => said)
+    await faultOf(bench.service.health())
+    const fault = await faultOf(bench.service.openStream(null, new AbortController().signal))
+    expect(bench.server.asked).toHaveLength(asked)
+    expect(fault).toMatchObject({ code, status: said.status, retryAfter: 90_000, unsent: asked === 1 })
+  },
+)
 
 test('no more requests are under way at once than allowed', async () => {
   const held: ((said: Said) => void)[] = []

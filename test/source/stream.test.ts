@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ServiceError } from '../../src/core/errors.ts'
 import { StoreError } from '../../src/store/error.ts'
 import { frame, refused, streamWorld, transient } from './stream-world.ts'
 
@@ -387,6 +388,21 @@ describe('a replay that stops', () => {
     world.last().send(frame(20) + stop(20))
     await world.clock.settle()
     expect(refusals()).toBe(2)
+  })
+
+  // A list route had been refused for its rate: each later stop in the row waited 5 s, though slots were free.
+  it('is asked on at once also after our own budget refused an open that the service never saw', async () => {
+    const world = streamWorld()
+    await world.start()
+    const details = { status: 429, code: 'rate_limit_exceeded', message: 'the budget', retryAfter: 2000 }
+    world.refusals.push(new ServiceError({ ...details, unsent: true }))
+    world.last().send(frame(10) + stop(10))
+    await world.clock.advance(10_000)
+    expect(world.last().cursor).toBe('10')
+    world.last().send(frame(20) + stop(20))
+    await world.clock.settle()
+    expect(world.last().cursor).toBe('20')
+    expect(world.reasons).toEqual(['replay_stop', 'rate_limit_exceeded', 'replay_stop'])
   })
 
   it('goes on at what it names when that lies before what we have', async () => {

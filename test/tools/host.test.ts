@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { ServiceError } from '../../src/core/errors.ts'
 import { ERROR, output, refusal, toolWorld } from './world.ts'
 
 const never = (): Promise<never> => new Promise(() => undefined)
@@ -655,6 +656,20 @@ describe('an answer', () => {
       await world.clock.advance(1000)
       expect(world.service.messages).toHaveLength(1)
       expect(await world.facts()).toEqual(['call.not_delivered'])
+    })
+
+    it('is not looked for when our own budget refused it during a 503 that asks to wait', async () => {
+      const world = lostWorld()
+      let tries = 0
+      world.service.message = () => {
+        const details = { status: 503, code: 'http_503', message: 'held', retryAfter: 1000 }
+        if (tries++ === 0) throw new ServiceError({ ...details, unsent: true })
+      }
+      await world.found()
+      expect(await world.call()).toMatchObject({ unsure: false, error: 'held' })
+      await world.clock.advance(2000)
+      expect(world.service.messages).toHaveLength(1)
+      expect(world.trace).not.toContain('items')
     })
 
     it('is tried several times after many looks when a refusal proves that it was not taken', async () => {

@@ -24,13 +24,13 @@ export const CLIENT: readonly Mutant[] = [
   mutant(
     'a directory that is unavailable holds one operation alone',
     'service/requester.ts',
-    'budget.hold(code, retryAfter)',
+    'budget.hold(error)',
     'void budget',
   ),
   mutant(
     'a directory that is unavailable holds one bucket alone',
     'service/requester.ts',
-    'budget.hold(code, retryAfter)',
+    'budget.hold(error)',
     'budget.close(bucket ?? this.#bucketOf(operation), retryAfter)',
   ),
   mutant(
