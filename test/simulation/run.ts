@@ -107,10 +107,12 @@ async function play(simulation: Simulation, mode: Mode): Promise<void> {
   if (unsoundness !== null) return trace.broken(unsoundness.invariant, unsoundness.message)
   if (mode === 'safety') return
   simulation.calm()
-  const limit = agenda.now + PATIENCE
+  let limit = agenda.now + PATIENCE
   let fault: { invariant: string; message: string } | null = null
   while (agenda.now < limit && !over()) {
     await agenda.runUntil(agenda.now + LOOK, over)
+    // An answer that is taken in calm may stay listed for most of it: then all must settle once its call is gone.
+    if (simulation.agent.lingering > 0) limit = agenda.now + PATIENCE
     if (agenda.now < limit && busy(simulation)) continue
     fault = unsettled(simulation)
     if (fault === null) break

@@ -236,11 +236,17 @@ export class Agent {
     this.#goOn(session, call.turnId)
   }
 
+  /** Calls that stay listed although their answers were taken. */
+  lingering = 0
+
   /** The answer was taken: its call goes from the list now, or in a while. */
   answered(session: ModelSession, call: ModelCall): void {
     const { lingers } = call.plan
     if (lingers === undefined) return this.close(session, call)
-    this.#later(session, lingers, () => {
+    this.lingering++
+    this.#agenda.in(lingers, () => {
+      this.lingering--
+      if (session.deleted) return
       this.onLingered(call)
       this.close(session, call)
     })
