@@ -42,7 +42,7 @@ npm run simulate -- --mutants [--seeds N] [--only NAME] [--write]
   --scenario NAME in place of the one that the seed draws: ${Object.keys(FIXED).join(', ')}
   --exhaustive    each of these scenarios with a crash at each place, and with --pairs at so many pairs of places
   --mutants       each planted bug, in a copy; --write: the table of them as well
-  --only NAME     only scenarios, or planted bugs, with NAME in their names
+  --only NAME     only scenarios, or planted bugs, with NAME in their names, or in the files of their tests
 `
 
 /** @throws {TypeError} on what is no option, no number or no name. */

@@ -6,10 +6,14 @@ import type { Mutant } from './mutant.ts'
 import { READINGS } from './readings.ts'
 import { SCOPE } from './scope.ts'
 import { STORE } from './store.ts'
+import { DELIVERY } from './tested/delivery.ts'
+import { DOORS } from './tested/doors.ts'
+import { FACE } from './tested/face.ts'
+import { FILES } from './tested/files.ts'
 import { TOOLS } from './tools.ts'
 import { UPKEEP } from './upkeep.ts'
 
-/** Bugs that somebody might well make. The simulation must see each of them. */
+/** Bugs that somebody might well make. The simulation must see each of them, or the test that it names. */
 export const MUTANTS: readonly Mutant[] = [
   ...STORE,
   ...READINGS,
@@ -20,4 +24,8 @@ export const MUTANTS: readonly Mutant[] = [
   ...UPKEEP,
   ...SCOPE,
   ...FOUND,
+  ...DOORS,
+  ...DELIVERY,
+  ...FILES,
+  ...FACE,
 ]

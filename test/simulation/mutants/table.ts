@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { run } from '../run.ts'
-import type { Mutant } from './mutant.ts'
+import type { Mutant, NamedTest } from './mutant.ts'
 import { MUTANTS } from './mutants.ts'
+import { runTest } from './named-test.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 const TABLE = join(import.meta.dirname, 'TABLE.md')
@@ -14,9 +15,14 @@ const LIMIT = 1_200_000
 
 /** In place of a seed: a replay of a bug that was found once (regressions.ts). */
 export const REPLAY = -1
+/** In place of a seed: a test, whose file stands in place of the invariant. */
+const TEST = -2
+
+/** What a test may need: all of the project but what is made of it. */
+const LEFT_OUT = new Set(['.git', 'node_modules', 'dist', 'data'])
 
 interface Sight {
-  /** Or REPLAY. */
+  /** Or REPLAY, or TEST. */
   seed: number
   invariant: string
   message: string
@@ -24,25 +30,33 @@ interface Sight {
 
 /**
  * Plants each bug in a copy of the source, plays the seed that TABLE.md has for it and then at most `seeds` from 1 on, and
- * prints bug, seed and invariant. A seed that shows the bug must hold without it. `write`: keeps what was seen in TABLE.md.
- * `part`: of the bugs with this in their names alone.
+ * prints bug, seed and invariant. A seed that shows the bug must hold without it. A bug that names a test is shown by that
+ * test alone. `write`: keeps what was seen in TABLE.md. `part`: of the bugs with this in
+ * their names, or in those of their tests, alone.
  * @returns false when a bug was not seen.
  * @throws {Error} when a bug cannot be planted any more.
  */
 export async function tryMutants(seeds: number, part: string | undefined, write: boolean): Promise<boolean> {
   const known = await readTable()
-  const chosen = MUTANTS.filter(({ name }) => part === undefined || name.includes(part))
+  const chosen = MUTANTS.filter(
+    ({ name, test }) => part === undefined || name.includes(part) || test?.file.includes(part) === true,
+  )
   const waiting = [...chosen]
   const seen = new Map<string, Sight>()
+  const passing = new Map<string, Promise<string | null>>()
   const work = async (): Promise<void> => {
     await using stack = new AsyncDisposableStack()
     const folder = await mkdtemp(join(tmpdir(), 'sidecar-mutants-'))
     stack.defer(() => rm(folder, { recursive: true, force: true }))
-    for (const name of ['src', 'test/simulation', 'test/support/command.ts', 'package.json'])
-      await cp(join(ROOT, name), join(folder, name), { recursive: true })
+    for (const name of await readdir(ROOT))
+      if (!LEFT_OUT.has(name)) await cp(join(ROOT, name), join(folder, name), { recursive: true })
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
     for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
-      const sight = await tryOne(folder, mutant, seeds, known.get(mutant.name)?.seed)
+      const { test } = mutant
+      const sight =
+        test === undefined
+          ? await tryOne(folder, mutant, seeds, known.get(mutant.name)?.seed)
+          : await tryTest(folder, { ...mutant, test }, passing)
       if (typeof sight !== 'string') seen.set(mutant.name, sight)
       console.log(`${mutant.name.padEnd(72)} ${typeof sight === 'string' ? sight : textOf(sight)}`)
     }
@@ -77,7 +91,7 @@ export async function readTable(): Promise<Map<string, Sight>> {
   return new Map(
     rows.slice(2).map((row) => {
       const [, name = '', seed = '', invariant = '', message = ''] = row.split('|').map((cell) => cell.trim())
-      return [name, { seed: seed === 'replay' ? REPLAY : Number(seed), invariant, message }]
+      return [name, { seed: seedOf(seed), invariant, message }]
     }),
   )
 }
@@ -89,9 +103,7 @@ async function tryOne(
   seeds: number,
   known: number | undefined,
 ): Promise<Sight | string> {
-  const texts = await planted(mutant)
-  for (const [file, text] of texts) await writeFile(join(folder, 'src', file), text)
-  try {
+  return await withBug(folder, mutant, async () => {
     const again =
       known === undefined || known <= 0
         ? 'NOT SEEN'
@@ -101,6 +113,36 @@ async function tryOne(
     if (typeof replayed !== 'string') return replayed
     const found = await play(folder, ['--seeds', String(seeds)])
     return typeof found === 'string' ? await play(folder, ['--replays']) : await without(found)
+  })
+}
+
+/** `passing`: of each test, why it does not pass without a bug; null: it does. */
+async function tryTest(
+  folder: string,
+  mutant: Mutant & { test: NamedTest },
+  passing: Map<string, Promise<string | null>>,
+): Promise<Sight | string> {
+  const { test } = mutant
+  const key = JSON.stringify(test)
+  let passes = passing.get(key)
+  if (passes === undefined) {
+    passes = runTest(folder, test).then(({ kind, message }) =>
+      kind === 'passed' ? null : `${kind}: ${message}`,
+    )
+    passing.set(key, passes)
+  }
+  const fault = await passes
+  if (fault !== null) return `NOT SEEN: ${test.file} does not pass without it, ${fault}`
+  const { kind, message } = await withBug(folder, mutant, () => runTest(folder, test))
+  if (kind === 'failed') return { seed: TEST, invariant: test.file, message }
+  return kind === 'passed' ? 'NOT SEEN' : `does not run: ${message}`
+}
+
+async function withBug<T>(folder: string, mutant: Mutant, look: () => Promise<T>): Promise<T> {
+  const texts = await planted(mutant)
+  for (const [file, text] of texts) await writeFile(join(folder, 'src', file), text)
+  try {
+    return await look()
   } finally {
     for (const file of texts.keys()) await cp(join(ROOT, 'src', file), join(folder, 'src', file))
   }
@@ -132,7 +174,11 @@ function textOf({ seed, invariant, message }: Sight): string {
 }
 
 function cellOf(seed: number): string {
-  return seed === REPLAY ? 'replay' : String(seed)
+  return seed === REPLAY ? 'replay' : seed === TEST ? 'test' : String(seed)
+}
+
+function seedOf(cell: string): number {
+  return cell === 'replay' ? REPLAY : cell === 'test' ? TEST : Number(cell)
 }
 
 function short(message: string): string {
@@ -150,9 +196,10 @@ async function keep(seen: ReadonlyMap<string, Sight>, seeds: number): Promise<vo
     '',
     `Last made by \`npm run simulate -- --mutants --seeds ${seeds} --write\`: each bug alone in a copy of the source, seeds from 1 on,`,
     'each played to its rest, then the replays of bugs that were found once. At this seed something was seen; without the bug it',
-    'holds. Seed 0: not seen. The command tries what stands here first, so that a later run takes minutes.',
+    'holds. Seed 0: not seen. The command tries what stands here first, so that a later run takes minutes. What the simulation cannot',
+    'see has a test instead, which fails with the bug and passes without it.',
     '',
-    '| bug | seed | invariant | what was seen |',
+    '| bug | seed | invariant, or test | what was seen |',
     '| --- | ---: | --- | --- |',
     ...rows,
     '',

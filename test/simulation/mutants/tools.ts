@@ -39,12 +39,6 @@ export const TOOLS: readonly Mutant[] = [
     'const uncertain = false',
   ),
   mutant(
-    'a tool that nothing was sent to may have run',
-    'tools/http.ts',
-    "error.kind === 'unreachable' ? 'no' : 'unknown'",
-    "error.kind === 'aborted' ? 'no' : 'unknown'",
-  ),
-  mutant(
     'an answer of a tool that cannot be read becomes its output',
     'tools/http.ts',
     '      // A certificate that is refused,',

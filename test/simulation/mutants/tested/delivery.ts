@@ -1,0 +1,54 @@
+import { tested, type Mutant } from '../mutant.ts'
+
+/** What bad HTTP of an app, and transient events, must not do to facts and calls. */
+export const DELIVERY: readonly Mutant[] = [
+  tested(
+    { file: 'e2e/fairness.test.ts' },
+    'transient events take the slots of facts',
+    'deliver/worker.ts',
+    'await target.send([{ fact, attempt: 1, session }], stopping.signal)',
+    'await queue.add(() => target.send([{ fact, attempt: 1, session }], stopping.signal))',
+  ),
+  tested(
+    { file: 'deliver/transients.test.ts', only: 'which never wait for them' },
+    'transient events start while facts wait',
+    'deliver/transients.ts',
+    'sending < slots && sending < free()',
+    'sending < 1000',
+  ),
+  tested(
+    { file: 'e2e/answer.test.ts', only: 'no HTTP' },
+    'an answer that cannot be read counts as no answer',
+    'deliver/http.ts',
+    "if (error.kind === 'unreachable')",
+    "if (error.kind === 'unreachable' || error.kind === 'unreadable')",
+  ),
+  tested(
+    { file: 'system/http.test.ts', only: 'unreadable' },
+    'a 200 that is cut in its body is an answer',
+    'system/exchange.ts',
+    '    this.#settle()\n    this.#reject(networkFault(error, this.#stage))\n  }\n\n  #finish',
+    '    if (this.#status === 200) return this.#finish(false)\n    this.#settle()\n    this.#reject(networkFault(error, this.#stage))\n  }\n\n  #finish',
+  ),
+  tested(
+    { file: 'e2e/tool.test.ts', only: 'while its certificate is not trusted' },
+    'a tool that nothing was sent to may have run',
+    'tools/http.ts',
+    "error.kind === 'unreachable' ? 'no' : 'unknown'",
+    "error.kind === 'aborted' ? 'no' : 'unknown'",
+  ),
+  tested(
+    { file: 'system/http.test.ts', only: 'unreachable: its certificate is not trusted' },
+    'a certificate that is refused counts as a reset',
+    'system/fault.ts',
+    "connecting: 'unreachable'",
+    "connecting: 'reset'",
+  ),
+  tested(
+    { file: 'admin/relay.test.ts', only: 'transient frames go to every reader' },
+    'the relay leaves transient frames out unless asked',
+    'admin/relay/routes.ts',
+    "default: '1'",
+    "default: '0'",
+  ),
+]

@@ -1,0 +1,119 @@
+import { tested, type Mutant, type NamedTest } from '../mutant.ts'
+
+const WEBHOOKS = 'admin/webhooks.test.ts'
+const CONNECTIONS = 'admin/connections.test.ts'
+const GUARD = 'admin/guard.test.ts'
+const OWN_ROUTES: NamedTest = { file: 'emulator/own.test.ts', only: 'answer programs on this machine' }
+
+/** What strangers may cost: memory, places, time of the event loop, guesses. */
+export const DOORS: readonly Mutant[] = [
+  {
+    name: 'a body is kept as the chunks in which it comes, however many',
+    edits: [
+      ['admin/body.ts', '  let chunks = 0\n', '  const chunks: Buffer[] = []\n'],
+      [
+        'admin/body.ts',
+        'if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)',
+        'if (chunks.push(chunk) > limit)',
+      ],
+    ],
+    test: {
+      file: 'attack/exhaustion.test.ts',
+      only: 'to the console login in chunks of 1 byte',
+    },
+  },
+  tested(
+    { file: WEBHOOKS, only: 'nothing but those' },
+    'a body may come in as many chunks as it has bytes',
+    'admin/body.ts',
+    'if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)',
+    'if (++chunks > limit)',
+  ),
+  tested(
+    { file: WEBHOOKS, only: 'wants the length of a body' },
+    'a body without a length may be as long as any',
+    'admin/body.ts',
+    'announced === 0 ? Math.min(limit, SMALL) : announced',
+    'announced === 0 ? limit : announced',
+  ),
+  tested(
+    { file: WEBHOOKS, only: 'answers 503 to a fifth' },
+    'each connection may send a body of a mebibyte',
+    'admin/body.ts',
+    'if (announced > SMALL && announced > this.#free)',
+    'if (announced > SMALL && announced > limit)',
+  ),
+  tested(
+    { file: WEBHOOKS, only: 'without waiting for the body' },
+    'the body is read before the headers are looked at',
+    'admin/webhooks.ts',
+    ' ?? screen(headOf(raw))?.status',
+    '',
+  ),
+  tested(
+    { file: CONNECTIONS, only: 'gone longest without a request' },
+    'no connection makes room when all are in use',
+    'admin/connections.ts',
+    'const victim = victimOf(connections)',
+    'const victim = connections.size < options.limit ? victimOf(connections) : null',
+  ),
+  tested(
+    { file: 'attack/exhaustion.test.ts', only: 'are silent at the admin listener' },
+    'the admin listener closes new connections when all are in use',
+    'admin/server.ts',
+    '  const close = keepConnections(app, {\n    limit: connections,',
+    '  app.server.maxConnections = connections\n  const close = keepConnections(app, {\n    limit: Infinity,',
+  ),
+  tested(
+    { file: CONNECTIONS, only: 'busiest address first' },
+    'a connection makes room whoever has the most',
+    'admin/connections.ts',
+    '      busy > victim.busy ||\n      (busy === victim.busy && isLonger(connection, victim.connection))',
+    '      isLonger(connection, victim.connection)',
+  ),
+  tested(
+    { file: CONNECTIONS, only: 'does not keep its connection' },
+    'a request whose body still comes counts as served',
+    'admin/connections.ts',
+    'if (request.complete && !response.writableEnded) return true',
+    'if (request.method !== undefined && !response.writableEnded) return true',
+  ),
+  tested(
+    { file: 'core/json.test.ts', only: 'amid zeros' },
+    'exact numbers are read with a reviver',
+    'core/exact.ts',
+    'return putBack(parseWithout(taken, text), taken)',
+    `return JSON.parse(text, function (_key, value: unknown, context?: { source?: string }) {
+    const { source } = context ?? {}
+    return typeof value === 'number' && source !== undefined && heldValue(source) === null ? rawJSON(source) : value
+  })`,
+  ),
+  tested(
+    { file: GUARD, only: 'is slowed down' },
+    'the admin token may be guessed as fast as one can',
+    'admin/guesses.ts',
+    'if (wait > 0) {',
+    'if (wait > 60_000) {',
+  ),
+  tested(
+    { file: GUARD, only: 'without a token' },
+    'a proxy that says no more than Via is let in',
+    'admin/guard.ts',
+    "'via|forwarded|",
+    "'forwarded|",
+  ),
+  tested(
+    OWN_ROUTES,
+    'the emulator answers to any name',
+    'emulator/routes/own.ts',
+    'if (!isOurs)',
+    "if (!isOurs && name === '')",
+  ),
+  tested(
+    OWN_ROUTES,
+    'the emulator answers pages of any origin',
+    'emulator/routes/own.ts',
+    'if (isForeign || site',
+    'if (site',
+  ),
+]
