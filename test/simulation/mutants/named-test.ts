@@ -28,16 +28,14 @@ async function runVitest(folder: string, { file, only }: NamedTest): Promise<Out
   const report = join(folder, 'report.json')
   await writeFile(report, '')
   const { out } = await execute(folder, 'node_modules/vitest/vitest.mjs', [
-    ...[
-      'run',
-      '--config',
-      'test/vitest.config.ts',
-      `test/${file}`,
-      '--reporter=json',
+    'run',
+    '--config',
+    'test/vitest.config.ts',
+    `test/${file}`,
+    '--reporter=json',
     '--testTimeout=30000',
-      `--outputFile=${report}`,
-    ],
-    ...(only === undefined ? [] : ['--testNamePattern', only]),
+    `--outputFile=${report}`,
+    ...(only === undefined ? [] : [`--testNamePattern=${only}`]),
   ])
   const text = await readFile(report, 'utf8')
   if (text === '') return { kind: 'broken', message: out.slice(0, 200) }
