@@ -54,14 +54,21 @@ export interface Openings {
   forget(): void
 }
 
+/** By session, over all connections: a replay of three windows reads each old session once, not three times. */
+interface LookedUp {
+  /** When a session was made, by the service's clock, milliseconds. */
+  madeAt: Map<string, number>
+  /** How often a session could not be read. */
+  failures: Map<string, number>
+}
+
 export function createOpenings(ports: OpeningPorts): Openings {
   const { store, service, clock } = ports
   /** Steady milliseconds: when this process first asked. */
   let askedAt: number | null = null
   /** What is noted, when it is by a clock that the service had told well. */
   let certain: number | null = null
-  /** How often a session could not be looked up, over all connections. */
-  const failures = new Map<string, number>()
+  const lookedUp: LookedUp = { madeAt: new Map(), failures: new Map() }
 
   const note = async (steady: number): Promise<number> => {
     const open = service.clockOpen()
@@ -75,13 +82,13 @@ export function createOpenings(ports: OpeningPorts): Openings {
     async find() {
       const opened = await store.checkpoint(STREAM_OPENED)
       if (opened !== null && (askedAt === null || certain !== null))
-        return createOpening(ports, failures, async () => Number(opened))
+        return createOpening(ports, lookedUp, async () => Number(opened))
       const first = askedAt === null
       const at = (askedAt ??= clock.steady())
       // Lest the connection fails. A wall clock may be wrong by hours, and be set right after a crash: a process that
       // never heard of the service has not begun.
       if (service.clockOpen() < Infinity) await note(at)
-      return first ? null : createOpening(ports, failures, async () => certain ?? (await note(at)))
+      return first ? null : createOpening(ports, lookedUp, async () => certain ?? (await note(at)))
     },
     async connected(opening) {
       // It may have been long in coming, and gives live frames only.
@@ -103,7 +110,7 @@ function timeThere({ service, clock }: Pick<OpeningPorts, 'service' | 'clock'>, 
 /** `since`: service clock, milliseconds. */
 function createOpening(
   ports: OpeningPorts,
-  failures: Map<string, number>,
+  { madeAt, failures }: LookedUp,
   since: () => Promise<number>,
 ): Opening {
   const { service, commit, log } = ports
@@ -137,9 +144,10 @@ function createOpening(
 
   const wasMadeSince = async (sessionId: string): Promise<boolean> => {
     try {
-      const { createdAt } = await service.readSession(sessionId)
-      // Its answer tells the time as well.
-      return (createdAt ?? 0) > (await since())
+      const made = madeAt.get(sessionId) ?? (await service.readSession(sessionId)).createdAt ?? 0
+      if (madeAt.size < LOOKED_UP) madeAt.set(sessionId, made)
+      // An answer of the service gives its time as well.
+      return made > (await since())
     } catch (error) {
       if (error instanceof ServiceError && error.notFound) return false
       const times = (failures.get(sessionId) ?? 0) + 1
