@@ -162,9 +162,10 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   return { listen: () => open(app, options.listen), close }
 }
 
-function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 415 | null {
+function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 413 | 415 | null {
   if (pathOf(url ?? '') !== path) return 404
   if (method !== 'POST') return 405
+  if (Number(headers['content-length'] ?? 0) > BODY) return 413
   const encoding = headers['content-encoding']
   return encoding === undefined || encoding.toLowerCase() === 'identity' ? null : 415
 }
