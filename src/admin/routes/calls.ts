@@ -22,7 +22,7 @@ export const Call = component(
     state: State,
     outcome: nullable(
       Type.String(),
-      "What became of it: the service's own word, or unknown, refused, expired, cancelled.",
+      "What became of it: the service's own word, or unknown, unresolved, refused, expired, cancelled.",
     ),
     attempts: Type.Integer({ description: 'Runs of the tool so far.' }),
     answer: nullable(
