@@ -875,6 +875,20 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'after', 'http message', 'reset_reply']],
   },
   {
+    // A crash between the message and its reply, no idempotency header, an answer that was not delivered: few seeds draw all.
+    name: 'without a key a fresh turn whose reply a crash cut off was sent again after the restart',
+    scenario: story([{ do: 'call', calls: [{ ...CALL, held: false }] }], {
+      absent: ['idempotency header'],
+      faultsUntil: 60_000,
+    }),
+    steps: [[1, 'after', 'http message', 'crash']],
+  },
+  {
+    name: 'a fresh turn whose reply was lost goes out again under its first key',
+    scenario: story([{ do: 'call', calls: [{ ...CALL, held: false }] }], { faultsUntil: 60_000 }),
+    steps: [[1, 'after', 'http message', 'reset_reply']],
+  },
+  {
     name: 'frames from before a session came into the scope were told when the service repeated them',
     scenario: story([{ do: 'say' }], {
       channels: { stream: true, webhook: false, poll: true },

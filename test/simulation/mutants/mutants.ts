@@ -8,6 +8,7 @@ import { SCOPE } from './scope.ts'
 import { STORE } from './store.ts'
 import { DELIVERY } from './tested/delivery.ts'
 import { DOORS } from './tested/doors.ts'
+import { FACE } from './tested/face.ts'
 import { FILES } from './tested/files.ts'
 import { TOOLS } from './tools.ts'
 import { UPKEEP } from './upkeep.ts'
@@ -26,4 +27,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...DOORS,
   ...DELIVERY,
   ...FILES,
+  ...FACE,
 ]

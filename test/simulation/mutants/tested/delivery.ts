@@ -3,11 +3,18 @@ import { tested, type Mutant } from '../mutant.ts'
 /** What bad HTTP of an app, and transient events, must not do to facts and calls. */
 export const DELIVERY: readonly Mutant[] = [
   tested(
-    { file: 'deliver/transients.test.ts', only: 'which never wait for them' },
+    { file: 'e2e/fairness.test.ts' },
     'transient events take the slots of facts',
     'deliver/worker.ts',
     'await target.send([{ fact, attempt: 1, session }], stopping.signal)',
     'await queue.add(() => target.send([{ fact, attempt: 1, session }], stopping.signal))',
+  ),
+  tested(
+    { file: 'deliver/transients.test.ts', only: 'which never wait for them' },
+    'transient events start while facts wait',
+    'deliver/transients.ts',
+    'sending < slots && sending < free()',
+    'sending < 1000',
   ),
   tested(
     { file: 'e2e/answer.test.ts', only: 'no HTTP' },

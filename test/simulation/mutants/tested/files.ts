@@ -1,6 +1,7 @@
 import { tested, type Mutant } from '../mutant.ts'
 
 const LOG = 'store/log.test.ts'
+const OPERATOR = 'e2e/operator.test.ts'
 const OWNERSHIP = 'store/ownership.test.ts'
 
 /** What operators do to the files of a store. */
@@ -41,6 +42,20 @@ export const FILES: readonly Mutant[] = [
     '',
   ),
   tested(
+    { file: OPERATOR, only: 'store restore puts it right' },
+    'a restore leaves the former log beside the copy',
+    'store/sqlite/restore.ts',
+    "  if (sides.includes('-wal')) renameSync(`${target}-wal`, `${aside}-wal`)\n",
+    '',
+  ),
+  tested(
+    { file: OPERATOR, only: 'what it refuses, what it keeps' },
+    'a restore does not keep the former database',
+    'store/sqlite/restore.ts',
+    "  if (sides.includes('')) keepName(target, aside)\n",
+    '',
+  ),
+  tested(
     { file: OWNERSHIP, only: 'deleted: noticed' },
     'a deleted file is not noticed',
     'store/sqlite/watch.ts',
@@ -62,6 +77,13 @@ export const FILES: readonly Mutant[] = [
     '    if (loss !== null && overwritten()) {\n',
   ),
   tested(
+    { file: OWNERSHIP, only: '-wal' },
+    'a log that is deleted is not noticed',
+    'store/sqlite/watch.ts',
+    'const side = sides.find((one) => !same(identityOf(one.path), one.opened))',
+    "const side = sides.find((one) => one.path === '')",
+  ),
+  tested(
     { file: OWNERSHIP, only: 'deleted: noticed' },
     'a lost store takes what it is given',
     'store/sqlite/store.ts',
@@ -74,5 +96,19 @@ export const FILES: readonly Mutant[] = [
     'store/sqlite/watch.ts',
     "if (loss === 'deleted' || loss === 'replaced') return",
     "if (loss === 'replaced') return",
+  ),
+  tested(
+    { file: OPERATOR, only: 'the database deleted under' },
+    'readyz is 200 though the store is lost',
+    'sidecar/writes.ts',
+    "if (lost !== null) return { name: 'store', ok: false, detail: lost.message }",
+    "if (lost !== null) return { name: 'store', ok: true, detail: lost.message }",
+  ),
+  tested(
+    { file: OPERATOR, only: 'the database deleted under' },
+    'webhooks are acknowledged though the store is lost',
+    'sidecar/start.ts',
+    '    acknowledges = false\n    writes.lose(error)',
+    '    writes.lose(error)',
   ),
 ]
