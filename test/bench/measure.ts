@@ -1,16 +1,25 @@
 import { median } from './statistics.ts'
 
+/** A bound of a judged figure: `value`, and so many times the fdatasync that was measured beside it. */
+export interface Bound {
+  value: number
+  fdatasyncs?: number
+}
+
 /** One figure that is judged. */
 export interface Measure {
   /** What `--only` and the table call it. */
   name: string
   unit: string
   digits: number
-  /** What is judged of one repetition. `baseline` is NaN where there is none; `fdatasync` in milliseconds. */
-  judge(ours: number, baseline: number, fdatasync: number): number
+  /** What is judged of one repetition. `baseline` is NaN where there is none. */
+  judge(ours: number, baseline: number): number
   /** The judged figure in words; its place is `#`. */
   judged: string
-  floor: { at: 'least' | 'most'; value: number }
+  /** A result that misses it fails the bench. */
+  floor: Bound & { at: 'least' | 'most' }
+  /** What the floor is on the way to; it fails nothing. */
+  goal?: Bound
 }
 
 /** So many milliseconds at most. */
@@ -41,17 +50,23 @@ export interface Outcome {
   ours: number[]
   baseline: number[]
   judged: number[]
-  pass: boolean
+  /** The bounds as figures, with the median of the fdatasyncs beside these repetitions. */
+  floor: number
+  goal: number | null
+  verdict: 'MISS' | 'met' | 'goal met'
 }
 
 /** Each repetition is judged by itself, as its two runs had the same machine; their median counts. */
 export function judge(measure: Measure, repetitions: readonly Repetition[]): Outcome {
   const ours = repetitions.map((repetition) => repetition.ours[measure.name] ?? Number.NaN)
   const baseline = repetitions.map((repetition) => repetition.baseline[measure.name] ?? Number.NaN)
-  const judged = repetitions.map(({ fdatasync }, index) =>
-    measure.judge(ours[index] ?? Number.NaN, baseline[index] ?? Number.NaN, fdatasync),
-  )
+  const judged = ours.map((figure, index) => measure.judge(figure, baseline[index] ?? Number.NaN))
+  const fdatasync = median(repetitions.map((repetition) => repetition.fdatasync))
+  const boundOf = ({ value, fdatasyncs = 0 }: Bound): number => value + fdatasyncs * fdatasync
+  const floor = boundOf(measure.floor)
+  const goal = measure.goal === undefined ? null : boundOf(measure.goal)
   const result = median(judged)
-  const { at, value } = measure.floor
-  return { measure, ours, baseline, judged, pass: at === 'least' ? result >= value : result <= value }
+  const holds = (bound: number): boolean => (measure.floor.at === 'least' ? result >= bound : result <= bound)
+  const verdict = !holds(floor) ? 'MISS' : goal !== null && holds(goal) ? 'goal met' : 'met'
+  return { measure, ours, baseline, judged, floor, goal, verdict }
 }

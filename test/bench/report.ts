@@ -2,7 +2,7 @@ import { arch, availableParallelism, cpus } from 'node:os'
 import { renderTable, type Column } from '../../src/cli/table.ts'
 import { plain } from '../../src/cli/terminal.ts'
 import type { Disk } from './disk.ts'
-import type { Outcome } from './measure.ts'
+import type { Bound, Outcome } from './measure.ts'
 import { median } from './statistics.ts'
 
 const COLUMNS: readonly Column<Outcome>[] = [
@@ -11,9 +11,14 @@ const COLUMNS: readonly Column<Outcome>[] = [
   { title: 'BASELINE', cell: ({ measure, baseline }) => figure(baseline, measure), align: 'right' },
   { title: '', cell: ({ measure }) => measure.unit },
   { title: 'RESULT', cell: ({ measure, judged }) => inWords(measure.judged, median(judged)) },
-  { title: 'FLOOR', cell: ({ measure: { floor } }) => `at ${floor.at} ${floor.value}` },
-  { title: '', cell: ({ pass }) => (pass ? 'pass' : 'MISS') },
+  { title: 'FLOOR', cell: ({ measure: { floor }, floor: at }) => inFigures(floor.at, floor, at) },
+  {
+    title: 'GOAL',
+    cell: ({ measure: { floor, goal }, goal: at }) =>
+      goal === undefined || at === null ? '' : inFigures(floor.at, goal, at),
+  },
   { title: 'SPREAD', cell: ({ judged }) => `${short(Math.min(...judged))} .. ${short(Math.max(...judged))}` },
+  { title: '', cell: ({ verdict }) => verdict },
 ]
 
 /** One row for each outcome: medians, what is judged of them, and how far the repetitions lay apart. */
@@ -39,6 +44,14 @@ export function machine(): string {
 function figure(values: readonly number[], { digits }: { digits: number }): string {
   const value = median(values)
   return Number.isNaN(value) ? '' : value.toFixed(digits)
+}
+
+/** As `≥ 0.75`, or `≤ 1.25 (0.5 + 2.5 × fdatasync)` where the disk is part of the bound. */
+function inFigures(at: 'least' | 'most', { value, fdatasyncs }: Bound, figure: number): string {
+  const sign = at === 'least' ? '≥' : '≤'
+  return fdatasyncs === undefined
+    ? `${sign} ${value}`
+    : `${sign} ${short(figure)} (${value} + ${fdatasyncs} × fdatasync)`
 }
 
 function inWords(words: string, value: number): string {

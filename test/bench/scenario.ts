@@ -23,6 +23,12 @@ export interface Bench {
 }
 
 /** As a user of callbacks would have it: signed, and with the concurrency that the baseline has too. */
-export function handlerAt(url: string) {
-  return { name: 'app', url, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', concurrency: 32 }
+export function handlerAt(url: string, batch = 1) {
+  return {
+    name: 'app',
+    url,
+    secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+    concurrency: 32,
+    batch: { max: batch },
+  }
 }

@@ -45,11 +45,14 @@ export class Stage {
     await this.receiver.do('expect', { frames: count })
   }
 
-  async startSubject(startFrom: 'now' | 'beginning', nodeOptions: readonly string[] = []): Promise<Subject> {
+  async startSubject(
+    startFrom: 'now' | 'beginning',
+    { batch = 1, nodeOptions = [] }: { batch?: number; nodeOptions?: readonly string[] } = {},
+  ): Promise<Subject> {
     const config = {
       service: { base_url: this.#service, token: 'svc_pat_bench' },
       stream: { start_from: startFrom },
-      handlers: [handlerAt(`${this.#handler}/callbacks`)],
+      handlers: [handlerAt(`${this.#handler}/callbacks`, batch)],
     }
     const subject = await Subject.start(this.#bench.folder(), config, nodeOptions)
     await connected(this.source)

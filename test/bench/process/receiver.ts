@@ -63,17 +63,22 @@ const EMPTY = { 'content-length': '0' }
 const TOOL_OUTPUT = '{"order_id":"42","state":"shipped"}'
 const SEQ = '"seq":'
 
+/** Each transcript fact of the bench names its seq once; a batch holds several facts. */
 function count(body: Buffer): void {
   const text = body.toString('latin1')
-  const place = text.indexOf(SEQ)
-  const seq = place === -1 ? Number.NaN : Number.parseInt(text.slice(place + SEQ.length, place + 24), 10)
-  if (seq > 0 && seq < times.length) {
-    if (times[seq] !== 0) {
-      repeats++
-      return
-    }
-    lastAt = now()
-    times[seq] = lastAt
-    seen++
-  } else if (text.includes('"type":"turn.settled"')) settled++
+  let place = text.indexOf(SEQ)
+  if (place === -1 && text.includes('"type":"turn.settled"')) settled++
+  for (; place !== -1; place = text.indexOf(SEQ, place + SEQ.length))
+    countSeq(Number.parseInt(text.slice(place + SEQ.length, place + 24), 10))
+}
+
+function countSeq(seq: number): void {
+  if (!(seq > 0 && seq < times.length)) return
+  if (times[seq] !== 0) {
+    repeats++
+    return
+  }
+  lastAt = now()
+  times[seq] = lastAt
+  seen++
 }

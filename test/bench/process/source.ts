@@ -24,7 +24,6 @@ const Pace = Type.Object({ perSecond: Type.Number() })
 let frames: Buffer[] = []
 let replay = false
 let stream: ServerResponse | null = null
-let startedAt = 0
 
 const listening = await listen(handle)
 
@@ -34,13 +33,11 @@ serve({
     const load = Value.Parse(Load, argument)
     frames = Array.from({ length: load.frames }, (_, index) => encodeFrame(index + 1))
     replay = load.replay
-    startedAt = 0
     stream?.destroy()
     stream = null
     globalThis.gc?.()
   },
   connected: () => stream !== null,
-  startedAt: () => startedAt,
   send,
   async pace(argument) {
     const { perSecond } = Value.Parse(Pace, argument)
@@ -60,7 +57,7 @@ serve({
 async function send(): Promise<number> {
   const reader = stream
   if (reader === null) throw new Error('nobody reads the stream')
-  startedAt = now()
+  const startedAt = now()
   for (let index = 0; index < frames.length; index += CHUNK) {
     if (reader.destroyed) throw new Error(`the reader left at frame ${index}`)
     if (!reader.write(Buffer.concat(frames.slice(index, index + CHUNK)))) await drained(reader)

@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/system/clock.ts'
 import { frameFact } from '../../support/fact.ts'
 import { deafObserver, keepingLog } from '../../support/ports.ts'
 import type { Measure } from '../measure.ts'
-import { watchMemory } from '../memory.ts'
+import { watchMemory } from '../usage.ts'
 import { handlerAt, type Scenario } from '../scenario.ts'
 import { Subject } from '../subject.ts'
 

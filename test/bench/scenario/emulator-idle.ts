@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Type } from 'typebox'
 import { request } from 'undici'
 import { Child } from '../child.ts'
-import { residentMemory } from '../memory.ts'
+import { residentMemory } from '../usage.ts'
 import type { Scenario } from '../scenario.ts'
 
 const NAME = 'emulator-idle'

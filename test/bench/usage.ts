@@ -26,3 +26,16 @@ export async function watchMemory<T>(pid: number, work: Promise<T>): Promise<{ r
     clearInterval(timer)
   }
 }
+
+/** Ticks of the kernel's clock in a second, as processes see it (USER_HZ). */
+const TICKS = 100
+/** Fields of /proc/PID/stat after the command, which stands in parentheses and may hold spaces: utime and stime. */
+const UTIME = 11
+const STIME = 12
+
+/** Seconds that all threads of a process have had a processor, as `process.cpuUsage()` in it would say. */
+export function processorTime(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[UTIME]) + Number(fields[STIME])) / TICKS
+}
