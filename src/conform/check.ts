@@ -1,5 +1,5 @@
 import { idsOf } from './catalogue.ts'
-import type { Trial } from './trial.ts'
+import type { Subject, Trial } from './trial.ts'
 
 /** What a check asks for before it may run. */
 interface Needs {
@@ -10,9 +10,7 @@ interface Needs {
 }
 
 /** A look at one behaviour, which speaks of all the rules in `ids`. */
-export interface Check {
-  readonly title: string
-  readonly ids: readonly string[]
+export interface Check extends Subject {
   readonly needs: Needs
   run(trial: Trial): Promise<void>
   /** It mostly waits, and so runs beside all others from the start. */

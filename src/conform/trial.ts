@@ -1,7 +1,6 @@
 import { isObject, type JsonObject } from '../core/json.ts'
 import type { Belongings } from './belongings.ts'
 import { idsOf } from './catalogue.ts'
-import type { Check } from './check.ts'
 import type { Deployment } from './deployment.ts'
 import type { Description } from './description.ts'
 import type { Feed } from './feed.ts'
@@ -30,14 +29,20 @@ export interface Ground {
   readonly feed: Feed | null
 }
 
+/** The check that a trial runs: its title, and the rules that it names. */
+export interface Subject {
+  readonly title: string
+  readonly ids: readonly string[]
+}
+
 /** The hands of a check: it asks the deployment, and says of each rule what it saw. */
 export class Trial {
   readonly ground: Ground
-  readonly #check: Check
+  readonly #check: Subject
   /** Sessions that the check made. */
   readonly #sessions: string[] = []
 
-  constructor(ground: Ground, check: Check) {
+  constructor(ground: Ground, check: Subject) {
     this.ground = ground
     this.#check = check
   }

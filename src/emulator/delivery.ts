@@ -5,7 +5,7 @@ import type { Clock } from './clock.ts'
 import type { WebhookType } from './event.ts'
 import type { Faults } from './fault.ts'
 import type { Limits } from './limits.ts'
-import type { Subscription } from './webhook.ts'
+import type { Subscription } from './subscription.ts'
 
 /** Attempts under way at once for one subscription; more wait their turn in memory. */
 const CONCURRENCY = 16

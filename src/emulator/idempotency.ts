@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Clock } from './clock.ts'
-import type { Answer } from './operation.ts'
+import type { Answer } from './http.ts'
 import type { OpenDetails } from './profile/details.ts'
 import { refuse } from './refusal.ts'
 

@@ -1,11 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import type { Readable } from 'node:stream'
 import { Type, type Static, type TSchema } from 'typebox'
 import { readBody, readQuery } from './check.ts'
+import type { Answer, Method } from './http.ts'
 import type { Scope, Token } from './token.ts'
 import type { World } from './world.ts'
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** What an operation is handed once the gate let its request through. */
 export interface Call<Query, Body> {
@@ -17,18 +15,6 @@ export interface Call<Query, Body> {
   idempotencyKey: string | null
   /** The `Last-Event-ID` header. */
   lastEventId: string | undefined
-}
-
-export interface Answer {
-  status: number
-  /** JSON, unless `bytes` is set. */
-  body?: unknown
-  bytes?: Uint8Array | Readable
-  /** The media type of `bytes`. */
-  type?: string
-  headers?: Readonly<Record<string, string>>
-  /** Nothing is sent: the connection is cut after the work was done. */
-  lost?: boolean
 }
 
 /** What `openapi.json` says of an answer. */

@@ -1,4 +1,4 @@
-import type { Step } from './script/step.ts'
+import type { Step } from './step.ts'
 import type { Turn } from './turn.ts'
 
 /** The agent at work on one message. */

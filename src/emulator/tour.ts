@@ -3,7 +3,7 @@ import { request } from 'undici'
 import { readDuration } from './duration.ts'
 import type { PlannedSession, Scenario } from './scenario/schema.ts'
 import { scriptFor } from './scenario/script.ts'
-import type { Step } from './script/step.ts'
+import type { Step } from './step.ts'
 
 export interface TourOptions {
   baseUrl: string

@@ -6,17 +6,7 @@ import type { Faults } from './fault.ts'
 import type { Ledger } from './ledger.ts'
 import type { Limits } from './limits.ts'
 import type { OpenDetails } from './profile/details.ts'
-
-export interface Subscription {
-  readonly id: string
-  readonly url: string
-  readonly events: readonly string[]
-  readonly secret: string
-  readonly createdAt: number
-  active: boolean
-  /** Deliveries that died since the last one that arrived. */
-  deadInARow: number
-}
+import type { Subscription } from './subscription.ts'
 
 interface Parts {
   clock: Clock

@@ -1,5 +1,16 @@
 import { parseDuration } from '../core/duration.ts'
-import type { ToolDefinition } from './tool.ts'
+
+/** How a program wants its tool to be run. Durations as in the configuration: `30s`. */
+export interface ToolSettings {
+  timeout?: string
+  /** For the whole call, declared to the service as `timeout_seconds`: `1s` to `2h`. Without it a call may wait for ever. */
+  deadline?: string
+  concurrency?: number
+  retry?: { attempts?: number; base?: string; max?: string }
+  after_crash?: 'retry' | 'fail'
+  error?: string
+  on_not_delivered?: 'resend' | 'report'
+}
 
 const HOUR = 3_600_000
 const WORDS = {
@@ -8,10 +19,10 @@ const WORDS = {
 } as const
 
 /**
- * What a program says of how its tool is run, with the bounds that a configuration has (README, `tools[]`).
+ * Checks the settings of a tool against the bounds that a configuration has (README, `tools[]`).
  * @throws {TypeError} that names the tool and the setting.
  */
-export function checkSettings(name: string, settings: ToolDefinition['settings']): void {
+export function checkSettings(name: string, settings: ToolSettings): void {
   const { retry = {} } = settings
   const refuse = (setting: string, value: unknown, wanted: string): never => {
     throw new TypeError(`tool ${name}: ${setting} is ${JSON.stringify(value)}; give ${wanted}`)

@@ -2,7 +2,7 @@ import { messageOf } from '../core/errors.ts'
 import type { HandlerLog } from '../core/handler.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { ModuleTool, ToolResult } from '../core/tool.ts'
-import { checkSettings } from './settings.ts'
+import { checkSettings, type ToolSettings } from './settings.ts'
 import { compileInput, type InputOf, type ToolInput } from './schema.ts'
 
 /** What a tool's `run` is told beside its arguments. */
@@ -20,7 +20,7 @@ export interface ToolContext {
   log: HandlerLog
 }
 
-export interface ToolOptions<I extends ToolInput> {
+export interface ToolOptions<I extends ToolInput> extends ToolSettings {
   name: string
   description: string
   input: I
@@ -28,15 +28,6 @@ export interface ToolOptions<I extends ToolInput> {
   run: (input: InputOf<I>, context: ToolContext) => unknown
   /** Arguments that do not fit are answered with the paths and the schema's messages, instead of the fixed error. */
   explain?: boolean
-  /** Durations as in the configuration: `30s`. */
-  timeout?: string
-  /** For the whole call, declared to the service as `timeout_seconds`: `1s` to `2h`. Without it a call may wait for ever. */
-  deadline?: string
-  concurrency?: number
-  retry?: { attempts?: number; base?: string; max?: string }
-  after_crash?: 'retry' | 'fail'
-  error?: string
-  on_not_delivered?: 'resend' | 'report'
 }
 
 /** A function tool as the sidecar runs it; made by `tool`. */
@@ -46,7 +37,7 @@ export interface ToolDefinition {
   readonly description: string
   readonly parameters: JsonObject
   readonly run: ModuleTool
-  readonly settings: Omit<ToolOptions<ToolInput>, 'name' | 'description' | 'input' | 'run' | 'explain'>
+  readonly settings: ToolSettings
 }
 
 /**

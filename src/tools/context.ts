@@ -3,10 +3,9 @@ import type { Observer } from '../core/observer.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
 import type { Session, SessionBrief } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
-import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
+import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
 import type { Hint } from '../core/hint.ts'
-import type { Runner } from './http.ts'
 import type { Step } from './ledger.ts'
 
 /** What running and answering calls need of the rest of the house. */
@@ -31,6 +30,9 @@ export interface ToolPorts {
   random: Random
   log: Log
 }
+
+/** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
+export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
 
 export interface Tool {
   spec: ToolSpec

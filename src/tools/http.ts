@@ -2,8 +2,9 @@ import { NetworkFault, messageOf } from '../core/errors.ts'
 import { headerSafe } from '../core/header.ts'
 import type { Clock, Http } from '../core/ports.ts'
 import { keyRing, signedHeaders } from '../core/signature.ts'
-import type { ToolCall, ToolResult, ToolSpec } from '../core/tool.ts'
+import type { ToolResult, ToolSpec } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
+import type { Runner } from './context.ts'
 import { fits, OUTPUT_READ, TOO_LONG } from './output.ts'
 import { runTraced } from './trace.ts'
 import { retryAfter } from '../core/retry-after.ts'
@@ -11,9 +12,6 @@ import { retryAfter } from '../core/retry-after.ts'
 const NO_OUTPUT = '(no output)'
 /** What stands before the tool passed the call on and got no answer that it could use. */
 const GATEWAY: ReadonlySet<number> = new Set([502, 504])
-
-/** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
-export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
 
 /** A tool over HTTP (product.md, Function tools). */
 export function createHttpRunner(

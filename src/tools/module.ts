@@ -3,7 +3,7 @@ import type { HandlerLog } from '../core/handler.ts'
 import { withPlainNumbers } from '../core/json.ts'
 import type { ModuleTool, ToolCall, ToolResult } from '../core/tool.ts'
 import type { Tracer } from '../core/trace.ts'
-import type { Runner } from './http.ts'
+import type { Runner } from './context.ts'
 import { fits, TOO_LONG } from './output.ts'
 import { runTraced } from './trace.ts'
 

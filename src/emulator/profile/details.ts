@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import type { Method } from '../operation.ts'
+import type { Method } from '../http.ts'
 import type { Action } from '../action.ts'
 import type { Artifact } from '../artifact.ts'
 import type { BucketName, BudgetState } from '../budget.ts'

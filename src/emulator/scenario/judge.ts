@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject } from 'ajv'
 import { nearest } from '../nearest.ts'
-import { readVerb } from '../script/line.ts'
+import { readVerb } from './line.ts'
 import { scenarioSchema, type Scenario } from './schema.ts'
 
 /** Something wrong with a scenario, and where. */

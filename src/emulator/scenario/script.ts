@@ -1,6 +1,6 @@
-import { HELP } from '../script/help.ts'
-import { readLines } from '../script/line.ts'
-import type { Step } from '../script/step.ts'
+import { HELP } from './help.ts'
+import { readLines } from './line.ts'
+import type { Step } from '../step.ts'
 import type { Scenario } from './schema.ts'
 import { readStep } from './step.ts'
 

@@ -1,8 +1,8 @@
 import { Type, type Static } from 'typebox'
 import { readDuration } from '../duration.ts'
 import { faultsSchema } from '../fault.ts'
-import { readVerb } from '../script/line.ts'
-import type { Step } from '../script/step.ts'
+import { readVerb } from './line.ts'
+import type { Step } from '../step.ts'
 
 const closed = { additionalProperties: false }
 const optional = Type.Optional

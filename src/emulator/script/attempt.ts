@@ -1,7 +1,7 @@
 import { hintOf } from '../mcp.ts'
 import type { Attempt } from '../policy.ts'
 import type { Scene } from './scene.ts'
-import type { Step } from './step.ts'
+import type { Step } from '../step.ts'
 import { insidePath } from './work.ts'
 
 /** What the rules and the mode of the session are asked about before `step`; null for what needs no leave. */

@@ -4,7 +4,7 @@ import { requireActions, type Raised } from '../requirement.ts'
 import type { Session } from '../session.ts'
 import { TurnEnd } from '../turn.ts'
 import { publishResult, type Scene } from './scene.ts'
-import type { FunctionCall } from './step.ts'
+import type { FunctionCall } from '../step.ts'
 import { aborted } from './wait.ts'
 
 /** How long after a lost answer a turn gives up, where it does. */

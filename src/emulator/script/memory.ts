@@ -1,6 +1,6 @@
 import { publish } from '../publish.ts'
 import type { Scene } from './scene.ts'
-import type { Todo } from './step.ts'
+import type { Todo } from '../step.ts'
 
 /** Shows the agent's list of what is left to do. */
 export function todos({ world, session, turn }: Scene, list: readonly Todo[]): void {

@@ -1,7 +1,7 @@
 import { findTool, isMcpTool } from '../mcp.ts'
 import { isEnabled } from '../tool.ts'
 import { publishCall, type Scene } from './scene.ts'
-import type { Step } from './step.ts'
+import type { Step } from '../step.ts'
 
 /**
  * Uses a tool of an MCP server (`SERVER.TOOL`) or a networked tool of the sandbox. One that this session does not have

@@ -4,7 +4,7 @@ import { publish, publishTransient } from '../publish.ts'
 import { touch } from '../session.ts'
 import { TurnEnd } from '../turn.ts'
 import { newCallId, publishCall, publishResult, type Scene } from './scene.ts'
-import type { Step } from './step.ts'
+import type { Step } from '../step.ts'
 
 type Doing<Verb extends Step['do']> = Extract<Step, { do: Verb }>
 

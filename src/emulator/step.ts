@@ -1,4 +1,4 @@
-/** One step of the scripted agent. Every string of it may hold `{{last}}` and the like (`fill.ts`). */
+/** One step of the scripted agent. Every string of it may hold `{{last}}` and the like (`script/fill.ts`). */
 export type Step =
   | { do: 'say'; text: string }
   | { do: 'think'; text: string }

@@ -1,5 +1,5 @@
 import { readDuration } from '../duration.ts'
-import type { FunctionCall, Step } from './step.ts'
+import type { FunctionCall, Step } from '../step.ts'
 
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
 /** A burst is for load tests; more than this is sent as several lines. */

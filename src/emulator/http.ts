@@ -1,0 +1,16 @@
+import type { Readable } from 'node:stream'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
+/** What an operation answers a request with. */
+export interface Answer {
+  status: number
+  /** JSON, unless `bytes` is set. */
+  body?: unknown
+  bytes?: Uint8Array | Readable
+  /** The media type of `bytes`. */
+  type?: string
+  headers?: Readonly<Record<string, string>>
+  /** Nothing is sent: the connection is cut after the work was done. */
+  lost?: boolean
+}
