@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /** The face of the library. Importing it opens no socket, starts no timer and installs no process-wide hook. */
 export { createSidecar, type DeclaredTool, type Sidecar, type SidecarOptions } from './sidecar.ts'
 export type { Address } from './sidecar/start.ts'

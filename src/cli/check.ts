@@ -48,8 +48,9 @@ async function lookAround(config: Config, file: string): Promise<Promise<Finding
 function configFinding(file: string, { handlers, tools }: Config): Finding {
   // The tools of modules are known once those are imported, and each has a line then.
   const modules = new Set(handlers.flatMap(({ target }) => (target.kind === 'module' ? target.path : [])))
-  const beside = modules.size === 0 ? '' : ` and those of ${count(modules.size, 'module')}`
-  const told = `${file}: ${count(handlers.length, 'handler')}, ${count(tools.length, 'tool')}${beside}`
+  const brought = modules.size === 0 ? [] : [`tools of ${count(modules.size, 'module')}`]
+  const own = tools.length === 0 && modules.size > 0 ? [] : [count(tools.length, 'tool')]
+  const told = `${file}: ${[count(handlers.length, 'handler'), ...own, ...brought].join(', ')}`
   return handlers.length + tools.length > 0
     ? ok('configuration', told)
     : warn('configuration', `${told}: facts are kept and nobody is told`, 'add a handler')

@@ -2,6 +2,7 @@ import closeWithGrace from 'close-with-grace'
 import { keepHeapSmall } from './heap.ts'
 import type { Context } from './context.ts'
 import { reportFailure } from './failure.ts'
+import { offerOwnPackage } from './own-package.ts'
 
 /** Milliseconds to drain after a signal. Kubernetes kills after thirty seconds. */
 const GRACE = 25_000
@@ -14,6 +15,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
  */
 export async function run({ terminal, env }: Context, options: { config: string }): Promise<number> {
   keepHeapSmall()
+  offerOwnPackage()
   const { createSidecar } = await import('../sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
   // Between the first signal and the listener for a second one nobody listens: the system would end us without a word.

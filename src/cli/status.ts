@@ -1,7 +1,7 @@
 import { isObject, numberOf, type JsonObject } from '../core/json.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
-import { needsOf, type Seen } from './status/needs.ts'
+import { needsOf, rowsOf, type Seen } from './status/needs.ts'
 import { grid, outline } from './status/outline.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
 import { count } from './text.ts'
@@ -16,7 +16,7 @@ const ALL = 1000
 const ACTIONS = 100
 
 /** Shown by sections of their own; the rest is shown whatever it is. */
-const OWN = ['channels', 'queues', 'routes', 'throughput']
+const OWN = ['channels', 'queues', 'routes', 'throughput', 'discovery', 'needs_action']
 
 export async function status({ terminal, env }: Context, options: StatusOptions): Promise<number> {
   const client = await adminClient(options, env)
@@ -53,7 +53,7 @@ function render(seen: Seen, verbose: boolean, screen: Pick<Terminal, 'paint' | '
     ...section('handlers', handlers.length === 0 ? [] : grid(handlers, '  ', now, screen)),
     ...throughput(rowsOf(status, 'throughput')),
     ...outline(rest, '', now, screen),
-    ...routes(rowsOf(status, 'routes'), verbose, now, screen),
+    ...discovered(status, verbose, now, screen),
   ]
 }
 
@@ -78,19 +78,24 @@ function throughput(minutes: readonly JsonObject[]): string[] {
   return [`throughput  ${parts.join(', ')} in ${count(minutes.length, 'minute')}`]
 }
 
-function routes(
-  all: readonly JsonObject[],
+/** What the description of the service shows. By default the parts that are absent, since these cost something. */
+function discovered(
+  status: JsonObject,
   verbose: boolean,
   now: number,
   screen: Pick<Terminal, 'paint' | 'width'>,
 ): string[] {
-  if (all.length === 0) return []
-  if (verbose) return [screen.paint('bold', 'routes'), ...grid(all, '  ', now, screen)]
-  const found = all.filter(({ how }) => how !== 'missing').length
-  return [`routes  ${found} of ${all.length} found ${screen.paint('dim', '(--verbose lists them)')}`]
-}
-
-function rowsOf(status: JsonObject, key: string): JsonObject[] {
-  const rows = status[key]
-  return Array.isArray(rows) ? rows.filter(isObject) : []
+  const list = (title: string, isAbsent: (row: JsonObject) => boolean): string[] => {
+    const all = rowsOf(status, title)
+    if (all.length === 0) return []
+    if (verbose) return [screen.paint('bold', title), ...grid(all, '  ', now, screen)]
+    const absent = all.filter(isAbsent)
+    const hint = screen.paint('dim', '(--verbose lists them)')
+    const counted = `${title}  ${all.length - absent.length} of ${all.length} found ${hint}`
+    return absent.length === 0 ? [counted] : [counted, ...grid(absent, '  ', now, screen)]
+  }
+  return [
+    ...list('discovery', ({ found }) => found === null),
+    ...list('routes', ({ how }) => how === 'missing'),
+  ]
 }

@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /** The client of the Agent Session Service. Importing it opens no socket and starts no timer. */
 export { createClient, type Client, type ClientOptions } from './client.ts'
 export { ServiceError } from '../core/errors.ts'

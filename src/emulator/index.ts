@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 import type { AddressInfo } from 'node:net'
 import { Budgets } from './budget.ts'
 import { Clock } from './clock.ts'

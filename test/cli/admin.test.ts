@@ -242,6 +242,44 @@ describe('status', () => {
     expect(verbose).toMatch(/ {2}answer +POST +\/v1\/x +document/)
     expect(JSON.parse((await cli(['status', '--json', '--url', url])).out)).toEqual(status)
   })
+
+  test('puts a function without a tool and a hold of the service first, and lists what discovery missed', async () => {
+    const status = {
+      needs_action: [{ function: 'lookup', calls: 2, oldest_at: AT, advice: 'add `lookup` under `tools`' }],
+      service: { base_url: 'http://127.0.0.1:1', held_until: Date.now() + 3_600_000 },
+      discovery: [
+        {
+          name: 'single turn',
+          found: 'GET /v1/turn',
+          without: 'turns are read from the list',
+          override: 'a',
+        },
+        { name: 'idempotency header', found: null, without: 'a POST is read for first', override: 'b' },
+      ],
+    }
+    const { url } = await adminApi({
+      'GET /api/status': () => status,
+      'GET /api/handlers': list([]),
+      'GET /api/actions': list([
+        { call_id: 'c', type: 'function_call', created_at: AT, name: 'lookup', advice: 'add it' },
+      ]),
+    })
+    const { out } = await cli(['status', '--url', url])
+    const [attention = ''] = out.split('channels\n')
+    expect(attention.trimEnd().split('\n')).toEqual([
+      'needs attention',
+      expect.stringMatching(/^ {2}! the service asked for no requests for another (1 h|59 min|60 min)\b/),
+      expect.stringMatching(
+        /^ {2}! 2 calls of a function without a tool, the oldest for .* → add `lookup` under `tools`$/,
+      ),
+    ])
+    expect(out).not.toContain('needs action')
+    expect(out).toMatch(
+      /discovery {2}1 of 2 found .*\n +name +without +override\n +idempotency header +a POST/,
+    )
+    expect(out).not.toContain('/v1/turn')
+    expect((await cli(['status', '--verbose', '--url', url])).out).toMatch(/single turn +GET \/v1\/turn/)
+  })
 })
 
 describe('a sidecar that cannot be asked', () => {

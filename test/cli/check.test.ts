@@ -63,6 +63,27 @@ describe('check', () => {
     expect(bad.found[0]?.message).toContain('bad.mjs cannot be imported')
   })
 
+  test('finds the package for a module that has none beside it, as run does', async () => {
+    const text = (name: string) => `import { defineHandlers, tool } from '${name}'
+      import { createClient } from 'agent-session-sidecar/client'
+      const input = { type: 'object' } as const
+      const look = tool({ name: 'look', description: '', input, run: () => typeof createClient })
+      export default defineHandlers({ on: { 'turn.settled': () => undefined }, tools: [look] })`
+    const modules = await folderWith({
+      'handlers.ts': text('agent-session-sidecar'),
+      'other.ts': text('agent-session'),
+    })
+    const of = async (file: string) => {
+      const { code, found } = await findings([`handlers: [{ name: app, module: "${modules}/${file}" }]`])
+      return { code, found: found.filter(({ subject }) => /^(modules|tool|handler)/.test(subject)) }
+    }
+    expect(await of('handlers.ts')).toMatchObject({
+      code: 0,
+      found: [{ subject: 'handler app' }, { subject: 'tool look', state: 'ok' }],
+    })
+    expect(await of('other.ts')).toMatchObject({ code: 1, found: [{ subject: 'modules', state: 'fail' }] })
+  })
+
   test('lists each route and how it was found, and what a missing one costs', async () => {
     const { of } = await findings(['tools: [{ name: look, url: "http://127.0.0.1:9/" }]'])
     expect(of('route answer')).toMatchObject({

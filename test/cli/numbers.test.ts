@@ -137,7 +137,7 @@ handlers: [{ name: app, module: ./handlers.mjs }, { name: away, url: "http://127
   })
   const { code, out } = await cli(['check', '-c', `${folder}/sidecar.yaml`])
   expect(code).toBe(1)
-  expect(out).toContain(': 2 handlers, 0 tools and those of 1 module\n')
+  expect(out).toContain(': 2 handlers, tools of 1 module\n')
   expect(out).toMatch(/^✓ tool lookup_order +is in a module$/m)
   const marked = (mark: string) => out.split('\n').filter((line) => line.startsWith(mark)).length
   expect(out).toContain(`\n${marked('✗')} things would not work. What to do:\n`)

@@ -6,7 +6,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ROOT, section } from '../readme/document.ts'
+import { blocks, group, ROOT, section } from '../readme/document.ts'
 import { pack, type Packed } from './pack.ts'
 import { MISTAKES, YOUNGER } from './mistakes.ts'
 import { COMPILER, PROGRAM } from './program.ts'
@@ -81,6 +81,19 @@ test('its size is what the README states, within the bound', () => {
   const [, size = '', unpacked = ''] =
     /under (\d+) KiB packed and (\d+) KiB unpacked/.exec(section('Package')) ?? []
   expect([Number(size) * KIB, Number(unpacked) * KIB]).toEqual([PACKED_MOST, UNPACKED_MOST])
+})
+
+test('the README makes the package under the name that it has, and installs what its programs import', () => {
+  const [commands] = group('package')
+  expect(commands?.text).toContain(`npm run package\npackage=$PWD/${path.basename(packed.tarball)}\n`)
+  const installed = /^npm install "\$package" (.*)$/m.exec(commands?.text ?? '')?.[1]?.split(' ') ?? []
+  const programs = blocks().filter(({ language }) => language === 'ts')
+  const imported = programs.flatMap(({ text }) =>
+    [...text.matchAll(/ from '([^'./][^']*)'/g)].map(([, name = '']) => name),
+  )
+  const packages = new Set(imported.filter((name) => !/^(node:|agent-session-sidecar($|\/))/.test(name)))
+  expect(installed.filter((name) => !name.startsWith('@types/'))).toEqual([...packages])
+  expect(installed).toContain('@types/node')
 })
 
 test('a program that uses every face of it type-checks, and then runs', { timeout: LONG }, async () => {

@@ -59,9 +59,7 @@ process.stdout.write(JSON.stringify({ names, events: handlers.events, rejected, 
 export const COMPILER = {
   compilerOptions: {
     target: 'es2024',
-    lib: ['es2024', 'esnext.disposable'],
     module: 'nodenext',
-    types: ['node'],
     strict: true,
     exactOptionalPropertyTypes: true,
     outDir: 'out',

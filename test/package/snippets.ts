@@ -28,6 +28,7 @@ export function snippets(): Snippet[] {
 
 /**
  * Saves each as a file in `folder`, named after its origin, and a project of them that is compiled with `--strict`.
+ * It names no `types`: a new project does not, and TypeScript 7 then loads those that the package asks for.
  * `skipLibCheck` saves half a minute where the declarations of the package are not what is tested.
  */
 export function saveProject(
@@ -46,7 +47,6 @@ export function saveProject(
     noEmit: true,
     target: 'esnext',
     module: 'nodenext',
-    types: ['node'],
   }
   writeFileSync(path.join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: names }))
 }

@@ -71,7 +71,15 @@ describe('the README', () => {
     const untried = commands.filter(
       ({ words }) => !words.includes('run') && !words.some((word) => /^(start|file)=/.test(word)),
     )
-    expect(untried.map(({ words }) => words[0])).toEqual(['try', 'once', 'try', 'simulate', 'docker', 'push'])
+    expect(untried.map(({ words }) => words[0])).toEqual([
+      'try',
+      'once',
+      'try',
+      'package',
+      'simulate',
+      'docker',
+      'push',
+    ])
     expect(untried.map(({ text }) => text.split('\n')[0])).toEqual([
       'npm ci && npm start',
       'npm start -- --once',

@@ -11,7 +11,7 @@ export function declareAdmin(program: Command, does: Does): void {
 
 function readers(program: Command, does: Does): void {
   const status = reading(program, 'status', 'what needs attention; channels, queues, handlers, slots, token')
-    .option('-v, --verbose', 'with the routes of the service that were found')
+    .option('-v, --verbose', 'with all that discovery found: routes and headers of the service')
     .addHelpText('after', examples(['session-sidecar status', 'session-sidecar status --json']))
   does(remote(status), async () => (await import('../status.ts')).status)
 

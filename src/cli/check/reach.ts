@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import type { Config, TargetConfig } from '../../config/config.ts'
 import { messageOf } from '../../core/errors.ts'
+import { offerOwnPackage } from '../own-package.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 
 /** Milliseconds to wait for modules. */
@@ -57,6 +58,7 @@ const NOTHING: Modules = { tools: [], warnings: [] }
 
 /** What the modules bring; or why they cannot be used, as `run` would say it. */
 async function readModules(config: Config): Promise<Modules | string> {
+  offerOwnPackage()
   const { loadSpecs } = await import('../../sidecar/specs.ts')
   const { promise: late, resolve } = Promise.withResolvers<string>()
   const limit = setTimeout(() => resolve(`are not imported within ${IMPORT / 1000} s`), IMPORT)

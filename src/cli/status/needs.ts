@@ -32,9 +32,11 @@ export function needsOf(seen: Seen): Need[] {
   return [
     ...tokenNeeds(seen),
     ...storeNeeds(seen),
+    ...holdNeeds(seen),
     ...channelNeeds(seen),
     ...seen.handlers.flatMap((handler) => handlerNeeds(handler, seen.now)),
     ...routeNeeds(seen),
+    ...functionNeeds(seen),
     ...callNeeds(seen),
     ...personNeeds(seen),
   ].sort((a, b) => Number(b.tone === 'bad') - Number(a.tone === 'bad'))
@@ -57,6 +59,13 @@ function storeNeeds({ status, now }: Seen): Need[] {
   if (field(store, 'state') !== 'refusing') return []
   const text = `the store takes no writes${since(store, now)}: ${field(store, 'reason') || 'no reason given'}`
   return [{ tone: 'bad', text, advice: 'free the disk, or see what holds the database' }]
+}
+
+function holdNeeds({ status, now }: Seen): Need[] {
+  const until = timeOf(sectionOf(status, 'service')['held_until'])
+  if (until === null || until <= now) return []
+  const text = `the service asked for no requests for another ${span(until - now)}`
+  return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar goes on then; callbacks go on now' }]
 }
 
 function channelNeeds({ status, now }: Seen): Need[] {
@@ -96,8 +105,7 @@ function handlerNeeds(handler: JsonObject, now: number): Need[] {
 }
 
 function routeNeeds({ status }: Seen): Need[] {
-  const routes = Array.isArray(status['routes']) ? status['routes'].filter(isObject) : []
-  return routes
+  return rowsOf(status, 'routes')
     .filter((route) => field(route, 'how') === 'missing')
     .map((route) => ({
       tone: 'warn',
@@ -106,14 +114,29 @@ function routeNeeds({ status }: Seen): Need[] {
     }))
 }
 
+function functionNeeds({ status, now }: Seen): Need[] {
+  return rowsOf(status, 'needs_action').map((row) => {
+    const calls = count(numberOf(row['calls']) ?? 0, 'call')
+    const oldest = timeOf(row['oldest_at'])
+    const age = oldest === null ? '' : `, the oldest for ${span(Math.max(0, now - oldest))}`
+    return { tone: 'warn', text: `${calls} of a function without a tool${age}`, advice: field(row, 'advice') }
+  })
+}
+
+/** Calls of functions without a tool have a line of their own, with advice. */
 function callNeeds({ actions, now }: Seen): Need[] {
   const late = actions.filter(
-    (action) => field(action, 'type') === 'function_call' && now - openedAt(action) > CALL_LONG,
+    (action) =>
+      field(action, 'type') === 'function_call' &&
+      stringOf(action['advice']) === null &&
+      now - openedAt(action) > CALL_LONG,
   )
   if (late.length === 0) return []
   const names = [...new Set(late.map((action) => field(action, 'name')))].join(', ')
   const text = `${count(late.length, 'function call')} without an answer for over ${span(CALL_LONG)}: ${names}`
-  return [{ tone: 'warn', text, advice: 'session-sidecar calls; is the tool configured?' }]
+  return [
+    { tone: 'warn', text, advice: 'session-sidecar calls shows how often the tool ran and why it failed' },
+  ]
 }
 
 function personNeeds({ actions, now }: Seen): Need[] {
@@ -137,4 +160,10 @@ function since(row: JsonObject, now: number): string {
 function sectionOf(status: JsonObject, name: string): JsonObject {
   const section = status[name]
   return isObject(section) ? section : {}
+}
+
+/** The entries of a list of the status. */
+export function rowsOf(status: JsonObject, key: string): JsonObject[] {
+  const rows = status[key]
+  return Array.isArray(rows) ? rows.filter(isObject) : []
 }
