@@ -215,11 +215,11 @@ class Subscription implements EventStream {
       this.#resumeAt = stop
       // A replay that stops where it began would go round for ever.
       const moved = this.#seen !== connection.from
-      this.#slot.ended(clock.steady(), true)
+      this.#slot.ended(clock.steady(), 'replay_stopped')
       const rest = this.#slot.waitAfterStop(clock.steady())
       this.#drop('replay_stop', moved ? rest : Math.max(FAILURE.base, this.#floor()))
     } catch (error) {
-      this.#slot.ended(clock.steady(), false)
+      this.#slot.ended(clock.steady(), 'broken')
       const fault = broken(error, connection.abort.signal)
       this.#drop(fault.code, this.#waitAfter(fault))
     }
@@ -230,7 +230,7 @@ class Subscription implements EventStream {
     const { clock, random } = this.#transport
     const useful = this.#seen !== from || clock.steady() - openedAt >= RETRY_CAP
     this.#failures = useful ? 0 : this.#failures + 1
-    this.#slot.ended(clock.steady(), false)
+    this.#slot.ended(clock.steady(), 'closed')
     this.#drop('closed', useful ? this.#floor() : backoff(FAILURE, this.#failures, random, this.#floor()))
   }
 

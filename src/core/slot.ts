@@ -5,20 +5,27 @@
 export const SLOT_FREED = 5000
 
 /**
+ * How a connection ended: the service closed it, its replay stopped and the rest must be requested, or it failed, maybe
+ * in the middle of a replay.
+ */
+export type StreamEnd = 'closed' | 'replay_stopped' | 'broken'
+
+/**
  * When to open an event stream again so that the slot of the last connection is not in the way. A replay of 1,500 frames
  * that stops every 200 is seven connections one after the other: with a slot to spare each may follow at once, with a
- * single slot the first of them is refused. From then on, as long as replays stop, the others wait for the slot.
+ * single slot the first of them is refused. From then on the others wait for the slot, until the
+ * service closes a connection in order: a later replay may find a slot to spare.
  */
 export class StreamSlot {
   /** Steady milliseconds. */
   #endedAt = -Infinity
-  /** An open was refused since replays began to stop: there is no slot to spare. */
+  /** An open was refused since the service last closed a connection in order: there is no slot to spare. */
   #scarce = false
 
-  /** A connection ended at `now`, on the steady clock. `stopped`: its replay did, and the rest is to be asked for. */
-  ended(now: number, stopped: boolean): void {
+  /** A connection ended at `now`, on the steady clock. */
+  ended(now: number, how: StreamEnd): void {
     this.#endedAt = now
-    if (!stopped) this.#scarce = false
+    if (how === 'closed') this.#scarce = false
   }
 
   /** The service refused an open with `rate_limit_exceeded`. @returns for how long the last connection may be in the way. */

@@ -140,7 +140,7 @@ export function createStream(options: StreamOptions): StreamSource {
       await follow(chunks, cursor, opening, abort)
       return await closed(saved, openedAt)
     } catch (error) {
-      if (open) slot.ended(clock.steady(), false)
+      if (open) slot.ended(clock.steady(), 'broken')
       cursors.broken(saved, open)
       return await broken(error, cursor)
     } finally {
@@ -226,7 +226,7 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const closed = async (saved: string | null, openedAt: number): Promise<End> => {
     const moved = (await cursors.saved()) !== saved
-    slot.ended(clock.steady(), cursors.stoppedAt !== null)
+    slot.ended(clock.steady(), cursors.stoppedAt === null ? 'closed' : 'replay_stopped')
     if (cursors.stoppedAt === null) {
       // A service that closes at once, again and again, is not hurried by a `retry:` of nothing.
       failures = moved || clock.steady() - openedAt >= RETRY_CAP ? 0 : failures + 1

@@ -390,6 +390,23 @@ describe('a replay that stops', () => {
     expect(refusals()).toBe(2)
   })
 
+  // With a single slot and connections that break in mid-replay, each next window was refused once more.
+  it('waits for the slot also after a connection broke in the middle of a window', async () => {
+    const { world, refusals, readOn } = singleSlot()
+    await world.start()
+    world.last().send(frame(10) + stop(10))
+    await world.clock.settle()
+    await readOn(10)
+    world.last().send(frame(11))
+    await world.clock.settle()
+    world.last().break()
+    await readOn(11)
+    world.last().send(frame(20) + stop(20))
+    await readOn(20)
+    expect(refusals()).toBe(1)
+    expect(world.reasons).toEqual(['replay_stop', 'rate_limit_exceeded', 'reset', 'replay_stop'])
+  })
+
   // A list route had been refused for its rate: each later stop in the row waited 5 s, though slots were free.
   it('is asked on at once also after our own budget refused an open that the service never saw', async () => {
     const world = streamWorld()

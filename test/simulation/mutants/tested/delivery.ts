@@ -1,7 +1,14 @@
 import { tested, type Mutant } from '../mutant.ts'
 
-/** What bad HTTP of an app, and transient events, must not do to facts and calls. */
+/** What bad HTTP of an app, transient events and broken connections must not do to facts and calls. */
 export const DELIVERY: readonly Mutant[] = [
+  tested(
+    { file: 'source/stream.test.ts', only: 'after a connection broke in the middle of a window' },
+    'after a broken connection the slot is asked for at once',
+    'core/slot.ts',
+    "if (how === 'closed') this.#scarce = false",
+    "if (how !== 'replay_stopped') this.#scarce = false",
+  ),
   tested(
     { file: 'e2e/fairness.test.ts' },
     'transient events take the slots of facts',
