@@ -27,17 +27,17 @@ export class ByteBuffer {
     return this.#length
   }
 
-  /** @throws {RangeError} when the limit is exceeded; who appends checks before. */
-  append(chunk: Buffer): void {
+  /** @throws {RangeError} when the limit is exceeded: the caller checks it before. */
+  append(chunk: Uint8Array): void {
     if (chunk.length === 0) return
     const length = this.#length + chunk.length
     if (length > this.#limit) throw new RangeError(`${length} bytes exceed the limit of ${this.#limit}`)
     if (this.#length === 0) {
-      this.#bytes = chunk
+      this.#bytes = Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
       this.#isBorrowed = true
     } else {
       if (this.#isBorrowed || length > this.#bytes.length) this.#grow(length)
-      chunk.copy(this.#bytes, this.#length)
+      this.#bytes.set(chunk, this.#length)
     }
     this.#length = length
   }

@@ -1,3 +1,4 @@
+import { ByteBuffer } from '../core/byte-buffer.ts'
 import { NetworkFault } from '../core/errors.ts'
 import type { Clock, Http, HttpStream } from '../core/ports.ts'
 import type { Authorization } from './authorization.ts'
@@ -64,17 +65,15 @@ export async function openBody(parts: StreamParts, call: StreamCall): Promise<Ht
 
 /** The start of a body, as far as it came. */
 async function textOf(stream: HttpStream): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const body = new ByteBuffer(REFUSAL_MAX)
   try {
     for await (const chunk of stream.chunks) {
-      chunks.push(chunk)
-      size += chunk.length
-      if (size >= REFUSAL_MAX) break
+      body.append(chunk.subarray(0, REFUSAL_MAX - body.length))
+      if (body.length === REFUSAL_MAX) break
     }
   } catch (error) {
-    // The status alone tells enough.
+    // The status is enough.
     if (!(error instanceof NetworkFault)) throw error
   }
-  return Buffer.concat(chunks).toString()
+  return body.bytes().toString()
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { undiciHttp } from '../../src/system/http.ts'
 import { faultOf, refusal, startBench } from '../support/service/client.ts'
 import { until } from '../support/service/server.ts'
 import type { Answerer } from '../support/service/server.ts'
@@ -65,6 +66,43 @@ describe('the event stream', () => {
     const { signal } = new AbortController()
     expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({ retryAfter: 100_000 })
     expect(bench.server.asked).toHaveLength(1)
+  })
+
+  // 64 KiB in 10-byte packets are 6,500 buffers of some 400 bytes each: their text is copied, none of them is kept.
+  test('that is refused in many small chunks keeps none of them', async () => {
+    const message = Array.from({ length: 4000 }, (_, index) => `part ${index}`).join(', ')
+    const text = Buffer.from(JSON.stringify({ error: { message, code: 'no_streams' } }))
+    const wire = Buffer.alloc(10)
+    async function* chunks(): AsyncGenerator<Uint8Array> {
+      yield Buffer.from(text.subarray(0, 10))
+      // Each chunk is written over the one before.
+      for (let at = 10; at < text.length; at += 10) yield wire.subarray(0, text.copy(wire, 0, at, at + 10))
+    }
+    const http = {
+      ...undiciHttp(),
+      open: async () => ({ status: 400, headers: {}, chunks: chunks() }),
+    }
+    await using bench = await startBench(frames, { http })
+    expect(await faultOf(bench.service.openStream(null, new AbortController().signal))).toMatchObject({
+      code: 'no_streams',
+      message: expect.stringMatching(/^part 0, part 1, part 2/),
+    })
+  })
+
+  test('that is refused with a body that never ends is read for 64 KiB', async () => {
+    let read = 0
+    async function* chunks(): AsyncGenerator<Uint8Array> {
+      for (const chunk = Buffer.alloc(1000, 'x'); ; read += chunk.length) yield chunk
+    }
+    const http = {
+      ...undiciHttp(),
+      open: async () => ({ status: 400, headers: {}, chunks: chunks() }),
+    }
+    await using bench = await startBench(frames, { http })
+    expect(await faultOf(bench.service.openStream(null, new AbortController().signal))).toMatchObject({
+      status: 400,
+    })
+    expect(read).toBe(65_000)
   })
 
   test('rejected for its token is terminal', async () => {

@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import type { Config } from '../../config/config.ts'
+import { ByteBuffer } from '../../core/byte-buffer.ts'
 import { messageOf } from '../../core/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../../core/json.ts'
 
@@ -42,14 +43,12 @@ export async function ask(config: Config, path: string): Promise<Answer> {
 }
 
 async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
+  const bytes = new ByteBuffer(MAX_ANSWER)
   for await (const chunk of body) {
-    size += chunk.length
-    if (size > MAX_ANSWER) break
-    chunks.push(chunk)
+    if (bytes.length + chunk.length > MAX_ANSWER) break
+    bytes.append(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return bytes.bytes().toString()
 }
 
 function parse(text: string): unknown {
