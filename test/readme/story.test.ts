@@ -84,6 +84,7 @@ describe('the README', () => {
       'npm ci && npm start',
       'npm start -- --once',
       'npm cit',
+      'npm run package',
       'npm run simulate -- --seeds 2000',
       'docker build -t agent-session-sidecar:0.1.0 .',
       'docker tag agent-session-sidecar:0.1.0 registry.example.com/agent-session-sidecar:0.1.0',
