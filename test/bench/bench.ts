@@ -1,5 +1,7 @@
 import { messageOf } from '../../src/core/errors.ts'
 import { readCommand } from '../support/command.ts'
+import { hasGrown } from './grown.ts'
+import type { Measure } from './measure.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
 import { printProfile } from './profile.ts'
 import { machine, renderMachine, renderOutcomes } from './report.ts'
@@ -14,6 +16,7 @@ import { consolePages } from './scenario/console.ts'
 import { emulatorIdle } from './scenario/emulator-idle.ts'
 import { emulatorStart } from './scenario/emulator-start.ts'
 import { emulatorStream } from './scenario/emulator-stream.ts'
+import { grown, GROWN } from './scenario/grown.ts'
 import { relay } from './scenario/relay.ts'
 import { requests } from './scenario/requests.ts'
 import { starts } from './scenario/start.ts'
@@ -24,8 +27,9 @@ import { Workbench } from './workbench.ts'
 /** Measures the sidecar and the emulator against what one would write by hand, and prints one table. Exits with 1 when a floor is missed or a
  * work could not be measured. */
 
-const SCENARIOS = [
+const scenariosOf = ({ facts }: Options) => [
   burst,
+  grown(facts),
   steady,
   catchUp,
   webhooks,
@@ -48,10 +52,12 @@ async function main(options: Options): Promise<number> {
     process.stdout.write(await printProfile(bench))
     return 0
   }
-  const { only, runs } = options
+  const { only, runs, facts } = options
+  const wanted = ({ name }: Measure): boolean =>
+    only.length === 0 ? name !== GROWN || hasGrown(facts) : only.some((start) => name.startsWith(start))
   const { outcomes, disks, faults } = await runScenarios(
-    SCENARIOS,
-    ({ name }) => only.length === 0 || only.some((start) => name.startsWith(start)),
+    scenariosOf(options),
+    wanted,
     runs,
     bench,
     (text) => void process.stderr.write(`${text}\n`),

@@ -15,6 +15,14 @@ const Received = Type.Object({
   lastAt: Type.Number(),
 })
 
+export interface SubjectOptions {
+  /** The most facts of one callback. */
+  batch?: number
+  nodeOptions?: readonly string[]
+  /** Where its store is; a new one by default. */
+  folder?: string | undefined
+}
+
 /** The bench's own service and application, and either side that goes between them. */
 export class Stage {
   readonly source: Child
@@ -39,22 +47,22 @@ export class Stage {
     return new Stage(bench, source, receiver, service, handler)
   }
 
-  /** Makes `count` frames ready: to be sent when told, or as the replay of whoever connects with a cursor. */
-  async load(count: number, replay: boolean): Promise<void> {
-    await this.source.do('load', { frames: count, replay })
-    await this.receiver.do('expect', { frames: count })
+  /** Makes `count` frames ready, with seqs from `first`: to be sent when told, or as the replay of whoever connects with a cursor. */
+  async load(count: number, { replay = false, first = 1 } = {}): Promise<void> {
+    await this.source.do('load', { frames: count, replay, first })
+    await this.receiver.do('expect', { frames: count, first })
   }
 
   async startSubject(
     startFrom: 'now' | 'beginning',
-    { batch = 1, nodeOptions = [] }: { batch?: number; nodeOptions?: readonly string[] } = {},
+    { batch = 1, nodeOptions = [], folder = this.#bench.folder() }: SubjectOptions = {},
   ): Promise<Subject> {
     const config = {
       service: { base_url: this.#service, token: 'svc_pat_bench' },
       stream: { start_from: startFrom },
       handlers: [handlerAt(`${this.#handler}/callbacks`, batch)],
     }
-    const subject = await Subject.start(this.#bench.folder(), config, nodeOptions)
+    const subject = await Subject.start(folder, config, nodeOptions)
     await connected(this.source)
     return subject
   }

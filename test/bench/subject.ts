@@ -64,7 +64,8 @@ export class Subject implements AsyncDisposable {
     const file = path.join(folder, 'sidecar.json')
     const whole: ConfigInput = {
       ...config,
-      store: { url: 'sqlite:store.db' },
+      // A store that is kept between runs keeps its facts.
+      store: { url: 'sqlite:store.db', retention: '3650d' },
       admin: { listen: '127.0.0.1:0' },
       log: { format: 'json' },
     }

@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { Bench } from './scenario.ts'
 
 /** Stores must be on a disk, which the folder for temporary files often is not. Git ignores it. */
-const DATA = path.join(import.meta.dirname, '../../data')
+export const DATA = path.join(import.meta.dirname, '../../data')
 
 /** Folders and processes of the bench; all are gone when it is disposed of. */
 export class Workbench implements Bench, AsyncDisposable {

@@ -12,10 +12,12 @@ import { serve } from './serve.ts'
 const AFTERMATH = 300
 const LOOK = 5
 
-const Expected = Type.Object({ frames: Type.Integer() })
+const Expected = Type.Object({ frames: Type.Integer(), first: Type.Integer() })
 const Patience = Type.Object({ patience: Type.Number() })
 
-/** When the callback of each seq came first; 0: not yet. */
+/** Below the lowest seq that is expected. */
+let below = 0
+/** When the callback of each seq above it came first; 0: not yet. */
 let times = new Float64Array(1)
 let seen = 0
 let repeats = 0
@@ -27,7 +29,9 @@ const listening = await listen(handle)
 serve({
   address: () => listening.url,
   expect(argument) {
-    times = new Float64Array(Value.Parse(Expected, argument).frames + 1)
+    const { frames, first } = Value.Parse(Expected, argument)
+    below = first - 1
+    times = new Float64Array(frames + 1)
     seen = repeats = settled = lastAt = 0
     globalThis.gc?.()
   },
@@ -69,16 +73,16 @@ function count(body: Buffer): void {
   let place = text.indexOf(SEQ)
   if (place === -1 && text.includes('"type":"turn.settled"')) settled++
   for (; place !== -1; place = text.indexOf(SEQ, place + SEQ.length))
-    countSeq(Number.parseInt(text.slice(place + SEQ.length, place + 24), 10))
+    countSeq(Number.parseInt(text.slice(place + SEQ.length, place + 24), 10) - below)
 }
 
-function countSeq(seq: number): void {
-  if (!(seq > 0 && seq < times.length)) return
-  if (times[seq] !== 0) {
+function countSeq(place: number): void {
+  if (!(place > 0 && place < times.length)) return
+  if (times[place] !== 0) {
     repeats++
     return
   }
   lastAt = now()
-  times[seq] = lastAt
+  times[place] = lastAt
   seen++
 }

@@ -16,6 +16,8 @@ const REST = 7_200_000
 
 const Load = Type.Object({
   frames: Type.Integer(),
+  /** The lowest seq. */
+  first: Type.Integer(),
   /** Whether a reader with a cursor gets them at once, as a replay. */
   replay: Type.Boolean(),
 })
@@ -31,7 +33,7 @@ serve({
   address: () => listening.url,
   load(argument) {
     const load = Value.Parse(Load, argument)
-    frames = Array.from({ length: load.frames }, (_, index) => encodeFrame(index + 1))
+    frames = Array.from({ length: load.frames }, (_, index) => encodeFrame(load.first + index))
     replay = load.replay
     stream?.destroy()
     stream = null

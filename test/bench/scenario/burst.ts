@@ -7,10 +7,10 @@ import { processorTime } from '../usage.ts'
 const RATE = 'burst'
 const PROCESSOR = 'burst, processor time'
 const BATCHES = 'burst, batches of 16'
-const FRAMES = 40_000
+export const FRAMES = 40_000
 const BATCH = 16
 
-const rateOf = (name: string, floor: number, goal: number): Measure => ({
+export const rateOf = (name: string, floor: number, goal: number): Measure => ({
   name,
   unit: 'callbacks/s',
   digits: 0,
@@ -39,7 +39,7 @@ export const burst: Scenario = {
     const stage = await Stage.open(bench)
     const count = bench.scaled(FRAMES)
     const through = async (batch: number): Promise<Cost> => {
-      await stage.load(count, false)
+      await stage.load(count)
       await using subject = await stage.startSubject('now', { batch })
       const cost = await costOf(stage, count, subject.pid)
       await subject.stop()
@@ -52,7 +52,7 @@ export const burst: Scenario = {
         return { [RATE]: single.rate, [PROCESSOR]: single.processor, [BATCHES]: batches.rate }
       },
       async baseline(): Promise<Figures> {
-        await stage.load(count, false)
+        await stage.load(count)
         await using baseline = await stage.startBaseline('now')
         const { rate, processor } = await costOf(stage, count, baseline.pid)
         return { [RATE]: rate, [PROCESSOR]: processor, [BATCHES]: rate }
@@ -99,7 +99,7 @@ export interface Burst {
 export async function burstOnce(bench: Bench, nodeOptions: readonly string[]): Promise<Burst> {
   const stage = await Stage.open(bench)
   const callbacks = bench.scaled(FRAMES)
-  await stage.load(callbacks, false)
+  await stage.load(callbacks)
   await using subject = await stage.startSubject('now', { nodeOptions })
   const span = await sendBurst(stage)
   const commits = await subject.metric('store_commit_duration_seconds_count')

@@ -36,7 +36,7 @@ export const catchUp: Scenario = {
     const count = bench.scaled(FRAMES)
     return {
       async ours() {
-        await stage.load(count, true)
+        await stage.load(count, { replay: true })
         const begun = now()
         await using subject = await stage.startSubject('beginning')
         const figures = await follow(stage, begun, subject.pid)
@@ -44,7 +44,7 @@ export const catchUp: Scenario = {
         return figures
       },
       async baseline() {
-        await stage.load(count, true)
+        await stage.load(count, { replay: true })
         const begun = now()
         await using baseline = await stage.startBaseline('beginning')
         return await follow(stage, begun, baseline.pid)

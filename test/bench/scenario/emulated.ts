@@ -40,7 +40,7 @@ export class Emulated {
   }
 
   async startSubject(): Promise<Subject> {
-    await this.receiver.do('expect', { frames: 0 })
+    await this.receiver.do('expect', { frames: 0, first: 1 })
     const { url, token } = this.#address
     const subject = await Subject.start(this.#bench.folder(), {
       service: { base_url: url, token },

@@ -36,7 +36,7 @@ export const emulatorStream: Scenario = {
         )
       },
       async baseline() {
-        await source.do('load', { frames: count, replay: false })
+        await source.do('load', { frames: count, first: 1, replay: false })
         return await rate(source, bare, 'svc_pat_bench', count, () => source.do('send', undefined, PATIENCE))
       },
     }

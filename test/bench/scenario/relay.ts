@@ -28,7 +28,7 @@ export const relay: Scenario = {
     const source = bench.use(await Child.fork('source'))
     const service = await source.ask('address', Type.String())
     const run = async (readers: number): Promise<Figures> => {
-      await source.do('load', { frames: count, replay: false })
+      await source.do('load', { frames: count, first: 1, replay: false })
       await using subject = await Subject.start(bench.folder(), {
         service: { base_url: service, token: 'svc_pat_bench' },
       })

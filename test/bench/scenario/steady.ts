@@ -38,14 +38,14 @@ export const steady: Scenario = {
     const count = bench.scaled(FRAMES)
     return {
       async ours() {
-        await stage.load(count, false)
+        await stage.load(count)
         await using subject = await stage.startSubject('now')
         const figures = await follow(stage, subject.pid)
         await subject.stop()
         return figures
       },
       async baseline() {
-        await stage.load(count, false)
+        await stage.load(count)
         await using baseline = await stage.startBaseline('now')
         return await follow(stage, baseline.pid)
       },

@@ -1,0 +1,161 @@
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import Database from 'better-sqlite3'
+import { streamFactId } from '../../src/core/fact.ts'
+import { checksum } from '../../src/store/sqlite/rows.ts'
+import { knownMigrations, migrate } from '../../src/store/sqlite/schema.ts'
+import { DATA } from './workbench.ts'
+
+/** Facts of one session, all over the log. */
+const FACTS_EACH = 100
+/** Rows that are committed together. */
+const TOGETHER = 50_000
+/** Each burst leaves its facts in the store; one that has grown by this much more than it should is built anew. */
+const OVERGROWN = 1.1
+const AT = 1_763_701_200_000
+const ATTEMPT = `{"at":${AT},"ms":3,"status":200}`
+const TEXT = 'work '.repeat(60)
+
+/** A store with many facts, each delivered to the handler `app`, which is kept between runs. */
+export interface Grown {
+  folder: string
+  /** The lowest seq above all that it holds. */
+  nextSeq: number
+}
+
+/** Whether `openGrown` finds one. */
+export function hasGrown(facts: number): boolean {
+  return existsSync(folderOf(facts))
+}
+
+/** The store of so many facts and a hundredth as many sessions; built where there is none of today's schema. */
+export function openGrown(facts: number): Grown {
+  const folder = folderOf(facts)
+  if (hasGrown(facts) && highestPosition(folder) > facts * OVERGROWN) rmSync(folder, { recursive: true })
+  if (!hasGrown(facts)) {
+    removeOutdated(facts)
+    process.stderr.write(`grown: builds a store of ${facts} facts in ${folder}, which takes minutes, once\n`)
+    const unfinished = `${folder}-unfinished`
+    rmSync(unfinished, { recursive: true, force: true })
+    mkdirSync(unfinished, { recursive: true })
+    build(storeIn(unfinished), facts)
+    renameSync(unfinished, folder)
+  }
+  return { folder, nextSeq: highestPosition(folder) + 1 }
+}
+
+function storeIn(folder: string): string {
+  return path.join(folder, 'store.db')
+}
+
+function folderOf(facts: number): string {
+  return path.join(DATA, `${nameOf(facts)}${knownMigrations().length}`)
+}
+
+function nameOf(facts: number): string {
+  return `grown-${facts}-schema-`
+}
+
+/** Migrating so much would take as long as building it. */
+function removeOutdated(facts: number): void {
+  if (!existsSync(DATA)) return
+  for (const name of readdirSync(DATA))
+    if (name.startsWith(nameOf(facts))) rmSync(path.join(DATA, name), { recursive: true })
+}
+
+function highestPosition(folder: string): number {
+  using db = opened(storeIn(folder))
+  return Number(db.database.prepare('SELECT max(pos) FROM facts').pluck().get())
+}
+
+function opened(file: string): Disposable & { database: Database.Database } {
+  const database = new Database(file)
+  return { database, [Symbol.dispose]: () => void database.close() }
+}
+
+function build(file: string, facts: number): void {
+  using db = opened(file)
+  const { database } = db
+  // Nothing is lost with a store that is cut short in the making.
+  database.pragma('journal_mode = OFF')
+  database.pragma('synchronous = OFF')
+  database.pragma('cache_size = -1000000')
+  migrate(database)
+  addSessions(database, Math.max(1, Math.floor(facts / FACTS_EACH)))
+  addFacts(database, facts, Math.max(1, Math.floor(facts / FACTS_EACH)))
+  database.prepare('INSERT INTO checkpoints (name, value) VALUES (?, ?)').run('stream', String(facts))
+  database.pragma('journal_mode = WAL')
+}
+
+function sessionId(number: number): string {
+  return `9e550000-0000-4000-8000-${String(number).padStart(12, '0')}`
+}
+
+/** Idle sessions with one settled turn each, and the lane of each, in which nothing is pending. */
+function addSessions(db: Database.Database, count: number): void {
+  db.prepare("INSERT INTO handlers (number, name) VALUES (1, 'app')").run()
+  const session = db.prepare(
+    `INSERT INTO sessions (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at)
+     VALUES (?, 'idle', ${AT}, ?, 1, 1, 0, ${AT}, ${AT})`,
+  )
+  const turn = db.prepare(
+    `INSERT INTO turns (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at)
+     VALUES (?, ?, ${AT}, ?, 1, 1, 1, ${AT}, ${AT})`,
+  )
+  const lane = db.prepare('INSERT INTO lanes (id, handler, key, pending, due_at) VALUES (?, 1, ?, 0, 0)')
+  inSteps(db, count, (index) => {
+    const id = sessionId(index)
+    const times = { created_at: AT, updated_at: AT }
+    const about = {
+      title: 'Bench',
+      metadata: { order: '42' },
+      agent: { model: 'demo' },
+      required_actions: [],
+    }
+    session.run(id, JSON.stringify({ object: 'session', id, status: 'idle', ...times, ...about }))
+    const ended = { status: 'completed', created_at: AT, completed_at: AT, artifacts: 'none' }
+    turn.run(
+      `turn_${index}`,
+      id,
+      JSON.stringify({ object: 'turn', id: `turn_${index}`, session_id: id, ...ended }),
+    )
+    lane.run(index, id)
+  })
+}
+
+/** Transcript facts from seq 1, at the position of their seq, delivered at the first attempt. */
+function addFacts(db: Database.Database, count: number, sessions: number): void {
+  // One sort at the end instead of a place to find for each row.
+  const index = String(db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'facts_session'").pluck().get())
+  db.exec('DROP INDEX facts_session')
+  const type = 'agent.message'
+  const fact = db.prepare(
+    `INSERT INTO facts (pos, id, type, session_id, turn_id, at, family, seq, body, seen_stream, checksum)
+     VALUES (?, ?, '${type}', ?, ?, ?, 'transcript', ?, ?, ?, ?)`,
+  )
+  const delivery = db.prepare(
+    `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, 1, ?, 1, 1, '${ATTEMPT}')`,
+  )
+  inSteps(db, count, (pos) => {
+    const lane = (pos % sessions) + 1
+    const session = sessionId(lane)
+    const turn = `turn_${lane}`
+    const seq = String(pos)
+    const at = AT + pos
+    const body = `{"type":"${type}","internal_type":"session.agent_message","seq":${seq},"session_id":"${session}","turn_id":"${turn}","created_at":${at},"payload":{"text":"${TEXT}"}}`
+    const id = streamFactId(seq, session)
+    fact.run(pos, id, session, turn, at, seq, body, at, checksum({ id, type, sessionId: session, body }))
+    delivery.run(pos, lane)
+  })
+  db.exec(index)
+}
+
+/** Calls `add` with 1 to `count`, many in one transaction. */
+function inSteps(db: Database.Database, count: number, add: (number: number) => void): void {
+  for (let from = 1; from <= count; from += TOGETHER) {
+    const last = Math.min(count, from + TOGETHER - 1)
+    db.exec('BEGIN')
+    for (let number = from; number <= last; number++) add(number)
+    db.exec('COMMIT')
+  }
+}
