@@ -77,7 +77,7 @@ function build(file: string, facts: number): void {
   using db = opened(file)
   const { database } = db
   // Nothing is lost with a store that is cut short in the making.
-  database.pragma('journal_mode = OFF')
+  database.pragma('journal_mode = MEMORY')
   database.pragma('synchronous = OFF')
   database.pragma('cache_size = -1000000')
   migrate(database)

@@ -22,9 +22,14 @@ export class Client {
     this.token = emulator.mintToken(['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read'])
   }
 
+  /** How the paths end that answers are posted to. */
+  get answerEnding(): string {
+    return this.details.paths.answer.replace(/^.*\}/, '')
+  }
+
   /** Whether an address is that of answers. */
   answers(url: string | undefined): boolean {
-    return url?.endsWith(this.details.paths.answer.replace(/^.*\}/, '')) === true
+    return url?.endsWith(this.answerEnding) === true
   }
 
   async create(body: Fields = {}): Promise<string> {

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest'
+import { JOURNEYS, render, travel } from './journeys.ts'
+
+/**
+ * How many files each journey passes, as journeys.ts counts. These only shrink: who makes a way shorter lowers them to
+ * what `npm run journeys` counts then. The targets on the way are 18, 14 and 14.
+ */
+const CEILINGS: Readonly<Record<string, { way: number; all: number }>> = {
+  'frame to callback': { way: 36, all: 67 },
+  'webhook to state fact': { way: 49, all: 76 },
+  'call to answer': { way: 35, all: 56 },
+}
+
+describe('the way of an event', () => {
+  for (const journey of JOURNEYS) {
+    it(`passes no more files than it did: ${journey.name}`, async () => {
+      const passed = await travel(journey)
+      const counted = { way: passed.filter(({ onTheWay }) => onTheWay).length, all: passed.length }
+      const ceiling = CEILINGS[journey.name] ?? { way: 0, all: 0 }
+      const longer = counted.way > ceiling.way || counted.all > ceiling.all
+      expect(longer ? render(journey.name, passed) : 'no more').toBe('no more')
+    })
+  }
+})
