@@ -26,6 +26,13 @@ export function renderOutcomes(outcomes: readonly Outcome[]): string {
   return renderTable(outcomes, COLUMNS, { width: null, paint: plain })
 }
 
+/** One outcome in a line. */
+export function summarise({ measure, ours, baseline, judged, verdict }: Outcome): string {
+  const figures = [figure(ours, measure), figure(baseline, measure)].filter((text) => text !== '')
+  const result = inWords(measure.judged, median(judged))
+  return `${measure.name}: ${figures.join(' beside ')} ${measure.unit}, ${result}, ${verdict}`
+}
+
 /** What was measured, and on what. */
 export function renderMachine(disks: readonly Disk[], runs: number): string {
   const paced = short(median(disks.map((disk) => disk.paced)))

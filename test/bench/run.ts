@@ -1,6 +1,7 @@
 import { messageOf } from '../../src/core/errors.ts'
 import { measureDisk, type Disk } from './disk.ts'
 import { judge, type Figures, type Measure, type Outcome, type Repetition } from './measure.ts'
+import { summarise } from './report.ts'
 import type { Contest, Scenario } from './scenario.ts'
 import type { Workbench } from './workbench.ts'
 
@@ -34,7 +35,10 @@ export async function runScenarios(
         repetitions.push({ ...figures, fdatasync: disk.paced })
         progress(`${names}: ${repetitions.length}/${runs}`)
       }
-      results.outcomes.push(...asked.map((measure) => judge(measure, repetitions)))
+      const outcomes = asked.map((measure) => judge(measure, repetitions))
+      results.outcomes.push(...outcomes)
+      // The table comes at the end, maybe half an hour later.
+      for (const outcome of outcomes) progress(summarise(outcome))
     } catch (error) {
       // The others can be measured all the same.
       results.faults.push(`${names}: ${messageOf(error)}`)
