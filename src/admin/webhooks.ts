@@ -117,8 +117,10 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
 
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = request
+    const body = bodies.refusalOf(raw, BODY)?.statusCode
+    // 413 with or without valid headers; 503 for a lack of memory only where the headers are plausible.
     const refusal =
-      refusalOf(raw, path) ?? screen(headOf(raw))?.status ?? bodies.refusalOf(raw, BODY)?.statusCode
+      refusalOf(raw, path) ?? (body === 413 ? body : null) ?? screen(headOf(raw))?.status ?? body
     if (refusal !== undefined) {
       // The body is not read: 100 MB that come at once, read to be thrown away, would be 40 MB of buffers.
       reply.header('connection', 'close')
@@ -161,10 +163,9 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   return { listen: () => open(app, options.listen), close }
 }
 
-function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 413 | 415 | null {
+function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 415 | null {
   if (pathOf(url ?? '') !== path) return 404
   if (method !== 'POST') return 405
-  if (Number(headers['content-length'] ?? 0) > BODY) return 413
   const encoding = headers['content-encoding']
   return encoding === undefined || encoding.toLowerCase() === 'identity' ? null : 415
 }
