@@ -38,6 +38,31 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     )
   })
 
+  // The limit of the interface (LIM-10) is crossed by the configuration, which may have more tools than one session.
+  test('32 tools, all that a session takes, are called at once and each answers its own call', async () => {
+    const names = Array.from({ length: 33 }, (_, n) => `tool_${n}`)
+    await using rig = await open({ tools: Object.fromEntries(names.map((name) => [name, {}])) })
+    const all = Promise.withResolvers<void>()
+    rig.app.run = async ({ call }) => {
+      if (rig.app.runs.length === 32) all.resolve()
+      await all.promise
+      return { body: `${call.name} done` }
+    }
+    const declared = (count: number) => Object.fromEntries(names.slice(0, count).map((name) => [name, 60]))
+    await expect(rig.client.withTools(declared(33))).rejects.toThrow('400')
+    const session = await rig.client.withTools(declared(32))
+    const called = names.slice(0, 32)
+    await rig.client.send(session, called.map((name) => `call ${name} {}`).join(' & '), 'say {{last}}')
+    await assertWhole(rig, { tools: called })
+    expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual(called.map(() => 1))
+    expect(rig.app.runs.map(({ call }) => call.name).toSorted()).toEqual(called.toSorted())
+    expect(
+      answersOf(rig)
+        .map(({ output }) => output)
+        .toSorted(),
+    ).toEqual(called.map((name) => `${name} done`).toSorted())
+  })
+
   test('however many calls wait for a tool that is slow, the other tools are run', async () => {
     await using rig = await open({
       tools: { lookup_order: { concurrency: 1, timeout: '19s' }, check_stock: {} },
