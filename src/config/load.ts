@@ -151,7 +151,8 @@ async function build(
   const config = await resolve(complete, { base, store: storeFolders(source.expansions ?? {}) }, blame)
   if (found.length > 0) throw new ConfigError(placed(found))
   const warnings: Finding[] = []
-  cautions(complete, now, (at, message) => void warnings.push({ path: at, message, part: 'value' }))
+  const warn: Blame = (at, message) => void warnings.push({ path: at, message, part: 'value' })
+  cautions(complete, config.admin.token, now, warn)
   const files = config.secretFiles.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === 'file' ? part.file : [])),
   )

@@ -78,8 +78,11 @@ function oneOfTwo(section: JsonObject, key: string, path: (string | number)[], b
   }
 }
 
-/** What is allowed, and yet better said aloud. */
-export function cautions(settings: Settings, now: number, warn: Blame): void {
+/** Characters of an admin token that, if random, are too many to guess. */
+const ADMIN_TOKEN = 16
+
+/** Warnings: what is allowed and yet unwise. `adminToken`: its value, also where a file holds it. */
+export function cautions(settings: Settings, adminToken: string | null, now: number, warn: Blame): void {
   const base = new URL(settings.service.base_url)
   if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
     warn(['service', 'base_url'], 'is http: the token travels unencrypted')
@@ -107,6 +110,12 @@ export function cautions(settings: Settings, now: number, warn: Blame): void {
   const { admin } = settings
   if (!isLoopback(parseListen(admin.listen)?.host ?? '') && (admin.token ?? admin.token_file) === undefined) {
     warn(['admin', 'listen'], 'is off loopback and there is no token: /api and the console are turned off')
+  }
+  if (adminToken !== null && adminToken.length < ADMIN_TOKEN) {
+    warn(
+      ['admin', admin.token === undefined ? 'token_file' : 'token'],
+      `has fewer than ${ADMIN_TOKEN} characters and can be guessed: use a random one (openssl rand -hex 16)`,
+    )
   }
 }
 

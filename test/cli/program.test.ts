@@ -178,7 +178,7 @@ describe('config', () => {
       token: 'svc_pat_file',
     })
     const { code, out, err } = await cli(['config', 'print', '-c', `${folder}/sidecar.yaml`], {
-      ADMIN: 'very-secret',
+      ADMIN: 'a-very-secret-token',
       SIDECAR_POLLING__INTERVAL: '3s',
     })
     expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -187,10 +187,11 @@ describe('config', () => {
       polling: { interval: '3s', sweep: '15m' },
       admin: { token: '[redacted]' },
     })
-    expect(out).not.toContain('very-secret')
+    expect(out).not.toContain('a-very-secret-token')
     expect(out).not.toContain('svc_pat_file')
     const json = await cli(['config', 'print', '--json', '-c', `${folder}/sidecar.yaml`], { ADMIN: 'x' })
     expect(JSON.parse(json.out)).toMatchObject({ admin: { token: '[redacted]' } })
+    expect(json.err).toContain('admin.token: has fewer than 16 characters and can be guessed')
     const warned = await cli(['config', 'print', '-c', `${folder}/sidecar.yaml`], { ADMIN: '' })
     expect(warned.code).toBe(0)
     expect(warned.err).toContain('warning: ')

@@ -331,4 +331,18 @@ admin: { listen: "0.0.0.0:8481" }
     )
     expect(expired.warnings).toMatchObject([{ path: 'service.token_expires_at' }])
   })
+
+  test.each([
+    ['the value', 'token', 'admin: { token: fifteen-charact }', {}],
+    ['its file', 'token_file', 'admin: { token_file: short }', { short: 'fifteen-charact\n' }],
+  ])('name an admin token that can be guessed, in %s, without showing it', async (_, key, section, files) => {
+    const base = 'service: { base_url: "https://a.b", token: svc_pat_1 }\n'
+    const { config, warnings } = await load(base + section, {}, files)
+    expect(config.admin.token).toBe('fifteen-charact')
+    expect(warnings).toMatchObject([{ line: 2, path: `admin.${key}` }])
+    expect(warnings.map(renderFault).join()).toContain('has fewer than 16 characters')
+    expect(warnings.map(renderFault).join()).not.toContain('fifteen-charact')
+    const enough = await load(`${base}admin: { token: sixteen-characte }`)
+    expect(enough.warnings).toEqual([])
+  })
 })
