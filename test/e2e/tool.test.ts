@@ -56,11 +56,10 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     await assertWhole(rig, { tools: called })
     expect(rig.app.runs.map(({ call }) => call.attempt)).toEqual(called.map(() => 1))
     expect(rig.app.runs.map(({ call }) => call.name).toSorted()).toEqual(called.toSorted())
-    expect(
-      answersOf(rig)
-        .map(({ output }) => output)
-        .toSorted(),
-    ).toEqual(called.map((name) => `${name} done`).toSorted())
+    expect(new Set(answersOf(rig).map(({ output }) => output))).toEqual(
+      new Set(called.map((name) => `${name} done`)),
+    )
+    expect(answersOf(rig)).toHaveLength(32)
   })
 
   test('however many calls wait for a tool that is slow, the other tools are run', async () => {
