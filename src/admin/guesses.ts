@@ -5,12 +5,12 @@ import { Problem } from './problem.ts'
 /** Wrong tokens of one peer that are answered 401, and milliseconds until one more is; those between get 429. */
 const PEER = { burst: 10, refill: 1000 }
 /**
- * Wrong tokens that are compared, of all peers that were wrong before and, apart from them, of all that were not. A
- * person types at a login; a program that reads the API may not fail because another program floods it.
+ * Wrong tokens that are compared: of all peers that gave one before and, counted apart, of all other peers. A person types
+ * at a login; a program that reads the API must not fail because another one floods it.
  */
 export const AT_LOGIN = { burst: 50, refill: 20 }
 export const AT_API = { burst: 500, refill: 2 }
-/** Peers that are remembered; a further one makes the oldest be forgotten. */
+/** Peers that are remembered; a further one replaces the oldest. */
 const PEERS = 1024
 
 interface Rate {
@@ -43,10 +43,11 @@ class Bucket {
 }
 
 /**
- * Limits how fast the admin token can be guessed, in constant memory. Behind an ingress everybody is one peer, so the
+ * Limits how fast the admin token can be guessed, in constant memory. Behind an ingress all clients are one peer, so the
  * wrong tokens of a peer change only the answers to wrong ones: after ten, 429 more often than 401. Every token is
  * compared, and the right one passes, until so many wrong ones come per second that a limit for all is reached. A right
- * token costs nothing, and neither does the same wrong one again.
+ * token costs nothing, and neither does the same wrong one again. Above that limit the right token gets 429 as well: if it did
+ * not, an answer other than 429 would identify it, and guesses would have no limit.
  */
 export class Guesses {
   readonly #steady: () => number

@@ -1,12 +1,12 @@
 /**
- * The longest `Retry-After` that is obeyed, milliseconds: who asks for more than a day does not mean it (a date with a wrong
- * year, milliseconds for seconds), and one request a day asks too much of no service.
+ * The longest `Retry-After` that is obeyed, milliseconds: more than a day is a mistake (a date with a wrong year,
+ * milliseconds for seconds), and one request a day overloads no service.
  */
 export const RETRY_AFTER_MAX = 86_400_000
 
 /**
- * A `Retry-After` header, seconds or an HTTP date, in milliseconds; null when there is none or it says nothing. `now` is
- * the wall clock that a date is to be read by.
+ * A `Retry-After` header, seconds or an HTTP date, in milliseconds; null when there is none or it cannot be read. `now`:
+ * the wall clock that a date is compared with.
  */
 export function retryAfter(header: string | undefined, now: number): number | null {
   const value = header?.trim() ?? ''

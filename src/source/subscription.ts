@@ -26,13 +26,13 @@ export interface SubscriptionKeeper {
 }
 
 /**
- * Makes the webhook subscription, and makes it anew when the service gave it up or somebody deleted it. Its secret is
- * shown once, so it is stored the moment that we see it; one whose secret we do not have is replaced.
+ * Creates the webhook subscription, and creates it again when it is inactive or was deleted. Its secret is shown once, so it
+ * is stored at once; a subscription whose secret we do not have is replaced.
  */
 export function createSubscriptionKeeper(options: {
   /** `webhooks.public_url`. */
   url: string
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two checks. */
   interval: number
   service: Service
   store: Store
@@ -46,7 +46,7 @@ export function createSubscriptionKeeper(options: {
   let records: SubscriptionRecord[] = []
   let active = false
   let timer: Timer | null = null
-  /** Steady milliseconds: when we replaced active subscriptions that somebody else had made. */
+  /** Steady milliseconds: when we replaced active subscriptions of another deployment. */
   let replaced: number[] = []
   let running = false
 
@@ -56,8 +56,8 @@ export function createSubscriptionKeeper(options: {
       await check()
     } catch (error) {
       wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
-      log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be looked after')
-      // A service that is away has not forgotten it.
+      log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be checked')
+      // An unreachable service still has it.
       if (!active || (error instanceof ServiceError && !error.transient)) report(false, messageOf(error))
     }
     if (running) timer = clock.after(wait, () => void tend())
@@ -106,8 +106,8 @@ export function createSubscriptionKeeper(options: {
     report(false)
     const { id, secret } = await service.createWebhook(url, random.hex(16))
     if (secret === null) throw new Error('the service showed no secret for the new subscription')
-    // Nobody told us of what happened while there was no subscription. This comes first: with the secret stored, nobody
-    // would ask again.
+    // No webhook reported what happened without a subscription, so all sessions are read. Stored before the secret: after a
+    // crash in between, the next start subscribes and comes here again.
     await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     const record = { id, url, secret, createdAt: clock.now(), retiredAt: null }
     await store.saveSubscription(record)
@@ -145,8 +145,8 @@ export function createSubscriptionKeeper(options: {
 }
 
 /**
- * Ends the subscriptions that earlier runs made, where none is wanted any more: the service would go on sending to nobody.
- * What fails is tried again at the next start.
+ * Deletes the subscriptions of earlier runs when webhooks are off: the service would go on sending. What fails is tried
+ * again at the next start.
  */
 export async function endSubscriptions(
   service: Pick<Service, 'listWebhooks' | 'deleteWebhook'>,

@@ -9,7 +9,7 @@ const OUTCOMES: readonly CallbackOutcome[] = ['delivered', 'retry', 'dead', 'unr
 /** Handlers that a configuration can have (and that a store may remember from earlier ones). */
 const HANDLERS = 400
 
-/** Callbacks to the handlers named `names`, and what they are still owed. */
+/** Callbacks to the handlers named `names`, and their pending deliveries. */
 export function callbackMetrics(
   meter: Meter,
   names: readonly string[],
@@ -41,21 +41,21 @@ export function callbackMetrics(
     states.set(handler.of(name), 'up')
   }
 
-  const owed = async () => Object.entries((await snapshot())?.counts.deliveries ?? {})
+  const backlogs = async () => Object.entries((await snapshot())?.counts.deliveries ?? {})
   meter.gauges(
     'callback_queue_depth',
-    'Deliveries that a handler is still owed.',
+    'Pending deliveries of a handler.',
     'handler',
-    async () => (await owed()).map(([name, { pending }]) => [name, pending] as const),
+    async () => (await backlogs()).map(([name, { pending }]) => [name, pending] as const),
     undefined,
     handler,
   )
   meter.gauges(
     'callback_oldest_pending_timestamp_seconds',
-    'When the oldest fact that a handler is owed was taken in. Absent when it is owed none.',
+    'When the oldest pending fact of a handler was stored. Absent when none is pending.',
     'handler',
     async () =>
-      (await owed()).flatMap(([name, { oldestPending }]) =>
+      (await backlogs()).flatMap(([name, { oldestPending }]) =>
         oldestPending === null ? [] : [[name, oldestPending / 1000] as const],
       ),
     Math.min,
@@ -63,9 +63,9 @@ export function callbackMetrics(
   )
   meter.gauges(
     'callback_dead_letters_kept',
-    'Deliveries given up that nobody has retried yet.',
+    'Dead letters that were not retried yet.',
     'handler',
-    async () => (await owed()).map(([name, { dead }]) => [name, dead] as const),
+    async () => (await backlogs()).map(([name, { dead }]) => [name, dead] as const),
     undefined,
     handler,
   )

@@ -35,9 +35,12 @@ const Delivery = component(
     ),
     last_answer: nullable(
       Type.String(),
-      'How the last answer began with which the handler did not take it: a kibibyte, what looks like a secret left out.',
+      'The first 1 KiB of the last failed response of the handler, without what looks like a secret.',
     ),
-    next_at: nullable(time(), 'Before when it is not tried again; 0 when it is due. null unless pending.'),
+    next_at: nullable(
+      time(),
+      'The earliest time of the next attempt; 0 when it is due. null unless pending.',
+    ),
   }),
 )
 

@@ -18,7 +18,7 @@ const Handler = component(
     }),
     since: nullable(time(), 'When this state began.'),
     last_error: nullable(Type.String()),
-    pending: Type.Integer({ description: 'The backlog: deliveries that it is still owed.' }),
+    pending: Type.Integer({ description: 'The backlog: pending deliveries.' }),
     oldest_pending_at: nullable(time(), 'When the oldest of them was taken in.'),
     dead: Type.Integer({ description: 'Deliveries that were given up and not yet retried.' }),
   }),
@@ -63,7 +63,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       },
       async ({ query }) => {
         const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
-        const owed = new Map(Object.entries(deliveries))
+        const backlogs = new Map(Object.entries(deliveries))
         return ok(
           page(
             slice(reports, query, ({ name }) => name),
@@ -73,9 +73,9 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
               state: report.state,
               since: report.since,
               last_error: report.lastError,
-              pending: owed.get(report.name)?.pending ?? 0,
-              oldest_pending_at: owed.get(report.name)?.oldestPending ?? null,
-              dead: owed.get(report.name)?.dead ?? 0,
+              pending: backlogs.get(report.name)?.pending ?? 0,
+              oldest_pending_at: backlogs.get(report.name)?.oldestPending ?? null,
+              dead: backlogs.get(report.name)?.dead ?? 0,
             }),
           ),
         )

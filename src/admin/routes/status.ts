@@ -8,7 +8,7 @@ const Channel = Type.Object({
   since: time('When this state began.'),
   last_error: nullable(Type.String()),
   last_event_at: nullable(time()),
-  lag_seconds: nullable(Type.Number(), 'How late the channel told of the last fact that it told of.'),
+  lag_seconds: nullable(Type.Number(), 'How late the channel reported the last fact that it reported.'),
   last_seq: nullable(Type.String(), 'Stream: the last seq stored.'),
 })
 
@@ -17,7 +17,7 @@ const ServiceRoute = Type.Object({
   method: nullable(Type.String()),
   path: nullable(Type.String(), 'A template, as in the document; null when it was not found.'),
   how: oneOf(['document', 'override', 'default', 'missing']),
-  reason: nullable(Type.String(), 'Why it was not found, and the mend.'),
+  reason: nullable(Type.String(), 'Why it was not found, and how to fix it.'),
 })
 
 const DiscoveryResult = Type.Object({
@@ -42,7 +42,7 @@ const Status = component(
       deliveries_pending: Type.Integer(),
       deliveries_dead: Type.Integer(),
       calls_open: Type.Integer(),
-      sessions_to_read: Type.Integer({ description: 'Sessions that a channel told us to look at.' }),
+      sessions_to_read: Type.Integer({ description: 'Sessions with a hint that are not read yet.' }),
     }),
     needs_action: Type.Array(
       Type.Object({

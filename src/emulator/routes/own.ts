@@ -33,7 +33,7 @@ const ledgerQuery = Type.Object({ after_seq: Type.Optional(Type.Integer({ minimu
 /** Longest single jump of the clock. */
 const LONGEST_ADVANCE_MS = 366 * 86_400_000
 
-/** The emulator's own routes, which the real service does not have. They take no token: whoever runs it may use them. */
+/** The emulator's own routes, which the real service does not have. They take no token: every program that reaches them may use them. */
 export function mountOwnRoutes(
   app: FastifyInstance,
   world: World,
@@ -82,8 +82,8 @@ export function mountOwnRoutes(
 
 /**
  * A page from anywhere can make a browser on this machine send requests here: across origins (Origin and Sec-Fetch-Site
- * show it), or by a name of its own that resolves here (DNS rebinding; Host shows it). Nobody but its owner can make an
- * address or a name without a dot, as containers call each other, lead here.
+ * show it), or by a name of its own that resolves here (DNS rebinding; Host shows it). An
+ * attacker's page cannot make an address, or a name without a dot (as containers use), resolve here.
  * @throws {Refusal} 403
  */
 function refusePages({ headers }: FastifyRequest, names: ReadonlySet<string>): void {

@@ -9,7 +9,7 @@ import type { Ownership } from './owner.ts'
  * then.
  */
 const LONG = 50
-/** What people read of an attempt that a crash cut. */
+/** The error of an attempt that a crash cut. */
 const CUT = 'the sidecar stopped before an answer'
 
 /** A transaction that need not reach the disk; `effect` runs after it. */
@@ -26,7 +26,7 @@ interface Begun {
 }
 
 /**
- * A handler got three POSTs of one fact, the sidecar was killed during the first two, and nothing told of them. So attempts
+ * A handler got three POSTs of one fact, the sidecar was killed during the first two, and no attempt was recorded. So attempts
  * that take long are written down, with whatever commit comes, or with one of their own that waits for no disk. What ends
  * earlier costs nothing.
  */
@@ -76,7 +76,7 @@ export class BegunAttempts {
     for (const pos of positions) this.#forget(lane, pos)
     if (!positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
     const remove = () => positions.forEach((pos) => this.store(lane, handler, pos))
-    // A row that stays is an attempt that nothing else tells of.
+    // A row that stays is shown as a cut attempt after the next start.
     this.#write(remove, () => positions.forEach((pos) => this.ended(handler, pos))).catch(() => undefined)
   }
 

@@ -10,7 +10,7 @@ interface HintRow extends SeenColumns {
   failures: number
 }
 
-/** Bits, so that two wishes join in one statement. */
+/** Bits, so that one statement can join two scopes. */
 const SCOPES: Record<HintScope, number> = { session: 1, artifacts: 2, turns: 3 }
 
 function scopeOf(bits: number): HintScope {
@@ -24,7 +24,7 @@ const HELD_DELAY = 30
 /** A sweep is the hint of no session. */
 const SWEEP = ''
 
-/** All that was asked of one key since it was claimed, as its row would say had it been empty by then. */
+/** The hints of one key since it was claimed, joined like a row of their own. */
 interface Since extends SeenColumns {
   due_at: number
   scope: number
@@ -137,12 +137,12 @@ export class Hints {
     return null
   }
 
-  /** A session that needs a reading, whether or not somebody asked for one. */
+  /** Adds a hint unless the session has one. */
   ensure(sessionId: string, at: number, now: number): void {
     this.#ensure.run(sessionId, ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at)
   }
 
-  /** Nothing of a session is wanted any more. */
+  /** Removes the hint of a session that is no longer read. */
   drop(sessionId: string): void {
     this.#drop.run(sessionId)
     if (this.#claimed.has(sessionId)) this.#claimed.set(sessionId, null)

@@ -42,7 +42,7 @@ export function openDatabase(path: string): OpenStore {
   const unlock = lock(file)
   try {
     assertOwnLog(file)
-    // Whoever has it open under this name has put its index beside it.
+    // A process that has it open under this name has created the index (-shm) beside it.
     if (statSync(file).nlink > 1 || !existsSync(`${file}-shm`)) assertOneName(file)
     const db = new Database(file)
     try {
@@ -50,7 +50,7 @@ export function openDatabase(path: string): OpenStore {
       checkWhole(db, file)
       configure(db)
       migrate(db)
-      // From now on whoever waits for another program lets all others go on meanwhile (committer.ts).
+      // A write that waits for another program must not block the event loop: the committer retries (committer.ts).
       db.pragma('busy_timeout = 10')
       return { db, file, unlock }
     } catch (error) {
@@ -103,7 +103,7 @@ function configure(db: Sqlite): void {
   db.pragma('journal_size_limit = 67108864')
 }
 
-/** @returns its rights, in octal, where everybody on this machine may read the store; null where that is not so. */
+/** @returns the file mode, in octal, if every user of this machine may read the store; otherwise null. */
 export function openToAll(file: string): string | null {
   const { mode } = statSync(file)
   return process.getuid !== undefined && (mode & 0o007) !== 0 ? (mode & 0o777).toString(8) : null

@@ -4,7 +4,7 @@ import type { Sqlite } from './open.ts'
 
 /**
  * The right to write a store. Opening takes it: the row of `owner` gets the next epoch, and a former owner that still runs
- * (a second process, started after somebody removed the lock file) is fenced: its next transaction finds the row moved and
+ * (a second process, started after the lock file was removed) is fenced: its next transaction finds the row moved and
  * is rolled back. Readers do not take it.
  */
 export class Ownership {
@@ -39,7 +39,7 @@ export class Ownership {
   }
 
   /**
-   * Inside each transaction that writes: counts it, so that every log says which commits it holds.
+   * Inside each transaction that writes: counts it, so that every log shows which commits it holds.
    * @throws {StoreError} when another process has taken the store.
    */
   confirm(): void {
@@ -52,7 +52,7 @@ export class Ownership {
     if (row?.epoch !== this.epoch || row.owner !== this.owner) this.lose(this.#fenced())
   }
 
-  /** Whether `owner` took the store from us, or from who did. */
+  /** Whether `owner` took the store from us, or from the process that took it from us. */
   isSucceededBy(owner: string): boolean {
     try {
       const row = this.#row.get()

@@ -16,7 +16,7 @@ interface ScopingParts {
   clock: Clock
 }
 
-/** Inside the transaction of a batch with a scope: notes whose sessions are, and leaves of the batch what is ours. */
+/** Inside the transaction of a batch with a scope: notes who owns its sessions, and keeps the part that is ours. */
 export function createScoping(parts: ScopingParts): (batch: Batch, into: Committed) => Batch {
   const { owners, facts, hints, sessions, checkpoints, clock } = parts
 
@@ -30,11 +30,11 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
     return released.length
   }
 
-  /** A session that was ours is over for us. What is pending of it is still delivered. */
-  const letGo = (sessionId: string, at: number): number => {
+  /** The session is no longer ours: its hint and its held frames are dropped. Pending deliveries are still made. */
+  const leave = (sessionId: string, at: number): number => {
     hints.drop(sessionId)
     sessions.leave(sessionId, at)
-    // If it comes back, items of the time in between are not made up.
+    // If the session becomes ours again, items of the time in between make no facts.
     checkpoints.drop(`items/${sessionId}`)
     return owners.drop(sessionId)
   }
@@ -44,7 +44,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
     owners.note(one)
     if (owner === 'ours') return release(sessionId, into)
     if (owner !== 'foreign' && owner !== 'gone') return 0
-    const dropped = letGo(sessionId, at)
+    const dropped = leave(sessionId, at)
     if (owner === 'gone') into.unattributed = (into.unattributed ?? 0) + dropped
     return dropped
   }
@@ -53,7 +53,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
     let moved = 0
     for (const one of batch.owners ?? []) moved += note(one, into)
     const { held, ...sifted } = owners.sift({ ...batch, facts: facts.unpruned(batch.facts ?? []) })
-    // The stream gives one hint a session, which may be long answered: without one nobody would release its frames.
+    // The stream gives one hint a session, which may be done long ago: only a new reading releases the held frames.
     for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())
     if (held.size > 0) into.hinted = true
     if (held.size + moved > 0) into.held = owners.held()

@@ -15,13 +15,16 @@ interface OwnerRow {
   from_seq: string | null
 }
 
-/** What of a batch is ours, or may be. */
+/** The part of a batch that is ours, or may be. */
 export interface Sifted extends Required<Pick<Batch, 'facts' | 'hints' | 'endedTurns'>> {
-  /** Sessions of which frames were held; each needs a hint, or nobody would ever release them. */
+  /** Sessions whose frames were held; each needs a hint, since only a reading releases them. */
   held: ReadonlySet<string>
 }
 
-/** Whose sessions are, and frames of those of which nobody knows yet. Everything here runs inside a transaction of the caller's. */
+/**
+ * The owners of sessions, and held frames of sessions whose owner is not known yet. Every method runs inside a transaction
+ * of the caller.
+ */
 export class SessionOwners {
   readonly #checkpoints
   readonly #get
@@ -143,7 +146,7 @@ export class SessionOwners {
     }
   }
 
-  /** What came before a session did belong to somebody else. A service that counts anew has no frame from before. */
+  /** A frame from before the session became ours. A service that restarted its seq has no such frame. */
   #isBefore(seq: string, from: string | null): boolean {
     const boundary = seqOf(from)
     const number = seqOf(seq)
@@ -153,7 +156,7 @@ export class SessionOwners {
   }
 }
 
-/** The turn that a frame tells the end of. */
+/** The turn whose end a frame reports. */
 export function endedBy({
   type,
   turnId,

@@ -27,7 +27,7 @@ export interface StoreOptions extends Witness {
   log: Log
   /** Called once, when another process took the store or its files are gone: nothing is written or handed out any more. */
   onLost?: (error: StoreError) => void
-  /** The fact that `handler` was owed is damaged: it is a dead letter now. */
+  /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
   onBuried?: (handler: string) => void
 }
 
@@ -77,14 +77,14 @@ export function createSqliteStore(
   const begun = new BegunAttempts(db, clock, (run, effect) => committer.writeRelaxed(run, effect))
   const time = keepTime(db, checkpoints, clock, ownership)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
-  const lanes = new Lanes(db, begun, (pos) => buryDamaged(pos))
+  const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
   const facts = new FactLog(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
     log.error(
       { callId, sessionId },
-      'store: an action has the id of an earlier one: it is not told, and its call is not run',
+      'store: an action has the id of an earlier one: it makes no fact, and its call is not run',
     ),
   )
   const owners = new SessionOwners(db, checkpoints)
@@ -102,7 +102,7 @@ export function createSqliteStore(
   }
 
   const ask = async <T>(run: () => T): Promise<T> => {
-    // Whoever lost the store acts no more on what it says.
+    // A process that lost the store must not act on what it reads.
     if (ownership.lost !== null) throw ownership.lost
     try {
       return run()
@@ -115,15 +115,15 @@ export function createSqliteStore(
   const prune = createPruning(db, lanes, checkpoints)
   const missed = createMissed(db, checkpoints)
 
-  /** Places of damaged facts that are being marked just now; one that somebody retries is marked anew. */
+  /** Positions of damaged facts that are being marked; after a retry a fact is marked again. */
   const damaged = new Set<number>()
-  /** A fact whose checksum does not fit is not sent to anybody: its deliveries die visibly. */
-  const buryDamaged = (pos: number): void => {
+  /** A fact whose checksum does not match is never sent: its deliveries become dead letters. */
+  const markDamaged = (pos: number): void => {
     if (damaged.has(pos)) return
     damaged.add(pos)
     log.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
-    const bury = () => {
-      const owed = db
+    const deadLetter = () => {
+      const pending = db
         .prepare<[number], { lane: number; handler: string }>(
           `SELECT d.lane, h.name AS handler FROM deliveries d JOIN handlers h ON h.number = d.handler
            WHERE d.fact_pos = ? AND d.status = 0`,
@@ -134,10 +134,11 @@ export function createSqliteStore(
         `UPDATE deliveries SET status = 2, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
          WHERE fact_pos = ? AND status = 0`,
       ).run(entry, entry, pos)
-      for (const { lane } of owed) db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
-      return owed
+      for (const { lane } of pending)
+        db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
+      return pending
     }
-    write(bury, (owed) => owed.forEach(({ handler }) => onBuried?.(handler)))
+    write(deadLetter, (dead) => dead.forEach(({ handler }) => onBuried?.(handler)))
       .catch((error: unknown) =>
         log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
       )

@@ -9,7 +9,7 @@ import type { Sqlite } from './open.ts'
 import type { Ownership } from './owner.ts'
 import { APPLICATION_ID } from './schema.ts'
 
-/** How often the files are looked at, milliseconds: what was answered until then may be lost with a deleted file. */
+/** How often the files are checked, milliseconds: commits acknowledged until then may be lost with a deleted file. */
 const EVERY = 2000
 const HEADER = 100
 const USER_VERSION = 60
@@ -24,8 +24,8 @@ export interface FileWatch {
 }
 
 /**
- * Somebody runs `rm sidecar.db`, or copies a backup over it, while we run. The open file goes on as if nothing were: each
- * commit succeeds, and all of them are gone when the process ends. So the files are compared with those that were opened.
+ * An operator runs `rm sidecar.db`, or copies a backup over it, while we run. The open file still works: each commit
+ * succeeds, and all of them are gone when the process ends. So the files are compared with those that were opened.
  */
 export function watchFile(parts: {
   db: Sqlite
@@ -94,7 +94,7 @@ export function watchFile(parts: {
         ownership.lose(new StoreError('lost', new Error(found.detail)))
       }
     } catch (error) {
-      // A folder that cannot be read for a moment says nothing of the file.
+      // A folder that cannot be read for a moment is no sign that the file is gone.
       unchecked(error)
     }
     if (ownership.lost === null) timer = clock.after(EVERY, look)
