@@ -57,7 +57,7 @@ export const faultsSchema = Type.Object(
       }),
     ),
     lose_cursors: flag('Treat every cursor but 0 as one that names no event.'),
-    webhooks_off: flag('Make no webhook attempts; what is owed stays owed.'),
+    webhooks_off: flag('Make no webhook attempts; pending deliveries stay pending.'),
     duplicate_webhooks: Type.Optional(
       Type.Integer({
         minimum: 0,
