@@ -1,4 +1,5 @@
 import type { Health, Item, Page, Session, Turn, WebhookSubscription } from './resource.ts'
+import type { NetworkFault } from './errors.ts'
 import type { JsonObject } from './json.ts'
 
 /**
@@ -83,9 +84,20 @@ export interface HttpStream {
   chunks: AsyncIterable<Uint8Array>
 }
 
+/** A request that was begun. */
+export interface HttpAttempt {
+  /** Ends it with a fault of kind `aborted`, unless it has ended. */
+  abort(): void
+}
+
 /** Redirects are never followed. Every failure is a NetworkFault. */
 export interface Http {
   exchange(request: HttpRequest): Promise<HttpReply>
+  /**
+   * As `exchange`, for what is sent thousands of times a second: `settled` is called once, after `send` has returned, and
+   * there is no promise. `request.signal` is not used.
+   */
+  send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt
   open(request: HttpStreamRequest): Promise<HttpStream>
   close(): Promise<void>
 }

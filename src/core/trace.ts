@@ -25,7 +25,8 @@ export interface Span {
 
 export interface Tracer {
   /** `since`: wall clock milliseconds, where the work began before this. */
-  start(name: SpanName, source: TraceSource, attributes: Attributes, since?: number): Span
+  /** `attributes` are asked for only where a span is recorded. */
+  start(name: SpanName, source: TraceSource, attributes: () => Attributes, since?: number): Span
 }
 
 /** A W3C trace context, in hex. */
@@ -55,20 +56,31 @@ export function traceIdOf(source: TraceSource): string {
   return traceContext(source).traceId
 }
 
-/** Passes traces on and tells nobody of our own work. */
+/** Passes traces on and records nothing of our own work. */
 export function plainTracer(random: Random): Tracer {
-  return {
-    start(_name, source) {
-      let traceparent: string | undefined
-      return {
-        get traceparent() {
-          return (traceparent ??= traceparentOf({ ...traceContext(source), spanId: random.hex(8) }))
-        },
-        run: (work) => work(),
-        end: () => undefined,
-      }
-    },
+  return { start: (_name, source) => new PlainSpan(source, random) }
+}
+
+class PlainSpan implements Span {
+  readonly #source: TraceSource
+  readonly #random: Random
+  #traceparent: string | null = null
+
+  constructor(source: TraceSource, random: Random) {
+    this.#source = source
+    this.#random = random
   }
+
+  get traceparent(): string {
+    this.#traceparent ??= traceparentOf({ ...traceContext(this.#source), spanId: this.#random.hex(8) })
+    return this.#traceparent
+  }
+
+  run<T>(work: () => T): T {
+    return work()
+  }
+
+  end(): void {}
 }
 
 /** Contexts are asked for at every callback; a few thousand are remembered. */

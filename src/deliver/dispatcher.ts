@@ -3,7 +3,7 @@ import type { HandlerRecord } from '../core/store-reader.ts'
 import { compilePatterns, type EventPattern } from '../core/pattern.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerStatus, Pause } from './health.ts'
-import type { Settler } from './settler.ts'
+import type { AckBatcher } from './ack-batcher.ts'
 import type { Worker } from './worker.ts'
 
 /** Grace that a stop leaves to deliveries under way, milliseconds. */
@@ -20,7 +20,7 @@ export interface Dispatcher {
   statuses(): HandlerStatus[]
 }
 
-export function createDispatcher(workers: readonly Worker[], settler: Settler): Dispatcher {
+export function createDispatcher(workers: readonly Worker[], acks: AckBatcher): Dispatcher {
   const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
@@ -32,7 +32,7 @@ export function createDispatcher(workers: readonly Worker[], settler: Settler): 
     },
     async stop(grace = DRAIN) {
       const stopping = Promise.all(workers.map((worker) => worker.stop(grace)))
-      settler.stop()
+      acks.stop()
       await stopping
     },
     news(committed) {

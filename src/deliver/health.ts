@@ -1,7 +1,7 @@
 import { backoff } from '../core/backoff.ts'
 import type { HandlerState, Observer } from '../core/observer.ts'
 import type { Clock, Log, Random } from '../core/ports.ts'
-import type { Verdict } from './verdict.ts'
+import type { Verdict } from './targets/verdict.ts'
 
 /** A handler that is down is probed so often, milliseconds. */
 const PROBE = { base: 1000, max: 30_000 }

@@ -1,110 +1,150 @@
 import type { Lane, PendingDelivery } from '../core/delivery.ts'
 import type { SessionBrief } from '../core/resource.ts'
-import type { Store } from '../core/store.ts'
+import type { AckOwner } from './ack-batcher.ts'
+import type { MemoryWindow } from './memory-window.ts'
 
-/** What is read of a lane in one go, facts and characters: memory does not grow with the backlog. */
-const READ_FACTS = 64
-const READ_CHARACTERS = 1024 * 1024
-/** Facts that a commit may hand over without our reading them. */
-const HANDED_OVER = 256
+/**
+ * - `ready`: has something at hand and waits for a slot
+ * - `sending`: has a slot; its head is under way
+ * - `waiting`: for a read of the store, its session's summary, or more for its batch
+ * - `draining`: has nothing to send; is released when its acks are durable
+ * - `released`
+ */
+export type LaneState = 'ready' | 'sending' | 'waiting' | 'draining' | 'released'
 
-/** A lane that is being worked on: its head, and as much of what follows as is at hand. */
-export class ActiveLane {
+/** A claimed lane: its pending deliveries, in order, as many as are at hand. */
+export class ActiveLane implements AckOwner {
   readonly lane: Lane
-  readonly #store: Store
-  #buffer: PendingDelivery[]
-  /** Place of the last fact that was put into the buffer. */
-  #last: number
-  /** The buffer holds everything that the lane owes. */
+  readonly #window: MemoryWindow
+  readonly #onAcknowledged: (lane: ActiveLane) => void
+  #deliveries: PendingDelivery[] = []
+  /** Index of the head in `#deliveries`. */
+  #head = 0
+  /** Position of the last fact at hand. */
+  #last = 0
+  /** Nothing is pending in the store beyond what is at hand. */
   #complete: boolean
+  /** News came that is not at hand. */
   #missed = false
-  #reload = false
-  #wake: (() => void) | null = null
-  /** It is tried although the handler is down, to see whether it still is. */
+  /** Deliveries in the middle became pending again: the store is read from the start. */
+  #stale = false
+  /** Acks that are not durable yet. */
+  unacknowledged = 0
+  state: LaneState = 'waiting'
+  /** When it is due again, steady milliseconds; null while nothing holds it up. */
+  dueAt: number | null = null
+  /** It is tried although the handler is down, to find out whether it still is. */
   probe = false
-  /** What its session is, when we had to look for it; null when nobody knows. */
-  brief: SessionBrief | null = null
-  /** When what became of the last attempt is durable. */
-  settled: Promise<void> = Promise.resolve()
+  /** Of its session, where we had to look for it. */
+  summary: SessionBrief | null = null
 
-  constructor(store: Store, lane: Lane, deliveries: readonly PendingDelivery[] | null) {
-    this.#store = store
+  /** `deliveries`: all that are pending in it; null where the store has to be read. */
+  constructor(
+    lane: Lane,
+    deliveries: readonly PendingDelivery[] | null,
+    window: MemoryWindow,
+    onAcknowledged: (lane: ActiveLane) => void,
+  ) {
     this.lane = lane
-    this.#buffer = [...(deliveries ?? [])]
-    this.#last = this.#buffer.at(-1)?.fact.pos ?? 0
+    this.#window = window
+    this.#onAcknowledged = onAcknowledged
     this.#complete = deliveries !== null
+    if (deliveries !== null) this.extend(deliveries)
   }
 
-  /** Facts that were just committed into the lane. */
+  acknowledged(): void {
+    this.unacknowledged--
+    if (this.unacknowledged === 0) this.#onAcknowledged(this)
+  }
+
+  /** Facts that were just committed into the lane. What the window has no room for is read from the store later. */
   extend(deliveries: readonly PendingDelivery[]): void {
-    const last = deliveries.at(-1)
-    if (last === undefined) return
     this.#missed = true
-    this.#wake?.()
-    if (!this.#complete || this.#buffer.length + deliveries.length > HANDED_OVER) {
-      this.#complete = false
+    if (!this.#complete) return
+    for (const delivery of deliveries) {
+      if (!this.#window.take(delivery)) {
+        this.#complete = false
+        return
+      }
+      this.#deliveries.push(delivery)
+      this.#last = delivery.fact.pos
+    }
+  }
+
+  /** What the store returned for `after`. */
+  fill(deliveries: readonly PendingDelivery[]): void {
+    const last = deliveries.at(-1)
+    if (last === undefined) {
+      this.#complete = !this.#missed
       return
     }
-    for (const delivery of deliveries) this.#buffer.push(delivery)
+    this.clear()
+    for (const delivery of deliveries) {
+      this.#window.force(delivery)
+      this.#deliveries.push(delivery)
+    }
     this.#last = last.fact.pos
   }
 
-  /** Deliveries became pending again behind our back. */
-  reload(): void {
-    this.#reload = true
+  /** A read of the store begins: what is committed from here on may be missing in it. @returns the position to read after. */
+  beginRead(): number {
+    if (this.#stale) {
+      this.clear()
+      this.#last = 0
+      this.#complete = false
+      this.#stale = false
+    }
+    this.#missed = false
+    return this.#last
+  }
+
+  markStale(): void {
+    this.#stale = true
+  }
+
+  get stale(): boolean {
+    return this.#stale
+  }
+
+  /** Nothing at hand, and the store may hold more. */
+  get unread(): boolean {
+    return this.#stale || (this.size === 0 && !this.#complete)
   }
 
   get size(): number {
-    return this.#buffer.length
-  }
-
-  head(count: number): readonly PendingDelivery[] {
-    return this.#buffer.slice(0, count)
+    return this.#deliveries.length - this.#head
   }
 
   first(): PendingDelivery | undefined {
-    return this.#buffer[0]
+    return this.#deliveries[this.#head]
   }
 
+  head(count: number): readonly PendingDelivery[] {
+    return this.#deliveries.slice(this.#head, this.#head + count)
+  }
+
+  /** The first `count` have an outcome. */
   drop(count: number): void {
-    if (count === 1) this.#buffer.shift()
-    else this.#buffer.splice(0, count)
+    for (let left = count; left > 0; left--) {
+      const delivery = this.#deliveries[this.#head]
+      if (delivery === undefined) break
+      this.#window.release(delivery)
+      this.#head++
+    }
+    if (this.#head === this.#deliveries.length) {
+      this.#deliveries = []
+      this.#head = 0
+    } else if (this.#head >= COMPACT) {
+      this.#deliveries = this.#deliveries.slice(this.#head)
+      this.#head = 0
+    }
   }
 
-  /** A lane is given back only when what became of it is durable; news meanwhile keeps it. */
-  async #settledOrExtended(): Promise<void> {
-    const extended = new Promise<void>((resolve) => {
-      this.#wake = resolve
-    })
-    await Promise.race([this.settled, extended])
-    this.#wake = null
-  }
-
-  /** Reads on when nothing is at hand. @returns false when the lane owes nothing. */
-  async fill(): Promise<boolean> {
-    if (this.#reload) {
-      // What was delivered must be written before the lane is read from its start.
-      await this.settled
-      this.#reload = false
-      this.#buffer = []
-      this.#last = 0
-      this.#complete = false
-    }
-    if (this.#buffer.length > 0) return true
-    if (this.#complete) {
-      await this.#settledOrExtended()
-      return this.#buffer.length > 0 || this.#reload || !this.#complete
-    }
-    this.#missed = false
-    const deliveries = await this.#store.readLane(this.lane, this.#last, READ_FACTS, READ_CHARACTERS)
-    const last = deliveries.at(-1)
-    if (last === undefined) {
-      await this.#settledOrExtended()
-      this.#complete = !this.#missed
-      return this.#missed || this.#reload
-    }
-    this.#buffer = deliveries
-    this.#last = last.fact.pos
-    return true
+  /** Lets go of what is at hand. */
+  clear(): void {
+    this.drop(this.size)
   }
 }
+
+/** Delivered entries that stay in the array before it is copied. */
+const COMPACT = 256

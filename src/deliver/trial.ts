@@ -1,4 +1,4 @@
-import type { Verdict } from './verdict.ts'
+import type { Verdict } from './targets/verdict.ts'
 
 /** What a handler made of a made-up fact. */
 export interface Trial {

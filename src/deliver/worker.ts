@@ -1,29 +1,22 @@
-import PQueue from 'p-queue'
 import type { LaneNews } from '../core/delivery.ts'
 import { messageOf } from '../core/errors.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Observer } from '../core/observer.ts'
-import type { Clock, Log, Random } from '../core/ports.ts'
 import { createPump, type Pump } from '../core/pump.ts'
-import type { Store } from '../core/store.ts'
-import type { Briefs } from './briefs.ts'
 import { HandlerHealth, type HandlerStatus, type Pause } from './health.ts'
-import { ActiveLane } from './lane.ts'
-import { createRecorder } from './record.ts'
-import { createReleaser } from './release.ts'
-import type { Settler } from './settler.ts'
-import type { Target } from './target.ts'
+import { LaneRunner, type LanePorts } from './lane-runner.ts'
+import { Recorder } from './recorder.ts'
+import type { Target } from './targets/target.ts'
+import type { Verdict } from './targets/verdict.ts'
 import { createTransients, transientSlots } from './transients.ts'
 import { trialOf, type Trial } from './trial.ts'
-import { createTurns } from './turn.ts'
 
-/** Lanes in memory, for each place in the handler's concurrency; the others wait in the store. */
-const LANES_PER_PLACE = 4
+/** Lanes in memory, for each slot of the handler; the others wait in the store. */
+const LANES_PER_SLOT = 4
 const LANES_LEAST = 64
-/** After a failure of our own, a lane goes on so much later, milliseconds. */
-const FAILED = 5000
 
+/** One handler's deliveries: claims its lanes, and what an operator does with it. */
 export interface Worker {
   readonly spec: HandlerSpec
   start(): void
@@ -45,30 +38,15 @@ export interface WorkerOptions {
   spec: HandlerSpec
   target: Target
   paused: Pause | null
-  store: Store
-  settler: Settler
-  briefs: Briefs
-  observer: Observer
-  clock: Clock
-  random: Random
-  log: Log
 }
 
-/**
- * One handler's deliveries. A lane has its head alone in flight; lanes run side by side under the handler's concurrency.
- * When the handler is down its lanes wait in the store and one probe at a time goes on.
- */
-export function createWorker(options: WorkerOptions): Worker {
-  const { spec, target, store, briefs, clock, log } = options
-  const queue = new PQueue({ concurrency: spec.concurrency })
-  const lanes = new Map<number, ActiveLane>()
-  const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_PLACE)
-  const closing = new AbortController()
-  const stopping = new AbortController()
-  const health = new HandlerHealth(spec.name, options.paused, options)
-  const recorder = createRecorder(options)
-  const releaser = createReleaser({ handler: spec.name, store, clock, log })
-  let idle: (() => void) | null = null
+/** When the handler is down its lanes wait in the store and one probe at a time goes on. */
+export function createWorker(options: WorkerOptions, ports: LanePorts & { observer: Observer }): Worker {
+  const { spec, target } = options
+  const { store, briefs, clock, log, observer } = ports
+  const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
+  const health = new HandlerHealth(spec.name, options.paused, ports)
+  const recorder = new Recorder(spec.name, ports)
 
   const claim = async (): Promise<void> => {
     if (!pump.running || health.state === 'paused') return
@@ -76,18 +54,14 @@ export function createWorker(options: WorkerOptions): Worker {
     const probing = health.state === 'down'
     const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
     if (limit <= 0) return
-    for (const lane of await store.claimLanes(spec.name, limit, now)) {
-      const active = new ActiveLane(store, lane, null)
-      active.probe = probing
-      activate(active)
-    }
+    for (const lane of await store.claimLanes(spec.name, limit, now)) lanes.begin(lane, null, probing)
   }
 
   const pump: Pump = createPump({
     clock,
     pass: claim,
     async next() {
-      // A full house and a probe are woken by the first lane that ends, a paused one by whoever resumes it.
+      // A full house and a probe are woken by the first lane that ends, a paused handler by its resume.
       if (lanes.size >= room || health.state === 'paused') return null
       if (health.state === 'down' && lanes.size > 0) return null
       const due = await store.nextLane(spec.name)
@@ -96,81 +70,27 @@ export function createWorker(options: WorkerOptions): Worker {
     onError: (error) => log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read'),
   })
 
-  const turns = createTurns({
-    ...options,
-    queue,
-    health,
-    recorder,
-    closing: closing.signal,
-    stop: stopping.signal,
-    mayGoOn: () => mayGoOn(),
-    onBack: () => pump.nudge(),
-  })
+  const send = (fact: StoredFact, options: { test: boolean }): Promise<Verdict> => {
+    const known = fact.sessionId === null || options.test ? undefined : briefs.peek(fact.sessionId)
+    return new Promise((resolve) =>
+      target.send([{ fact, attempt: 1, session: known ?? null, test: options.test }], resolve),
+    )
+  }
 
   const transients = createTransients({
     slots: transientSlots(spec.concurrency),
-    free: () =>
-      pump.running && health.state === 'up' && queue.size === 0 ? spec.concurrency - queue.pending : 0,
+    free: () => (pump.running && health.state === 'up' ? lanes.free : 0),
     async send(fact) {
-      const session = fact.sessionId === null ? null : (briefs.peek(fact.sessionId) ?? null)
-      await target.send([{ fact, attempt: 1, session }], stopping.signal)
+      await send(fact, { test: false })
     },
-    onDropped: () => options.observer.transientDropped(spec.name),
+    onDropped: () => observer.transientDropped(spec.name),
     clock,
   })
 
-  const activate = (active: ActiveLane): void => {
-    lanes.set(active.lane.id, active)
-    void work(active)
-  }
-
-  const work = async (active: ActiveLane): Promise<void> => {
-    let dueAt: number | undefined
-    let empty = true
-    try {
-      while (mayGoOn() && (await active.fill())) {
-        empty = false
-        dueAt = await turns.take(active)
-        transients.next()
-        if (dueAt !== undefined) break
-      }
-      if (stopping.signal.aborted) return
-      await active.settled
-      // Claimed at once again, it would leave nobody else a turn: not even the writing down of what is damaged in it.
-      if (empty && mayGoOn()) {
-        dueAt = clock.steady() + FAILED
-        log.warn(
-          { handler: spec.name, lane: active.lane.key },
-          'deliver: a lane owes nothing that can be read',
-        )
-      }
-    } catch (error) {
-      if (stopping.signal.aborted) return
-      log.error(
-        { handler: spec.name, lane: active.lane.key, err: error },
-        'deliver: a lane stopped; it goes on later',
-      )
-      // What the handler asked for may be longer.
-      dueAt = Math.max(dueAt ?? 0, clock.steady() + FAILED)
-    }
-    await leave(active, dueAt)
-  }
-
-  const lanesAreIdle = (): Promise<void> => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    if (lanes.size === 0) resolve()
-    else idle = resolve
-    return promise
-  }
-
-  const mayGoOn = (): boolean => pump.running && health.state !== 'paused'
-
-  const leave = async (active: ActiveLane, dueAt: number | undefined): Promise<void> => {
-    await releaser.release(active.lane, dueAt)
-    lanes.delete(active.lane.id)
-    if (lanes.size === 0) idle?.()
-    pump.nudge()
-  }
+  const lanes = new LaneRunner(
+    { spec, target, health, recorder, onRoom: () => pump.nudge(), onSlot: () => transients.next() },
+    ports,
+  )
 
   return {
     spec,
@@ -180,24 +100,22 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     async stop(grace) {
       pump.stop()
-      releaser.stop()
-      closing.abort()
       const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
-      // Who does not answer within the grace is left behind: the callback goes out again after the next start.
+      // A handler that does not answer within the grace is left behind: the callback goes out again after the next start.
       const limit = clock.after(grace, giveUp)
-      await Promise.race([Promise.all([lanesAreIdle(), transients.stop()]), late])
+      await Promise.race([Promise.all([lanes.close(), transients.stop()]), late])
       limit.cancel()
-      stopping.abort()
+      lanes.stop()
+      target.abort()
     },
-    news({ lane, claimed, deliveries }) {
-      const active = lanes.get(lane.id)
-      if (active !== undefined) active.extend(deliveries)
-      else if (!claimed) pump.nudge()
+    news(news) {
+      if (lanes.extend(news)) return
+      if (!news.claimed) pump.nudge()
       else if (pump.running && health.state === 'up' && lanes.size < room) {
-        activate(new ActiveLane(store, lane, deliveries))
+        lanes.begin(news.lane, news.deliveries)
       } else {
         store
-          .releaseLane(lane)
+          .releaseLane(news.lane)
           .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
         if (health.state === 'down') pump.nudge()
       }
@@ -207,8 +125,7 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     async test(fact) {
       const started = clock.steady()
-      const batch = [{ fact, attempt: 1, session: null, test: true }]
-      const verdict = await target.send(batch, stopping.signal)
+      const verdict = await send(fact, { test: true })
       const ms = clock.steady() - started
       log.info(
         { handler: spec.name, type: fact.type, outcome: verdict.kind, ms },
@@ -217,7 +134,7 @@ export function createWorker(options: WorkerOptions): Worker {
       return trialOf(verdict, ms)
     },
     reload() {
-      for (const active of lanes.values()) active.reload()
+      lanes.reload()
       pump.nudge()
     },
     pause() {

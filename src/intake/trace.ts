@@ -14,7 +14,7 @@ export function traced(
       const since = clock.now()
       const end = (fault: string | null): void =>
         tracer
-          .start('reading', traceOf(sessionId), { 'session_sidecar.session.id': sessionId }, since)
+          .start('reading', traceOf(sessionId), () => ({ 'session_sidecar.session.id': sessionId }), since)
           .end(fault)
       try {
         const done = await reader.read(entry, sessionId, listed)

@@ -9,8 +9,9 @@ import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
 import { createBriefs } from '../deliver/briefs.ts'
 import { createDispatcher, type Dispatcher } from '../deliver/dispatcher.ts'
-import { handlerLog } from '../deliver/module.ts'
-import { createSettler } from '../deliver/settler.ts'
+import { handlerLog } from '../deliver/targets/module.ts'
+import { createAckBatcher } from '../deliver/ack-batcher.ts'
+import { MemoryWindow } from '../deliver/memory-window.ts'
 import { transientFact } from '../deliver/transient.ts'
 import { createAhead } from '../intake/ahead.ts'
 import { createClaims } from '../intake/claims.ts'
@@ -92,8 +93,8 @@ export function createEngine(options: EngineOptions): Engine {
     key: sessionId,
   })
   const startedAt = clock.steady()
-  const settler = createSettler(store, clock, log)
-  let dispatcher: Dispatcher = createDispatcher([], settler)
+  const acks = createAckBatcher(store, clock, log)
+  let dispatcher: Dispatcher = createDispatcher([], acks)
 
   const claims = createClaims(clock)
   const toolNames = new Set(options.tools.map(({ name }) => name))
@@ -254,8 +255,9 @@ export function createEngine(options: EngineOptions): Engine {
       dispatcher = await openHandlers(options.handlers, options.source, {
         ...ports,
         store,
-        settler,
+        acks,
         briefs,
+        window: new MemoryWindow(),
         observer,
       })
       engine.dispatcher = dispatcher

@@ -1,17 +1,19 @@
 import type { HandlerSpec } from '../core/handler.ts'
 import { compilePatterns } from '../core/pattern.ts'
+import type { Observer } from '../core/observer.ts'
 import type { Http } from '../core/ports.ts'
 import type { Tracer } from '../core/trace.ts'
 import { createDispatcher, pauseOf, type Dispatcher } from '../deliver/dispatcher.ts'
-import { createHttpTarget } from '../deliver/http.ts'
-import { createModuleTarget } from '../deliver/module.ts'
-import { createWorker, type WorkerOptions } from '../deliver/worker.ts'
+import { createHttpTarget } from '../deliver/targets/http.ts'
+import { createModuleTarget } from '../deliver/targets/module.ts'
+import type { LanePorts } from '../deliver/lane-runner.ts'
+import { createWorker } from '../deliver/worker.ts'
 
 /** Makes the handlers known to the store, and a worker for each. `source`: who we are, for CloudEvents. */
 export async function openHandlers(
   specs: readonly HandlerSpec[],
   source: string,
-  ports: Omit<WorkerOptions, 'spec' | 'target' | 'paused'> & { http: Http; tracer: Tracer },
+  ports: LanePorts & { http: Http; observer: Observer; tracer: Tracer },
 ): Promise<Dispatcher> {
   const records = await ports.store.registerHandlers(
     specs.map(({ name, events, ordered, batch }) => ({
@@ -22,15 +24,17 @@ export async function openHandlers(
     })),
   )
   const workers = specs.map((spec) =>
-    createWorker({
-      ...ports,
-      spec,
-      target:
-        spec.target.kind === 'http'
-          ? createHttpTarget(spec, spec.target, ports, source)
-          : createModuleTarget(spec, spec.target.handle, ports),
-      paused: pauseOf(records, spec.name),
-    }),
+    createWorker(
+      {
+        spec,
+        target:
+          spec.target.kind === 'http'
+            ? createHttpTarget(spec, spec.target, ports, source)
+            : createModuleTarget(spec, spec.target.handle, ports),
+        paused: pauseOf(records, spec.name),
+      },
+      ports,
+    ),
   )
-  return createDispatcher(workers, ports.settler)
+  return createDispatcher(workers, ports.acks)
 }

@@ -4,6 +4,8 @@ import type { Random } from '../core/ports.ts'
 import { plainTracer, traceContext, traceparentOf, type Tracer } from '../core/trace.ts'
 import { VERSION } from './version.ts'
 
+const NAME = 'agent-session-sidecar'
+
 type Api = typeof import('@opentelemetry/api')
 
 /** Our spans go to the OpenTelemetry SDK of the program that we are part of, if it has one. */
@@ -19,22 +21,31 @@ export async function loadTracer(random: Random): Promise<Tracer> {
 
 function throughSdk(api: Api, plain: Tracer): Tracer {
   // It finds the SDK that is set up later, too.
-  const tracer = api.trace.getTracer('agent-session-sidecar', VERSION)
+  const tracer = api.trace.getTracer(NAME, VERSION)
+  let found = false
+  /** A span that nobody records would cost each callback 3 µs. */
+  const hasSdk = (): boolean => {
+    if (found) return true
+    const provider = api.trace.getTracerProvider()
+    found = !(provider instanceof api.ProxyTracerProvider && provider.getDelegateTracer(NAME) === undefined)
+    return found
+  }
   return {
     start(name, source, attributes, since) {
+      if (!hasSdk()) return plain.start(name, source, attributes)
       const { traceId, spanId, flags } = traceContext(source)
       const parent: SpanContext = { traceId, spanId, traceFlags: parseInt(flags, 16), isRemote: true }
       const span = tracer.startSpan(
         name,
         {
           kind: name === 'reading' ? api.SpanKind.INTERNAL : api.SpanKind.CLIENT,
-          attributes,
+          attributes: attributes(),
           ...(since === undefined ? {} : { startTime: since }),
         },
         api.trace.setSpanContext(api.ROOT_CONTEXT, parent),
       )
       const own = span.spanContext()
-      // Without an SDK the parent comes back.
+      // The parent comes back from an SDK that was switched off.
       if (own.spanId === spanId) return plain.start(name, source, attributes)
       const context = api.trace.setSpan(api.ROOT_CONTEXT, span)
       return {

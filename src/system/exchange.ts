@@ -1,7 +1,7 @@
 import type { Client, Dispatcher } from 'undici'
 import { ByteBuffer } from '../core/byte-buffer.ts'
 import { NetworkFault } from '../core/errors.ts'
-import type { HttpReply, HttpRequest } from '../core/ports.ts'
+import type { HttpAttempt, HttpReply, HttpRequest } from '../core/ports.ts'
 import type { Connections, Passenger } from './connections.ts'
 import { networkFault, type Stage } from './fault.ts'
 
@@ -14,51 +14,51 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1
  * One request and its answer. It hangs on undici's dispatch directly, since a stream and a promise for each body cost
  * as much as the exchange itself, and it keeps its own timer, since undici's are too coarse for a timeout of 200 ms.
  */
-export class Exchange implements Passenger, Dispatcher.DispatchHandler {
+export class Exchange implements HttpAttempt, Passenger, Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #path: string
   readonly #connections: Connections
-  readonly #resolve: (reply: HttpReply) => void
-  readonly #reject: (fault: NetworkFault) => void
+  readonly #settled: (outcome: HttpReply | NetworkFault) => void
   #timer: NodeJS.Timeout | undefined
-  #onAbort: (() => void) | null = null
   #client: Client | null = null
   #controller: Dispatcher.DispatchController | null = null
   #stage: Stage = 'connecting'
   #status = 0
   #headers: Record<string, string> = {}
   readonly #body: ByteBuffer
-  #settled = false
+  #ended = false
 
   constructor(
     request: HttpRequest,
     path: string,
     connections: Connections,
-    resolve: (reply: HttpReply) => void,
-    reject: (fault: NetworkFault) => void,
+    settled: (outcome: HttpReply | NetworkFault) => void,
   ) {
     this.#request = request
     this.#body = new ByteBuffer(request.maxBody)
     this.#path = path
     this.#connections = connections
-    this.#resolve = resolve
-    this.#reject = reject
+    this.#settled = settled
   }
 
   begin(): void {
-    const { signal, timeout } = this.#request
-    if (signal?.aborted === true) return this.abandon('aborted', 'aborted by the caller')
+    const { timeout } = this.#request
     this.#timer = setTimeout(giveUp, Math.min(timeout, LONGEST_TIMEOUT), this)
-    if (signal !== undefined) {
-      this.#onAbort = () => this.abandon('aborted', 'aborted by the caller')
-      signal.addEventListener('abort', this.#onAbort, { once: true })
-    }
     try {
       this.#connections.wait(this)
     } catch (error) {
-      this.#settle()
-      this.#reject(networkFault(error, this.#stage))
+      queueMicrotask(() => this.#fail(error))
     }
+  }
+
+  abort(): void {
+    this.abandon('aborted', 'aborted by the caller')
+  }
+
+  #fail(error: unknown): void {
+    if (this.#ended) return
+    this.#end()
+    this.#settled(networkFault(error, this.#stage))
   }
 
   board(client: Client): void {
@@ -70,23 +70,23 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
 
   /** Settles with a fault now, whatever state the exchange is in, and frees the connection or the place in the queue. */
   abandon(kind: 'timeout' | 'aborted', message: string): void {
-    if (this.#settled) return
+    if (this.#ended) return
     const connecting = this.#client !== null && this.#controller === null
     const fault =
       kind === 'timeout' && connecting
         ? new NetworkFault('unreachable', 'no connection in time')
         : new NetworkFault(kind, message)
-    this.#settle()
+    this.#end()
     if (this.#client === null) this.#connections.leave(this)
     else if (this.#controller === null) this.#connections.drop(this.#client)
     else this.#controller.abort(fault)
-    this.#reject(fault)
+    this.#settled(fault)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     this.#stage = 'sent'
-    if (this.#settled) controller.abort(new NetworkFault('aborted', 'given up before it was sent'))
+    if (this.#ended) controller.abort(new NetworkFault('aborted', 'given up before it was sent'))
   }
 
   /** The first byte of the answer came. undici calls it, and its types leave it out. */
@@ -104,7 +104,7 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#settled) return
+    if (this.#ended) return
     const room = this.#request.maxBody - this.#body.length
     if (chunk.length <= room) return this.#body.append(chunk)
     this.#body.append(chunk.subarray(0, room))
@@ -115,27 +115,24 @@ export class Exchange implements Passenger, Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     this.#giveBack()
-    if (!this.#settled) this.#finish(false)
+    if (!this.#ended) this.#finish(false)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     // undici is ending this connection's requests and takes no other before it is through.
     queueMicrotask(() => this.#giveBack())
-    if (this.#settled) return
-    this.#settle()
-    this.#reject(networkFault(error, this.#stage))
+    this.#fail(error)
   }
 
   #finish(truncated: boolean): void {
-    this.#settle()
+    this.#end()
     const body = this.#body.bytes().toString()
-    this.#resolve({ status: this.#status, headers: this.#headers, body, truncated })
+    this.#settled({ status: this.#status, headers: this.#headers, body, truncated })
   }
 
-  #settle(): void {
-    this.#settled = true
+  #end(): void {
+    this.#ended = true
     clearTimeout(this.#timer)
-    if (this.#onAbort !== null) this.#request.signal?.removeEventListener('abort', this.#onAbort)
   }
 
   #giveBack(): void {

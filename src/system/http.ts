@@ -1,6 +1,6 @@
 import type { Client } from 'undici'
 import { NetworkFault } from '../core/errors.ts'
-import type { Http, HttpPool, HttpReply, HttpRequest } from '../core/ports.ts'
+import type { Http, HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../core/ports.ts'
 import { Connections } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { networkFault } from './fault.ts'
@@ -14,7 +14,8 @@ export interface HttpOptions {
   maxHeaderSize?: number
 }
 
-/** For whoever names no pool. */
+const ENDED: HttpAttempt = { abort: () => undefined }
+/** For a request that names no pool. */
 const COMMON: HttpPool = { size: 32 }
 /** Addresses of one pool whose parts are remembered: those of handlers and tools come again and again. */
 const TARGETS_KEPT = 1024
@@ -69,20 +70,36 @@ export function undiciHttp(options: HttpOptions = {}): Http {
     return target
   }
 
+  function send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt {
+    try {
+      if (closed) throw new NetworkFault('aborted', 'closed')
+      const { connections, path } = targetOf(request.url, request.pool ?? COMMON)
+      const attempt = new Exchange(request, path, connections, settled)
+      attempt.begin()
+      return attempt
+    } catch (error) {
+      queueMicrotask(() => settled(networkFault(error, 'connecting')))
+      return ENDED
+    }
+  }
+
   function exchange(request: HttpRequest): Promise<HttpReply> {
+    const { signal } = request
     return new Promise((resolve, reject) => {
-      try {
-        if (closed) throw new NetworkFault('aborted', 'closed')
-        const { connections, path } = targetOf(request.url, request.pool ?? COMMON)
-        new Exchange(request, path, connections, resolve, reject).begin()
-      } catch (error) {
-        reject(networkFault(error, 'connecting'))
-      }
+      if (signal?.aborted === true) throw new NetworkFault('aborted', 'aborted by the caller')
+      const attempt = send(request, (outcome) => {
+        signal?.removeEventListener('abort', abort)
+        if (outcome instanceof NetworkFault) reject(outcome)
+        else resolve(outcome)
+      })
+      const abort = (): void => attempt.abort()
+      signal?.addEventListener('abort', abort)
     })
   }
 
   return {
     exchange,
+    send,
     async open(request) {
       if (closed) throw new NetworkFault('aborted', 'closed')
       return openStream(request, client, streams)

@@ -30,7 +30,7 @@ export async function runTraced(
   run: (traceparent: () => string) => Promise<ToolResult>,
 ): Promise<ToolResult> {
   const attributes = { ...attributesOf(call), 'session_sidecar.attempt': call.attempt }
-  const span = tracer.start('tool', traceOf(call), attributes)
+  const span = tracer.start('tool', traceOf(call), () => attributes)
   const result = await span.run(() => run(() => span.traceparent))
   span.end('error' in result ? result.error : null)
   return result

@@ -1,6 +1,6 @@
 import type { HttpReply, Random } from '../../src/core/ports.ts'
 import { Malformed, readItem, readSession, readTurn } from '../../src/core/wire.ts'
-import { attemptOf, readAnswer } from '../../src/deliver/verdict.ts'
+import { attemptOf, readAnswer } from '../../src/deliver/targets/verdict.ts'
 import { parseHealth, parseOutcome, parsePage, parseWebhook } from '../../src/service/wire.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { mutateText, mutateValue, pick, whole } from './mutate.ts'

@@ -1,7 +1,7 @@
 import type { Random } from '../../src/core/ports.ts'
 import { NetworkFault } from '../../src/core/errors.ts'
 import type { Frame } from '../../src/core/frame.ts'
-import { callbackText, dataText } from '../../src/deliver/body.ts'
+import { callbackText, dataText } from '../../src/deliver/targets/body.ts'
 import { readFrame } from '../../src/intake/frame.ts'
 import type { Pending } from '../../src/source/batch.ts'
 import { drain } from '../../src/source/drain.ts'

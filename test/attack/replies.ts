@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpReply, Random } from '../../src/core/ports.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import { plainTracer } from '../../src/core/trace.ts'
-import { callbackText, dataText } from '../../src/deliver/body.ts'
+import { callbackText, dataText } from '../../src/deliver/targets/body.ts'
 import { createService } from '../../src/service/client.ts'
 import { createEngine } from '../../src/sidecar/engine.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'

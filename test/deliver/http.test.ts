@@ -6,7 +6,8 @@ import type { StoredFact } from '../../src/core/fact.ts'
 import type { HandlerSpec } from '../../src/core/handler.ts'
 import type { HttpReply } from '../../src/core/ports.ts'
 import { plainTracer } from '../../src/core/trace.ts'
-import { createHttpTarget } from '../../src/deliver/http.ts'
+import { createHttpTarget } from '../../src/deliver/targets/http.ts'
+import type { Verdict } from '../../src/deliver/targets/verdict.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { answer, fakeHttp, seededRandom } from '../support/ports.ts'
@@ -28,13 +29,11 @@ function target(
     { http, clock, tracer: plainTracer(seededRandom()) },
     '/sidecar',
   )
-  const stopping = new AbortController()
-  const send = (facts: readonly StoredFact[], attempt = 1) =>
-    made.send(
-      facts.map((fact) => ({ fact, attempt, session })),
-      stopping.signal,
-    )
-  return { requests, clock, send, stopping }
+  const send = (facts: readonly StoredFact[], attempt = 1): Promise<Verdict> => {
+    const batch = facts.map((fact) => ({ fact, attempt, session }))
+    return new Promise((resolve) => made.send(batch, resolve))
+  }
+  return { requests, clock, send, abort: made.abort }
 }
 
 const state: StoredFact = {
@@ -66,14 +65,14 @@ describe('a callback', () => {
     })
   })
 
-  it('is ended by whoever stops and waits no longer', async () => {
-    const { requests, send, stopping } = target({}, () => new Promise(() => undefined))
+  it('is ended when we stop, and none begins after', async () => {
+    const { requests, send, abort } = target({}, () => new Promise(() => undefined))
     void send([state])
     void send([transcript])
     expect(requests.map((request) => request.signal?.aborted)).toEqual([false, false])
-    stopping.abort()
-    void send([state])
-    expect(requests.map((request) => request.signal?.aborted)).toEqual([true, true, true])
+    abort()
+    expect(await send([state])).toEqual({ kind: 'aborted' })
+    expect(requests.map((request) => request.signal?.aborted)).toEqual([true, true])
   })
 
   it('of a frame carries it with every digit, and what we know of its session', async () => {

@@ -4,7 +4,8 @@ import { backoff } from '../../src/core/backoff.ts'
 import { DeadLetter } from '../../src/core/errors.ts'
 import type { Fact } from '../../src/core/fact.ts'
 import type { CallbackEvent, ModuleHandler } from '../../src/core/handler.ts'
-import { createModuleTarget } from '../../src/deliver/module.ts'
+import { createModuleTarget } from '../../src/deliver/targets/module.ts'
+import type { Verdict } from '../../src/deliver/targets/verdict.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { turnFact } from '../support/fact.ts'
 import { keepingLog, seededRandom } from '../support/ports.ts'
@@ -15,13 +16,13 @@ function target(handle: ModuleHandler, more: Partial<Fact> = {}) {
   const clock = new VirtualClock()
   const log = keepingLog()
   const made = createModuleTarget(SPEC, handle, { clock, log, tracer: plainTracer(seededRandom()) })
-  const stopping = new AbortController()
   const fact = { ...turnFact('turn.completed', 'trn_1', 'ses_1', more), pos: 1 }
   return {
     clock,
     log,
-    stopping,
-    send: () => made.send([{ fact, attempt: 2, session: null }], stopping.signal),
+    abort: made.abort,
+    send: () =>
+      new Promise<Verdict>((resolve) => made.send([{ fact, attempt: 2, session: null }], resolve)),
   }
 }
 
@@ -98,7 +99,7 @@ describe('a handler in this process', () => {
   it('that hangs when we stop counts as not tried', async () => {
     const world = target(() => new Promise(() => undefined))
     const verdict = world.send()
-    world.stopping.abort()
+    world.abort()
     expect(await verdict).toEqual({ kind: 'aborted' })
     expect(world.clock.waiting).toBe(0)
   })

@@ -2,8 +2,10 @@ import { expect, it, onTestFinished } from 'vitest'
 import { fanOut } from '../../src/core/observer.ts'
 import { createBriefs } from '../../src/deliver/briefs.ts'
 import { createDispatcher } from '../../src/deliver/dispatcher.ts'
-import { createSettler } from '../../src/deliver/settler.ts'
-import type { Verdict } from '../../src/deliver/verdict.ts'
+import { createAckBatcher } from '../../src/deliver/ack-batcher.ts'
+import { MemoryWindow } from '../../src/deliver/memory-window.ts'
+import type { Target } from '../../src/deliver/targets/target.ts'
+import type { Verdict } from '../../src/deliver/targets/verdict.ts'
 import { createWorker } from '../../src/deliver/worker.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -13,6 +15,10 @@ import { DELIVERED, FAILED, SPEC } from './world.ts'
 
 const TIMEOUT = 15_000
 const FACTS = 200
+
+function targetOf(reply: () => Promise<Verdict>): Target {
+  return { batches: true, send: (_batch, ended) => void reply().then(ended), abort: () => undefined }
+}
 
 /** Virtual milliseconds that handler `quick` takes for its facts, beside handlers that answer as `others` do. */
 async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<number> {
@@ -31,23 +37,21 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   const replies = [quick, ...others]
   const specs = replies.map((_, index) => ({ ...SPEC, name: `h${index}`, timeout: TIMEOUT }))
   await store.registerHandlers(specs.map(({ name }) => ({ name, ordered: true, wants: () => true })))
-  const settler = createSettler(store, clock, log)
-  const briefs = createBriefs(store, clock)
+  const acks = createAckBatcher(store, clock, log)
+  const ports = {
+    store,
+    acks,
+    briefs: createBriefs(store, clock),
+    window: new MemoryWindow(),
+    observer: fanOut([]),
+    clock,
+    random: longestWaits,
+    log,
+  }
   const workers = specs.map((spec, index) =>
-    createWorker({
-      spec,
-      target: { batches: true, send: async () => (await replies[index]?.()) ?? DELIVERED },
-      paused: null,
-      store,
-      settler,
-      briefs,
-      observer: fanOut([]),
-      clock,
-      random: longestWaits,
-      log,
-    }),
+    createWorker({ spec, target: targetOf(replies[index] ?? quick), paused: null }, ports),
   )
-  const dispatcher = createDispatcher(workers, settler)
+  const dispatcher = createDispatcher(workers, acks)
   dispatcher.start()
   const facts = Array.from({ length: FACTS }, (_, index) =>
     turnFact('turn.completed', `t${index}`, `ses_${index % 20}`),

@@ -6,10 +6,11 @@ import type { Random } from '../../src/core/ports.ts'
 import { plainTracer } from '../../src/core/trace.ts'
 import { createBriefs } from '../../src/deliver/briefs.ts'
 import { createDispatcher, pauseOf } from '../../src/deliver/dispatcher.ts'
-import { createModuleTarget } from '../../src/deliver/module.ts'
-import { createSettler } from '../../src/deliver/settler.ts'
-import type { Outgoing, Target } from '../../src/deliver/target.ts'
-import type { Verdict } from '../../src/deliver/verdict.ts'
+import { createModuleTarget } from '../../src/deliver/targets/module.ts'
+import { createAckBatcher } from '../../src/deliver/ack-batcher.ts'
+import { MemoryWindow } from '../../src/deliver/memory-window.ts'
+import type { Outgoing, Target } from '../../src/deliver/targets/target.ts'
+import type { Verdict } from '../../src/deliver/targets/verdict.ts'
 import { createWorker } from '../../src/deliver/worker.ts'
 import { openSqliteStore } from '../../src/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -71,7 +72,7 @@ export async function deliveryWorld(
   }
   const target: Target = {
     batches: true,
-    async send(batch, signal) {
+    send(batch, ended) {
       batches.push(batch.length)
       for (const { fact, attempt } of batch) {
         sent.push({ seq: fact.seq, sessionId: fact.sessionId, attempt, at: clock.steady() })
@@ -79,40 +80,50 @@ export async function deliveryWorld(
       const [first] = batch
       if (first === undefined) throw new Error('an empty batch')
       world.mostInFlight = Math.max(world.mostInFlight, ++world.inFlight)
-      try {
-        return await world.reply(first, signal)
-      } finally {
-        world.inFlight--
-      }
+      void answer(first).then(ended)
     },
+    abort: () => stopping.abort(),
+  }
+  const stopping = new AbortController()
+  const answer = async (first: Outgoing): Promise<Verdict> => {
+    try {
+      return await world.reply(first, stopping.signal)
+    } finally {
+      world.inFlight--
+    }
   }
   const moduleParts = { clock, log, tracer: plainTracer(seededRandom()) }
   const records = await store.registerHandlers([
     { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, wants: () => true },
   ])
-  const settler = createSettler(store, clock, log)
-  const worker = createWorker({
-    spec,
-    target: options.handle === undefined ? target : createModuleTarget(spec, options.handle, moduleParts),
-    paused: options.paused === true ? { since: clock.now(), reason: null } : pauseOf(records, spec.name),
-    store,
-    settler,
-    briefs: createBriefs(store, clock),
-    observer: fanOut([
-      {
-        callback: (report) => reports.push(report),
-        handler: (_, state) => states.push(state),
-        transientDropped: (handler) => dropped.push(handler),
-      },
-    ]),
-    clock,
-    random: options.random ?? longestWaits,
-    log,
-  })
+  const acks = createAckBatcher(store, clock, log)
+  const worker = createWorker(
+    {
+      spec,
+      target: options.handle === undefined ? target : createModuleTarget(spec, options.handle, moduleParts),
+      paused: options.paused === true ? { since: clock.now(), reason: null } : pauseOf(records, spec.name),
+    },
+    {
+      store,
+      acks,
+      briefs: createBriefs(store, clock),
+      window: new MemoryWindow(),
+      observer: fanOut([
+        {
+          callback: (report) => reports.push(report),
+          handler: (_, state) => states.push(state),
+          transientDropped: (handler) => dropped.push(handler),
+        },
+      ]),
+      clock,
+      random: options.random ?? longestWaits,
+      log,
+    },
+  )
   worker.start()
   return Object.assign(world, {
     worker,
-    stop: (grace: number) => createDispatcher([worker], settler).stop(grace),
+    stop: (grace: number) => createDispatcher([worker], acks).stop(grace),
     /** Commits facts and tells the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
       const { lanes } = await store.commit({ facts })

@@ -327,6 +327,7 @@ describe('routes', () => {
     const log = { debug() {}, info() {}, warn() {}, error() {}, child: () => log }
     const http = {
       exchange: () => Promise.reject(new Error()),
+      send: () => ({ abort: () => undefined }),
       open: () => Promise.reject(new Error()),
       async close() {},
     }

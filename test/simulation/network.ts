@@ -1,4 +1,5 @@
 import { NetworkFault, type NetworkFaultKind } from '../../src/core/errors.ts'
+import { sendThrough } from '../support/ports.ts'
 import type { Http, HttpReply, HttpRequest, HttpStream, HttpStreamRequest } from '../../src/core/ports.ts'
 import type { Agenda } from './agenda.ts'
 import type { Application } from './application.ts'
@@ -50,8 +51,11 @@ export class Network {
 
   /** The network as one life of the sidecar sees it. */
   portOf(life: Life): Http {
+    const exchange = (request: HttpRequest): Promise<HttpReply> =>
+      life.alive && !life.replaced ? this.#exchange(life, request) : never()
     return {
-      exchange: (request) => (life.alive && !life.replaced ? this.#exchange(life, request) : never()),
+      exchange,
+      send: sendThrough(exchange),
       open: (request) => (life.alive && !life.replaced ? this.#open(life, request) : never()),
       close: () => Promise.resolve(),
     }

@@ -1,3 +1,4 @@
+import { messageOf, NetworkFault } from '../../src/core/errors.ts'
 import { fanOut, type Observer } from '../../src/core/observer.ts'
 import type { Http, HttpReply, HttpRequest, Log, Random } from '../../src/core/ports.ts'
 
@@ -44,14 +45,27 @@ export function keepingLog(): Log & { lines: LogLine[] } {
 
 export const deafObserver: Observer = fanOut([])
 
+/** The port's `send` for a network that has `exchange`. */
+export function sendThrough(exchange: Http['exchange']): Http['send'] {
+  return (request, settled) => {
+    const controller = new AbortController()
+    exchange({ ...request, signal: controller.signal }).then(settled, (error: unknown) =>
+      settled(error instanceof NetworkFault ? error : new NetworkFault('other', messageOf(error))),
+    )
+    return { abort: () => controller.abort() }
+  }
+}
+
 /** A network of one answer: keeps what was asked of it. */
 export function fakeHttp(reply: (request: HttpRequest) => HttpReply | Promise<HttpReply>) {
   const requests: HttpRequest[] = []
+  const exchange = async (request: HttpRequest): Promise<HttpReply> => {
+    requests.push(request)
+    return await reply(request)
+  }
   const http: Http = {
-    async exchange(request) {
-      requests.push(request)
-      return await reply(request)
-    },
+    exchange,
+    send: sendThrough(exchange),
     open: () => Promise.reject(new Error('nothing is streamed here')),
     close: () => Promise.resolve(),
   }

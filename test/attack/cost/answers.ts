@@ -1,5 +1,5 @@
 import { plainTracer } from '../../../src/core/trace.ts'
-import { readAnswer } from '../../../src/deliver/verdict.ts'
+import { readAnswer } from '../../../src/deliver/targets/verdict.ts'
 import { readJson } from '../../../src/service/json.ts'
 import { discoverWhole } from '../../../src/service/whole.ts'
 import { createHttpRunner } from '../../../src/tools/http.ts'

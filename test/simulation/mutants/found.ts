@@ -205,7 +205,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a callback under way goes on after the stop',
-    'deliver/http.ts',
+    'deliver/targets/http.ts',
     '        pool,\n        signal: own.signal,\n',
     '        pool,\n',
   ),

@@ -26,7 +26,7 @@ export const DELIVERY: readonly Mutant[] = [
   tested(
     { file: 'e2e/answer.test.ts', only: 'no HTTP' },
     'an answer that cannot be read counts as no answer',
-    'deliver/http.ts',
+    'deliver/targets/http.ts',
     "if (error.kind === 'unreachable')",
     "if (error.kind === 'unreachable' || error.kind === 'unreadable')",
   ),

@@ -1,5 +1,5 @@
-import type { Attempt } from '../core/delivery.ts'
-import { retryAfter } from '../core/retry-after.ts'
+import type { Attempt } from '../../core/delivery.ts'
+import { retryAfter } from '../../core/retry-after.ts'
 import { excerptOf } from './excerpt.ts'
 
 /** What one attempt came to. */

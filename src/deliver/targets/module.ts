@@ -1,8 +1,8 @@
-import { isDeadLetter, thrownName } from '../core/errors.ts'
-import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../core/handler.ts'
-import { isObject } from '../core/json.ts'
-import type { Clock, Log } from '../core/ports.ts'
-import type { Tracer } from '../core/trace.ts'
+import { isDeadLetter, thrownName } from '../../core/errors.ts'
+import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../../core/handler.ts'
+import { isObject } from '../../core/json.ts'
+import type { Clock, Log } from '../../core/ports.ts'
+import type { Tracer } from '../../core/trace.ts'
 import { callbackText, dataText } from './body.ts'
 import type { Outgoing, Target } from './target.ts'
 import { attributesOf, traceOf } from './trace.ts'
@@ -31,22 +31,29 @@ export function createModuleTarget(
     }
   }
 
+  const stopping = new AbortController()
+
+  const attempt = async (outgoing: Outgoing): Promise<Verdict> => {
+    const limit = timeLimit(ports.clock, handler.timeout, stopping.signal)
+    const source = traceOf(outgoing.fact, outgoing.session)
+    const span = ports.tracer.start('callback', source, () => attributesOf(handler.name, outgoing))
+    try {
+      const verdict = await Promise.race([span.run(() => callOne(outgoing, limit.signal)), limit.over])
+      span.end(faultOf(verdict))
+      return verdict
+    } finally {
+      limit.cancel()
+    }
+  }
+
   return {
     // What one event came to says nothing of the next.
     batches: false,
-    async send([outgoing], signal) {
-      if (outgoing === undefined) return { kind: 'delivered', status: 200 }
-      const limit = timeLimit(ports.clock, handler.timeout, signal)
-      const source = traceOf(outgoing.fact, outgoing.session)
-      const span = ports.tracer.start('callback', source, attributesOf(handler.name, outgoing))
-      try {
-        const verdict = await Promise.race([span.run(() => callOne(outgoing, limit.signal)), limit.over])
-        span.end(faultOf(verdict))
-        return verdict
-      } finally {
-        limit.cancel()
-      }
+    send([outgoing], ended) {
+      if (outgoing === undefined) throw new RangeError('an attempt without a fact')
+      void attempt(outgoing).then(ended)
     },
+    abort: () => stopping.abort(),
   }
 }
 

@@ -1,6 +1,6 @@
-import type { Seen, StoredFact } from '../core/fact.ts'
-import { memberTexts } from '../core/member.ts'
-import type { SessionBrief } from '../core/resource.ts'
+import type { Seen, StoredFact } from '../../core/fact.ts'
+import { memberTexts } from '../../core/member.ts'
+import type { SessionBrief } from '../../core/resource.ts'
 
 const FRAME_MEMBERS = ['payload', 'internal_type']
 

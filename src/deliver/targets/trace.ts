@@ -1,7 +1,7 @@
-import type { StoredFact } from '../core/fact.ts'
-import { isObject, parseJson, stringOf } from '../core/json.ts'
-import type { SessionBrief } from '../core/resource.ts'
-import type { Attributes, TraceSource } from '../core/trace.ts'
+import type { StoredFact } from '../../core/fact.ts'
+import { isObject, parseJson, stringOf } from '../../core/json.ts'
+import type { SessionBrief } from '../../core/resource.ts'
+import type { Attributes, TraceSource } from '../../core/trace.ts'
 import type { Outgoing } from './target.ts'
 
 /** The trace of what is delivered. A state fact carries its session; of another's we know what was read. */

@@ -1,0 +1,131 @@
+import type { Settlement } from '../core/delivery.ts'
+import { createComplaint } from '../core/complaint.ts'
+import type { Clock, Log, Timer } from '../core/ports.ts'
+import type { Store } from '../core/store.ts'
+
+/** An ack waits so long to share a commit with others, milliseconds. A crash in between repeats the callback under its id. */
+const DELAY = 20
+/** From so many on they are written at once. */
+const ENOUGH = 512
+/** What the store refused is written again so much later, milliseconds. */
+const AGAIN = 1000
+
+/** Who waits for an ack to be durable. */
+export interface AckOwner {
+  /** Called once for each ack: it is durable, or we stop and it could not be written. */
+  acknowledged(): void
+}
+
+/**
+ * Writes the outcomes of attempts, many in one commit, in the order in which they became known. A disk without room: the
+ * acks are kept and written when it takes them, and no callback goes out meanwhile, since its outcome could not be stored.
+ */
+export interface AckBatcher {
+  add(ack: Settlement, owner: AckOwner): void
+  /** The store refuses what we write. */
+  readonly refused: boolean
+  /** Calls `run` once when the store accepts again, or when we stop. */
+  onceAccepted(run: () => void): void
+  /** What could not be written is tried once more: else it is delivered again, under its id, after a start. */
+  stop(): void
+}
+
+interface Batch {
+  acks: Settlement[]
+  owners: AckOwner[]
+  /** It has waited long enough for others. */
+  due: boolean
+  timer: Timer | null
+}
+
+export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log: Log): AckBatcher {
+  let open: Batch | null = null
+  let writing = false
+  let stopped = false
+  let refused = false
+  let waiting: (() => void)[] = []
+  let endPause: () => void = () => undefined
+
+  const begin = (): Batch => {
+    const batch: Batch = { acks: [], owners: [], due: false, timer: null }
+    batch.timer = clock.after(DELAY, () => close(batch))
+    return batch
+  }
+
+  const close = (batch: Batch): void => {
+    batch.due = true
+    batch.timer?.cancel()
+    if (!writing) void write()
+  }
+
+  /** One commit at a time, so that a later one never overtakes one that is refused. */
+  const write = async (): Promise<void> => {
+    writing = true
+    while (open?.due === true) {
+      const batch = open
+      open = null
+      await put(batch.acks)
+      for (const owner of batch.owners) owner.acknowledged()
+    }
+    writing = false
+  }
+
+  const put = async (acks: readonly Settlement[]): Promise<void> => {
+    for (;;) {
+      const last = stopped
+      try {
+        await store.settle(acks)
+        return accepted()
+      } catch (error) {
+        report({ err: error, attempts: acks.length })
+        if (last) return accepted()
+        refused = true
+        if (!stopped) await pause()
+      }
+    }
+  }
+
+  const accepted = (): void => {
+    refused = false
+    const ready = waiting
+    waiting = []
+    for (const run of ready) run()
+  }
+
+  const report = createComplaint<{ err: unknown; attempts: number }>(clock, (_times, refusal) =>
+    log.error(
+      refusal,
+      'deliver: what became of attempts could not be stored; nothing more is delivered until it can',
+    ),
+  )
+
+  const pause = (): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = clock.after(AGAIN, resolve)
+      endPause = () => {
+        timer.cancel()
+        resolve()
+      }
+    })
+
+  return {
+    add(ack, owner) {
+      const batch = (open ??= begin())
+      batch.acks.push(ack)
+      batch.owners.push(owner)
+      if (batch.acks.length >= ENOUGH || stopped) close(batch)
+    },
+    get refused() {
+      return refused
+    },
+    onceAccepted(run) {
+      if (refused) waiting.push(run)
+      else run()
+    },
+    stop() {
+      stopped = true
+      endPause()
+      if (open !== null) close(open)
+    },
+  }
+}
