@@ -258,7 +258,12 @@ export class LaneRunner {
     const ended = (verdict: Verdict): void => {
       if (this.#phase === 'stopped') return
       // A connection that was kept open may have been closed by the other side just then.
-      if (!again && verdict.kind === 'unreachable' && verdict.reset && this.#keeper.health.state !== 'paused') {
+      if (
+        !again &&
+        verdict.kind === 'unreachable' &&
+        verdict.reset &&
+        this.#keeper.health.state !== 'paused'
+      ) {
         again = true
         return this.#keeper.target.send(outgoing, ended)
       }
@@ -305,10 +310,7 @@ export class LaneRunner {
         health.become(health.state, attempt.error ?? `status ${attempt.status}`)
         if (decision.spent.length > 0) recorder.dead({ ...ended, batch: decision.spent })
         lane.dueAt = clock.steady() + decision.wait
-        return recorder.retry(
-          { ...ended, batch: decision.left },
-          { dueAt: lane.dueAt, wait: decision.wait },
-        )
+        return recorder.retry({ ...ended, batch: decision.left }, { dueAt: lane.dueAt, wait: decision.wait })
       case 'paused':
         lane.dueAt = clock.steady()
         this.#pause('the handler answered 410')
@@ -330,10 +332,7 @@ export class LaneRunner {
 
   #fail(active: ActiveLane, error: unknown): void {
     if (this.#phase === 'stopped') return
-    this.#ports.log.error(
-      { ...this.#names(active), err: error },
-      'deliver: a lane stopped; it goes on later',
-    )
+    this.#ports.log.error({ ...this.#names(active), err: error }, 'deliver: a lane stopped; it goes on later')
     active.dueAt = Math.max(active.dueAt ?? 0, this.#ports.clock.steady() + FAILED)
     this.#drain(active)
   }

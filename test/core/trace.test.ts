@@ -5,7 +5,11 @@ import { seededRandom } from '../support/ports.ts'
 const GIVEN = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00'
 
 test('a traceparent that was given is gone on with: same trace, same flags, a span of its own', () => {
-  const { traceparent } = plainTracer(seededRandom()).start('callback', { given: GIVEN, key: 's' }, () => ({}))
+  const { traceparent } = plainTracer(seededRandom()).start(
+    'callback',
+    { given: GIVEN, key: 's' },
+    () => ({}),
+  )
   expect(traceparent).toMatch(/^00-4bf92f3577b34da6a3ce929d0e0e4736-[0-9a-f]{16}-00$/)
   expect(traceparent).not.toBe(GIVEN)
 })

@@ -21,8 +21,7 @@ function target(handle: ModuleHandler, more: Partial<Fact> = {}) {
     clock,
     log,
     abort: made.abort,
-    send: () =>
-      new Promise<Verdict>((resolve) => made.send([{ fact, attempt: 2, session: null }], resolve)),
+    send: () => new Promise<Verdict>((resolve) => made.send([{ fact, attempt: 2, session: null }], resolve)),
   }
 }
 

@@ -69,7 +69,8 @@ export function createHttpTarget(
       } as const
       const settled = (outcome: HttpReply | NetworkFault): void => {
         underWay.delete(attempt)
-        const verdict = outcome instanceof NetworkFault ? readFault(outcome) : readAnswer(outcome, clock.now())
+        const verdict =
+          outcome instanceof NetworkFault ? readFault(outcome) : readAnswer(outcome, clock.now())
         span.end(faultOf(verdict))
         ended(verdict)
       }

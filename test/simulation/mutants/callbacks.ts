@@ -4,9 +4,9 @@ import { mutant, type Mutant } from './mutant.ts'
 export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'delivered before it is sent',
-    'deliver/turn.ts',
-    '    const at = clock.now()\n    const started = clock.steady()\n    const outgoing',
-    "    const at = clock.now()\n    const started = clock.steady()\n    recorder.settle(active, batch, 'delivered', { at, ms: 0, status: 200 })\n    const outgoing",
+    'deliver/lane-runner.ts',
+    '    let again = false\n',
+    '    let again = false\n    this.#keeper.recorder.delivered({ lane: active, batch, attempt: { at, ms: 0, status: 200 } })\n',
   ),
   mutant(
     'an error of the handler counts as delivered',
@@ -28,39 +28,39 @@ export const CALLBACKS: readonly Mutant[] = [
   ),
   mutant(
     'one failure is enough to die',
-    'deliver/record.ts',
-    'const spent = batch.filter(({ attempts }) => attempts + 1 >= spec.retry.attempts)\n      const left = batch.filter(({ attempts }) => attempts + 1 < spec.retry.attempts)',
+    'deliver/policy.ts',
+    'const spent = batch.filter(({ attempts }) => attempts + 1 >= retry.attempts)\n      const left = batch.filter(({ attempts }) => attempts + 1 < retry.attempts)',
     'const spent = batch.filter(({ attempts }) => attempts + 1 >= 2)\n      const left = batch.filter(({ attempts }) => attempts + 1 < 2)',
   ),
   mutant(
     'a handler that is away uses up attempts',
     'deliver/targets/http.ts',
-    "return { kind: 'unreachable', error: error.message, reset: false }",
-    "return { kind: 'dead', error: error.message }",
+    "return { kind: 'unreachable', error: fault.message, reset: false }",
+    "return { kind: 'dead', error: fault.message }",
   ),
   mutant(
     'an answer that cannot be read counts as down',
     'deliver/targets/http.ts',
-    "if (error.kind === 'reset') return { kind: 'unreachable'",
-    "if (error.kind === 'reset' || error.kind === 'unreadable') return { kind: 'unreachable'",
+    "if (fault.kind === 'reset') return { kind: 'unreachable'",
+    "if (fault.kind === 'reset' || fault.kind === 'unreadable') return { kind: 'unreachable'",
   ),
   mutant(
     'an answer that cannot be read counts as delivered',
     'deliver/targets/http.ts',
-    "if (error.kind === 'aborted') return { kind: 'aborted' }",
-    "if (error.kind === 'aborted') return { kind: 'aborted' }\n  if (error.kind === 'unreadable') return { kind: 'delivered', status: 200 }",
+    "if (fault.kind === 'aborted') return { kind: 'aborted' }",
+    "if (fault.kind === 'aborted') return { kind: 'aborted' }\n  if (fault.kind === 'unreadable') return { kind: 'delivered', status: 200 }",
   ),
   mutant(
     'transient events share the slots of facts',
     'deliver/worker.ts',
     "if (pump.running && health.state === 'up') transients.offer(fact)",
-    "if (pump.running && health.state === 'up')\n        void queue.add(() => target.send([{ fact, attempt: 1, session: null }], stopping.signal))",
+    "if (pump.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '' }, [{ attempts: 0, cut: 0, fact }])",
   ),
   mutant(
     'one lane of a handler keeps the others waiting',
-    'deliver/worker.ts',
-    'new PQueue({ concurrency: spec.concurrency })',
-    'new PQueue({ concurrency: 1 })',
+    'deliver/lane-runner.ts',
+    'while (this.#inFlight < concurrency && ',
+    'while (this.#inFlight < Math.min(concurrency, 1) && ',
   ),
   mutant(
     'an attempt that a crash cut gives its number to the next',
@@ -83,9 +83,9 @@ export const CALLBACKS: readonly Mutant[] = [
   ),
   mutant(
     'a lane goes on before its head is done',
-    'deliver/turn.ts',
-    'const dueAt = await attempt(active, batch, briefOf(active, first.fact))',
-    'const trying = attempt(active, batch, briefOf(active, first.fact))\n      if (taken > 0) active.drop(batch.length)\n      const dueAt = taken > 0 ? undefined : await trying',
+    'deliver/lane-runner.ts',
+    '    store.beginAttempts(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n',
+    '    store.beginAttempts(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n    const second = taken > 0 ? active.head(2)[1] : undefined\n    if (second !== undefined) this.#keeper.target.send([{ fact: second.fact, attempt: 1, session }], () => undefined)\n',
   ),
   mutant(
     'a lane is claimed twice',

@@ -206,8 +206,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a callback under way goes on after the stop',
     'deliver/targets/http.ts',
-    '        pool,\n        signal: own.signal,\n',
-    '        pool,\n',
+    '      for (const attempt of underWay) attempt.abort()\n',
+    '',
   ),
   mutant(
     'a call is let go of by whoever did not hold it',
@@ -221,10 +221,15 @@ export const FOUND: readonly Mutant[] = [
     " && !told.has(turnId ?? '')",
     " && turnId !== ''",
   ),
-  mutant('what a lane waits for outlives the stop', 'deliver/worker.ts', '      closing.abort()\n', ''),
+  mutant(
+    'what a lane waits for outlives the stop',
+    'deliver/lane-runner.ts',
+    '    this.#closing.abort()\n',
+    '',
+  ),
   mutant(
     'what became of attempts is forgotten when the disk refuses it',
-    'deliver/settler.ts',
+    'deliver/ack-batcher.ts',
     'const last = stopped\n',
     'const last = true\n',
   ),

@@ -88,9 +88,9 @@ export const UPKEEP: readonly Mutant[] = [
   ),
   mutant(
     'a handler that is paused is asked again after a reset',
-    'deliver/turn.ts',
-    " && verdict.reset && health.state !== 'paused')",
-    ' && verdict.reset)',
+    'deliver/lane-runner.ts',
+    "        verdict.reset &&\n        this.#keeper.health.state !== 'paused'\n",
+    '        verdict.reset\n',
   ),
   mutant(
     'a handler that an operator pauses goes on',
