@@ -180,7 +180,11 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
     })
     const [only] = listeners
     if (only !== undefined && listeners.length === 1) return [method, only]
-    return [method, (...args: unknown[]) => listeners.forEach((listener) => listener(...args))]
+    // Each callback comes through here: no array is made of its arguments.
+    const all = (first: unknown, second: unknown): void => {
+      for (const listener of listeners) listener(first, second)
+    }
+    return [method, all]
   })
   return Object.fromEntries(entries) as Observer
 }

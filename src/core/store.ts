@@ -63,8 +63,11 @@ export interface Store {
   endAttempts(lane: Lane): void
   /** It ended, and nothing about it is stored. Otherwise `settle` says how it ended. */
   dropAttempts(lane: Lane, positions: readonly number[]): void
-  /** Writes what became of attempts. May be held back for some milliseconds to share a commit with others. */
-  settle(settlements: readonly Settlement[]): Promise<void>
+  /**
+   * Writes the outcomes of attempts: those that `take` returns when the transaction begins, which other writes begin, or
+   * `patience` milliseconds from now. Where a transaction is tried again, so is `take`.
+   */
+  settle(take: () => readonly Settlement[], patience?: number): Promise<void>
 
   /** Calls that are due and not claimed, as many as there is room for. */
   claimCalls(room: CallRoom, now: number): Promise<Call[]>

@@ -1,12 +1,10 @@
 import type { Settlement } from '../core/delivery.ts'
 import { createComplaint } from '../core/complaint.ts'
-import type { Clock, Log, Timer } from '../core/ports.ts'
+import type { Clock, Log } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 
 /** An ack waits so long to share a commit with others, milliseconds. A crash in between repeats the callback under its id. */
-const DELAY = 20
-/** From so many on they are written at once. */
-const ENOUGH = 512
+const PATIENCE = 20
 /** What the store refused is written again so much later, milliseconds. */
 const AGAIN = 1000
 
@@ -33,51 +31,41 @@ export interface AckBatcher {
 interface Batch {
   acks: Settlement[]
   owners: AckOwner[]
-  /** It has waited long enough for others. */
-  due: boolean
-  timer: Timer | null
 }
 
 export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log: Log): AckBatcher {
-  let open: Batch | null = null
+  let open: Batch = { acks: [], owners: [] }
   let writing = false
   let stopped = false
   let refused = false
   let waiting: (() => void)[] = []
   let endPause: () => void = () => undefined
 
-  const begin = (): Batch => {
-    const batch: Batch = { acks: [], owners: [], due: false, timer: null }
-    batch.timer = clock.after(DELAY, () => close(batch))
-    return batch
-  }
-
-  const close = (batch: Batch): void => {
-    batch.due = true
-    batch.timer?.cancel()
-    if (!writing) void write()
-  }
-
   /** One commit at a time, so that a later one never overtakes one that is refused. */
   const write = async (): Promise<void> => {
     writing = true
-    while (open?.due === true) {
+    while (open.acks.length > 0) {
       const batch = open
-      open = null
-      await put(batch.acks)
+      await put(batch)
       for (const owner of batch.owners) owner.acknowledged()
     }
     writing = false
   }
 
-  const put = async (acks: readonly Settlement[]): Promise<void> => {
+  const put = async (batch: Batch): Promise<void> => {
+    /** What comes from here on is the next batch's. */
+    const take = (): readonly Settlement[] => {
+      if (open === batch) open = { acks: [], owners: [] }
+      return batch.acks
+    }
     for (;;) {
       const last = stopped
       try {
-        await store.settle(acks)
+        await store.settle(take, stopped ? 0 : PATIENCE)
         return accepted()
       } catch (error) {
-        report({ err: error, attempts: acks.length })
+        take()
+        report({ err: error, attempts: batch.acks.length })
         if (last) return accepted()
         refused = true
         if (!stopped) await pause()
@@ -110,10 +98,9 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
 
   return {
     add(ack, owner) {
-      const batch = (open ??= begin())
-      batch.acks.push(ack)
-      batch.owners.push(owner)
-      if (batch.acks.length >= ENOUGH || stopped) close(batch)
+      open.acks.push(ack)
+      open.owners.push(owner)
+      if (!writing) void write()
     },
     get refused() {
       return refused
@@ -125,7 +112,6 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
     stop() {
       stopped = true
       endPause()
-      if (open !== null) close(open)
     },
   }
 }

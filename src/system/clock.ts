@@ -5,9 +5,10 @@ const LONGEST = 2 ** 31 - 1
 
 /** The clock of the machine. */
 export function systemClock(): Clock {
+  const { timeOrigin } = performance
   return {
     now: () => Date.now(),
-    steady: () => performance.timeOrigin + performance.now(),
+    steady: () => timeOrigin + performance.now(),
     after,
     soon: (run) => void setImmediate(run),
   }

@@ -189,7 +189,9 @@ export async function settleFirst(
   if (news === undefined || delivery === undefined) throw new Error('nothing is owed')
   const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
   const attempt = { at: clock.now(), ms: 3, ...outcome }
-  await store.settle([{ lane: news.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, dueAt: null }])
+  await store.settle(() => [
+    { lane: news.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, dueAt: null },
+  ])
 }
 
 /** A value that a test knows to be a text. */

@@ -103,7 +103,7 @@ class Work implements Command {
       owed.slice(0, 5),
     )
     const taken = found.slice(0, this.count)
-    await store.settle(
+    await store.settle(() =>
       taken.map(({ fact, attempts }) => ({
         lane,
         pos: fact.pos,

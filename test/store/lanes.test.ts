@@ -72,8 +72,9 @@ describe('a lane', () => {
     const { store } = await openStore({}, [everything('app'), everything('other')])
     const { lanes } = await store.commit({ facts: [frameFact(1)] })
     const [news] = lanes
-    if (news?.deliveries[0] === undefined) throw new Error('no news')
-    await store.settle([settlement(news.lane, news.deliveries[0], 'delivered')])
+    const delivery = news?.deliveries[0]
+    if (news === undefined || delivery === undefined) throw new Error('no news')
+    await store.settle(() => [settlement(news.lane, delivery, 'delivered')])
     expect(await store.read.counts()).toMatchObject({
       deliveries: { app: { pending: 0 }, other: { pending: 1 } },
     })
@@ -88,7 +89,7 @@ describe('what became of an attempt', () => {
     const [one, two, three] = deliveries
     if (lane === undefined || one === undefined || two === undefined || three === undefined)
       throw new Error('none')
-    await store.settle([
+    await store.settle(() => [
       settlement(lane, one, 'delivered'),
       { ...settlement(lane, two, 'dead'), attempt: { at: 2, error: 'verdict "dead"', ms: 3 } },
       {
@@ -113,8 +114,8 @@ describe('what became of an attempt', () => {
     const [first] = news?.deliveries ?? []
     if (news === undefined || first === undefined) throw new Error('no news')
     const done = settlement(news.lane, first, 'delivered')
-    await store.settle([done])
-    await store.settle([done, { ...done, result: 'dead' }])
+    await store.settle(() => [done])
+    await store.settle(() => [done, { ...done, result: 'dead' }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 1, dead: 0 } } })
   })
 })
@@ -149,8 +150,9 @@ describe('a fact that is damaged on the disk', () => {
     const first = await openStore({ path })
     const { lanes } = await first.store.commit({ facts: [frameFact(1)] })
     const [news] = lanes
-    if (news?.deliveries[0] === undefined) throw new Error('nothing is owed')
-    await first.store.settle([settlement(news.lane, news.deliveries[0], 'retry')])
+    const delivery = news?.deliveries[0]
+    if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
+    await first.store.settle(() => [settlement(news.lane, delivery, 'retry')])
     await first.store.close()
     const db = new Database(path)
     db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
@@ -175,7 +177,7 @@ describe('a fact that is damaged on the disk', () => {
     const { store, clock } = await damagedStore()
     const lane = await laneOf(store, clock.steady())
     const owed = await read(store, lane)
-    await store.settle(owed.map((delivery) => settlement(lane, delivery, 'delivered')))
+    await store.settle(() => owed.map((delivery) => settlement(lane, delivery, 'delivered')))
     await store.releaseLane(lane)
     expect(await store.retry({})).toEqual({ count: 1 })
     expect(await read(store, await laneOf(store, clock.steady()))).toEqual([])

@@ -57,7 +57,7 @@ describe('retention', () => {
     const [first, second] = lanes
     if (first === undefined || second === undefined) throw new Error('no lanes')
     const attempt = { at: clock.now(), status: 200, ms: 1 }
-    await store.settle([
+    await store.settle(() => [
       {
         lane: first.lane,
         pos: first.deliveries[0]?.fact.pos ?? 0,
@@ -154,7 +154,7 @@ describe('retention', () => {
       checkpoints: { 'items/ses_1': 'itm_9' },
     })
     const { lanes } = await store.commit({ facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)) })
-    await store.settle(
+    await store.settle(() =>
       lanes.flatMap(({ lane, deliveries }) => deliveries.map((owed) => settlement(lane, owed, 'delivered'))),
     )
     for (const { lane } of lanes) await store.releaseLane(lane)

@@ -17,7 +17,7 @@ async function buried(ordered = true) {
     ],
   })
   const mine = lanes.filter(({ lane }) => lane.handler === 'app')
-  await store.settle(
+  await store.settle(() =>
     mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => settlement(lane, delivery, 'dead'))),
   )
   for (const { lane } of mine) await store.releaseLane(lane)
@@ -98,7 +98,7 @@ describe('much to be delivered again', () => {
     const { store } = opened
     const facts = Array.from({ length: MANY }, (_, index) => frameFact(index + 1, `ses_${index % 3}`))
     const { lanes } = await store.commit({ facts })
-    await store.settle(
+    await store.settle(() =>
       lanes.flatMap(({ lane, deliveries }) =>
         deliveries.map((delivery) => settlement(lane, delivery, 'dead')),
       ),

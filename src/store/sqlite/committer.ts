@@ -3,10 +3,17 @@ import type { Clock, Timer } from '../../core/ports.ts'
 import { StoreError } from '../error.ts'
 import type { Sqlite } from './open.ts'
 
+/** How soon a write must be on disk. */
+type Urgency =
+  | 'now'
+  /** It may be lost with the power: alone, it need not wait for the disk. */
+  | 'relaxed'
+  /** It waits for another write to share a transaction with, so many milliseconds at most. */
+  | { patience: number }
+
 interface Write {
   run(): unknown
-  /** It may be lost with the power: alone, it need not wait for the disk. */
-  relaxed: boolean
+  urgency: Urgency
   /** Called once the write is durable, before anybody else runs. */
   committed(result: unknown): void
   failed(error: unknown): void
@@ -51,6 +58,8 @@ export class Committer {
   /** Steady milliseconds: since when another program holds the database. */
   #heldSince: number | null = null
   #again: Timer | null = null
+  /** Patient writes are waiting, and nothing else is. */
+  #patience: Timer | null = null
 
   constructor(db: Sqlite, clock: Clock, witness: Witness, part: Part) {
     this.#db = db
@@ -64,19 +73,24 @@ export class Committer {
 
   /** `effect` changes memory according to what was written; it runs only after the commit. */
   write<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
-    return this.#enqueue(run, effect, false)
+    return this.#enqueue(run, effect, 'now')
   }
 
   /** Survives the end of the process, not that of the machine, unless it shares a transaction with others. */
   writeRelaxed<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
-    return this.#enqueue(run, effect, true)
+    return this.#enqueue(run, effect, 'relaxed')
   }
 
-  #enqueue<T>(run: () => T, effect: ((result: T) => void) | undefined, relaxed: boolean): Promise<T> {
+  /** Waits up to `patience` milliseconds to share a transaction. `run` is called when that begins. */
+  writePatiently<T>(run: () => T, effect: (result: T) => void, patience: number): Promise<T> {
+    return this.#enqueue(run, effect, { patience })
+  }
+
+  #enqueue<T>(run: () => T, effect: ((result: T) => void) | undefined, urgency: Urgency): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({
         run,
-        relaxed,
+        urgency,
         committed: (result) => {
           effect?.(result as T)
           resolve(result as T)
@@ -87,6 +101,14 @@ export class Committer {
           reject(meaning)
         },
       })
+      if (typeof urgency === 'object') this.#wait(urgency.patience)
+      else this.#schedule()
+    })
+  }
+
+  #wait(patience: number): void {
+    this.#patience ??= this.#clock.after(patience, () => {
+      this.#patience = null
       this.#schedule()
     })
   }
@@ -101,6 +123,8 @@ export class Committer {
   flush(last = false): void {
     this.#scheduled = false
     this.#again?.cancel()
+    this.#patience?.cancel()
+    this.#patience = null
     const writes = this.#queue
     if (writes.length === 0) return
     this.#queue = []
@@ -138,7 +162,7 @@ export class Committer {
   }
 
   #transact(writes: readonly Write[]): void {
-    if (!writes.every(({ relaxed }) => relaxed)) return this.#commitAll(writes)
+    if (!writes.every(({ urgency }) => urgency === 'relaxed')) return this.#commitAll(writes)
     this.#db.pragma('synchronous = NORMAL')
     try {
       this.#commitAll(writes)

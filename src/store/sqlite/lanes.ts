@@ -29,6 +29,7 @@ export class Lanes {
   readonly #claimed = new Set<number>()
   readonly #byType = new Map<string, Registered[]>()
   #handlers: Registered[] = []
+  #numbers: ReadonlyMap<string, number> = new Map()
   readonly #db: Sqlite
   readonly #addDelivery
   readonly #growLane
@@ -100,12 +101,13 @@ export class Lanes {
     const known = new Map(this.handlers().map((record) => [record.name, record]))
     this.#byType.clear()
     this.#handlers = handlers.map((handler) => ({ ...handler, number: known.get(handler.name)?.number ?? 0 }))
+    this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
     for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
   }
 
   numberOf(name: string): number | null {
-    return this.#handlers.find((handler) => handler.name === name)?.number ?? null
+    return this.#numbers.get(name) ?? null
   }
 
   /** One delivery for each handler that wants a fact; a lane is touched once however many facts it gets. */
@@ -233,7 +235,7 @@ export class Lanes {
   }
 
   settle(settlements: readonly Settlement[]): void {
-    const done = new Map<Lane, number>()
+    const done = new Map<number, { handler: number; count: number }>()
     for (const { lane, pos, result, attempts, attempt, dueAt } of settlements) {
       const number = this.numberOf(lane.handler)
       if (number === null) continue
@@ -243,23 +245,18 @@ export class Lanes {
       if (result === 'retry') {
         this.#keepTrying.run(attempts, entry, entry, answer, pos, number)
         if (dueAt !== null) this.#postpone.run(dueAt, lane.id)
-      } else {
-        const { changes } = this.#finish.run(
-          result === 'delivered' ? 1 : 2,
-          attempts,
-          entry,
-          entry,
-          answer,
-          pos,
-          number,
-        )
-        if (changes === 1) done.set(lane, (done.get(lane) ?? 0) + 1)
+        continue
       }
+      const status = result === 'delivered' ? 1 : 2
+      const { changes } = this.#finish.run(status, attempts, entry, entry, answer, pos, number)
+      if (changes !== 1) continue
+      const entryOfLane = done.get(lane.id)
+      if (entryOfLane === undefined) done.set(lane.id, { handler: number, count: 1 })
+      else entryOfLane.count++
     }
-    for (const [lane, count] of done) {
-      this.#shrinkLane.run(count, lane.id)
-      const number = this.numberOf(lane.handler)
-      if (number !== null && !this.isOrdered(number)) this.#dropLane.run(lane.id)
+    for (const [id, { handler, count }] of done) {
+      this.#shrinkLane.run(count, id)
+      if (!this.isOrdered(handler)) this.#dropLane.run(id)
     }
   }
 

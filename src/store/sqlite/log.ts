@@ -1,5 +1,5 @@
 import { PRUNED_SEQ } from '../../core/checkpoint.ts'
-import { CHANNELS, type Channel, type Fact, type StoredFact } from '../../core/fact.ts'
+import { CHANNELS, type Channel, type Fact, type Seen, type StoredFact } from '../../core/fact.ts'
 import { isWhole } from '../../core/seq.ts'
 import type { Committed } from '../../core/store.ts'
 import type { Lanes } from './lanes.ts'
@@ -77,11 +77,7 @@ export class FactLog {
   }
 
   #add(fact: Fact): StoredFact | null {
-    const seen = { ...fact.seen }
-    if (fact.subject !== null) {
-      for (const { channel, at } of this.#sightings.all(fact.subject))
-        seen[channel] = Math.min(at, seen[channel] ?? at)
-    }
+    const seen = fact.subject === null ? fact.seen : this.#seenBefore(fact.subject, fact.seen)
     const result = this.#insert.run(
       fact.id,
       fact.type,
@@ -99,7 +95,17 @@ export class FactLog {
     )
     if (result.changes === 0) return null
     if (fact.subject !== null) this.#forgetSightings.run(fact.subject)
-    return { ...fact, seen, pos: Number(result.lastInsertRowid) }
+    const { id, type, sessionId, turnId, at, family, seq, body, subject } = fact
+    const pos = Number(result.lastInsertRowid)
+    return { pos, id, type, sessionId, turnId, at, family, seq, body, seen, subject }
+  }
+
+  /** What channels said of `subject` before its fact came. */
+  #seenBefore(subject: string, given: Seen): Seen {
+    const seen = { ...given }
+    for (const { channel, at } of this.#sightings.all(subject))
+      seen[channel] = Math.min(at, seen[channel] ?? at)
+    return seen
   }
 
   /** A channel says that `subject` happened: remembered on the fact, or for the fact to come. */

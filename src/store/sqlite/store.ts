@@ -1,3 +1,4 @@
+import type { Settlement } from '../../core/delivery.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import type { Batch, Committed, HandlerRegistration, Store } from '../../core/store.ts'
 import { StoreError } from '../error.ts'
@@ -93,12 +94,17 @@ export function createSqliteStore(
   let handlers: readonly HandlerRegistration[] = []
   let closed = false
 
-  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> => {
-    if (closed) return Promise.reject(new StoreError('closed'))
+  /** Why nothing is written any more. */
+  const refusal = (): StoreError | null => {
+    if (closed) return new StoreError('closed')
     const { lost } = ownership
-    if (lost === null) return committer.write(run, effect)
-    witness.onRefused?.(lost)
-    return Promise.reject(lost)
+    if (lost !== null) witness.onRefused?.(lost)
+    return lost
+  }
+
+  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> => {
+    const refused = refusal()
+    return refused === null ? committer.write(run, effect) : Promise.reject(refused)
   }
 
   const ask = async <T>(run: () => T): Promise<T> => {
@@ -244,11 +250,19 @@ export function createSqliteStore(
     beginAttempts: (lane, positions) => lanes.begin(lane, positions),
     endAttempts: (lane) => begun.end(lane),
     dropAttempts: (lane, positions) => lanes.drop(lane, positions),
-    settle: (all) =>
-      write(
-        () => lanes.settle(all),
-        () => lanes.settled(all),
-      ),
+    async settle(take, patience = 0) {
+      const refused = refusal()
+      if (refused !== null) throw refused
+      const settle = (): readonly Settlement[] => {
+        const all = take()
+        lanes.settle(all)
+        return all
+      }
+      const settled = (all: readonly Settlement[]): void => lanes.settled(all)
+      await (patience > 0
+        ? committer.writePatiently(settle, settled, patience)
+        : committer.write(settle, settled))
+    },
 
     claimCalls: (room, now) => ask(() => calls.claim(room, now)),
     releaseCall: (callId) => calls.release(callId),

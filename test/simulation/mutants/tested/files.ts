@@ -87,8 +87,8 @@ export const FILES: readonly Mutant[] = [
     { file: OWNERSHIP, only: 'deleted: noticed' },
     'a lost store takes what it is given',
     'store/sqlite/store.ts',
-    'if (lost === null) return committer.write(run, effect)',
-    "if (lost === null || lost.kind === 'lost') return committer.write(run, effect)",
+    '    return lost\n  }\n',
+    "    return lost?.kind === 'lost' ? null : lost\n  }\n",
   ),
   tested(
     { file: OWNERSHIP, only: 'deleted: noticed' },
