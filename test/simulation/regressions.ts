@@ -517,7 +517,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [
       [1, 'before', 'store.commit frames', 'crash'],
       [1, 'after', 'http list items', 'reset_reply'],
-      [22, 'after', 'http callback', 'reset_reply'],
+      [25, 'after', 'http callback', 'reset_reply'],
     ],
   },
   {
