@@ -11,7 +11,6 @@ import { createBriefs } from '../deliver/briefs.ts'
 import { createDispatcher, type Dispatcher } from '../deliver/dispatcher.ts'
 import { handlerLog } from '../deliver/targets/module.ts'
 import { createAckBatcher } from '../deliver/ack-batcher.ts'
-import { MemoryWindow } from '../deliver/memory-window.ts'
 import { transientFact } from '../deliver/transient.ts'
 import { createAhead } from '../intake/ahead.ts'
 import { createClaims } from '../intake/claims.ts'
@@ -257,7 +256,6 @@ export function createEngine(options: EngineOptions): Engine {
         store,
         acks,
         briefs,
-        window: new MemoryWindow(),
         observer,
       })
       engine.dispatcher = dispatcher

@@ -7,13 +7,14 @@ import { createDispatcher, pauseOf, type Dispatcher } from '../deliver/dispatche
 import { createHttpTarget } from '../deliver/targets/http.ts'
 import { createModuleTarget } from '../deliver/targets/module.ts'
 import type { LanePorts } from '../deliver/lane-runner.ts'
+import { MemoryWindow } from '../deliver/memory-window.ts'
 import { createWorker } from '../deliver/worker.ts'
 
 /** Makes the handlers known to the store, and a worker for each. `source`: who we are, for CloudEvents. */
 export async function openHandlers(
   specs: readonly HandlerSpec[],
   source: string,
-  ports: LanePorts & { http: Http; observer: Observer; tracer: Tracer },
+  ports: Omit<LanePorts, 'window'> & { http: Http; observer: Observer; tracer: Tracer },
 ): Promise<Dispatcher> {
   const records = await ports.store.registerHandlers(
     specs.map(({ name, events, ordered, batch }) => ({
@@ -23,6 +24,7 @@ export async function openHandlers(
       wants: compilePatterns(events).wants,
     })),
   )
+  const lanePorts = { ...ports, window: new MemoryWindow() }
   const workers = specs.map((spec) =>
     createWorker(
       {
@@ -33,7 +35,7 @@ export async function openHandlers(
             : createModuleTarget(spec, spec.target.handle, ports),
         paused: pauseOf(records, spec.name),
       },
-      ports,
+      lanePorts,
     ),
   )
   return createDispatcher(workers, ports.acks)
