@@ -889,6 +889,16 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'after', 'http message', 'reset_reply']],
   },
   {
+    name: 'an answer that a gateway turned away goes out again under its first key',
+    scenario: story([{ do: 'call', calls: [CALL] }], { faultsUntil: 20_000 }),
+    steps: [[0, 'before', 'service answer', 'bad_gateway']],
+  },
+  {
+    name: 'the output of a tool that must not run twice is kept until the disk takes it',
+    scenario: story([{ do: 'call', calls: [{ ...CALL, tool: 'charge' }] }], { faultsUntil: 20_000 }),
+    steps: [[1, 'before', 'store.commit call finished', 'disk_error']],
+  },
+  {
     name: 'frames from before a session came into the scope were told when the service repeated them',
     scenario: story([{ do: 'say' }], {
       channels: { stream: true, webhook: false, poll: true },

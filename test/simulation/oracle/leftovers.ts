@@ -1,6 +1,10 @@
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
+/** A replay once counted a delivery that was pending: its lane was asked for without end, and had nothing. */
+const MISCOUNTED = `SELECT l.key FROM lanes l
+  WHERE l.pending <> (SELECT count(*) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)`
+
 /** I11: at rest nothing is held but what a sidecar without work holds. */
 export function leftovers({ life, scenario, db }: Simulation): Fault | null {
   if (life === null) return null
@@ -14,6 +18,9 @@ export function leftovers({ life, scenario, db }: Simulation): Fault | null {
   if (hints > 0) return broken(`${hints} sessions wait to be read`)
   const begun = db.prepare<[], number>('SELECT count(*) FROM begun').pluck().get() ?? 0
   if (begun > 0) return broken(`${begun} attempts are written down as under way`)
+  const miscounted = db.prepare<[], string>(MISCOUNTED).pluck().get()
+  if (miscounted !== undefined)
+    return broken(`a lane of ${miscounted || 'no session'} counts what is not pending`)
   // The loops of reconciler, tools and handlers; two of polling; the subscription's; the stream's for silence; housekeeping.
   const periodic =
     2 +
