@@ -74,7 +74,7 @@ function open(said: Partial<Service>) {
     await intake.hint([{ sessionId: 's', channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     return await readOn()
   }
-  return { facts, intake, read, readOn }
+  return { clock, facts, intake, read, readOn }
 }
 
 const sessionIs = (status: string, updated_at: number, required_actions: JsonObject[] = []) =>
@@ -119,6 +119,16 @@ it('what is older than what is known of a session changes nothing', async () => 
   const { read } = open(inTurn(sessionIs('working', 9), sessionIs('idle', 8)))
   expect(await read()).toEqual(['session.created', 'session.working'])
   expect(await read()).toEqual([])
+})
+
+it('a session that works is looked at again after a reading that was older than what is known of it', async () => {
+  const { clock, read, readOn } = open(
+    inTurn(sessionIs('working', 9), sessionIs('idle', 8), sessionIs('idle', 10)),
+  )
+  await read()
+  await read()
+  await clock.advance(300_000)
+  expect(await readOn()).toEqual(['session.idle'])
 })
 
 it('a session that was once said to have changed in the future is not deaf to what is true', async () => {

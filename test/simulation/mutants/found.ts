@@ -1,4 +1,4 @@
-import { mutant, type Mutant } from './mutant.ts'
+import { mutant, tested, type Mutant } from './mutant.ts'
 
 /** Bugs that were there, and that the simulation found: their mends undone. */
 export const FOUND: readonly Mutant[] = [
@@ -95,7 +95,8 @@ export const FOUND: readonly Mutant[] = [
     'batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))',
     'batch.slice(begin)',
   ),
-  mutant(
+  tested(
+    { file: 'intake/read.test.ts', only: 'older than what is known of it' },
     'what is known is looked at no more when older news comes',
     'intake/read.ts',
     'const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady(), { doubt })',
