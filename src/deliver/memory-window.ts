@@ -1,9 +1,9 @@
 import type { PendingDelivery } from '../core/delivery.ts'
 
 /** Characters of facts that all lanes together keep at hand; what does not fit waits in the store. */
-const CHARACTERS = 8 * 1024 * 1024
+const CHARACTERS = 16 * 1024 * 1024
 /** What a fact takes besides its body: its object, its ids, its place in a lane. */
-const EACH = 500
+const EACH = 200
 
 /** The memory that committed facts may take on their way to handlers. */
 export class MemoryWindow {

@@ -1,13 +1,36 @@
 import { frameName, type StoredFact } from '../../core/fact.ts'
 import type { TransientEvent } from '../../core/observer.ts'
 
-/** A frame as every reader gets it: encoded once. */
+/** A frame as every reader gets it. */
 export interface RelayFrame {
   /** Its place in our log; null: transient. */
-  place: { pos: number; seq: string } | null
-  sessionId: string | null
-  /** Made when the first reader wants it. */
+  readonly place: { pos: number; seq: string } | null
+  readonly sessionId: string | null
   readonly bytes: Buffer
+}
+
+/** Encoded once, when the first reader wants it. */
+class LazyFrame implements RelayFrame {
+  readonly place: RelayFrame['place']
+  readonly sessionId: string | null
+  readonly #type: string
+  readonly #body: string
+  #bytes: Buffer | null = null
+
+  constructor(place: RelayFrame['place'], event: { type: string; sessionId: string | null; body: string }) {
+    this.place = place
+    this.sessionId = event.sessionId
+    this.#type = event.type
+    this.#body = event.body
+  }
+
+  get bytes(): Buffer {
+    this.#bytes ??=
+      this.place === null
+        ? encode(this.#type, null, this.#body)
+        : encode(frameName(this.#type), this.place.seq, this.#body)
+    return this.#bytes
+  }
 }
 
 /** Tells readers how long to wait before they come back, milliseconds. Places here are free at once. */
@@ -16,24 +39,13 @@ export const OPENING = Buffer.from(`retry: ${RETRY}\n\n`)
 export const PING = Buffer.from(': ping\n\n')
 
 /** null for a fact that is no frame of the stream. */
-export function factFrame({ pos, seq, type, sessionId, body }: StoredFact): RelayFrame | null {
-  if (seq === null) return null
-  return lazy({ pos, seq }, sessionId, () => encode(frameName(type), seq, body))
+export function factFrame(fact: StoredFact): RelayFrame | null {
+  const { pos, seq } = fact
+  return seq === null ? null : new LazyFrame({ pos, seq }, fact)
 }
 
-export function transientFrame({ type, sessionId, body }: TransientEvent): RelayFrame {
-  return lazy(null, sessionId, () => encode(type, null, body))
-}
-
-function lazy(place: RelayFrame['place'], sessionId: string | null, make: () => Buffer): RelayFrame {
-  let bytes: Buffer | undefined
-  return {
-    place,
-    sessionId,
-    get bytes() {
-      return (bytes ??= make())
-    },
-  }
+export function transientFrame(event: TransientEvent): RelayFrame {
+  return new LazyFrame(null, event)
 }
 
 /** Says that a replay reached its limit; the service does not show what it calls that frame. `seq`: the last one sent. */

@@ -16,6 +16,7 @@ export function inOrder(publish: (frame: RelayFrame) => void): Partial<Observer>
   let held: { after: string; frame: RelayFrame }[] = []
 
   const release = (isDue: (after: string) => boolean): void => {
+    if (held.length === 0) return
     const waiting = held.findIndex(({ after }) => !isDue(after))
     const due = waiting === -1 ? held : held.slice(0, waiting)
     held = waiting === -1 ? [] : held.slice(waiting)

@@ -41,7 +41,7 @@ export function callbackText(
   delivery: Delivery,
 ): string {
   return (
-    `{"type":${JSON.stringify(fact.type)},"timestamp":"${new Date(fact.at).toISOString()}","id":"${fact.id}",` +
+    `{"type":${JSON.stringify(fact.type)},"timestamp":"${isoTime(fact.at)}","id":"${fact.id}",` +
     `"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
     `"delivery":${deliveryText(delivery)},"seen":${seenText(fact.seen)}}`
   )
@@ -57,7 +57,7 @@ export function cloudEventText(
   const subject = fact.sessionId === null ? '' : `"subject":${JSON.stringify(fact.sessionId)},`
   return (
     `{"specversion":"1.0","id":"${fact.id}","source":${JSON.stringify(source)},"type":${JSON.stringify(fact.type)},` +
-    `${subject}"time":"${new Date(fact.at).toISOString()}","datacontenttype":"application/json",` +
+    `${subject}"time":"${isoTime(fact.at)}","datacontenttype":"application/json",` +
     `"data":{"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
     `"delivery":${deliveryText(delivery)},"seen":${seenText(fact.seen)}}}`
   )
@@ -72,6 +72,18 @@ interface Delivery {
 
 function deliveryText({ attempt, handler, test = false }: Delivery): string {
   return `{"attempt":${attempt},"handler":"${handler}"${test ? ',"test":true' : ''}}`
+}
+
+/** Facts that were committed together were taken in in the same millisecond. */
+let isoAt = 0
+let iso = new Date(isoAt).toISOString()
+
+function isoTime(at: number): string {
+  if (at !== isoAt) {
+    isoAt = at
+    iso = new Date(at).toISOString()
+  }
+  return iso
 }
 
 function seenText(seen: Seen): string {
