@@ -16,6 +16,8 @@ import { attemptOf, type Verdict } from './targets/verdict.ts'
 
 /** Attempts that a lane makes in its slot while other lanes wait for one. */
 const TURN = 16
+/** Milliseconds after which it leaves the slot to them sooner: the attempts of a slow handler are long. */
+const TURN_TIME = 50
 /** What is read of a lane in one go, facts and characters. */
 const PAGE = { facts: 64, characters: 1024 * 1024 }
 /** After a failure of our own, and where a lane could not be put off in the store, milliseconds. */
@@ -204,6 +206,7 @@ export class LaneRunner {
       }
       if (active?.state !== 'ready') continue
       this.#inFlight++
+      active.slotAt = this.#ports.clock.steady()
       this.#take(active, 0)
     }
     if (this.#waiting === 0) this.#keeper.onSlot()
@@ -225,7 +228,8 @@ export class LaneRunner {
       return false
     }
     if (taken === 0) return true
-    if (taken >= TURN && this.#waiting > 0) return false
+    if (this.#waiting > 0 && (taken >= TURN || this.#ports.clock.steady() - active.slotAt >= TURN_TIME))
+      return false
     const fact = active.first()?.fact
     return fact !== undefined && this.#batch.wait === 0 && !this.#lacksSummary(fact)
   }

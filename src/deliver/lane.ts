@@ -31,6 +31,8 @@ export class ActiveLane implements AckOwner {
   /** Acks that are not durable yet. */
   unacknowledged = 0
   state: LaneState = 'waiting'
+  /** When it got the slot that it has, on the steady clock. */
+  slotAt = 0
   /** When it is due again, steady milliseconds; null while nothing holds it up. */
   dueAt: number | null = null
   /** It is tried although the handler is down, to find out whether it still is. */

@@ -56,3 +56,28 @@ test.for([16, 1])(
     expect(among.fact).toBeLessThan(without.fact + NOISE)
   },
 )
+
+/** A backlog of one session, in callbacks. */
+const BACKLOG = 40
+/** Callbacks of another session that a fact may see before its own: one under way, one that was next. */
+const BEFORE = 4
+
+test('at concurrency 1 the backlog of one session delays a fact of another by few callbacks', async () => {
+  await using rig = await Rig.open({
+    channels: ['stream'],
+    handlers: (app) => [
+      { name: 'app', url: app.handlerUrl('app'), secret: SECRET, concurrency: 1, events: ['agent.message'] },
+    ],
+  })
+  const { app, client } = rig
+  app.handle = () => ({ delay: TAKES })
+  const [loud, quiet] = [await client.create(), await client.create()]
+  await client.send(loud, ...Array.from({ length: BACKLOG }, (_, nth) => `say ${nth}`))
+  await until('the backlog to be at work', () => app.callbacks.length >= 2)
+  const before = app.callbacks.length
+  await client.send(quiet, 'say quiet')
+  await until('the message', () =>
+    app.callbacks.some(({ events: [event] }) => event?.data.payload?.['text'] === 'quiet'),
+  )
+  expect(app.callbacks.length - before).toBeLessThanOrEqual(BEFORE + 1)
+})
