@@ -1,6 +1,7 @@
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { createComplaint } from '../core/complaint.ts'
 import { messageOf } from '../core/errors.ts'
+import { writeJson } from '../core/json.ts'
 import type { Log } from '../core/ports.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
@@ -207,7 +208,7 @@ function add(app: FastifyInstance, route: Route, version: string): void {
       const lastEventId = [request.headers['last-event-id']].flat()[0]
       const answer = await route.handle({ params, query, body, lastEventId })
       if (answer.stream !== undefined) return streamed(reply, answer, answer.stream)
-      const text = answer.contentType === undefined ? JSON.stringify(answer.body) : String(answer.body)
+      const text = answer.contentType === undefined ? writeJson(answer.body) : String(answer.body)
       if (route.method === 'GET' && answer.contentType === undefined) {
         const etag = etagOf(text)
         reply.header('etag', etag)

@@ -1,4 +1,4 @@
-import { CLOSE_BRACE, CLOSE_BRACKET, endOfString, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
+import { endOfString, nextStructure, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
 /** Levels of a document that our code, and the code of those who read it, has to bear. */
 export const DEEPEST = 500
@@ -10,12 +10,14 @@ export const DEEPEST = 500
 export function isTooDeep(text: string): boolean {
   if (text.length <= 2 * DEEPEST) return false
   let depth = 0
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index)
-    if (code === QUOTE) index = endOfString(text, index) - 1
-    else if (code === OPEN_BRACKET || code === OPEN_BRACE) {
-      if (++depth > DEEPEST) return true
-    } else if (code === CLOSE_BRACKET || code === CLOSE_BRACE) depth--
+  for (let at = nextStructure(text, 0); at < text.length; at = nextStructure(text, at)) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) at = endOfString(text, at)
+    else {
+      depth += code === OPEN_BRACKET || code === OPEN_BRACE ? 1 : -1
+      if (depth > DEEPEST) return true
+      at++
+    }
   }
   return false
 }

@@ -1,4 +1,6 @@
+import { MemberSpans } from './member.ts'
 import { endOfString } from './scan.ts'
+import { Verbatim } from './verbatim.ts'
 
 /** Node has it; the compiler's library does not know it yet. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
@@ -17,7 +19,7 @@ const HUGE = 1e300
 const REMEMBERED = 4096
 const SHORT = 24
 
-/** A number that is taken out of a text, and what takes its place in the document. */
+/** A number, or a whole value, that is taken out of a text, and what takes its place in the document. */
 interface Taken {
   start: number
   end: number
@@ -29,21 +31,32 @@ interface Taken {
  * writes as it was read. With a reviver, which is called for every value, 1 MiB of `[0,0,…]` with one such number took 30
  * times a plain parse. Here the numbers are found in the text, the parser gets another number for each, and these are
  * replaced in what it made. Each step is one pass, however the text nests and whatever it holds.
+ *
+ * The arguments of a function call are as long as an agent likes, and are only passed on. With `{ verbatim: ['arguments'] }`
+ * an object or array of that name that may hold such a number becomes a {@link Verbatim}: nothing in it costs time by itself.
  * @throws {SyntaxError}
  */
-export function parseJson(text: string): unknown {
-  const taken = takeOut(text)
+export function parseJson(text: string, options: { verbatim?: readonly string[] } = {}): unknown {
+  const taken = takeOut(text, options.verbatim)
   if (taken.length === 0) return JSON.parse(text)
   return putBack(parseWithout(taken, text), taken)
 }
 
-function takeOut(text: string): Taken[] {
+function takeOut(text: string, verbatim: readonly string[] | undefined): Taken[] {
   const taken: Taken[] = []
+  const spans = verbatim === undefined ? null : new MemberSpans(text, verbatim)
   const candidates = new Candidates(text)
   const known = new Map<string, Exact>()
   /** Where the next string opens. */
   let quote = indexOf(text, '"', 0)
   for (let start = candidates.after(0); start < text.length;) {
+    const span = spans?.around(start)
+    if (span !== undefined) {
+      taken.push({ ...span, value: new Verbatim(text.slice(span.start, span.end), parseJson) })
+      start = candidates.after(span.end)
+      if (quote < span.end) quote = indexOf(text, '"', span.end)
+      continue
+    }
     let past = 0
     while (quote < start) {
       past = endOfString(text, quote)
@@ -159,6 +172,7 @@ function parseWithout(taken: readonly Taken[], text: string): unknown {
     from = end
   }
   try {
+    for (const { value } of taken) if (value instanceof Verbatim) value.check()
     return JSON.parse(left + text.slice(from))
   } catch {
     // The error shall name a position in the text itself.

@@ -1,9 +1,10 @@
 import {
   CLOSE_BRACE,
-  CLOSE_BRACKET,
   COLON,
   COMMA,
   endOfString,
+  isEscaped,
+  nextStructure,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
@@ -37,6 +38,46 @@ export function memberTexts(text: string, names: readonly string[]): (string | u
   return found
 }
 
+/** Where a text has objects and arrays as members of some names, in whatever object; not those within such a member. */
+export class MemberSpans {
+  readonly #text: string
+  readonly #opening: RegExp
+  #span: Span | undefined
+  #from = 0
+
+  /** `names`: of letters alone. */
+  constructor(text: string, names: readonly string[]) {
+    this.#text = text
+    this.#opening = new RegExp(`"(?:${names.join('|')})"\\s*:\\s*[[{]`, 'g')
+  }
+
+  /** The member that holds the character at `at`. To be called with rising `at`: the text is passed over once. */
+  around(at: number): Span | undefined {
+    while (this.#from <= at) {
+      this.#span = this.#next()
+      this.#from = this.#span?.end ?? Infinity
+    }
+    return this.#span !== undefined && this.#span.start <= at ? this.#span : undefined
+  }
+
+  #next(): Span | undefined {
+    this.#opening.lastIndex = this.#from
+    for (let found = this.#opening.exec(this.#text); found !== null; found = this.#opening.exec(this.#text)) {
+      // In a string the first quote has a backslash before it.
+      if (isEscaped(this.#text, found.index)) continue
+      const start = this.#opening.lastIndex - 1
+      return { start, end: endOfNested(this.#text, start) }
+    }
+    return undefined
+  }
+}
+
+/** A part of a text: from `start` to before `end`. */
+export interface Span {
+  start: number
+  end: number
+}
+
 function nameOf(quoted: string): string {
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1)
 }
@@ -65,11 +106,14 @@ function endOfValue(text: string, from: number): number {
 
 function endOfNested(text: string, from: number): number {
   let depth = 0
-  for (let at = from; at < text.length; at++) {
+  for (let at = from; at < text.length; at = nextStructure(text, at)) {
     const code = text.charCodeAt(at)
-    if (code === QUOTE) at = endOfString(text, at) - 1
-    else if (code === OPEN_BRACE || code === OPEN_BRACKET) depth++
-    else if ((code === CLOSE_BRACE || code === CLOSE_BRACKET) && --depth === 0) return at + 1
+    if (code === QUOTE) at = endOfString(text, at)
+    else {
+      depth += code === OPEN_BRACKET || code === OPEN_BRACE ? 1 : -1
+      at++
+      if (depth === 0) return at
+    }
   }
   return text.length
 }

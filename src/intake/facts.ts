@@ -1,5 +1,5 @@
 import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
-import { isObject, stringOf, type Json, type JsonObject } from '../core/json.ts'
+import { isObject, stringOf, writeJson, type Json, type JsonObject } from '../core/json.ts'
 import type { Action, SessionBrief, Turn } from '../core/resource.ts'
 
 export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
@@ -24,7 +24,7 @@ export function stateFact(
     at: context.now,
     family: 'state',
     seq: null,
-    body: JSON.stringify(data),
+    body: writeJson(data),
     seen: context.seen,
     subject,
   }

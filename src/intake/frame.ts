@@ -3,7 +3,8 @@ import { streamFactId, transcriptType, type Fact } from '../core/fact.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint, HintScope } from '../core/hint.ts'
 import { isTooDeep } from '../core/depth.ts'
-import { isObject, parseJson, stringOf, type JsonObject } from '../core/json.ts'
+import { isObject, stringOf, type JsonObject } from '../core/json.ts'
+import { memberTexts } from '../core/member.ts'
 import { callIn, digitsOf, sessionIn, turnIn } from '../core/mention.ts'
 
 /**
@@ -62,14 +63,16 @@ export function readFrame(frame: Frame, at: number): Meaning {
   if (isTooDeep(frame.data)) return { kind: 'unreadable', reason: 'data nests too deep', seq: line }
   let data: unknown
   try {
-    data = readJson(frame.data)
+    data = JSON.parse(frame.data)
   } catch {
     return { kind: 'unreadable', reason: 'data is not JSON', seq: line }
   }
   if (!isObject(data)) return { kind: 'unreadable', reason: 'data is not an object', seq: line }
   const payload = isObject(data.payload) ? data.payload : {}
-  const seq = line ?? digitsOf(data.seq)
-  const fromSeq = digitsOf(data.from_seq) ?? digitsOf(payload.from_seq)
+  const ofData = (): string => frame.data
+  const ofPayload = (): string => memberTexts(frame.data, ['payload'])[0] ?? ''
+  const seq = line ?? digitsAt(data, 'seq', ofData)
+  const fromSeq = digitsAt(data, 'from_seq', ofData) ?? digitsAt(payload, 'from_seq', ofPayload)
   // An event that is persisted may have a member of that name for its own reasons.
   if (fromSeq !== null && seq === null) return { kind: 'stop', fromSeq }
   const name = stringOf(data.type) ?? stringOf(frame.event)
@@ -94,12 +97,13 @@ export function readFrame(frame: Frame, at: number): Meaning {
   return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
 }
 
-/** Only a seq need keep digits that a double cannot: the text itself is what is stored and handed on. */
-function readJson(text: string): unknown {
-  const data: unknown = JSON.parse(text)
-  if (!isObject(data)) return data
-  const payload = isObject(data.payload) ? data.payload : {}
-  return [data.seq, data.from_seq, payload.from_seq].some(isInexact) ? parseJson(text) : data
+/**
+ * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is read from the text. Nothing
+ * else in a frame needs this: the text itself is what is stored and handed on.
+ */
+function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => string): string | null {
+  const value = holder[name]
+  return digitsOf(isInexact(value) ? memberTexts(text(), [name])[0] : value)
 }
 
 function isInexact(value: unknown): boolean {

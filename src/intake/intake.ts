@@ -1,7 +1,7 @@
 import type { Call, CallStep } from '../core/call.ts'
 import type { Fact, StoredFact } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
-import { isObject, numberOf, parseJson } from '../core/json.ts'
+import { isObject, numberOf } from '../core/json.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Session } from '../core/resource.ts'
 import type { Batch, Committed, Reading, Store } from '../core/store.ts'
@@ -104,7 +104,7 @@ export function createIntake(options: {
 /** Seconds from the moment the resource gives for a fact until we had it; null where it gives none. */
 function lagOf(fact: StoredFact, offset: number): number | null {
   if (fact.family === 'transcript') return null
-  const body = parseJson(fact.body)
+  const body: unknown = JSON.parse(fact.body)
   if (!isObject(body)) return null
   const happened = happenedAt(fact.type, body)
   return happened === null ? null : Math.max(0, fact.at + offset - happened) / 1000

@@ -1,5 +1,6 @@
 import { isParticular, messageOf } from '../core/errors.ts'
 import { itemFactId, transcriptType, type Fact } from '../core/fact.ts'
+import { writeJson } from '../core/json.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Item } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
@@ -98,7 +99,7 @@ function factOf(item: Item, at: number): Fact {
     at,
     family: 'transcript',
     seq: null,
-    body: JSON.stringify({ payload: item.raw, internal_type: null, seq: null }),
+    body: writeJson({ payload: item.raw, internal_type: null, seq: null }),
     seen: { poll: at },
     subject: null,
   }

@@ -1,11 +1,11 @@
 import type { StoredFact } from '../core/fact.ts'
-import { isObject, parseJson, stringOf } from '../core/json.ts'
+import { isObject, stringOf } from '../core/json.ts'
 import type { CallWithoutTool } from '../core/observer.ts'
 
 /** The function call that a fact reports and that no configured tool answers; null for any other fact. */
 export function callWithoutTool(fact: StoredFact, tools: ReadonlySet<string>): CallWithoutTool | null {
   if (fact.type !== 'action.required') return null
-  const body = parseJson(fact.body)
+  const body: unknown = JSON.parse(fact.body)
   const action = isObject(body) ? body.action : undefined
   if (!isObject(action) || action.type !== 'function_call') return null
   const name = stringOf(action.name)

@@ -12,7 +12,7 @@ import { discover } from './discovery.ts'
 import type { Discovery, OperationName } from './discovery.ts'
 import { openEvents } from './events.ts'
 import { Explorer } from './explorer.ts'
-import { readJson } from './json.ts'
+import { readJson, readResource } from './json.ts'
 import { ClockOffset } from './offset.ts'
 import { PageRoom } from './page-room.ts'
 import { fillPath } from './path.ts'
@@ -141,7 +141,7 @@ export function createService(options: ServiceOptions): ServiceClient {
   ): Promise<T> {
     const reply = await send(operation, request)
     try {
-      return parse(readJson(reply.body))
+      return parse(readResource(reply.body))
     } catch (error) {
       throw malformed(operation, reply, error)
     }

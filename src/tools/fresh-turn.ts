@@ -1,6 +1,7 @@
 import type { Call } from '../core/call.ts'
 import { backoff } from '../core/backoff.ts'
 import { isParticular, messageOf, ServiceError } from '../core/errors.ts'
+import { writeJson } from '../core/json.ts'
 import type { Item } from '../core/resource.ts'
 import { mayHaveActed, RETRY } from './posting.ts'
 import type { AnswerPolicy, ToolPorts } from './context.ts'
@@ -161,7 +162,7 @@ async function searchItems({ service }: ToolPorts, call: Call): Promise<'there' 
       call.sessionId,
       after === undefined ? { limit: PAGE } : { limit: PAGE, after },
     )
-    if (data.some(({ raw }) => JSON.stringify(raw).includes(wanted))) return 'there'
+    if (data.some(({ raw }) => writeJson(raw).includes(wanted))) return 'there'
     unreadable ||= data.some(isUnreadableMessage)
     const reached = data.some(({ createdAt }) => createdAt !== null && createdAt < (call.createdAt ?? 0))
     if (reached || !hasMore || lastId === null || lastId === after) return unreadable ? 'unknown' : 'absent'

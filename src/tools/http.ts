@@ -1,5 +1,6 @@
 import { NetworkFault, messageOf } from '../core/errors.ts'
 import { headerSafe } from '../core/header.ts'
+import { writeJson } from '../core/json.ts'
 import type { Clock, Http } from '../core/ports.ts'
 import { keyRing, signedHeaders } from '../core/signature.ts'
 import type { ToolResult, ToolSpec } from '../core/tool.ts'
@@ -25,7 +26,7 @@ export function createHttpRunner(
   const pool = { size: tool.concurrency, fresh: tool.afterCrash === 'fail' }
 
   return async (call, signal) => {
-    const body = JSON.stringify({
+    const body = writeJson({
       type: 'tool.call',
       call_id: call.callId,
       name: call.name,

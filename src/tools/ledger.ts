@@ -1,6 +1,6 @@
 import { FINAL_CALL_STATES, type Call, type CallResult, type CallState, type CallStep } from '../core/call.ts'
 import { stateFactId, type Fact } from '../core/fact.ts'
-import type { JsonObject } from '../core/json.ts'
+import { writeJson, type JsonObject } from '../core/json.ts'
 import type { SessionBrief } from '../core/resource.ts'
 
 /**
@@ -128,7 +128,7 @@ export function close(
         at: now,
         family: 'state',
         seq: null,
-        body: JSON.stringify({ call: callData(closed), session: session === null ? null : { ...session } }),
+        body: writeJson({ call: callData(closed), session: session === null ? null : { ...session } }),
         seen: {},
         subject: null,
       },

@@ -1,5 +1,5 @@
 import type { StoredFact } from '../../core/fact.ts'
-import { isObject, parseJson, stringOf } from '../../core/json.ts'
+import { isObject, stringOf } from '../../core/json.ts'
 import type { SessionBrief } from '../../core/resource.ts'
 import type { Attributes, TraceSource } from '../../core/trace.ts'
 import type { Outgoing } from './target.ts'
@@ -15,7 +15,7 @@ export function traceOf(fact: StoredFact, session: SessionBrief | null): TraceSo
 /** Bodies are parsed only where there is something to find. */
 function carried({ family, body }: StoredFact): string | undefined {
   if (family !== 'state' || !body.includes('"traceparent"')) return undefined
-  const data = parseJson(body)
+  const data: unknown = JSON.parse(body)
   const session = isObject(data) ? data['session'] : null
   const metadata = isObject(session) ? session['metadata'] : null
   return (isObject(metadata) ? stringOf(metadata['traceparent']) : null) ?? undefined

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import type { Call, CallState } from '../../core/call.ts'
 import type { Fact, Seen, StoredFact } from '../../core/fact.ts'
-import { parseJson, type JsonObject } from '../../core/json.ts'
+import { parseJson, PASSED_ON, writeJson, type JsonObject } from '../../core/json.ts'
 
 /**
  * Rows as our own migrations define them (STRICT tables), and what they mean. Facts carry a checksum beside, since they
@@ -123,7 +123,7 @@ export function callRow(call: Call): CallRow {
     turn_id: call.turnId,
     name: call.name,
     state: call.state,
-    action: JSON.stringify(call.action),
+    action: writeJson(call.action),
     attempts: call.attempts,
     uncertain: call.uncertain ? 1 : 0,
     deferred: call.deferred ? 1 : 0,
@@ -170,5 +170,5 @@ export interface SessionRow {
 
 /** JSON that we wrote ourselves. */
 export function objectOf(text: string): JsonObject {
-  return parseJson(text) as JsonObject
+  return parseJson(text, PASSED_ON) as JsonObject
 }

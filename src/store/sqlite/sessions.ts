@@ -1,3 +1,4 @@
+import { writeJson } from '../../core/json.ts'
 import type { Action, Session, SessionBrief } from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../core/store.ts'
 import type { SessionRecord } from '../../core/store-reader.ts'
@@ -160,7 +161,7 @@ export class Sessions {
         session.id,
         session.status,
         session.updatedAt,
-        JSON.stringify(session.raw),
+        writeJson(session.raw),
         reading.atRest ? 1 : 0,
         reading.baseline,
         row?.first_seen ?? reading.at,
@@ -189,7 +190,7 @@ export class Sessions {
         action.callId,
         reading.sessionId,
         action.type,
-        JSON.stringify(action.raw),
+        writeJson(action.raw),
         action.createdAt,
         reading.at,
       )
@@ -203,7 +204,7 @@ export class Sessions {
       turn.id,
       turn.sessionId,
       turn.createdAt,
-      JSON.stringify(turn.raw),
+      writeJson(turn.raw),
       final ? 1 : 0,
       settled ? 1 : 0,
       finalFact ? 1 : 0,

@@ -1,0 +1,51 @@
+/** Node has it; the compiler's library does not know it yet. */
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
+
+/**
+ * What `JSON.stringify` writes in place of a verbatim value: the string A, as it writes no string by itself. In a string
+ * of a document a quote or a backslash has a backslash before it, so that these characters stand nowhere else.
+ */
+const MARK = '"\\u0041"'
+const MARKED = rawJSON(MARK)
+
+/** The texts that `writeJson` has to put in, in order, while it runs. */
+let texts: string[] | null = null
+
+/** A JSON value that is only passed on: its text as it was read. `writeJson` writes it; what it holds cannot be seen. */
+export class Verbatim {
+  readonly #text: string
+  readonly #parse: (text: string) => unknown
+
+  /** `parse` serves where `JSON.stringify` meets the value without `writeJson`: it writes the same value, but slowly. */
+  constructor(text: string, parse: (text: string) => unknown) {
+    this.#text = text
+    this.#parse = parse
+  }
+
+  /** @throws {SyntaxError} when the text is not JSON. */
+  check(): void {
+    JSON.parse(this.#text)
+  }
+
+  toJSON(): unknown {
+    if (texts === null) return this.#parse(this.#text)
+    texts.push(this.#text)
+    return MARKED
+  }
+}
+
+/** `JSON.stringify` for values that `parseJson` gave: it puts in the text of each verbatim value, without parsing it. */
+export function writeJson(value: unknown): string {
+  const outer = texts
+  const own: string[] = []
+  texts = own
+  let written: string
+  try {
+    written = JSON.stringify(value) as string
+  } finally {
+    texts = outer
+  }
+  if (own.length === 0) return written
+  const [first = '', ...rest] = written.split(MARK)
+  return first + rest.map((after, index) => `${own[index]}${after}`).join('')
+}
