@@ -2,9 +2,9 @@ import {
   CLOSE_BRACE,
   COLON,
   COMMA,
+  endOfNested,
   endOfString,
   isEscaped,
-  nextStructure,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
@@ -102,18 +102,4 @@ function endOfValue(text: string, from: number): number {
     if (code === COMMA || code === CLOSE_BRACE || isSpace(code)) break
   }
   return at
-}
-
-function endOfNested(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; at = nextStructure(text, at)) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) at = endOfString(text, at)
-    else {
-      depth += code === OPEN_BRACKET || code === OPEN_BRACE ? 1 : -1
-      at++
-      if (depth === 0) return at
-    }
-  }
-  return text.length
 }
