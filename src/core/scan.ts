@@ -17,17 +17,20 @@ const STEPS = 16
  */
 export function endOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1)
-  while (quote !== -1 && isEscaped(text, quote)) {
-    // Where one quote is escaped the next ones often are, and a search for each takes as long as many steps.
-    let at = quote + 1
-    for (const steps = Math.min(text.length, at + STEPS); at < steps; at++) {
-      const code = text.charCodeAt(at)
-      if (code === QUOTE) return at + 1
-      if (code === BACKSLASH) at++
-    }
-    quote = text.indexOf('"', at)
-  }
+  while (quote !== -1 && isEscaped(text, quote)) quote = quoteAfterEscape(text, quote + 1)
   return quote === -1 ? text.length : quote + 1
+}
+
+/** Where one quote is escaped the next ones often are, and a search for each takes as long as many steps. */
+function quoteAfterEscape(text: string, from: number): number {
+  const steps = Math.min(text.length, from + STEPS)
+  let at = from
+  for (; at < steps; at++) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) return at
+    if (code === BACKSLASH) at++
+  }
+  return text.indexOf('"', at)
 }
 
 /** Whether an odd number of backslashes stands before the character. */

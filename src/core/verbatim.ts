@@ -41,7 +41,7 @@ export function writeJson(value: unknown): string {
   texts = own
   let written: string
   try {
-    written = JSON.stringify(value) as string
+    written = JSON.stringify(value)
   } finally {
     texts = outer
   }
