@@ -34,7 +34,7 @@ function quoteAfterEscape(text: string, from: number): number {
 }
 
 /** Whether an odd number of backslashes stands before the character. */
-export function isEscaped(text: string, at: number): boolean {
+function isEscaped(text: string, at: number): boolean {
   let backslashes = 0
   while (text.charCodeAt(at - 1 - backslashes) === BACKSLASH) backslashes++
   return backslashes % 2 === 1

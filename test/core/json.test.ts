@@ -164,7 +164,10 @@ describe('the arguments of a function call', () => {
       'a text that is written in their place',
       `{"a":"\\"\\\\u0041\\"","arguments":["\\u0041",${LONG}],"b":"\\\\u0041"}`,
     ],
-    ['texts that look like such', `{"\\"arguments\\":[":"\\"arguments\\":[${LONG}","arguments":[${LONG}]}`],
+    [
+      'texts that look like such',
+      `{"\\"arguments":[1],"\\"arguments\\":[":"\\"arguments\\":[${LONG}","arguments":[${LONG}]}`,
+    ],
     [
       'several',
       `[{"arguments":{"arguments":[${LONG}]}},{"args" : [1E400]},{"arguments":[2.5]},{"arguments":${LONG}}]`,

@@ -88,22 +88,15 @@ export const DOORS: readonly Mutant[] = [
   tested(
     { file: 'core/json.test.ts', only: 'write arguments of (fractions|numbers out of range)' },
     'each number in the arguments of a call is read by itself',
-    'service/json.ts',
-    'parseJson(text, PASSED_ON)',
-    'parseJson(text)',
+    'core/exact.ts',
+    'const span = spans?.around(start)',
+    'const span = undefined as ReturnType<MemberSpans["around"]>',
   ),
   tested(
     { file: 'core/json.test.ts', only: 'are refused where JSON.parse refuses them' },
     'arguments that are passed on as text are not checked',
     'core/exact.ts',
     'if (value instanceof Verbatim) value.check()',
-    '',
-  ),
-  tested(
-    { file: 'core/json.test.ts', only: 'texts that look like such' },
-    'what looks like arguments in a string is taken for arguments',
-    'core/member.ts',
-    'if (isEscaped(this.#text, found.index)) continue',
     '',
   ),
   tested(
