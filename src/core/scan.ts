@@ -1,6 +1,5 @@
 /** Codes of the characters that structure a JSON text. */
 export const QUOTE = 0x22
-export const COMMA = 0x2c
 export const COLON = 0x3a
 export const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
