@@ -260,6 +260,12 @@ const DENSE: Record<string, { text: string; times: number }> = {
 }
 
 describe('the time that exact numbers cost', () => {
+  it('stays a multiple of a plain parse for numbers at each depth, which nothing can write again', () => {
+    const text = `${filled(`[1,${LONG},`)}0${']'.repeat(Math.ceil(SIZE / 24))}`
+    const ratio = leastRatio(JSON.parse, parseJson, { text, enough: 8 })
+    expect(ratio).toBeLessThanOrEqual(8)
+  })
+
   it.each(Object.entries(SPARSE))(
     'is that of another plain parse where one stands amid %s',
     (_name, text) => {
