@@ -1,5 +1,5 @@
 import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { createComplaint } from '../core/complaint.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import { messageOf } from '../core/errors.ts'
 import { writeJson } from '../core/json.ts'
 import type { Log } from '../core/ports.ts'
@@ -36,7 +36,7 @@ export interface AdminOptions extends ProbeSources {
   token: () => string | null
   store: StoreReader
   /** What transcript facts say of their session, as callbacks do; without it they say null. */
-  brief?: FindBrief
+  summary?: FindBrief
   actions: AdminActions
   /** null or absent: the stream is off. */
   relay?: Relay | null
@@ -69,7 +69,7 @@ export function createAdmin(options: AdminOptions): Listener {
   const parts = [
     ...probeRoutes(options),
     ...statusRoutes(options.status),
-    ...eventRoutes(store, options.brief ?? (async () => null)),
+    ...eventRoutes(store, options.summary ?? (async () => null)),
     ...sessionRoutes(store),
     ...callRoutes(store, actions),
     ...deliveryRoutes(store, actions),
@@ -114,13 +114,13 @@ export function createAdmin(options: AdminOptions): Listener {
   const connections = CONNECTIONS + READERS
   const close = keepConnections(app, {
     limit: connections,
-    onEvicted: createComplaint(STEADY, (times) =>
+    onEvicted: createThrottledLog(STEADY, (times) =>
       log.warn(
         { times, connections },
         'admin: all connections were in use; the longest without a request were closed for new ones',
       ),
     ),
-    onRefused: createComplaint(STEADY, (times) =>
+    onRefused: createThrottledLog(STEADY, (times) =>
       log.error(
         { times, connections },
         'admin: all connections are being served; new ones were closed, probes as well',
@@ -143,11 +143,11 @@ export function createAdmin(options: AdminOptions): Listener {
     request.raw.resume()
     reply.header('connection', 'close')
   })
-  const complain = createComplaint(STEADY, (times) =>
+  const logThrottled = createThrottledLog(STEADY, (times) =>
     log.warn({ times }, 'admin: a token was given that is not the admin token'),
   )
   app.setErrorHandler((error, request, reply) => {
-    if (isWrongToken(error, request)) complain()
+    if (isWrongToken(error, request)) logThrottled()
     return fail(error, request, reply, log)
   })
   for (const route of routes) add(app, route, options.version)

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
-import { createComplaint } from '../core/complaint.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import { messageOf } from '../core/errors.ts'
 import type { Observer, WebhookOutcome } from '../core/observer.ts'
 import type { Log } from '../core/ports.ts'
@@ -87,13 +87,13 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   })
   const close = keepConnections(app, {
     limit: connections,
-    onEvicted: createComplaint(STEADY, (times) =>
+    onEvicted: createThrottledLog(STEADY, (times) =>
       log.warn(
         { times, connections },
         'webhooks: all connections were in use; the longest without a request were closed for new ones',
       ),
     ),
-    onRefused: createComplaint(STEADY, (times) =>
+    onRefused: createThrottledLog(STEADY, (times) =>
       log.warn({ times, connections }, 'webhooks: all connections are being served; new ones were closed'),
     ),
   })
@@ -102,7 +102,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     bodies.read(payload, BODY),
   )
 
-  const complain = createComplaint(STEADY, (times) =>
+  const logThrottled = createThrottledLog(STEADY, (times) =>
     log.warn(
       { times },
       'webhooks: too many long bodies were being read; deliveries over 64 KiB were answered 503',
@@ -112,7 +112,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     if (refusal === 413) observer?.webhook('too_large')
     if (refusal !== 503) return
     observer?.webhook('busy')
-    complain()
+    logThrottled()
   }
 
   app.addHook('onRequest', (request, reply, done) => {

@@ -43,7 +43,7 @@ export interface LaneNews {
 }
 
 /** What became of an attempt, or of putting a lane off without one. */
-export interface Settlement {
+export interface Ack {
   lane: Lane
   pos: number
   result: 'delivered' | 'retry' | 'dead'

@@ -48,7 +48,7 @@ export interface Observer {
   /** A write was not done. */
   storeRefused(reason: StoreRefusal): void
   /** A fact that `handler` was owed is damaged in the store: it became a dead letter, and nobody was called. */
-  buried(handler: string): void
+  deadLettered(handler: string): void
 
   /** How many read the relay now. */
   relayReaders(count: number): void
@@ -165,7 +165,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'callWithoutTool',
   'commit',
   'storeRefused',
-  'buried',
+  'deadLettered',
   'relayReaders',
   'relayFrames',
   'relayEnded',
@@ -192,14 +192,14 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
 /** `observer` as one that cannot stop us: what it throws is told once for each method, and otherwise left. */
 export function guarded(
   observer: Partial<Observer>,
-  complain: (method: string, error: unknown) => void,
+  logThrottled: (method: string, error: unknown) => void,
 ): Partial<Observer> {
   const told = new Set<string>()
   const entries = METHODS.flatMap((method) => {
     const listener = observer[method] as ((...args: unknown[]) => unknown) | undefined
     if (listener === undefined) return []
     const failed = (error: unknown): void => {
-      if (!told.has(method)) complain(method, error)
+      if (!told.has(method)) logThrottled(method, error)
       told.add(method)
     }
     const listen = (...args: unknown[]): void => {

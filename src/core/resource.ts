@@ -77,7 +77,7 @@ export interface Page<T> {
 }
 
 /** What every callback says about its session. */
-export interface SessionBrief {
+export interface SessionSummary {
   title: string | null
   metadata: Record<string, string>
   status: string

@@ -1,8 +1,8 @@
 import type { Call, CallRoom, CallStep } from './call.ts'
-import type { Lane, LaneNews, PendingDelivery, Settlement } from './delivery.ts'
+import type { Lane, LaneNews, PendingDelivery, Ack } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
-import type { Action, Session, SessionBrief, Turn } from './resource.ts'
+import type { Action, Session, SessionSummary, Turn } from './resource.ts'
 import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
@@ -19,7 +19,7 @@ export interface Store {
   setCheckpoint(name: string, value: string | null): Promise<void>
 
   /** Dirty sessions that are due and not claimed, oldest first; claimed until `releaseHint`, `deferHint` or a commit that clears them. */
-  claimHints(limit: number, now: number): Promise<DirtySession[]>
+  claimHints(limit: number, now: number): Promise<HintedSession[]>
   releaseHint(sessionId: string | null, dueAt: number): Promise<void>
   /** Nothing failed, and nothing is answered yet: due again at `dueAt`, or when what came since the claim is. */
   deferHint(sessionId: string | null, dueAt: number): Promise<void>
@@ -35,7 +35,7 @@ export interface Store {
   /** Turns that are not settled, and those of `turnIds`, also the ones of which only a frame told. */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
   /** Title, metadata and status of a session; null when it was never read. */
-  brief(sessionId: string): Promise<SessionBrief | null>
+  summary(sessionId: string): Promise<SessionSummary | null>
   /** What we know of each of `ids`, for comparing with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
   /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
@@ -67,7 +67,7 @@ export interface Store {
    * Writes the outcomes of attempts: those that `take` returns when the transaction begins, which other writes begin, or
    * `patience` milliseconds from now. Where a transaction is tried again, so is `take`.
    */
-  settle(take: () => readonly Settlement[], patience?: number): Promise<void>
+  settle(take: () => readonly Ack[], patience?: number): Promise<void>
 
   /** Calls that are due and not claimed, as many as there is room for. */
   claimCalls(room: CallRoom, now: number): Promise<Call[]>
@@ -152,7 +152,7 @@ export interface Committed {
   unattributed?: number
 }
 
-export interface DirtySession {
+export interface HintedSession {
   sessionId: string | null
   /** Moves with every hint: a reading clears the hint only if none came while it read. */
   generation: number

@@ -1,6 +1,6 @@
 import type { HandlerLog, RetrySpec } from './handler.ts'
 import type { Json, JsonObject } from './json.ts'
-import type { SessionBrief } from './resource.ts'
+import type { SessionSummary } from './resource.ts'
 
 /** What the model is told where a tool says nothing else. */
 export const TOOL_ERROR = 'The tool could not complete this request.'
@@ -42,7 +42,7 @@ export interface ToolCall {
   attempt: number
   /** True when an earlier run may have had its effect: a crash came between, or it gave no answer. */
   uncertain: boolean
-  session: SessionBrief
+  session: SessionSummary
 }
 
 /** `rejected`: the tool will never do this one, it is tried no more. Errors are for people, never for the model. */

@@ -1,5 +1,5 @@
-import type { Settlement } from '../core/delivery.ts'
-import { createComplaint } from '../core/complaint.ts'
+import type { Ack } from '../core/delivery.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import type { Store } from '../core/store.ts'
 
@@ -19,7 +19,7 @@ export interface AckOwner {
  * acks are kept and written when it takes them, and no callback goes out meanwhile, since its outcome could not be stored.
  */
 export interface AckBatcher {
-  add(ack: Settlement, owner: AckOwner): void
+  add(ack: Ack, owner: AckOwner): void
   /** The store refuses what we write. */
   readonly refused: boolean
   /** Calls `run` once when the store accepts again, or when we stop. */
@@ -29,7 +29,7 @@ export interface AckBatcher {
 }
 
 interface Batch {
-  acks: Settlement[]
+  acks: Ack[]
   owners: AckOwner[]
 }
 
@@ -54,7 +54,7 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
 
   const put = async (batch: Batch): Promise<void> => {
     /** What comes from here on is the next batch's. */
-    const take = (): readonly Settlement[] => {
+    const take = (): readonly Ack[] => {
       if (open === batch) open = { acks: [], owners: [] }
       return batch.acks
     }
@@ -80,7 +80,7 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
     for (const run of ready) run()
   }
 
-  const report = createComplaint<{ err: unknown; attempts: number }>(clock, (_times, refusal) =>
+  const report = createThrottledLog<{ err: unknown; attempts: number }>(clock, (_times, refusal) =>
     log.error(
       refusal,
       'deliver: what became of attempts could not be stored; nothing more is delivered until it can',

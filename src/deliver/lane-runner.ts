@@ -2,10 +2,10 @@ import type { Lane, LaneNews, PendingDelivery } from '../core/delivery.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Clock, Log, Random, Timer } from '../core/ports.ts'
-import type { SessionBrief } from '../core/resource.ts'
+import type { SessionSummary } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import type { AckBatcher } from './ack-batcher.ts'
-import type { Briefs } from './briefs.ts'
+import type { Summaries } from './summaries.ts'
 import type { HandlerHealth } from './health.ts'
 import { ActiveLane } from './lane.ts'
 import type { MemoryWindow } from './memory-window.ts'
@@ -27,7 +27,7 @@ const FAILED = 5000
 export interface LanePorts {
   store: Store
   acks: AckBatcher
-  briefs: Briefs
+  summaries: Summaries
   window: MemoryWindow
   clock: Clock
   random: Random
@@ -181,7 +181,7 @@ export class LaneRunner {
       return
     }
     active.state = 'waiting'
-    this.#ports.briefs.find(fact.sessionId, fact.at, this.#closing.signal).then(
+    this.#ports.summaries.find(fact.sessionId, fact.at, this.#closing.signal).then(
       (summary) => {
         active.summary = summary
         if (active.state === 'waiting') this.#enqueue(active)
@@ -384,12 +384,14 @@ export class LaneRunner {
 
   /** State facts carry what was read of their session; transcript facts get what we know of it. */
   #lacksSummary({ family, sessionId }: StoredFact): boolean {
-    return family === 'transcript' && sessionId !== null && this.#ports.briefs.peek(sessionId) === undefined
+    return (
+      family === 'transcript' && sessionId !== null && this.#ports.summaries.peek(sessionId) === undefined
+    )
   }
 
-  #summaryOf(active: ActiveLane, { family, sessionId }: StoredFact): SessionBrief | null {
+  #summaryOf(active: ActiveLane, { family, sessionId }: StoredFact): SessionSummary | null {
     if (family === 'state' || sessionId === null) return null
-    return this.#ports.briefs.peek(sessionId) ?? active.summary
+    return this.#ports.summaries.peek(sessionId) ?? active.summary
   }
 
   #names(active: ActiveLane): { handler: string; lane: string } {

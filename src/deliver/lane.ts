@@ -1,5 +1,5 @@
 import type { Lane, PendingDelivery } from '../core/delivery.ts'
-import type { SessionBrief } from '../core/resource.ts'
+import type { SessionSummary } from '../core/resource.ts'
 import type { AckOwner } from './ack-batcher.ts'
 import type { MemoryWindow } from './memory-window.ts'
 
@@ -38,7 +38,7 @@ export class ActiveLane implements AckOwner {
   /** It is tried although the handler is down, to find out whether it still is. */
   probe = false
   /** Of its session, where we had to look for it. */
-  summary: SessionBrief | null = null
+  summary: SessionSummary | null = null
 
   /** `deliveries`: all that are pending in it; null where the store has to be read. */
   constructor(

@@ -1,4 +1,4 @@
-import { createComplaint } from '../core/complaint.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import type { Attempt, PendingDelivery } from '../core/delivery.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { CallbackOutcome, Observer } from '../core/observer.ts'
@@ -37,7 +37,7 @@ export class Recorder {
     this.#acks = ports.acks
     this.#observer = ports.observer
     this.#log = ports.log
-    this.#warnRetry = createComplaint<Ended & Again>(ports.clock, (failed, { batch, attempt, wait }) => {
+    this.#warnRetry = createThrottledLog<Ended & Again>(ports.clock, (failed, { batch, attempt, wait }) => {
       const [first] = batch
       if (first === undefined) return
       const { status, error } = attempt

@@ -3,7 +3,7 @@ import { messageOf } from '../core/errors.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import type { Observer } from '../core/observer.ts'
-import { createPump, type Pump } from '../core/pump.ts'
+import { createPollLoop, type PollLoop } from '../core/poll-loop.ts'
 import { HandlerHealth, type HandlerStatus, type Pause } from './health.ts'
 import { LaneRunner, type LanePorts } from './lane-runner.ts'
 import { Recorder } from './recorder.ts'
@@ -43,13 +43,13 @@ export interface WorkerOptions {
 /** When the handler is down its lanes wait in the store and one probe at a time goes on. */
 export function createWorker(options: WorkerOptions, ports: LanePorts & { observer: Observer }): Worker {
   const { spec, target } = options
-  const { store, briefs, clock, log, observer } = ports
+  const { store, summaries, clock, log, observer } = ports
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
   const health = new HandlerHealth(spec.name, options.paused, ports)
   const recorder = new Recorder(spec.name, ports)
 
   const claim = async (): Promise<void> => {
-    if (!pump.running || health.state === 'paused') return
+    if (!pollLoop.running || health.state === 'paused') return
     const now = clock.steady()
     const probing = health.state === 'down'
     const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
@@ -57,7 +57,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     for (const lane of await store.claimLanes(spec.name, limit, now)) lanes.begin(lane, null, probing)
   }
 
-  const pump: Pump = createPump({
+  const pollLoop: PollLoop = createPollLoop({
     clock,
     pass: claim,
     async next() {
@@ -71,7 +71,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   })
 
   const send = (fact: StoredFact, options: { test: boolean }): Promise<Verdict> => {
-    const known = fact.sessionId === null || options.test ? undefined : briefs.peek(fact.sessionId)
+    const known = fact.sessionId === null || options.test ? undefined : summaries.peek(fact.sessionId)
     return new Promise((resolve) =>
       target.send([{ fact, attempt: 1, session: known ?? null, test: options.test }], resolve),
     )
@@ -79,7 +79,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
 
   const transients = createTransients({
     slots: transientSlots(spec.concurrency),
-    free: () => (pump.running && health.state === 'up' ? lanes.free : 0),
+    free: () => (pollLoop.running && health.state === 'up' ? lanes.free : 0),
     async send(fact) {
       await send(fact, { test: false })
     },
@@ -88,7 +88,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   })
 
   const lanes = new LaneRunner(
-    { spec, target, health, recorder, onRoom: () => pump.nudge(), onSlot: () => transients.next() },
+    { spec, target, health, recorder, onRoom: () => pollLoop.wake(), onSlot: () => transients.next() },
     ports,
   )
 
@@ -96,10 +96,10 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     spec,
     start() {
       health.report()
-      pump.start()
+      pollLoop.start()
     },
     async stop(grace) {
-      pump.stop()
+      pollLoop.stop()
       const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
       // A handler that does not answer within the grace is left behind: the callback goes out again after the next start.
       const limit = clock.after(grace, giveUp)
@@ -110,18 +110,18 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     news(news) {
       if (lanes.extend(news)) return
-      if (!news.claimed) pump.nudge()
-      else if (pump.running && health.state === 'up' && lanes.size < room) {
+      if (!news.claimed) pollLoop.wake()
+      else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
         lanes.begin(news.lane, news.deliveries)
       } else {
         store
           .releaseLane(news.lane)
           .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
-        if (health.state === 'down') pump.nudge()
+        if (health.state === 'down') pollLoop.wake()
       }
     },
     transient(fact) {
-      if (pump.running && health.state === 'up') transients.offer(fact)
+      if (pollLoop.running && health.state === 'up') transients.offer(fact)
     },
     async test(fact) {
       const started = clock.steady()
@@ -135,7 +135,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     },
     reload() {
       lanes.reload()
-      pump.nudge()
+      pollLoop.wake()
     },
     pause() {
       health.become('paused', 'paused by an operator')
@@ -143,7 +143,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     resume() {
       if (health.state !== 'paused') return
       health.become('up', null)
-      pump.nudge()
+      pollLoop.wake()
     },
     status: () => health.status,
   }

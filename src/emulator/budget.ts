@@ -35,7 +35,7 @@ export class Bucket {
     return true
   }
 
-  giveBack(): void {
+  release(): void {
     this.#level = Math.min(this.#burst, this.#level + 1)
   }
 

@@ -54,7 +54,7 @@ export function refund(
   tell: (headers: Record<string, string>) => void,
 ): void {
   if (!admission.charged) return
-  admission.bucket.giveBack()
+  admission.bucket.release()
   tell(world.details.budget.headers(admission.bucket.state(admission.bucketName)))
 }
 

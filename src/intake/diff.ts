@@ -6,7 +6,7 @@ import {
   isSettled,
   type Action,
   type Session,
-  type SessionBrief,
+  type SessionSummary,
   type Turn,
 } from '../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../core/store.ts'
@@ -51,7 +51,7 @@ export interface Difference {
   turns: KnownTurn[]
 }
 
-export function briefOf(session: Session): SessionBrief {
+export function summaryOf(session: Session): SessionSummary {
   return { title: session.title, metadata: session.metadata, status: session.status }
 }
 
@@ -67,7 +67,7 @@ export function compare(
   finalSince: ReadonlyMap<string, number>,
 ): Difference {
   const { session } = look
-  const brief = briefOf(session)
+  const summary = summaryOf(session)
   const facts: Fact[] = []
   const returned = known !== null && known.deleted
   // Of one that left the scope and came back, what happened meanwhile was not ours.
@@ -105,7 +105,7 @@ export function compare(
     add(type, `${type}/${session.id}`, [session.id, session.updatedAt], data)
   }
   const addAction = (kind: 'required' | 'resolved', action: Action) =>
-    add(`action.${kind}`, `action.${kind}/${action.callId}`, [action.callId], actionData(action, brief))
+    add(`action.${kind}`, `action.${kind}/${action.callId}`, [action.callId], actionData(action, summary))
   const tell = (step: Step): void => {
     if (step.kind === 'resolved') {
       if (!before.has(step.action.callId)) addAction('required', step.action)
@@ -113,7 +113,7 @@ export function compare(
       return
     }
     const { kind, turn } = step
-    const data = kind === 'settled' ? settledData(turn, brief, look.artifacts) : turnData(turn, brief)
+    const data = kind === 'settled' ? settledData(turn, summary, look.artifacts) : turnData(turn, summary)
     if (kind === 'ended') add(endType(turn), `turn.final/${turn.id}`, [turn.id], data)
     else add(`turn.${kind}`, `turn.${kind}/${turn.id}`, [turn.id], data)
   }
@@ -168,14 +168,14 @@ export function compareGone(
   known: KnownSession,
   context: Pick<DiffContext, 'now' | 'seen'>,
 ): Omit<Reading, 'hint'> {
-  const brief = briefOf(known.session)
+  const summary = summaryOf(known.session)
   const facts = known.actions.map((action) =>
     stateFact(
       'action.resolved',
       `action.resolved/${action.callId}`,
       [action.callId],
       known.session.id,
-      actionData(action, brief),
+      actionData(action, summary),
       context,
     ),
   )

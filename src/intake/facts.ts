@@ -1,6 +1,6 @@
 import { stateFactId, type Fact, type Seen, type StateType } from '../core/fact.ts'
 import { isObject, stringOf, writeJson, type Json, type JsonObject } from '../core/json.ts'
-import type { Action, SessionBrief, Turn } from '../core/resource.ts'
+import type { Action, SessionSummary, Turn } from '../core/resource.ts'
 
 export function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
   if (turn.status === 'completed') return 'turn.completed'
@@ -35,7 +35,7 @@ function turnIdOf({ turn, action }: JsonObject): string | null {
   return isObject(action) ? stringOf(action.turn_id) : null
 }
 
-export function turnData(turn: Turn, session: SessionBrief): JsonObject {
+export function turnData(turn: Turn, session: SessionSummary): JsonObject {
   return { turn: turn.raw, session: { ...session } }
 }
 
@@ -47,7 +47,7 @@ function turnOf({ turn_id, turnId, turn }: JsonObject): string | null {
 /** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
 export function settledData(
   turn: Turn,
-  session: SessionBrief,
+  session: SessionSummary,
   artifacts: readonly JsonObject[] | null,
 ): JsonObject {
   const own = artifacts?.filter((artifact) => (turnOf(artifact) ?? turn.id) === turn.id)
@@ -63,6 +63,6 @@ function listOf(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
 
-export function actionData(action: Action, session: SessionBrief): JsonObject {
+export function actionData(action: Action, session: SessionSummary): JsonObject {
   return { action: action.raw, session: { ...session } }
 }

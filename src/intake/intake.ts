@@ -8,8 +8,8 @@ import type { Batch, Committed, Reading, Store } from '../core/store.ts'
 import type { Ownership } from './ownership.ts'
 import { callWithoutTool } from './without-tool.ts'
 
-/** Whoever has work to do after a commit. A nudge makes it prompt; each has a timer that makes it certain. */
-export interface Nudges {
+/** Whoever has work to do after a commit. A wake makes it prompt; each has a timer that makes it certain. */
+export interface Wakes {
   /** Hints are about to be written; `ours`: those about sessions that are known to be ours. */
   dirty(hints: readonly Hint[], ours: readonly Hint[]): void
   lanes(committed: Committed): void
@@ -34,20 +34,20 @@ export interface Intake {
 export function createIntake(options: {
   store: Store
   observer: Observer
-  nudge: Nudges
+  wake: Wakes
   ownership: () => Ownership
   /** Milliseconds, the service's clock less ours. */
   clockOffset: () => number
   /** Names of the configured tools. */
   tools: ReadonlySet<string>
 }): Intake {
-  const { store, observer, nudge } = options
+  const { store, observer, wake } = options
 
   /** With a scope; without one a commit costs nothing more. */
   const commitScoped = async (batch: Batch, ownership: Ownership): Promise<Committed> => {
     if (batch.hints !== undefined) {
       const { possible, certain } = await ownership.sortHints(batch.hints)
-      nudge.dirty(possible, certain)
+      wake.dirty(possible, certain)
     }
     const committed = await store.commit({ ...batch, scoped: true })
     ownership.committed(batch.owners ?? [], committed.held)
@@ -56,7 +56,7 @@ export function createIntake(options: {
   }
 
   const commitWhole = (batch: Batch): Promise<Committed> => {
-    if (batch.hints !== undefined) nudge.dirty(batch.hints, batch.hints)
+    if (batch.hints !== undefined) wake.dirty(batch.hints, batch.hints)
     return store.commit(batch)
   }
 
@@ -64,8 +64,8 @@ export function createIntake(options: {
     const ownership = options.ownership()
     const committed = await (ownership.active ? commitScoped(batch, ownership) : commitWhole(batch))
     // An answer unparks an agent, a callback only informs: what leads to answers goes first.
-    if (committed.newCalls.length > 0) nudge.calls()
-    if (committed.hinted) nudge.hints()
+    if (committed.newCalls.length > 0) wake.calls()
+    if (committed.hinted) wake.hints()
     for (const fact of committed.facts) {
       observer.fact(fact, lagOf(fact, options.clockOffset()))
       const call = callWithoutTool(fact, options.tools)
@@ -75,9 +75,9 @@ export function createIntake(options: {
       observer.sighting({ channel, type, lag: Math.max(0, at - factAt) / 1000 })
     }
     for (const { sessionId, session } of batch.readings ?? []) {
-      if (session !== null && !committed.stale.includes(sessionId)) nudge.session(session)
+      if (session !== null && !committed.stale.includes(sessionId)) wake.session(session)
     }
-    if (committed.lanes.length > 0) nudge.lanes(committed)
+    if (committed.lanes.length > 0) wake.lanes(committed)
     return committed
   }
 

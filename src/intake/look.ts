@@ -2,7 +2,7 @@ import { isParticular, messageOf, ServiceError } from '../core/errors.ts'
 import type { JsonObject } from '../core/json.ts'
 import type { Log, Service } from '../core/ports.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../core/resource.ts'
-import type { DirtySession, KnownSession, KnownTurn } from '../core/store.ts'
+import type { HintedSession, KnownSession, KnownTurn } from '../core/store.ts'
 
 /** The service's largest page. */
 export const PAGE = 100
@@ -177,7 +177,7 @@ export function needsTurns(
 
 /** What needs no reading: a session whose artifacts alone are awaited, or a page of the list that is no older than what we know. */
 export function atHand(
-  { scope }: DirtySession,
+  { scope }: HintedSession,
   before: KnownSession | null,
   listed: Session | undefined,
   latest: number,

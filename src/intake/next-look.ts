@@ -1,6 +1,6 @@
 import { joinScopes, type HintScope } from '../core/hint.ts'
-import type { DirtySession, Reading } from '../core/store.ts'
-import type { Doubt } from './claims.ts'
+import type { HintedSession, Reading } from '../core/store.ts'
+import type { Doubt } from './expectations.ts'
 import type { Difference } from './diff.ts'
 import type { ItemsRead } from './items.ts'
 import { isCollecting } from './look.ts'
@@ -15,7 +15,7 @@ const SOON = { base: 400, max: 300_000 }
  * what is known to be there and did not show.
  */
 export function hintAfter(
-  { generation }: DirtySession,
+  { generation }: HintedSession,
   { turns, reading }: Pick<Difference, 'turns' | 'reading'>,
   steady: number,
   { items = 'all', doubt = null }: { items?: ItemsRead | undefined; doubt?: Doubt | null } = {},

@@ -1,9 +1,9 @@
 import type { Clock, Log, Service } from '../core/ports.ts'
 import type { Session } from '../core/resource.ts'
 import { isOthers, type OwnerRecord } from '../core/scope.ts'
-import type { DirtySession, KnownSession, Reading, Store } from '../core/store.ts'
-import type { Ahead } from './ahead.ts'
-import type { Claims } from './claims.ts'
+import type { HintedSession, KnownSession, Reading, Store } from '../core/store.ts'
+import type { Ahead } from './prefetch.ts'
+import type { Claims } from './expectations.ts'
 import { baselineOf, compare, compareGone, type DiffContext, type Difference } from './diff.ts'
 import type { Intake } from './intake.ts'
 import type { Items } from './items.ts'
@@ -21,7 +21,7 @@ const CLOCKS_DIFFER = 60_000
 const WAITING_KEPT = 10_000
 
 /** The entry under which the first look reads a session: no hint made it. */
-const FIRST: DirtySession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
+const FIRST: HintedSession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
 
 export interface ReadOptions extends Omit<ViewOptions, 'claimedTurns'> {
   service: Service
@@ -44,7 +44,7 @@ export interface SessionReader {
    * Reads a dirty session and commits what changed. `listed`: as a page of the list showed it.
    * @returns false when it was put off, and so is not claimed any more.
    */
-  read(entry: DirtySession, sessionId: string, listed: Session | undefined): Promise<boolean>
+  read(entry: HintedSession, sessionId: string, listed: Session | undefined): Promise<boolean>
   /** Reads a session that was there before us. */
   readFirst(session: Session): Promise<void>
   /** Takes a session that was there before us, and cannot be read, as the list shows it; it is read as any other. */
@@ -62,7 +62,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const finalSince = new Map<string, number>()
 
   const read = async (
-    entry: DirtySession,
+    entry: HintedSession,
     sessionId: string,
     listed: Session | undefined,
     firstLook: boolean,
@@ -141,7 +141,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return false
   }
 
-  const write = async (entry: DirtySession, reading: Reading): Promise<boolean> => {
+  const write = async (entry: HintedSession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
       if (entry !== FIRST) await store.deferHint(entry.sessionId, clock.steady())
       return false
@@ -154,7 +154,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   }
 
   /** What we know is newer than what we were told: only the hint is done with. */
-  const writeNothing = async (entry: DirtySession, known: KnownSession): Promise<boolean> => {
+  const writeNothing = async (entry: HintedSession, known: KnownSession): Promise<boolean> => {
     const { session, revision, baseline, atRest } = known
     const reading = asItIs(session, { revision, baseline, atRest, at: clock.now() })
     const doubt = claims.weigh(session, known.turns, known)
@@ -162,7 +162,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return await write(entry, { ...reading, hint })
   }
 
-  const writeGone = async (entry: DirtySession, sessionId: string): Promise<boolean> => {
+  const writeGone = async (entry: HintedSession, sessionId: string): Promise<boolean> => {
     claims.forget(sessionId)
     const known = await store.known(sessionId)
     const isKnown = known !== null && !known.deleted

@@ -1,5 +1,5 @@
 import type { Session } from '../core/resource.ts'
-import type { DirtySession, Reading } from '../core/store.ts'
+import type { HintedSession, Reading } from '../core/store.ts'
 
 /** A reading that tells nothing. */
 const NOTHING = {
@@ -24,7 +24,7 @@ export function nothingThere(sessionId: string, revision: number | null, at: num
 }
 
 /** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
-export function firstOf(seen: DirtySession['seen'], now: number): DirtySession['seen'] {
+export function firstOf(seen: HintedSession['seen'], now: number): HintedSession['seen'] {
   const [first] = Object.entries(seen).sort(([, a], [, b]) => a - b)
   return first === undefined ? { poll: now } : { [first[0]]: first[1] }
 }

@@ -2,10 +2,10 @@ import PQueue from 'p-queue'
 import { backoff } from '../core/backoff.ts'
 import { isParticular, messageOf, ServiceError } from '../core/errors.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
-import { createPump, type Pump } from '../core/pump.ts'
+import { createPollLoop, type PollLoop } from '../core/poll-loop.ts'
 import type { Session } from '../core/resource.ts'
-import { createRest } from '../core/rest.ts'
-import type { DirtySession, Store } from '../core/store.ts'
+import { createCircuitBreaker } from '../core/circuit-breaker.ts'
+import type { HintedSession, Store } from '../core/store.ts'
 import { traceIdOf, type TraceSource } from '../core/trace.ts'
 import { PAGE, PATIENCE } from './look.ts'
 import type { SessionReader } from './read.ts'
@@ -22,7 +22,7 @@ export interface Reconciler {
   start(): void
   /** Lets readings under way end, for `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
-  nudge(): void
+  wake(): void
   /** The first look at the service is under way, or a reading of it: no hint in the store tells of that. */
   looksFirst(): boolean
   /** Reads a session now, outside the queue, for who needs its actions fresh. null: it is gone. */
@@ -51,7 +51,10 @@ export interface ReconcilerOptions {
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
-  const rest = createRest(options, 'reconcile: the store refuses writes; nothing is read until it takes them')
+  const rest = createCircuitBreaker(
+    options,
+    'reconcile: the store refuses writes; nothing is read until it takes them',
+  )
   /** First looks under way, and readings that one has begun: they may outlive it. */
   let looking = 0
   let firstFailures = 0
@@ -70,7 +73,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (;;) {
       if (rest.until > clock.steady()) return
       const free = room()
-      const dirty = free <= 0 || !pump.running ? [] : await store.claimHints(free, clock.steady())
+      const dirty = free <= 0 || !pollLoop.running ? [] : await store.claimHints(free, clock.steady())
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) void readers.add(() => take(entry, prefetch))
@@ -78,7 +81,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
-  const pump: Pump = createPump({
+  const pollLoop: PollLoop = createPollLoop({
     clock,
     pass: claim,
     async next() {
@@ -120,13 +123,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       await counted(() => sweep.firstLook((session) => counted(() => readers.add(() => readFirst(session)))))
     } catch (error) {
-      if (!pump.running) return false
+      if (!pollLoop.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
       log.warn(problemOf(error), 'reconcile: the first look at the service failed, will try again')
       options.onFirstLook(false)
       return false
     }
-    if (!pump.running) return false
+    if (!pollLoop.running) return false
     const done = await sweep.looked()
     // The list kept changing under its cursor: it is not walked again without a pause.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
@@ -147,7 +150,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   const take = async (
-    entry: DirtySession,
+    entry: HintedSession,
     prefetch: (() => Promise<Map<string, Session>>) | null,
   ): Promise<void> => {
     const { sessionId } = entry
@@ -164,13 +167,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     } catch (error) {
       await failed(entry, error)
     }
-    pump.nudge()
+    pollLoop.wake()
   }
 
-  const failed = async (entry: DirtySession, error: unknown): Promise<void> => {
+  const failed = async (entry: HintedSession, error: unknown): Promise<void> => {
     const { sessionId } = entry
     // Its hint is still there and is read after the next start; the store may be closed by now.
-    if (!pump.running) return store.doneHint(sessionId)
+    if (!pollLoop.running) return store.doneHint(sessionId)
     const wait = waitAfter(error, entry.failures + 1)
     try {
       await store.releaseHint(sessionId, clock.steady() + wait)
@@ -193,12 +196,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   return {
     start() {
       service.onAuthorization((authorized) => {
-        if (authorized) pump.nudge()
+        if (authorized) pollLoop.wake()
       })
-      pump.start()
+      pollLoop.start()
     },
     async stop(grace) {
-      pump.stop()
+      pollLoop.stop()
       readers.clear()
       // A reading that hangs is read again after the next start: its hint is still there.
       const { promise, resolve } = Promise.withResolvers<void>()
@@ -206,7 +209,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       await Promise.race([readers.onIdle(), promise])
       limit.cancel()
     },
-    nudge: () => pump.nudge(),
+    wake: () => pollLoop.wake(),
     looksFirst: () => looking > 0,
     refresh: (sessionId) => reader.readAlive(sessionId),
   }

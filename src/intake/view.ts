@@ -1,7 +1,7 @@
 import type { Call } from '../core/call.ts'
 import type { Clock, Log, Service } from '../core/ports.ts'
 import { isFinal, type Action, type Session, type Turn } from '../core/resource.ts'
-import type { DirtySession, KnownSession, KnownTurn, Store } from '../core/store.ts'
+import type { HintedSession, KnownSession, KnownTurn, Store } from '../core/store.ts'
 import { baselineOf, callsOf, type Look } from './diff.ts'
 import {
   isGone,
@@ -35,7 +35,7 @@ export interface ViewOptions {
 
 /** One reading of a session. */
 export interface Errand {
-  entry: DirtySession
+  entry: HintedSession
   /** What we knew when it began. */
   before: KnownSession | null
   firstLook: boolean

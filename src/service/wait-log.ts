@@ -1,4 +1,4 @@
-import { createComplaint } from '../core/complaint.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import type { ServiceError } from '../core/errors.ts'
 import type { Clock, Log } from '../core/ports.ts'
 import { RETRY_AFTER_MAX } from '../core/retry-after.ts'
@@ -16,7 +16,7 @@ interface Refused {
 /** Logs until when requests wait because the service asked for it; seldom, since each request may be refused. */
 export function createWaitLog(clock: Clock, log: Log): (refused: Refused) => void {
   const throttled = (level: 'info' | 'warn') =>
-    createComplaint<Refused>(clock, (times, { operation, what, error }) => {
+    createThrottledLog<Refused>(clock, (times, { operation, what, error }) => {
       const { code, status, requestId, retryAfter } = error
       const wait = retryAfter ?? 0
       const until = new Date(clock.now() + wait).toISOString()

@@ -7,14 +7,14 @@ import type { Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
-import { createBriefs } from '../deliver/briefs.ts'
+import { createSummaries } from '../deliver/summaries.ts'
 import { createDispatcher, type Dispatcher } from '../deliver/dispatcher.ts'
 import { handlerLog } from '../deliver/targets/module.ts'
 import { createAckBatcher } from '../deliver/ack-batcher.ts'
 import { transientFact } from '../deliver/transient.ts'
-import { createAhead } from '../intake/ahead.ts'
-import { createClaims } from '../intake/claims.ts'
-import { briefOf } from '../intake/diff.ts'
+import { createAhead } from '../intake/prefetch.ts'
+import { createClaims } from '../intake/expectations.ts'
+import { summaryOf } from '../intake/diff.ts'
 import { readFrame } from '../intake/frame.ts'
 import { createIntake, type Intake } from '../intake/intake.ts'
 import { createItems } from '../intake/items.ts'
@@ -86,9 +86,9 @@ export interface Engine {
 export function createEngine(options: EngineOptions): Engine {
   const { service, store, http, clock, random, log, tracer, polling } = options
   const ports = { http, clock, random, log, tracer }
-  const briefs = createBriefs(store, clock)
+  const summaries = createSummaries(store, clock)
   const traceOf = (sessionId: string): TraceSource => ({
-    given: briefs.peek(sessionId)?.metadata['traceparent'],
+    given: summaries.peek(sessionId)?.metadata['traceparent'],
     key: sessionId,
   })
   const startedAt = clock.steady()
@@ -112,15 +112,15 @@ export function createEngine(options: EngineOptions): Engine {
     ownership: () => ownership,
     clockOffset: () => service.clockOffset(),
     tools: toolNames,
-    nudge: {
+    wake: {
       dirty(hints, ours) {
         claims.note(hints)
         ahead.dirty(ours)
       },
       lanes: (committed) => dispatcher.news(committed),
-      hints: () => reconciler.nudge(),
-      calls: () => tools.nudge(),
-      session: (session) => briefs.update(session.id, briefOf(session)),
+      hints: () => reconciler.wake(),
+      calls: () => tools.wake(),
+      session: (session) => summaries.update(session.id, summaryOf(session)),
     },
   })
   const hint = intake.hint
@@ -193,7 +193,7 @@ export function createEngine(options: EngineOptions): Engine {
     add: (calls: readonly Call[]) => intake.addCalls(calls),
     step: (step: CallStep & { facts?: Fact[] }) => intake.step(step),
     refresh: (sessionId: string) => reconciler.refresh(sessionId),
-    briefOf: async (sessionId: string) => briefs.peek(sessionId) ?? (await store.brief(sessionId)),
+    summaryOf: async (sessionId: string) => summaries.peek(sessionId) ?? (await store.summary(sessionId)),
   }
   const tools: ToolHost = createToolHost(
     toolPorts,
@@ -208,7 +208,7 @@ export function createEngine(options: EngineOptions): Engine {
     tools: () => toolNames,
     streamConnected: () => stream?.connected() ?? false,
     startedAt,
-    announce: (session) => briefs.update(session.id, briefOf(session)),
+    announce: (session) => summaries.update(session.id, summaryOf(session)),
     ahead,
     claims,
     ownership,
@@ -255,7 +255,7 @@ export function createEngine(options: EngineOptions): Engine {
         ...ports,
         store,
         acks,
-        briefs,
+        summaries,
         observer,
       })
       engine.dispatcher = dispatcher

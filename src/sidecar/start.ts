@@ -170,7 +170,7 @@ export async function startAll(
     listen: config.admin.listen,
     token: () => adminToken,
     store: opening.read,
-    brief: (sessionId) => opening.brief(sessionId),
+    summary: (sessionId) => opening.summary(sessionId),
     actions: adminActions(opening, engine, specs, { clock, random }),
     relay,
     status: () =>

@@ -26,7 +26,7 @@ export function openStore(
     onLost,
     onCommit: (seconds) => observer.commit(seconds),
     onRefused: (error) => observer.storeRefused(refusalOf(error)),
-    onBuried: (handler) => observer.buried(handler),
+    onDeadLettered: (handler) => observer.deadLettered(handler),
   })
 }
 

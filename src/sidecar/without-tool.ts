@@ -1,4 +1,4 @@
-import { createComplaint } from '../core/complaint.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import type { CallWithoutTool, Observer } from '../core/observer.ts'
 import type { Clock, Log } from '../core/ports.ts'
 
@@ -15,7 +15,7 @@ export function logCallsWithoutTool(
   hasTools: boolean,
 ): Pick<Observer, 'callWithoutTool'> {
   const level = hasTools ? 'warn' : 'info'
-  const tell = createComplaint<CallWithoutTool>(clock, (times, { name, callId, sessionId }) =>
+  const tell = createThrottledLog<CallWithoutTool>(clock, (times, { name, callId, sessionId }) =>
     log[level](
       { function: name.slice(0, NAME), callId, sessionId, times },
       'tools: no configured tool answers a function call; add it under tools, unless another process answers it',

@@ -1,5 +1,5 @@
 import { backoff } from '../core/backoff.ts'
-import { createComplaint } from '../core/complaint.ts'
+import { createThrottledLog } from '../core/throttled-log.ts'
 import { messageOf, NetworkFault, ServiceError } from '../core/errors.ts'
 import type { Frame, Meaning } from '../core/frame.ts'
 import type { Hint } from '../core/hint.ts'
@@ -10,7 +10,7 @@ import { SLOT_FREED, StreamSlot } from '../core/slot.ts'
 import type { Batch, Store } from '../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
-import { createDoubt } from './doubt.ts'
+import { createDoubt } from './cursor-doubt.ts'
 import { drain } from './drain.ts'
 import { createOpenings, type Opening } from './opening.ts'
 
@@ -192,7 +192,7 @@ export function createStream(options: StreamOptions): StreamSource {
     await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry, onPing })
   }
 
-  const complain = createComplaint<{ seq: string | null; reason: string }>(clock, (times, frame) =>
+  const logThrottled = createThrottledLog<{ seq: string | null; reason: string }>(clock, (times, frame) =>
     log.error(
       { ...frame, times },
       'stream: a frame cannot be read, and is missing in the transcript; it is kept in quarantine',
@@ -204,7 +204,7 @@ export function createStream(options: StreamOptions): StreamSource {
     for (const { meaning, raw, at } of batch) {
       if (meaning.kind !== 'unreadable') continue
       const { seq, reason } = meaning
-      complain({ seq, reason })
+      logThrottled({ seq, reason })
       observer.quarantined()
       await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }

@@ -2,9 +2,9 @@ import { Client } from 'undici'
 import { NetworkFault } from '../core/errors.ts'
 
 /** Something that wants one connection for one exchange. */
-export interface Passenger {
-  /** The connection is this passenger's until it gives it back or drops it. */
-  board(client: Client): void
+export interface Acquirer {
+  /** The connection is this acquirer's until it gives it back or drops it. */
+  acquired(client: Client): void
   /** There will be no connection, or no more of the one that it has. */
   abandon(kind: 'aborted', message: string): void
 }
@@ -13,7 +13,7 @@ export interface Passenger {
 const WAITING_MAX = 10_000
 
 /**
- * The connections to one origin, at most `limit`, waiting passengers in order of arrival.
+ * The connections to one origin, at most `limit`, waiting acquirers in order of arrival.
  *
  * An undici Client is one connection that opens itself when it is needed. Its Pool would do, but it cannot give up a
  * request that still waits for its connection: against a peer that swallows packets such requests pile up, and each
@@ -24,9 +24,9 @@ export class Connections {
   readonly #limit: number
   readonly #options: Client.Options
   /** Each connection with who has it. */
-  readonly #clients = new Map<Client, Passenger | null>()
+  readonly #clients = new Map<Client, Acquirer | null>()
   readonly #idle: Client[] = []
-  readonly #waiting = new Set<Passenger>()
+  readonly #waiting = new Set<Acquirer>()
   #destroyed = false
 
   constructor(origin: string, limit: number, options: Client.Options) {
@@ -36,27 +36,27 @@ export class Connections {
   }
 
   /** @throws {NetworkFault} when too many wait already, or after `destroy`. */
-  wait(passenger: Passenger): void {
+  wait(acquirer: Acquirer): void {
     if (this.#destroyed) throw new NetworkFault('aborted', 'closed')
     const client = this.#idle.pop() ?? this.#another()
-    if (client !== null) this.#seat(client, passenger)
-    else if (this.#waiting.size < WAITING_MAX) this.#waiting.add(passenger)
+    if (client !== null) this.#assign(client, acquirer)
+    else if (this.#waiting.size < WAITING_MAX) this.#waiting.add(acquirer)
     else throw new NetworkFault('other', `${WAITING_MAX} requests wait for ${this.#origin} already`)
   }
 
-  leave(passenger: Passenger): void {
-    this.#waiting.delete(passenger)
+  leave(acquirer: Acquirer): void {
+    this.#waiting.delete(acquirer)
   }
 
-  giveBack(client: Client): void {
+  release(client: Client): void {
     if (!this.#clients.has(client)) return
     const next = this.#next()
-    if (next !== null) return this.#seat(client, next)
+    if (next !== null) return this.#assign(client, next)
     this.#clients.set(client, null)
     this.#idle.push(client)
   }
 
-  /** For a connection that is not open yet and whose passenger is gone. */
+  /** For a connection that is not open yet and whose acquirer is gone. */
   drop(client: Client): void {
     if (!this.#clients.delete(client)) return
     void client.destroy()
@@ -68,17 +68,17 @@ export class Connections {
   async destroy(): Promise<void> {
     this.#destroyed = true
     const clients = [...this.#clients]
-    const passengers = [...this.#waiting, ...this.#clients.values()]
+    const acquirers = [...this.#waiting, ...this.#clients.values()]
     this.#clients.clear()
     this.#waiting.clear()
     this.#idle.length = 0
-    for (const passenger of passengers) passenger?.abandon('aborted', 'closed')
+    for (const acquirer of acquirers) acquirer?.abandon('aborted', 'closed')
     await Promise.all(clients.map(([client]) => client.destroy()))
   }
 
-  #seat(client: Client, passenger: Passenger): void {
-    this.#clients.set(client, passenger)
-    passenger.board(client)
+  #assign(client: Client, acquirer: Acquirer): void {
+    this.#clients.set(client, acquirer)
+    acquirer.acquired(client)
   }
 
   #another(): Client | null {
@@ -88,10 +88,10 @@ export class Connections {
     return client
   }
 
-  #next(): Passenger | null {
-    for (const passenger of this.#waiting) {
-      this.#waiting.delete(passenger)
-      return passenger
+  #next(): Acquirer | null {
+    for (const acquirer of this.#waiting) {
+      this.#waiting.delete(acquirer)
+      return acquirer
     }
     return null
   }

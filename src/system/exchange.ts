@@ -2,7 +2,7 @@ import type { Client, Dispatcher } from 'undici'
 import { ByteBuffer } from '../core/byte-buffer.ts'
 import { NetworkFault } from '../core/errors.ts'
 import type { HttpAttempt, HttpReply, HttpRequest } from '../core/ports.ts'
-import type { Connections, Passenger } from './connections.ts'
+import type { Connections, Acquirer } from './connections.ts'
 import { networkFault, type Stage } from './fault.ts'
 
 /** The connection closes after the answer. */
@@ -14,7 +14,7 @@ const LONGEST_TIMEOUT = 2 ** 31 - 1
  * One request and its answer. It hangs on undici's dispatch directly, since a stream and a promise for each body cost
  * as much as the exchange itself, and it keeps its own timer, since undici's are too coarse for a timeout of 200 ms.
  */
-export class Exchange implements HttpAttempt, Passenger, Dispatcher.DispatchHandler {
+export class Exchange implements HttpAttempt, Acquirer, Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
   readonly #path: string
   readonly #connections: Connections
@@ -61,7 +61,7 @@ export class Exchange implements HttpAttempt, Passenger, Dispatcher.DispatchHand
     this.#settled(networkFault(error, this.#stage))
   }
 
-  board(client: Client): void {
+  acquired(client: Client): void {
     this.#client = client
     const { method, headers, body, pool } = this.#request
     const reset = pool?.fresh === true ? RESET : undefined
@@ -114,13 +114,13 @@ export class Exchange implements HttpAttempt, Passenger, Dispatcher.DispatchHand
   }
 
   onResponseEnd(): void {
-    this.#giveBack()
+    this.#release()
     if (!this.#ended) this.#finish(false)
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     // undici is ending this connection's requests and takes no other before it is through.
-    queueMicrotask(() => this.#giveBack())
+    queueMicrotask(() => this.#release())
     this.#fail(error)
   }
 
@@ -135,9 +135,9 @@ export class Exchange implements HttpAttempt, Passenger, Dispatcher.DispatchHand
     clearTimeout(this.#timer)
   }
 
-  #giveBack(): void {
+  #release(): void {
     if (this.#client === null) return
-    this.#connections.giveBack(this.#client)
+    this.#connections.release(this.#client)
     this.#client = null
   }
 }

@@ -68,7 +68,7 @@ async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promis
 }
 
 async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<string | null> {
-  const session = await ports.briefOf(call.sessionId)
+  const session = await ports.summaryOf(call.sessionId)
   const source = session === null ? ports.traceOf(call.sessionId) : traceOf({ ...call, session })
   const span = ports.tracer.start('answer', source, () => attributesOf(call))
   const { sessionId, callId } = call

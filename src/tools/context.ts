@@ -1,7 +1,7 @@
 import type { Call } from '../core/call.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Clock, Log, Random, Service } from '../core/ports.ts'
-import type { Session, SessionBrief } from '../core/resource.ts'
+import type { Session, SessionSummary } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
 import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
@@ -21,7 +21,7 @@ export interface ToolPorts {
   hint: (hints: readonly Hint[]) => Promise<void>
   /** Reads the session now. null: it is gone. */
   refresh: (sessionId: string) => Promise<Session | null>
-  briefOf: (sessionId: string) => Promise<SessionBrief | null>
+  summaryOf: (sessionId: string) => Promise<SessionSummary | null>
   /** As far as it is at hand: for the log. */
   traceOf: (sessionId: string) => TraceSource
   tracer: Tracer

@@ -37,7 +37,7 @@ export async function endCall(
   error: string | null = call.error,
 ): Promise<null> {
   const { clock, observer } = ports
-  const session = await ports.briefOf(call.sessionId)
+  const session = await ports.summaryOf(call.sessionId)
   const step = close(call, state, outcome, session, clock.now(), error)
   if (await ports.step(step)) {
     const offset = ports.service.clockOffset()

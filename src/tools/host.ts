@@ -1,14 +1,14 @@
 import { backoff } from '../core/backoff.ts'
 import type { Call, CallRoom } from '../core/call.ts'
 import { messageOf, ServiceError } from '../core/errors.ts'
-import { createPump, type Pump } from '../core/pump.ts'
+import { createPollLoop, type PollLoop } from '../core/poll-loop.ts'
 import { answerCall } from './answer.ts'
 import { closeGone } from './ending.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { isRequired, REMOVED, type AnswerPolicy, type Place, type Tool } from './context.ts'
 import { beginRun, unbeginRun } from './ledger.ts'
 import { createQueues } from './queues.ts'
-import { restingPorts, type GivenPorts } from './rest.ts'
+import { breakingPorts, type GivenPorts } from './breaking-ports.ts'
 import { giveUp, runBegun, runTool } from './run.ts'
 import { namesOf } from './trace.ts'
 
@@ -26,7 +26,7 @@ const LEFT_BEHIND = 500
 export interface ToolHost {
   start(): void
   stop(grace: number): Promise<void>
-  nudge(): void
+  wake(): void
   /** Takes on calls that a reading found just now: those that have a place to run are written as running, in one step. */
   takeOn(calls: readonly Call[]): Promise<void>
   /** A reading found that the service does not wait for these any more. */
@@ -38,7 +38,7 @@ export interface ToolHost {
 export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
   const { service, store, clock, random, log } = given
   const queues = createQueues(tools)
-  const { ports, rest, postpone } = restingPorts(given)
+  const { ports, rest, postpone } = breakingPorts(given)
   /** Calls under way, with what stops a run. */
   const active = new Map<string, AbortController>()
   /** Calls that this process took on and knows all about: of the others we do not know what a crash cut short. */
@@ -50,12 +50,12 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   let idle: (() => void) | null = null
 
   const claim = async (): Promise<void> => {
-    if (!pump.running || !service.authorized() || rest.until > clock.steady()) return
+    if (!pollLoop.running || !service.authorized() || rest.until > clock.steady()) return
     for (const call of await store.claimCalls(room(), clock.steady())) void drive(call, hold(call.callId))
   }
 
   const room = (): CallRoom => queues.room(active.size, rest.trying ? 1 : Infinity)
-  const pump: Pump = createPump({
+  const pollLoop: PollLoop = createPollLoop({
     clock,
     pass: claim,
     // Nothing is taken with a rejected token, nor where there is no room: the first call that ends wakes it.
@@ -82,7 +82,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     let call: Call | null = first
     let step = begun
     try {
-      while ((pump.running || step !== null) && call !== null && call.endedAt === null) {
+      while ((pollLoop.running || step !== null) && call !== null && call.endedAt === null) {
         const dueAt: number | null = await (step ?? advance(call, abort))
         step = null
         if (dueAt === null || dueAt > clock.steady()) break
@@ -90,7 +90,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       }
       failures.delete(callId)
     } catch (error) {
-      if (!pump.running) return
+      if (!pollLoop.running) return
       const count = (failures.get(callId) ?? 0) + 1
       failures.set(callId, count)
       const asked = error instanceof ServiceError ? error.retryAfter : null
@@ -105,7 +105,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       store.releaseCall(callId)
       await letGo(callId, abort)
     }
-    pump.nudge()
+    pollLoop.wake()
   }
 
   /** A call that a reading took for new may have been taken from the ledger meanwhile: then it is not ours to let go. */
@@ -159,7 +159,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     if (queue === undefined) return null
     const ran = queue.add(async () => {
       // While it waited for its turn a reading may have found that nobody waits for it any more.
-      if (!pump.running || abort.signal.aborted) return null
+      if (!pollLoop.running || abort.signal.aborted) return null
       return (await isWanted(call, again)) ? await runTool(ports, tool, call, again, abort.signal) : null
     })
     return (await ran) ?? null
@@ -184,13 +184,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     const tool = tools.get(call.name)
     const queue = queues.free(call.name)
     if (tool === undefined || queue === null || active.has(call.callId)) return null
-    if (!pump.running || !service.authorized()) return null
+    if (!pollLoop.running || !service.authorized()) return null
     const running: Call = { ...call, ...beginRun(call, clock.now(), false).set }
     const abort = hold(call.callId)
     const { promise: written, resolve: settle } = Promise.withResolvers<boolean>()
     const run = queue.add(async () => {
       if (!(await written)) return null
-      if (pump.running && !abort.signal.aborted) {
+      if (pollLoop.running && !abort.signal.aborted) {
         return (await isWanted(running, false)) ? await runBegun(ports, tool, running, abort.signal) : null
       }
       await ports.step(unbeginRun(running, clock.steady()))
@@ -250,9 +250,9 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   return {
-    start: () => pump.start(),
+    start: () => pollLoop.start(),
     async stop(grace) {
-      pump.stop()
+      pollLoop.stop()
       if (active.size === 0) return
       const { promise, resolve } = Promise.withResolvers<void>()
       idle = resolve
@@ -264,7 +264,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       await promise
       limit.cancel()
     },
-    nudge: () => pump.nudge(),
+    wake: () => pollLoop.wake(),
     async takeOn(calls) {
       const places = new Map<string, Place>()
       for (const call of calls) {
@@ -292,7 +292,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     },
     async answer(callId, answer) {
       const outcome = await answerLater(ports, tools, callId, answer)
-      if (outcome === 'accepted') pump.nudge()
+      if (outcome === 'accepted') pollLoop.wake()
       return outcome
     },
   }

@@ -1,7 +1,7 @@
 import { FINAL_CALL_STATES, type Call, type CallResult, type CallState, type CallStep } from '../core/call.ts'
 import { stateFactId, type Fact } from '../core/fact.ts'
 import { writeJson, type JsonObject } from '../core/json.ts'
-import type { SessionBrief } from '../core/resource.ts'
+import type { SessionSummary } from '../core/resource.ts'
 
 /**
  * The steps of a call's ledger, each as what is written for it. Pure: the runner decides when, the store whether the
@@ -107,7 +107,7 @@ export function close(
   call: Call,
   state: keyof typeof TYPES,
   outcome: string,
-  session: SessionBrief | null,
+  session: SessionSummary | null,
   now: number,
   error: string | null = call.error,
 ): Step {

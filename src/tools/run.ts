@@ -37,7 +37,11 @@ export async function runBegun(
   const { spec } = tool
   // One commit may have written the run down and then the late answer of an app that was asked before a crash.
   if ((await store.call(running.callId))?.state !== 'running') return null
-  const session = (await ports.briefOf(running.sessionId)) ?? { title: null, metadata: {}, status: 'working' }
+  const session = (await ports.summaryOf(running.sessionId)) ?? {
+    title: null,
+    metadata: {},
+    status: 'working',
+  }
   if (over.aborted) {
     // What never began leaves nobody in doubt.
     await ports.step(unbeginRun(running, clock.steady()))

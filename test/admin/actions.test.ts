@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { ActionRefused } from '../../src/admin/actions.ts'
-import { frameFact, settleFirst, text } from './seed.ts'
+import { frameFact, acknowledgeFirst, text } from './seed.ts'
 import { dataOf, startAdmin, type Running } from './running.ts'
 
 let running: Running
@@ -10,7 +10,7 @@ beforeEach(async () => {
     async seed(store) {
       await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
       const committed = await store.commit({ facts: [frameFact('1', 's-a'), frameFact('2', 's-b')] })
-      await settleFirst(store, committed, 'app', 'dead')
+      await acknowledgeFirst(store, committed, 'app', 'dead')
     },
   })
 })

@@ -5,7 +5,7 @@ import {
   frameFact,
   readingOf,
   sessionRaw,
-  settleFirst,
+  acknowledgeFirst,
   text,
   turnFact,
   turnRaw,
@@ -36,7 +36,7 @@ beforeAll(async () => {
         ],
       })
       await store.commit({ facts: [frameFact('9007199254740993', 's-d'), frameFact('12', 's-a')] })
-      await settleFirst(store, committed, 'app', 'dead')
+      await acknowledgeFirst(store, committed, 'app', 'dead')
     },
   })
 })

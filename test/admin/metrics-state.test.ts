@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { startMetering, stored, type Metering } from './metering.ts'
-import { actionRaw, frameFact, readingOf, sessionRaw, settleFirst, turnFact, turnRaw } from './seed.ts'
+import { actionRaw, frameFact, readingOf, sessionRaw, acknowledgeFirst, turnFact, turnRaw } from './seed.ts'
 
 let metering: Metering
 
@@ -65,7 +65,7 @@ it('reads what is true now from the store', async () => {
   const committed = await metering.store.commit({
     facts: [frameFact('1', 's-a', { at: 5000 }), frameFact('2', 's-a', { at: 7000 })],
   })
-  await settleFirst(metering.store, committed, 'app', 'delivered')
+  await acknowledgeFirst(metering.store, committed, 'app', 'delivered')
   expect(await metering.valueOf('sessions', { status: 'idle' })).toBe(1)
   expect(await metering.valueOf('sessions', { status: 'requires_action' })).toBe(1)
   expect(await metering.valueOf('sessions', { status: 'failed' })).toBe(0)
@@ -131,7 +131,7 @@ it('shows since when what a channel told of is not read, and leaves out looks th
 it('shows dead letters as long as they are kept', async () => {
   await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   const committed = await metering.store.commit({ facts: [frameFact('1', 's-a')] })
-  await settleFirst(metering.store, committed, 'app', 'dead')
+  await acknowledgeFirst(metering.store, committed, 'app', 'dead')
   expect(await metering.valueOf('callback_dead_letters_kept', { handler: 'app' })).toBe(1)
   await metering.store.retry({})
   metering.advance(1000)

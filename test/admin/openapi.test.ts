@@ -12,7 +12,7 @@ import {
   memoryLog,
   readingOf,
   sessionRaw,
-  settleFirst,
+  acknowledgeFirst,
   turnFact,
   turnRaw,
   relayLedger,
@@ -42,7 +42,7 @@ beforeAll(async () => {
       const committed = await store.commit({
         readings: [readingOf(session, { turns: [turn], calls, facts: [turnFact('turn.settled', turn)] })],
       })
-      await settleFirst(store, committed, 'app', 'dead')
+      await acknowledgeFirst(store, committed, 'app', 'dead')
       await store.commit({ facts: [frameFact('9007199254740993', 's-a')] })
       deadId = (await store.read.deliveries({ limit: 1, status: 'dead' })).rows[0]?.id ?? ''
     },

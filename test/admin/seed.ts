@@ -178,7 +178,7 @@ export function callOf(callId: string, sessionId: string, fields: Partial<Call> 
 }
 
 /** Plays the dispatcher's part: the first fact that `committed` owes `handler` ends with `result`. */
-export async function settleFirst(
+export async function acknowledgeFirst(
   store: Store,
   committed: Committed,
   handler: string,

@@ -20,7 +20,7 @@ async function faultsOf(text: string, env: Record<string, string> = {}): Promise
 }
 
 /** `line:column path: message`, the file left out. */
-function brief(fault: Fault): string {
+function summary(fault: Fault): string {
   return `${fault.line ?? '-'}:${fault.column ?? '-'} ${fault.path}: ${fault.message}`
 }
 
@@ -271,7 +271,7 @@ const cases: Case[] = [
 
 describe('a configuration with faults names', () => {
   test.each(cases)('$what', async ({ text, env, says }) => {
-    const found = (await faultsOf(text, env)).map(brief)
+    const found = (await faultsOf(text, env)).map(summary)
     expect(found).toHaveLength(says.length)
     for (const [index, said] of says.entries()) expect(found[index]).toContain(said)
   })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { createPump } from '../../src/core/pump.ts'
+import { createPollLoop } from '../../src/core/poll-loop.ts'
 import { VirtualClock } from '../support/clock.ts'
 
 test('a pass that outlives the stop asks nothing more and reports nothing', async () => {
   const clock = new VirtualClock()
   const work = Promise.withResolvers<void>()
   const asked: string[] = []
-  const pump = createPump({
+  const pollLoop = createPollLoop({
     clock,
     pass: () => work.promise,
     next: async () => {
@@ -15,9 +15,9 @@ test('a pass that outlives the stop asks nothing more and reports nothing', asyn
     },
     onError: () => asked.push('error'),
   })
-  pump.start()
+  pollLoop.start()
   await clock.settle()
-  pump.stop()
+  pollLoop.stop()
   // The store is closed by now.
   work.reject(new Error('the store is closed'))
   await clock.settle()
@@ -28,7 +28,7 @@ test('a pass that outlives the stop asks nothing more and reports nothing', asyn
 test('a pass that fails is reported, and tried again', async () => {
   const clock = new VirtualClock()
   const asked: string[] = []
-  const pump = createPump({
+  const pollLoop = createPollLoop({
     clock,
     pass: async () => {
       asked.push('pass')
@@ -37,8 +37,8 @@ test('a pass that fails is reported, and tried again', async () => {
     next: async () => null,
     onError: () => asked.push('error'),
   })
-  pump.start()
+  pollLoop.start()
   await clock.advance(5000)
-  pump.stop()
+  pollLoop.stop()
   expect(asked).toEqual(['pass', 'error', 'pass', 'error'])
 })

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { fanOut } from '../../src/core/observer.ts'
-import { createBriefs } from '../../src/deliver/briefs.ts'
+import { createSummaries } from '../../src/deliver/summaries.ts'
 import { createDispatcher } from '../../src/deliver/dispatcher.ts'
 import { createAckBatcher } from '../../src/deliver/ack-batcher.ts'
 import { MemoryWindow } from '../../src/deliver/memory-window.ts'
@@ -41,7 +41,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   const ports = {
     store,
     acks,
-    briefs: createBriefs(store, clock),
+    summaries: createSummaries(store, clock),
     window: new MemoryWindow(),
     observer: fanOut([]),
     clock,

@@ -111,8 +111,7 @@ describe('delivering', () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 1, base: 1000, max: 1000 } } })
     const { settle } = world.store
     let refusals = 1
-    world.store.settle = (settlements) =>
-      refusals-- > 0 ? Promise.reject(new StoreError('full')) : settle(settlements)
+    world.store.settle = (acks) => (refusals-- > 0 ? Promise.reject(new StoreError('full')) : settle(acks))
     world.reply = ({ fact }) =>
       fact.seq === '1' ? { kind: 'retry', status: 503, floor: 120_000 } : DELIVERED
     await world.commit(facts(3))
@@ -322,10 +321,10 @@ describe('delivering', () => {
     const settle = world.store.settle.bind(world.store)
     const { promise: hung, resolve: goOn } = Promise.withResolvers<void>()
     let tries = 0
-    world.store.settle = async (settlements) => {
+    world.store.settle = async (acks) => {
       if (++tries === 1) throw new StoreError('full')
       await hung
-      return settle(settlements)
+      return settle(acks)
     }
     await world.commit(facts(1, 'ses_read'))
     await world.clock.advance(1000)

@@ -4,7 +4,7 @@ import type { HandlerSpec, ModuleHandler } from '../../src/core/handler.ts'
 import { fanOut, type CallbackReport } from '../../src/core/observer.ts'
 import type { Random } from '../../src/core/ports.ts'
 import { plainTracer } from '../../src/core/trace.ts'
-import { createBriefs } from '../../src/deliver/briefs.ts'
+import { createSummaries } from '../../src/deliver/summaries.ts'
 import { createDispatcher, pauseOf } from '../../src/deliver/dispatcher.ts'
 import { createModuleTarget } from '../../src/deliver/targets/module.ts'
 import { createAckBatcher } from '../../src/deliver/ack-batcher.ts'
@@ -106,7 +106,7 @@ export async function deliveryWorld(
     {
       store,
       acks,
-      briefs: createBriefs(store, clock),
+      summaries: createSummaries(store, clock),
       window: new MemoryWindow(),
       observer: fanOut([
         {

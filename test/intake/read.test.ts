@@ -6,7 +6,7 @@ import { fanOut } from '../../src/core/observer.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
-import { createClaims } from '../../src/intake/claims.ts'
+import { createClaims } from '../../src/intake/expectations.ts'
 import { createIntake } from '../../src/intake/intake.ts'
 import { createItems } from '../../src/intake/items.ts'
 import { createSessionReader } from '../../src/intake/read.ts'
@@ -33,14 +33,14 @@ function open(said: Partial<Service>) {
     clockOpen: () => 1000,
     ...said,
   }
-  const nudge = { dirty: nothing, lanes: nothing, hints: nothing, calls: nothing, session: nothing }
+  const wake = { dirty: nothing, lanes: nothing, hints: nothing, calls: nothing, session: nothing }
   const facts: StoredFact[] = []
   const observer = fanOut([{ fact: (fact) => facts.push(fact) }])
   const ownership = everySession(store)
   const intake = createIntake({
     store,
     observer,
-    nudge,
+    wake,
     ownership: () => ownership,
     clockOffset: () => 0,
     tools: new Set(),

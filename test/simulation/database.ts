@@ -24,7 +24,7 @@ function kindOf(pageSize: number, keeping: boolean): string {
 }
 
 /** Takes a database back whose seed is over. */
-export function giveBack(db: Sqlite): void {
+export function release(db: Sqlite): void {
   emptyDisk(db)
   for (const table of [...tablesOf(db), ...keptIn(db)]) db.prepare(`DELETE FROM ${table}`).run()
   // Free pages would let the next seed's full disk take more.

@@ -43,7 +43,7 @@ export const KNOWN_SITES: readonly string[] = [
   'store.nextHint',
   'store.known',
   'store.knownTurns',
-  'store.brief',
+  'store.summary',
   'store.glance',
   'store.unseenSessions',
   'store.countSessions',

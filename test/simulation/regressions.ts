@@ -778,7 +778,7 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 12_707,
     steps: [
       [3, 'before', 'weather', 'app_away'],
-      [1, 'after', 'store.brief', 'crash'],
+      [1, 'after', 'store.summary', 'crash'],
       [2, 'before', 'stream frame', 'pause'],
       [7, 'before', 'weather', 'disk_full'],
     ],

@@ -3,7 +3,7 @@ import type { Sqlite } from '../../src/store/sqlite/open.ts'
 import { Agenda } from './agenda.ts'
 import { Application } from './application.ts'
 import { Chance } from './chance.ts'
-import { emptyDisk, giveBack, newDatabase, PAGES } from './database.ts'
+import { emptyDisk, release, newDatabase, PAGES } from './database.ts'
 import type { Plan } from './faults.ts'
 import { Life } from './life.ts'
 import { listeningLog } from './listening-log.ts'
@@ -359,6 +359,6 @@ export class Simulation {
   close(): void {
     this.life?.end()
     this.life = null
-    giveBack(this.db)
+    release(this.db)
   }
 }

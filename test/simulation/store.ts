@@ -21,7 +21,7 @@ const METHODS = {
   nextHint: true,
   known: true,
   knownTurns: true,
-  brief: true,
+  summary: true,
   glance: true,
   unseenSessions: true,
   countSessions: true,

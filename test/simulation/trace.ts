@@ -57,4 +57,5 @@ export class Trace {
   }
 }
 
-const EVERYDAY = /^(clock\.|store\.(claim|next|checkpoint|release|known|brief|glance|readLane|count|unseen))/
+const EVERYDAY =
+  /^(clock\.|store\.(claim|next|checkpoint|release|known|summary|glance|readLane|count|unseen))/

@@ -1,4 +1,4 @@
-import type { Lane, PendingDelivery, Settlement } from '../../src/core/delivery.ts'
+import type { Lane, PendingDelivery, Ack } from '../../src/core/delivery.ts'
 import type { Store } from '../../src/core/store.ts'
 
 export const ATTEMPT = { at: 1, status: 200, ms: 1 }
@@ -12,10 +12,6 @@ export async function laneOf(store: Store, now: number): Promise<Lane> {
 
 export const read = (store: Store, lane: Lane) => store.readLane(lane, 0, 100, 1e6)
 
-export function settlement(
-  lane: Lane,
-  { fact, attempts }: PendingDelivery,
-  result: Settlement['result'],
-): Settlement {
+export function ack(lane: Lane, { fact, attempts }: PendingDelivery, result: Ack['result']): Ack {
   return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT, dueAt: null }
 }

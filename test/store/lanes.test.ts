@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Lane } from '../../src/core/delivery.ts'
 import { frameFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
-import { ATTEMPT, laneOf, read, seqs, settlement } from './lane.ts'
+import { ATTEMPT, laneOf, read, seqs, ack } from './lane.ts'
 
 describe('a lane', () => {
   it('is claimed by the commit that fills it, until it is given back', async () => {
@@ -74,7 +74,7 @@ describe('a lane', () => {
     const [news] = lanes
     const delivery = news?.deliveries[0]
     if (news === undefined || delivery === undefined) throw new Error('no news')
-    await store.settle(() => [settlement(news.lane, delivery, 'delivered')])
+    await store.settle(() => [ack(news.lane, delivery, 'delivered')])
     expect(await store.read.counts()).toMatchObject({
       deliveries: { app: { pending: 0 }, other: { pending: 1 } },
     })
@@ -90,10 +90,10 @@ describe('what became of an attempt', () => {
     if (lane === undefined || one === undefined || two === undefined || three === undefined)
       throw new Error('none')
     await store.settle(() => [
-      settlement(lane, one, 'delivered'),
-      { ...settlement(lane, two, 'dead'), attempt: { at: 2, error: 'verdict "dead"', ms: 3 } },
+      ack(lane, one, 'delivered'),
+      { ...ack(lane, two, 'dead'), attempt: { at: 2, error: 'verdict "dead"', ms: 3 } },
       {
-        ...settlement(lane, three, 'retry'),
+        ...ack(lane, three, 'retry'),
         dueAt: 77,
         attempt: { at: 3, status: 500, error: 'broken', ms: 4.4 },
       },
@@ -113,7 +113,7 @@ describe('what became of an attempt', () => {
     const [news] = lanes
     const [first] = news?.deliveries ?? []
     if (news === undefined || first === undefined) throw new Error('no news')
-    const done = settlement(news.lane, first, 'delivered')
+    const done = ack(news.lane, first, 'delivered')
     await store.settle(() => [done])
     await store.settle(() => [done, { ...done, result: 'dead' }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 1, dead: 0 } } })
@@ -121,7 +121,7 @@ describe('what became of an attempt', () => {
 })
 
 describe('a fact that is damaged on the disk', () => {
-  async function damagedStore(onBuried: (handler: string) => void = () => {}) {
+  async function damagedStore(onDeadLettered: (handler: string) => void = () => {}) {
     const path = join(folder(), 'sidecar.db')
     const first = await openStore({ path })
     await first.store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
@@ -129,12 +129,12 @@ describe('a fact that is damaged on the disk', () => {
     const db = new Database(path)
     db.prepare("UPDATE facts SET body = replace(body, 'frame', 'fraud') WHERE seq = '2'").run()
     db.close()
-    return await openStore({ path, onBuried })
+    return await openStore({ path, onDeadLettered })
   }
 
   it('is sent to nobody: its delivery is a visible and counted dead letter and the lane goes on', async () => {
-    const buried: string[] = []
-    const { store, clock, log } = await damagedStore((handler) => buried.push(handler))
+    const deadLettered: string[] = []
+    const { store, clock, log } = await damagedStore((handler) => deadLettered.push(handler))
     const lane = await laneOf(store, clock.steady())
     expect(seqs(await read(store, lane))).toEqual(['1', '3'])
     await clock.settle()
@@ -142,7 +142,7 @@ describe('a fact that is damaged on the disk', () => {
     expect(dead).toMatchObject([{ status: 'dead', attempts: [{ error: 'damaged in the store' }] }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2, dead: 1 } } })
     expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
-    expect(buried).toEqual(['app'])
+    expect(deadLettered).toEqual(['app'])
   })
 
   it('keeps in the log of its dead letter what was tried before the damage', async () => {
@@ -152,7 +152,7 @@ describe('a fact that is damaged on the disk', () => {
     const [news] = lanes
     const delivery = news?.deliveries[0]
     if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
-    await first.store.settle(() => [settlement(news.lane, delivery, 'retry')])
+    await first.store.settle(() => [ack(news.lane, delivery, 'retry')])
     await first.store.close()
     const db = new Database(path)
     db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
@@ -177,7 +177,7 @@ describe('a fact that is damaged on the disk', () => {
     const { store, clock } = await damagedStore()
     const lane = await laneOf(store, clock.steady())
     const owed = await read(store, lane)
-    await store.settle(() => owed.map((delivery) => settlement(lane, delivery, 'delivered')))
+    await store.settle(() => owed.map((delivery) => ack(lane, delivery, 'delivered')))
     await store.releaseLane(lane)
     expect(await store.retry({})).toEqual({ count: 1 })
     expect(await read(store, await laneOf(store, clock.steady()))).toEqual([])

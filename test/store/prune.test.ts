@@ -6,7 +6,7 @@ import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, openStore } from './database.ts'
-import { settlement } from './lane.ts'
+import { ack } from './lane.ts'
 
 const all = { limit: 10_000, order: 'asc' } as const
 const known = {
@@ -155,7 +155,7 @@ describe('retention', () => {
     })
     const { lanes } = await store.commit({ facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)) })
     await store.settle(() =>
-      lanes.flatMap(({ lane, deliveries }) => deliveries.map((owed) => settlement(lane, owed, 'delivered'))),
+      lanes.flatMap(({ lane, deliveries }) => deliveries.map((owed) => ack(lane, owed, 'delivered'))),
     )
     for (const { lane } of lanes) await store.releaseLane(lane)
     await store.commit({ readings: [reading(1, { session: null, resolved: many, at: clock.now() })] })

@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
-import { laneOf, read, seqs, settlement } from './lane.ts'
+import { laneOf, read, seqs, ack } from './lane.ts'
 
 /** Three facts of two sessions, all dead. */
-async function buried(ordered = true) {
+async function deadLettered(ordered = true) {
   const opened = await openStore({}, [everything('app', { ordered }), everything('other')])
   const { store, clock } = opened
   const { lanes } = await store.commit({
@@ -18,7 +18,7 @@ async function buried(ordered = true) {
   })
   const mine = lanes.filter(({ lane }) => lane.handler === 'app')
   await store.settle(() =>
-    mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => settlement(lane, delivery, 'dead'))),
+    mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'dead'))),
   )
   for (const { lane } of mine) await store.releaseLane(lane)
   return opened
@@ -29,7 +29,7 @@ describe('dead letters', () => {
     { name: 'in their order', ordered: true, lanes: ['1,2', '3'] },
     { name: 'each for itself where none is wanted', ordered: false, lanes: ['1', '2', '3'] },
   ])('come back $name, their attempts anew', async ({ ordered, lanes: expected }) => {
-    const { store, clock } = await buried(ordered)
+    const { store, clock } = await deadLettered(ordered)
     expect(await store.retry({ dryRun: true })).toEqual({ count: 3 })
     expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
     expect(await store.retry({})).toEqual({ count: 3 })
@@ -41,7 +41,7 @@ describe('dead letters', () => {
   })
 
   it('come back by handler, by time, and by id alone', async () => {
-    const { store, clock } = await buried()
+    const { store, clock } = await deadLettered()
     const dry = (selection: object) => store.retry({ dryRun: true, ...selection })
     expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
     expect(await dry({ handler: 'nobody' })).toEqual({ count: 0 })
@@ -56,7 +56,7 @@ describe('dead letters', () => {
   })
 
   it('find a lane again when pruning took theirs', async () => {
-    const { store, clock } = await buried()
+    const { store, clock } = await deadLettered()
     await store.prune(clock.now() - 1)
     expect(await store.retry({})).toEqual({ count: 3 })
     expect(await store.claimLanes('app', 10, clock.steady())).toHaveLength(2)
@@ -99,9 +99,7 @@ describe('much to be delivered again', () => {
     const facts = Array.from({ length: MANY }, (_, index) => frameFact(index + 1, `ses_${index % 3}`))
     const { lanes } = await store.commit({ facts })
     await store.settle(() =>
-      lanes.flatMap(({ lane, deliveries }) =>
-        deliveries.map((delivery) => settlement(lane, delivery, 'dead')),
-      ),
+      lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'dead'))),
     )
     for (const { lane } of lanes) await store.releaseLane(lane)
     return opened

@@ -250,7 +250,7 @@ describe('a reading', () => {
     await store.commit({ readings: [reading(1, { session: null })] })
     expect(await store.countSessions()).toEqual({ alive: 0, active: 0, foreign: 0 })
     expect((await store.glance(['ses_1'])).get('ses_1')).toMatchObject({ deleted: true, atRest: true })
-    expect(await store.brief('ses_1')).toMatchObject({ title: 'One' })
+    expect(await store.summary('ses_1')).toMatchObject({ title: 'One' })
   })
 })
 

@@ -168,7 +168,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
           trace.push('read')
           return service.session()
         },
-        briefOf: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
+        summaryOf: async () => ({ title: 'One', metadata: {}, status: 'requires_action' }),
         observer: fanOut([{ call: (report) => reports.push(report) }]),
         clock,
         traceOf: (key) => ({ given: undefined, key }),
@@ -246,7 +246,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
         ],
       })
       revision = (revision ?? 0) + 1
-      this.host.nudge()
+      this.host.wake()
       await clock.settle()
     },
     call: async (callId = 'call_1') => {

@@ -11,7 +11,7 @@ export class Mood {
   handlers = 0
   tools = 0
   /** `handler/id` of what was answered with the verdict dead. */
-  readonly buried = new Set<string>()
+  readonly deadLettered = new Set<string>()
   /** Stands in every answer of a tool that fails. */
   readonly canary: string
   /** Stands in every answer of a handler that fails. */
@@ -38,7 +38,7 @@ export class Mood {
       if (!this.#chance.is(this.handlers)) return {}
       const [kind, answer] = this.#chance.pick(this.#callbacks())
       this.#tally.add(`handler fault ${kind}`)
-      if (kind === 'verdict dead') for (const { id } of events) this.buried.add(`${name}/${id}`)
+      if (kind === 'verdict dead') for (const { id } of events) this.deadLettered.add(`${name}/${id}`)
       return answer
     }
     app.run = ({ name, call }) => {

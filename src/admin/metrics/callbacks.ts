@@ -14,7 +14,7 @@ export function callbackMetrics(
   meter: Meter,
   names: readonly string[],
   snapshot: () => Promise<Snapshot | null>,
-): Pick<Observer, 'callback' | 'handler' | 'buried' | 'transientDropped'> {
+): Pick<Observer, 'callback' | 'handler' | 'deadLettered' | 'transientDropped'> {
   const handler = new LabelValues(names, HANDLERS)
   const attempts = meter.counter('callback_attempts_total', 'Tries to hand a fact to a handler.', {
     handler,
@@ -89,7 +89,7 @@ export function callbackMetrics(
       durations.observe(event.handler, event.attempt.ms / 1000)
       if (event.outcome === 'dead') deadLetters.add(event.handler)
     },
-    buried: (name) => deadLetters.add(name),
+    deadLettered: (name) => deadLetters.add(name),
     transientDropped: (name) => dropped.add(name),
     handler: (name, state) => void states.set(handler.of(name), state),
   }

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import type { StoredFact } from '../../core/fact.ts'
 import { isObject, parseJson } from '../../core/json.ts'
-import type { SessionBrief } from '../../core/resource.ts'
+import type { SessionSummary } from '../../core/resource.ts'
 import type { StoreReader } from '../../core/store-reader.ts'
 import { asGiven, asked, component, nullable, oneOf, time } from '../component.ts'
 import { page, pageOf, PAGING } from '../page.ts'
@@ -33,9 +33,9 @@ const Event = component(
   }),
 )
 
-export type FindBrief = (sessionId: string) => Promise<SessionBrief | null>
+export type FindBrief = (sessionId: string) => Promise<SessionSummary | null>
 
-export function eventRoutes(store: StoreReader, brief: FindBrief): Route[] {
+export function eventRoutes(store: StoreReader, summary: FindBrief): Route[] {
   return [
     route(
       {
@@ -62,12 +62,12 @@ export function eventRoutes(store: StoreReader, brief: FindBrief): Route[] {
           ...(type === undefined ? {} : { type }),
           ...(sessionId === undefined ? {} : { sessionId }),
         })
-        const briefs = await briefsOf(facts.rows, brief)
+        const summaries = await briefsOf(facts.rows, summary)
         return ok(
           page(
             facts,
             ({ id }) => id,
-            (fact) => eventOf(fact, briefs.get(fact.sessionId ?? '') ?? null),
+            (fact) => eventOf(fact, summaries.get(fact.sessionId ?? '') ?? null),
           ),
         )
       },
@@ -75,7 +75,7 @@ export function eventRoutes(store: StoreReader, brief: FindBrief): Route[] {
   ]
 }
 
-function eventOf(fact: StoredFact, session: SessionBrief | null): Static<typeof Event.schema> {
+function eventOf(fact: StoredFact, session: SessionSummary | null): Static<typeof Event.schema> {
   return {
     id: fact.id,
     type: fact.type,
@@ -89,7 +89,7 @@ function eventOf(fact: StoredFact, session: SessionBrief | null): Static<typeof 
 }
 
 /** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these. */
-function dataOf({ family, body, seq }: StoredFact, session: SessionBrief | null): Record<string, unknown> {
+function dataOf({ family, body, seq }: StoredFact, session: SessionSummary | null): Record<string, unknown> {
   const parsed = parseJson(body)
   if (!isObject(parsed)) return {}
   if (family === 'state') return parsed
@@ -103,8 +103,11 @@ function seqOf(seq: string | null): number | string | null {
 }
 
 /** What we know of each session that a transcript fact of a page names: looked up once. */
-async function briefsOf(facts: readonly StoredFact[], brief: FindBrief): Promise<Map<string, SessionBrief>> {
+async function briefsOf(
+  facts: readonly StoredFact[],
+  summary: FindBrief,
+): Promise<Map<string, SessionSummary>> {
   const ids = new Set(facts.flatMap(({ family, sessionId }) => (family === 'state' ? [] : (sessionId ?? []))))
-  const found = await Promise.all([...ids].map(async (id) => [id, await brief(id)] as const))
+  const found = await Promise.all([...ids].map(async (id) => [id, await summary(id)] as const))
   return new Map(found.flatMap(([id, session]) => (session === null ? [] : [[id, session] as const])))
 }

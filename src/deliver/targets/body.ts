@@ -1,6 +1,6 @@
 import type { Seen, StoredFact } from '../../core/fact.ts'
 import { memberTexts } from '../../core/member.ts'
-import type { SessionBrief } from '../../core/resource.ts'
+import type { SessionSummary } from '../../core/resource.ts'
 
 const FRAME_MEMBERS = ['payload', 'internal_type']
 
@@ -8,23 +8,23 @@ const FRAME_MEMBERS = ['payload', 'internal_type']
  * The `data` of a callback as JSON text (product.md, Callbacks). Transcript facts keep the frame as received and get
  * what we know of the session beside it; state facts carry what was read.
  */
-export function dataText(fact: StoredFact, session: SessionBrief | null): string {
+export function dataText(fact: StoredFact, session: SessionSummary | null): string {
   if (fact.family === 'state') return fact.body
   const [payload = 'null', internalType = 'null'] = memberTexts(fact.body, FRAME_MEMBERS)
   return (
     // A frame without a payload: a handler may still look for a field of it.
     `{"payload":${payload === 'null' ? '{}' : payload},"internal_type":${internalType},` +
-    `"seq":${seqText(fact.seq)},"session":${briefText(session)}}`
+    `"seq":${seqText(fact.seq)},"session":${summaryText(session)}}`
   )
 }
 
 /** A session's summary is the same in many callbacks on end. */
-const briefTexts = new WeakMap<SessionBrief, string>()
+const summaryTexts = new WeakMap<SessionSummary, string>()
 
-function briefText(session: SessionBrief | null): string {
+function summaryText(session: SessionSummary | null): string {
   if (session === null) return 'null'
-  let text = briefTexts.get(session)
-  if (text === undefined) briefTexts.set(session, (text = JSON.stringify(session)))
+  let text = summaryTexts.get(session)
+  if (text === undefined) summaryTexts.set(session, (text = JSON.stringify(session)))
   return text
 }
 

@@ -1,5 +1,5 @@
 import type { StoredFact } from '../../core/fact.ts'
-import type { SessionBrief } from '../../core/resource.ts'
+import type { SessionSummary } from '../../core/resource.ts'
 import type { Verdict } from './verdict.ts'
 
 /** A fact on its way to a handler. */
@@ -7,7 +7,7 @@ export interface Outgoing {
   fact: StoredFact
   /** From 1. */
   attempt: number
-  session: SessionBrief | null
+  session: SessionSummary | null
   /** It is made up, and says so. */
   test?: boolean
 }

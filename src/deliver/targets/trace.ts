@@ -1,11 +1,11 @@
 import type { StoredFact } from '../../core/fact.ts'
 import { isObject, stringOf } from '../../core/json.ts'
-import type { SessionBrief } from '../../core/resource.ts'
+import type { SessionSummary } from '../../core/resource.ts'
 import type { Attributes, TraceSource } from '../../core/trace.ts'
 import type { Outgoing } from './target.ts'
 
 /** The trace of what is delivered. A state fact carries its session; of another's we know what was read. */
-export function traceOf(fact: StoredFact, session: SessionBrief | null): TraceSource {
+export function traceOf(fact: StoredFact, session: SessionSummary | null): TraceSource {
   return {
     given: session?.metadata['traceparent'] ?? carried(fact),
     key: fact.sessionId ?? fact.id,

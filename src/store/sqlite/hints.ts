@@ -1,5 +1,5 @@
 import type { Hint, HintScope } from '../../core/hint.ts'
-import type { DirtySession } from '../../core/store.ts'
+import type { HintedSession } from '../../core/store.ts'
 import type { Sqlite } from './open.ts'
 import { seenOf, type SeenColumns } from './rows.ts'
 
@@ -113,8 +113,8 @@ export class Hints {
     if (since !== undefined) this.#claimed.set(key, since === null ? row : joined(since, row))
   }
 
-  claim(limit: number, now: number): DirtySession[] {
-    const dirty: DirtySession[] = []
+  claim(limit: number, now: number): HintedSession[] {
+    const dirty: HintedSession[] = []
     for (const row of this.#due.all(now, limit + this.#claimed.size)) {
       if (dirty.length === limit) break
       if (this.#claimed.has(row.session_id)) continue
@@ -182,7 +182,7 @@ export class Hints {
     this.#defer.run(Math.ceil(Math.min(dueAt, since)), key)
   }
 
-  unclaim(sessionId: string | null): void {
+  release(sessionId: string | null): void {
     this.#claimed.delete(sessionId ?? SWEEP)
   }
 }

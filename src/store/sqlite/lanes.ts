@@ -1,4 +1,4 @@
-import type { Attempt, Lane, PendingDelivery, Settlement } from '../../core/delivery.ts'
+import type { Attempt, Lane, PendingDelivery, Ack } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { Committed, HandlerRegistration } from '../../core/store.ts'
 import type { HandlerRecord } from '../../core/store-reader.ts'
@@ -227,16 +227,16 @@ export class Lanes {
   }
 
   /** After the transaction of `settle`. */
-  settled(settlements: readonly Settlement[]): void {
-    for (const { lane, pos } of settlements) {
+  settled(acks: readonly Ack[]): void {
+    for (const { lane, pos } of acks) {
       const number = this.numberOf(lane.handler)
       if (number !== null) this.#begun.ended(number, pos)
     }
   }
 
-  settle(settlements: readonly Settlement[]): void {
+  settle(acks: readonly Ack[]): void {
     const done = new Map<number, { handler: number; count: number }>()
-    for (const { lane, pos, result, attempts, attempt, dueAt } of settlements) {
+    for (const { lane, pos, result, attempts, attempt, dueAt } of acks) {
       const number = this.numberOf(lane.handler)
       if (number === null) continue
       const entry = attemptText(attempt)

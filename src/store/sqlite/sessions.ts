@@ -1,5 +1,5 @@
 import { writeJson } from '../../core/json.ts'
-import type { Action, Session, SessionBrief } from '../../core/resource.ts'
+import type { Action, Session, SessionSummary } from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../core/store.ts'
 import type { SessionRecord } from '../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../core/wire.ts'
@@ -130,7 +130,7 @@ export class Sessions {
     return this.#openActions.all(id).flatMap((row) => parseAction(objectOf(row.raw)) ?? [])
   }
 
-  brief(id: string): SessionBrief | null {
+  summary(id: string): SessionSummary | null {
     const row = this.#get.get(id)
     if (row === undefined) return null
     const { title, metadata, status } = sessionOf(row)

@@ -1,4 +1,4 @@
-import type { Settlement } from '../../core/delivery.ts'
+import type { Ack } from '../../core/delivery.ts'
 import type { Clock, Log } from '../../core/ports.ts'
 import type { Batch, Committed, HandlerRegistration, Store } from '../../core/store.ts'
 import { StoreError } from '../error.ts'
@@ -29,7 +29,7 @@ export interface StoreOptions extends Witness {
   /** Called once, when another process took the store or its files are gone: nothing is written or handed out any more. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
-  onBuried?: (handler: string) => void
+  onDeadLettered?: (handler: string) => void
 }
 
 export interface SqliteOptions extends StoreOptions {
@@ -69,7 +69,7 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
 export function createSqliteStore(
   db: Sqlite,
-  { clock, log, onBuried, onLost, ...witness }: StoreOptions,
+  { clock, log, onDeadLettered, onLost, ...witness }: StoreOptions,
   ownership = new Ownership(db),
 ): Store {
   ownership.onLost = onLost ?? null
@@ -144,7 +144,7 @@ export function createSqliteStore(
         db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
       return pending
     }
-    write(deadLetter, (dead) => dead.forEach(({ handler }) => onBuried?.(handler)))
+    write(deadLetter, (dead) => dead.forEach(({ handler }) => onDeadLettered?.(handler)))
       .catch((error: unknown) =>
         log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
       )
@@ -216,22 +216,22 @@ export function createSqliteStore(
     claimHints: (limit, now) => ask(() => hints.claim(limit, now)),
     async releaseHint(sessionId, dueAt) {
       await write(() => hints.postpone(sessionId, dueAt))
-      hints.unclaim(sessionId)
+      hints.release(sessionId)
     },
     async deferHint(sessionId, dueAt) {
       await write(() => hints.defer(sessionId, dueAt))
-      hints.unclaim(sessionId)
+      hints.release(sessionId)
     },
-    doneHint: (sessionId) => hints.unclaim(sessionId),
+    doneHint: (sessionId) => hints.release(sessionId),
     async finishSweep(generation) {
       await write(() => hints.swept(generation))
-      hints.unclaim(null)
+      hints.release(null)
     },
     nextHint: () => ask(() => hints.next()),
 
     known: (id, turnIds = []) => ask(() => sessions.known(id, turnIds)),
     knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
-    brief: (id) => ask(() => sessions.brief(id)),
+    summary: (id) => ask(() => sessions.summary(id)),
     glance: (ids) => ask(() => sessions.glance(ids)),
     unseenSessions: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
     countSessions: () => ask(() => ({ ...sessions.count(), foreign: owners.countForeign() })),
@@ -253,12 +253,12 @@ export function createSqliteStore(
     async settle(take, patience = 0) {
       const refused = refusal()
       if (refused !== null) throw refused
-      const settle = (): readonly Settlement[] => {
+      const settle = (): readonly Ack[] => {
         const all = take()
         lanes.settle(all)
         return all
       }
-      const settled = (all: readonly Settlement[]): void => lanes.settled(all)
+      const settled = (all: readonly Ack[]): void => lanes.settled(all)
       await (patience > 0
         ? committer.writePatiently(settle, settled, patience)
         : committer.write(settle, settled))

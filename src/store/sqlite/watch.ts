@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync, rmSync, statSync, truncateSync, type Stats } from 'node:fs'
-import { createComplaint } from '../../core/complaint.ts'
+import { createThrottledLog } from '../../core/throttled-log.ts'
 import { codeOf } from '../../core/errors.ts'
 import type { Clock, Log, Timer } from '../../core/ports.ts'
 import { StoreError } from '../error.ts'
@@ -79,7 +79,7 @@ export function watchFile(parts: {
     return null
   }
 
-  const unchecked = createComplaint<unknown>(clock, (_times, error) =>
+  const unchecked = createThrottledLog<unknown>(clock, (_times, error) =>
     log.warn({ file, err: error }, 'store: its files could not be checked'),
   )
 

@@ -53,8 +53,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'transient events share the slots of facts',
     'deliver/worker.ts',
-    "if (pump.running && health.state === 'up') transients.offer(fact)",
-    "if (pump.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '' }, [{ attempts: 0, cut: 0, fact }])",
+    "if (pollLoop.running && health.state === 'up') transients.offer(fact)",
+    "if (pollLoop.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '' }, [{ attempts: 0, cut: 0, fact }])",
   ),
   mutant(
     'one lane of a handler keeps the others waiting',

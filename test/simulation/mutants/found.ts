@@ -194,7 +194,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a session that only a reading ahead finds gone is not noticed',
-    'intake/ahead.ts',
+    'intake/prefetch.ts',
     'if (session === null && !reading.taken) options.onGone(sessionId)',
     '',
   ),

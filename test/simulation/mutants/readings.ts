@@ -102,7 +102,7 @@ export const READINGS: readonly Mutant[] = [
   // Readings ahead of their hint
   mutant(
     'a reading ahead answers hints that came after it began',
-    'intake/ahead.ts',
+    'intake/prefetch.ts',
     'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
     'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
   ),
@@ -111,12 +111,12 @@ export const READINGS: readonly Mutant[] = [
     name: 'a reading ahead answers twice',
     edits: [
       [
-        'intake/ahead.ts',
+        'intake/prefetch.ts',
         'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
         'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
       ],
       [
-        'intake/ahead.ts',
+        'intake/prefetch.ts',
         '      readings.delete(sessionId)\n      reading.taken = true\n',
         '      reading.taken = true\n',
       ],

@@ -192,13 +192,13 @@ export const TOOLS: readonly Mutant[] = [
   ),
   mutant(
     'a call that cannot be put off is taken up again at once',
-    'tools/rest.ts',
+    'tools/breaking-ports.ts',
     '        rest.refused(error)\n        return false',
     '        return false',
   ),
   mutant(
     'what a tool said goes when the store refuses it',
-    'tools/rest.ts',
+    'tools/breaking-ports.ts',
     '        if (over.aborted) throw error',
     '        if (rest.trying) throw error',
   ),

@@ -180,7 +180,7 @@ export class Watch {
       if (typeof set.endedAt === 'number' && !refused.includes(callId)) this.#endings.closed(life, callId)
   }
 
-  /** A pump asks when there is work. */
+  /** A pollLoop asks when there is work. */
   looked(life: Life): void {
     if (!life.looks.asks(this.#parts.agenda.now))
       this.#broken('spin', 'the store is asked for work again and again without a pause')

@@ -101,8 +101,8 @@ export function delivered({ world, deliveries }: Evidence): Fault[] {
     if (status === DELIVERED && taken.get(handler)?.has(id) !== true)
       faults.push({ invariant: 'I1', message: `${what} counts as delivered and was never taken` })
     if (status !== DEAD) continue
-    const buried = world.mood.buried.has(`${handler}/${id}`)
-    if (attempts < ATTEMPTS && !buried)
+    const deadLettered = world.mood.deadLettered.has(`${handler}/${id}`)
+    if (attempts < ATTEMPTS && !deadLettered)
       faults.push({ invariant: 'I10', message: `${what} is dead after ${attempts} tries: ${log}` })
   }
   return faults

@@ -4,7 +4,7 @@ import type { Clock } from './ports.ts'
 const REST = 10_000
 
 /** Has `tell` called of what happens, seldom; `times`: how often it has happened since it was told, `more` at a time. */
-export function createComplaint<What = void>(
+export function createThrottledLog<What = void>(
   clock: Pick<Clock, 'steady'>,
   tell: (times: number, what: What) => void,
 ): (what: What, more?: number) => void {

@@ -1,21 +1,24 @@
 import { pause } from '../core/pause.ts'
-import { createRest, type Rest } from '../core/rest.ts'
+import { createCircuitBreaker, type Rest } from '../core/circuit-breaker.ts'
 import type { ToolPorts } from './context.ts'
 
 /** What the rest of the house gives. */
 export type GivenPorts = Omit<ToolPorts, 'keep'>
 
 /** Ports whose steps, once stored, end the rest that a refused one began. */
-export interface RestingPorts {
+export interface BreakingPorts {
   ports: ToolPorts
   rest: Rest
   /** Puts a call off by `wait` milliseconds. False: the store refused even that, and is left alone for a while. */
   postpone(callId: string, wait: number): Promise<boolean>
 }
 
-export function restingPorts(given: GivenPorts): RestingPorts {
+export function breakingPorts(given: GivenPorts): BreakingPorts {
   const { clock } = given
-  const rest = createRest(given, 'tools: the store refuses writes; no call is taken on until it takes them')
+  const rest = createCircuitBreaker(
+    given,
+    'tools: the store refuses writes; no call is taken on until it takes them',
+  )
   const step: ToolPorts['step'] = async (one) => {
     const done = await given.step(one)
     rest.end()

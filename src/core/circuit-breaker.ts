@@ -1,5 +1,5 @@
 import { backoff } from './backoff.ts'
-import { createComplaint } from './complaint.ts'
+import { createThrottledLog } from './throttled-log.ts'
 import type { Clock, Log, Random } from './ports.ts'
 
 /** Milliseconds. */
@@ -17,12 +17,14 @@ export interface Rest {
 }
 
 /** `message`: what the log says of it. */
-export function createRest(
+export function createCircuitBreaker(
   { clock, random, log }: { clock: Clock; random: Random; log: Log },
   message: string,
 ): Rest {
   let [until, count] = [0, 0]
-  const complain = createComplaint<unknown>(clock, (_times, error) => log.error({ err: error }, message))
+  const logThrottled = createThrottledLog<unknown>(clock, (_times, error) =>
+    log.error({ err: error }, message),
+  )
   return {
     get until() {
       return until
@@ -31,7 +33,7 @@ export function createRest(
       return count > 0
     },
     refused(error) {
-      complain(error)
+      logThrottled(error)
       const now = clock.steady()
       // What was under way beside it is refused as well, and says nothing new.
       if (now >= until) until = now + backoff(WAIT, ++count, random, WAIT.base)

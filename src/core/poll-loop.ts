@@ -1,24 +1,24 @@
 import type { Clock, Timer } from './ports.ts'
 
-/** A nudge makes work prompt; this look, without one, makes it certain. Milliseconds. */
+/** A wake makes work prompt; this look, without one, makes it certain. Milliseconds. */
 const IDLE_LOOK = 5000
 
-/** A loop that takes what is due whenever it is nudged, and when the clock says so. Never two passes at once. */
-export interface Pump {
+/** A loop that takes what is due whenever it is woken, and when the clock says so. Never two passes at once. */
+export interface PollLoop {
   start(): void
   stop(): void
-  nudge(): void
+  wake(): void
   readonly running: boolean
 }
 
-export function createPump(options: {
+export function createPollLoop(options: {
   clock: Clock
   /** Takes what is due. */
   pass: () => Promise<void>
   /** Steady milliseconds: when there will be something to take; null when nothing is known to come. */
   next: () => Promise<number | null>
   onError: (error: unknown) => void
-}): Pump {
+}): PollLoop {
   const { clock, pass, next, onError } = options
   let running = false
   let passing = false
@@ -59,7 +59,7 @@ export function createPump(options: {
       running = false
       timer?.cancel()
     },
-    nudge() {
+    wake() {
       if (running) void run()
     },
     get running() {
