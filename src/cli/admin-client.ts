@@ -1,8 +1,8 @@
-import type { Config } from '../config/config.ts'
-import { codeOf, messageOf, OperatorError } from '../core/errors.ts'
+import type { Config } from '../sidecar/config/config.ts'
+import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
 import { VERSION } from '../sidecar/version.ts'
-import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../core/json.ts'
-import type { Environment } from '../config/expand.ts'
+import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../std/json.ts'
+import type { Environment } from '../sidecar/config/expand.ts'
 import { exchange, TIMEOUT } from './exchange.ts'
 
 /** Options that every command on a running sidecar takes. */
@@ -124,7 +124,7 @@ async function requireRoute(
 
 /** Loading a configuration takes longer than asking a sidecar, so who needs none does not import it. */
 async function adminOf(file: string, env: Environment): Promise<Config['admin']> {
-  const { loadSection } = await import('../config/load.ts')
+  const { loadSection } = await import('../sidecar/config/load.ts')
   return await loadSection(file, env, 'admin')
 }
 
@@ -151,7 +151,7 @@ async function tokenFrom(options: AdminOptions, env: Environment): Promise<strin
   const direct = nonEmpty(env['SIDECAR_ADMIN_TOKEN'])
   const file = options.tokenFile ?? (direct === null ? nonEmpty(env['SIDECAR_ADMIN_TOKEN_FILE']) : null)
   if (file === null) return direct
-  const { readSmallFile } = await import('../config/secrets.ts')
+  const { readSmallFile } = await import('../sidecar/config/secrets.ts')
   const text = await readSmallFile(file, MAX_TOKEN_FILE).catch((error: unknown) => {
     throw new OperatorError(messageOf(error), 2)
   })

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
-import { parseListen, type ListenAddress } from '../config/listen.ts'
-import { formatDuration, parseDuration } from '../core/duration.ts'
+import { parseListen, type ListenAddress } from '../sidecar/config/listen.ts'
+import { formatDuration, parseDuration } from '../std/duration.ts'
 
 /** Checks of what stands behind an option. Each throws what commander reports with the option's name. */
 

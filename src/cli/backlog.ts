@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { numberOf } from '../core/json.ts'
+import { numberOf } from '../std/json.ts'
 import type { AdminClient } from './admin-client.ts'
 import { field } from './reply.ts'
 import type { Terminal } from './terminal.ts'

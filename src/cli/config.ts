@@ -14,9 +14,9 @@ export async function print(
   options: { config: string; json?: boolean },
 ): Promise<number> {
   const [{ loadConfig }, { printConfig }, { renderFault }, { parse }] = await Promise.all([
-    import('../config/load.ts'),
-    import('../config/print.ts'),
-    import('../config/fault.ts'),
+    import('../sidecar/config/load.ts'),
+    import('../sidecar/config/print.ts'),
+    import('../sidecar/config/fault.ts'),
     import('yaml'),
   ])
   const loaded = await loadConfig(options.config, env, Date.now())

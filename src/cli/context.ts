@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Environment } from '../config/expand.ts'
+import type { Environment } from '../sidecar/config/expand.ts'
 import type { Terminal } from './terminal.ts'
 
 /** What every command is handed beside its options. */

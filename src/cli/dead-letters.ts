@@ -1,5 +1,5 @@
 import { parseDeliveryId } from '../core/delivery.ts'
-import { isObject, stringOf, type JsonObject } from '../core/json.ts'
+import { isObject, stringOf, type JsonObject } from '../std/json.ts'
 import { timeOf, type AdminClient } from './admin-client.ts'
 import { waitForBacklog } from './backlog.ts'
 import { field } from './reply.ts'

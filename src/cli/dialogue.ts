@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline'
-import { OperatorError } from '../core/errors.ts'
+import { OperatorError } from '../std/errors.ts'
 
 /** Questions to a person. */
 export interface Dialogue {

@@ -1,6 +1,6 @@
 import closeWithGrace from 'close-with-grace'
-import type { ListenAddress } from '../config/listen.ts'
-import { OperatorError } from '../core/errors.ts'
+import type { ListenAddress } from '../sidecar/config/listen.ts'
+import { OperatorError } from '../std/errors.ts'
 import {
   DataFileError,
   startEmulator,

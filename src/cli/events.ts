@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isObject, stringOf, type JsonObject } from '../core/json.ts'
+import { isObject, stringOf, type JsonObject } from '../std/json.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList, titleOf } from './reply.ts'

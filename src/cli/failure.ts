@@ -1,5 +1,5 @@
-import { messageOf, OperatorError } from '../core/errors.ts'
-import { StoreError } from '../store/error.ts'
+import { messageOf, OperatorError } from '../std/errors.ts'
+import { StoreError } from '../sidecar/store/error.ts'
 import { visible, type Terminal } from './terminal.ts'
 
 /**

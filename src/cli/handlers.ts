@@ -1,4 +1,4 @@
-import { encodeId } from '../service/path.ts'
+import { encodeId } from '../client/discovery/path.ts'
 import { adminClient, timeOf, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { field, printList } from './reply.ts'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { codeOf, messageOf, OperatorError } from '../core/errors.ts'
+import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
 import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
@@ -93,7 +93,7 @@ function fromFolder(folder: string, file: string): string {
 
 /** @throws {OperatorError} when what stands there is no secret: the configuration would not load. */
 async function proveSecret(file: string): Promise<void> {
-  const { readParts } = await import('../config/secrets.ts')
+  const { readParts } = await import('../sidecar/config/secrets.ts')
   try {
     await readParts([{ kind: 'file', file, format: 'callback-secret', lines: true }])
   } catch (error) {
@@ -103,7 +103,7 @@ async function proveSecret(file: string): Promise<void> {
 
 /** What is written must load. @throws {ConfigError} with each answer that cannot be used. */
 async function prove({ baseUrl, handlerUrl, tool }: Answers, secret: string): Promise<void> {
-  const { resolveConfig } = await import('../config/load.ts')
+  const { resolveConfig } = await import('../sidecar/config/load.ts')
   const handlers = [{ name: 'app', url: handlerUrl, secret }]
   const config = { service: { base_url: baseUrl, token: 'svc_pat_later' }, handlers }
   const loadable = { env: {}, now: Date.now() }

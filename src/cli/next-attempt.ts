@@ -1,4 +1,4 @@
-import type { JsonObject } from '../core/json.ts'
+import type { JsonObject } from '../std/json.ts'
 import { timeOf, type AdminClient } from './admin-client.ts'
 import { field } from './reply.ts'
 import { relative } from './text.ts'

@@ -1,4 +1,4 @@
-import { isObject, stringOf, type Json, type JsonObject } from '../core/json.ts'
+import { isObject, stringOf, type Json, type JsonObject } from '../std/json.ts'
 import type { Column } from './table.ts'
 import { renderTable } from './table.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'

@@ -16,7 +16,7 @@ const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 export async function run({ terminal, env }: Context, options: { config: string }): Promise<number> {
   keepHeapSmall()
   offerOwnPackage()
-  const { createSidecar } = await import('../sidecar.ts')
+  const { createSidecar } = await import('../sidecar/sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
   // Between the first signal and the listener for a second one nobody listens: the system would end us without a word.
   for (const signal of SIGNALS) process.on(signal, ignore)

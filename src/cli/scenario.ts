@@ -1,4 +1,4 @@
-import { messageOf, OperatorError } from '../core/errors.ts'
+import { messageOf, OperatorError } from '../std/errors.ts'
 import { loadScenario, type Scenario } from '../emulator/index.ts'
 
 /** @throws {OperatorError} with every fault of the file; a scenario is part of the command line. */

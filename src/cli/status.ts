@@ -1,4 +1,4 @@
-import { isObject, numberOf, type JsonObject } from '../core/json.ts'
+import { isObject, numberOf, type JsonObject } from '../std/json.ts'
 import { adminClient, type AdminOptions } from './admin-client.ts'
 import type { Context } from './context.ts'
 import { needsOf, rowsOf, type Seen } from './status/needs.ts'

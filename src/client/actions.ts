@@ -1,4 +1,4 @@
-import { isObject } from '../core/json.ts'
+import { isObject } from '../std/json.ts'
 import { readAnswerReceipt } from './reply.ts'
 import type { AnswerReceipt } from './reply.ts'
 import type { ActOptions, CallAnswer } from './request.ts'

@@ -1,7 +1,7 @@
-import { isObject, stringOf } from '../core/json.ts'
-import type { JsonObject } from '../core/json.ts'
-import { digitsOf, sessionIn, turnIn } from '../core/mention.ts'
-import { readJson } from '../service/json.ts'
+import { isObject, stringOf } from '../std/json.ts'
+import type { JsonObject } from '../std/json.ts'
+import { digitsOf, sessionIn, turnIn } from '../protocol/mention.ts'
+import { readJson } from './transport/json.ts'
 import type { Fields } from './shape.ts'
 
 /** Payloads as far as the interface states them, by the event's name. */

@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
-import { asList, parsePage } from '../service/wire.ts'
-import { sleep } from '../service/requester.ts'
+import { asList, parsePage } from '../protocol/answers.ts'
+import { sleep } from './transport/requester.ts'
 import type { ActOptions, CallOptions } from './request.ts'
 import { readFileContent, readFileListing, readSnapshot, readWrittenFile } from './resource.ts'
 import type { FileContent, FileListing, Snapshot, WrittenFile } from './resource.ts'

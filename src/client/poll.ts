@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Errand } from './call.ts'
-import { sleep } from '../service/requester.ts'
+import { sleep } from './transport/requester.ts'
 import type { Transport } from './transport.ts'
 
 /** Each wait is this much longer than the one before, up to so many times the first. */

@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
-import type { Ids } from '../service/path.ts'
-import type { WholeName } from '../service/whole.ts'
+import type { Ids } from './discovery/path.ts'
+import type { WholeName } from './discovery/whole.ts'
 import type { CallOptions } from './request.ts'
 import type { Transport } from './transport.ts'
 

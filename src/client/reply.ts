@@ -1,7 +1,7 @@
-import type { JsonObject } from '../core/json.ts'
-import { isObject, numberOf, stringOf } from '../core/json.ts'
+import type { JsonObject } from '../std/json.ts'
+import { isObject, numberOf, stringOf } from '../std/json.ts'
 import { flag, id, object } from './shape.ts'
-import type { Open } from '../core/open.ts'
+import type { Open } from '../std/open.ts'
 import type { Fields, Reader } from './shape.ts'
 
 /** Answers whose fields the interface shows in part: what it shows is looked up, the rest is passed on. */

@@ -1,6 +1,6 @@
 import type { FileInput } from './upload.ts'
 import type { PermissionRule, Tool } from './resource.ts'
-import type { Open } from '../core/open.ts'
+import type { Open } from '../std/open.ts'
 import type { Fields } from './shape.ts'
 
 /** What requests take (interface.md, Endpoints). The service refuses fields that it does not know. */

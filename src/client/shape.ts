@@ -1,4 +1,4 @@
-import type { Open } from '../core/open.ts'
+import type { Open } from '../std/open.ts'
 import { Malformed, objectIn } from '../core/wire.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { ended } from '../service/requester.ts'
+import { ended } from './transport/requester.ts'
 
 /** Ends `other` when `signal` does. @returns what undoes it. */
 export function link(signal: AbortSignal | undefined, other: AbortController): () => void {

@@ -1,5 +1,5 @@
-import { NetworkFault } from '../core/errors.ts'
-import type { Clock } from '../core/ports.ts'
+import { NetworkFault } from '../std/errors.ts'
+import type { Clock } from '../std/ports.ts'
 
 /** The service pings its streams every 15 s: three missed ones are a dead connection, milliseconds. */
 const SILENCE = 45_000

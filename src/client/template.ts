@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
-import type { Json } from '../core/json.ts'
-import { fillTemplate } from '../service/body.ts'
+import type { Json } from '../std/json.ts'
+import { fillTemplate } from './discovery/body.ts'
 
 /**
  * A body that discovery found, with its places filled. `key` of `routes` would give it where it was not found.

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
-import { messageOf, ServiceError } from '../core/errors.ts'
+import { messageOf } from '../std/errors.ts'
+import { ServiceError } from '../core/errors.ts'
 import { BODY_MAX } from './limits.ts'
 
 /** A file to write: its place in the workspace, and its bytes or where they are. */

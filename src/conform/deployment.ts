@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { NetworkFault, OperatorError } from '../core/errors.ts'
-import type { Http } from '../core/ports.ts'
-import { retryAfter } from '../core/retry-after.ts'
+import { NetworkFault, OperatorError } from '../std/errors.ts'
+import type { Http } from '../std/ports.ts'
+import { retryAfter } from '../std/retry-after.ts'
 import { codeOf, type Method, type Reply, type Sent } from './reply.ts'
 import { Stuck } from './stuck.ts'
 

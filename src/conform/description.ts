@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../std/json.ts'
 import { array, at, textAt } from './kind.ts'
 import type { Method } from './reply.ts'
 import { Schemas } from './schema.ts'

@@ -1,6 +1,6 @@
 import { createParser } from 'eventsource-parser'
-import { messageOf } from '../core/errors.ts'
-import { retryAfter } from '../core/retry-after.ts'
+import { messageOf } from '../std/errors.ts'
+import { retryAfter } from '../std/retry-after.ts'
 import type { Deployment } from './deployment.ts'
 import { at } from './kind.ts'
 import type { Reply } from './reply.ts'

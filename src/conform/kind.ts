@@ -1,4 +1,4 @@
-import { isObject } from '../core/json.ts'
+import { isObject } from '../std/json.ts'
 
 /** What a value should be, and how a person says it. */
 export interface Kind {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { NetworkFault, OperatorError, messageOf } from '../core/errors.ts'
-import type { Http } from '../core/ports.ts'
+import { NetworkFault, OperatorError, messageOf } from '../std/errors.ts'
+import type { Http } from '../std/ports.ts'
 import { Belongings } from './belongings.ts'
 import { RULES } from './catalogue.ts'
 import type { Check } from './check.ts'

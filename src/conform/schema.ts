@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../std/json.ts'
 
 /** References followed in one go; a description that refers in circles ends here. */
 const DEEPEST = 12

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../core/json.ts'
+import { isObject, type JsonObject } from '../std/json.ts'
 import type { Belongings } from './belongings.ts'
 import { idsOf } from './catalogue.ts'
 import type { Deployment } from './deployment.ts'

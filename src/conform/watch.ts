@@ -1,4 +1,4 @@
-import { isObject } from '../core/json.ts'
+import { isObject } from '../std/json.ts'
 import { idsOf } from './catalogue.ts'
 import { milliseconds, string, textAt, written } from './kind.ts'
 import type { Places } from './places.ts'

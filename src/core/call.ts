@@ -1,4 +1,4 @@
-import type { JsonObject } from './json.ts'
+import type { JsonObject } from '../std/json.ts'
 
 /**
  * A function call that this sidecar took on: `received → running → finished → answered | not_delivered | failed`.

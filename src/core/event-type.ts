@@ -1,5 +1,5 @@
 import { STATE_TYPES, transcriptType, type StateType } from './fact.ts'
-import { guess } from './nearest.ts'
+import { guess } from '../std/nearest.ts'
 
 /** Names of the persisted events of the service's stream (interface.md, Event names). */
 const PERSISTED_EVENTS = [

@@ -1,4 +1,4 @@
-import type { JsonObject, Json } from './json.ts'
+import type { JsonObject, Json } from '../std/json.ts'
 
 /**
  * The resources of the service, as far as we rely on them. `raw` is the object as it was given, unknown fields

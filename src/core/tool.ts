@@ -1,5 +1,5 @@
 import type { HandlerLog, RetrySpec } from './handler.ts'
-import type { Json, JsonObject } from './json.ts'
+import type { Json, JsonObject } from '../std/json.ts'
 import type { SessionSummary } from './resource.ts'
 
 /** What the model is told where a tool says nothing else. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Random } from './ports.ts'
+import type { Random } from '../std/ports.ts'
 
 /** Where a session's trace comes from: the `traceparent` of its metadata, else one made from `key`. */
 export interface TraceSource {

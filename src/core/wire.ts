@@ -1,4 +1,4 @@
-import { isObject, numberOf, stringOf, type Json, type JsonObject } from './json.ts'
+import { isObject, numberOf, stringOf, type Json, type JsonObject } from '../std/json.ts'
 import type { Action, Item, Session, Turn } from './resource.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { Agent } from 'undici'
 import PQueue from 'p-queue'
-import { signServiceWebhook } from '../core/signature.ts'
+import { signServiceWebhook } from '../std/signature.ts'
 import type { Clock } from './clock.ts'
 import type { WebhookType } from './event.ts'
 import type { Faults } from './fault.ts'

@@ -1,8 +1,8 @@
-import { ActionRefused, type AdminActions } from '../admin/actions.ts'
+import { ActionRefused, type AdminActions } from './admin/actions.ts'
 import { compilePatterns } from '../core/pattern.ts'
-import type { Clock, Random } from '../core/ports.ts'
+import type { Clock, Random } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
-import { sampleFact } from '../deliver/sample.ts'
+import { sampleFact } from './deliver/sample.ts'
 import type { Engine } from './engine.ts'
 import { declaration, type Specs } from './specs.ts'
 

@@ -1,9 +1,10 @@
-import { messageOf, OperatorError, ServiceError } from '../core/errors.ts'
-import type { Clock, Log, Timer } from '../core/ports.ts'
+import { messageOf, OperatorError } from '../std/errors.ts'
+import { ServiceError } from '../core/errors.ts'
+import type { Clock, Log, Timer } from '../std/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { ToolSpec } from '../core/tool.ts'
-import type { ServiceClient } from '../service/client.ts'
-import { resultsOf } from '../service/results.ts'
+import type { ServiceClient } from '../client/service.ts'
+import { resultsOf } from '../client/discovery/results.ts'
 import { missingScopes } from './scopes.ts'
 
 /** A service that takes our connection and says nothing holds a start up no longer than this, milliseconds. */

@@ -1,14 +1,14 @@
 import type { HandlerSpec } from '../core/handler.ts'
 import { compilePatterns } from '../core/pattern.ts'
 import type { Observer } from '../core/observer.ts'
-import type { Http } from '../core/ports.ts'
+import type { Http } from '../std/ports.ts'
 import type { Tracer } from '../core/trace.ts'
-import { createDispatcher, pauseOf, type Dispatcher } from '../deliver/dispatcher.ts'
-import { createHttpTarget } from '../deliver/targets/http.ts'
-import { createModuleTarget } from '../deliver/targets/module.ts'
-import type { LanePorts } from '../deliver/lane-runner.ts'
-import { MemoryWindow } from '../deliver/memory-window.ts'
-import { createWorker } from '../deliver/worker.ts'
+import { createDispatcher, pauseOf, type Dispatcher } from './deliver/dispatcher.ts'
+import { createHttpTarget } from './deliver/targets/http.ts'
+import { createModuleTarget } from './deliver/targets/module.ts'
+import type { LanePorts } from './deliver/lane-runner.ts'
+import { MemoryWindow } from './deliver/memory-window.ts'
+import { createWorker } from './deliver/worker.ts'
 
 /** Makes the handlers known to the store, and a worker for each. `source`: who we are, for CloudEvents. */
 export async function openHandlers(

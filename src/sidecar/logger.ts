@@ -1,5 +1,5 @@
 import { pino, type DestinationStream, type Logger } from 'pino'
-import type { Log } from '../core/ports.ts'
+import type { Log } from '../std/ports.ts'
 
 export interface LogSettings {
   level: string

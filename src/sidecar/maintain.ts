@@ -1,4 +1,4 @@
-import type { Clock, Log, Timer } from '../core/ports.ts'
+import type { Clock, Log, Timer } from '../std/ports.ts'
 import type { Channel } from '../core/fact.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Expected, Store } from '../core/store.ts'

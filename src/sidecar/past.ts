@@ -1,7 +1,7 @@
-import type { Log } from '../core/ports.ts'
+import type { Log } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
 import type { StoreReader } from '../core/store-reader.ts'
-import { checkpointIn } from '../store/sqlite/inspect.ts'
+import { checkpointIn } from './store/sqlite/inspect.ts'
 
 /** Whom the store heard, by `service.base_url`. */
 const HEARD = 'service'

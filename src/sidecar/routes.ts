@@ -1,5 +1,5 @@
-import type { RouteOverrides as Configured } from '../config/config.ts'
-import type { RouteOverrides } from '../service/route.ts'
+import type { RouteOverrides as Configured } from './config/config.ts'
+import type { RouteOverrides } from '../client/discovery/route.ts'
 
 /** The configuration's `service.routes` in the client's words; what is not set is left to discovery. */
 export function routeOverrides(routes: Configured): RouteOverrides {

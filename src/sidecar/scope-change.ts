@@ -1,4 +1,4 @@
-import type { Clock, Log } from '../core/ports.ts'
+import type { Clock, Log } from '../std/ports.ts'
 import { inScope, scopeText, type OwnerNote, type Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 

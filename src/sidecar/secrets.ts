@@ -1,5 +1,5 @@
-import type { Config } from '../config/config.ts'
-import type { SecretChange } from '../config/watch.ts'
+import type { Config } from './config/config.ts'
+import type { SecretChange } from './config/watch.ts'
 import type { Specs } from './specs.ts'
 
 /** Targets hold the array itself, so that a rotated secret counts from the next callback on. */

@@ -1,12 +1,12 @@
 import { pathToFileURL } from 'node:url'
-import type { Config, HandlerConfig, ToolConfig } from '../config/config.ts'
+import type { Config, HandlerConfig, ToolConfig } from './config/config.ts'
 import { doubtAbout } from '../core/event-type.ts'
-import { parseDuration } from '../core/duration.ts'
-import { messageOf, OperatorError } from '../core/errors.ts'
+import { parseDuration } from '../std/duration.ts'
+import { messageOf, OperatorError } from '../std/errors.ts'
 import type { HandlerSpec, ModuleHandler } from '../core/handler.ts'
 import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
-import type { HandlerModule } from '../library/handlers.ts'
-import type { ToolDefinition } from '../library/tool.ts'
+import type { HandlerModule } from './library/handlers.ts'
+import type { ToolDefinition } from './library/tool.ts'
 
 /** Handlers and tools as they run: modules imported, library functions beside what the configuration names. */
 export interface Specs {

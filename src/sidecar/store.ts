@@ -1,12 +1,12 @@
-import type { Config } from '../config/config.ts'
-import { strandedStore } from '../config/store-folder.ts'
-import { OperatorError } from '../core/errors.ts'
+import type { Config } from './config/config.ts'
+import { strandedStore } from './config/store-folder.ts'
+import { OperatorError } from '../std/errors.ts'
 import type { Observer, StoreRefusal } from '../core/observer.ts'
-import type { Clock, Log } from '../core/ports.ts'
+import type { Clock, Log } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
-import { StoreError } from '../store/error.ts'
+import { StoreError } from './store/error.ts'
 import { isOfAnother } from './past.ts'
-import { openSqliteStore } from '../store/sqlite/store.ts'
+import { openSqliteStore } from './store/sqlite/store.ts'
 
 /** @throws {OperatorError} when the store cannot be used, or is of a kind that this version does not have. */
 export function openStore(

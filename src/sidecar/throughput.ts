@@ -1,6 +1,6 @@
-import type { StatusReport } from '../admin/routes/status.ts'
+import type { StatusReport } from './admin/routes/status.ts'
 import type { Observer } from '../core/observer.ts'
-import type { Clock } from '../core/ports.ts'
+import type { Clock } from '../std/ports.ts'
 
 /** Milliseconds that are counted together, and how many of these are kept. */
 const MINUTE = 60_000

@@ -1,6 +1,6 @@
 import type { SpanContext } from '@opentelemetry/api'
-import { isObject } from '../core/json.ts'
-import type { Random } from '../core/ports.ts'
+import { isObject } from '../std/json.ts'
+import type { Random } from '../std/ports.ts'
 import { plainTracer, traceContext, traceparentOf, type Tracer } from '../core/trace.ts'
 import { VERSION } from './version.ts'
 

@@ -1,7 +1,7 @@
-import type { Log } from '../core/ports.ts'
+import type { Log } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
-import { beginItems } from '../intake/items.ts'
-import { forgetCursor } from '../source/cursor.ts'
+import { beginItems } from './intake/items.ts'
+import { forgetCursor } from './source/cursor.ts'
 
 /** What the last run took its transcript from. */
 const TRANSCRIPT = 'transcript'

@@ -1,6 +1,6 @@
-import { createThrottledLog } from '../core/throttled-log.ts'
+import { createThrottledLog } from '../std/throttled-log.ts'
 import type { CallWithoutTool, Observer } from '../core/observer.ts'
-import type { Clock, Log } from '../core/ports.ts'
+import type { Clock, Log } from '../std/ports.ts'
 
 /** Characters of a name in a log line: the service allows 64, and the agent's side chooses them. */
 const NAME = 64

@@ -1,8 +1,8 @@
-import type { Readiness } from '../admin/routes/probes.ts'
-import type { StatusReport } from '../admin/routes/status.ts'
+import type { Readiness } from './admin/routes/probes.ts'
+import type { StatusReport } from './admin/routes/status.ts'
 import type { Observer } from '../core/observer.ts'
-import type { Clock } from '../core/ports.ts'
-import type { StoreError } from '../store/error.ts'
+import type { Clock } from '../std/ports.ts'
+import type { StoreError } from './store/error.ts'
 import { refusalOf } from './store.ts'
 
 /** Whether the store takes what is written, as the last write found. */

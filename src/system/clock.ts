@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../core/ports.ts'
+import type { Clock, Timer } from '../std/ports.ts'
 
 /** The longest wait that Node's timers keep, milliseconds; a longer one would fire at once. */
 const LONGEST = 2 ** 31 - 1

@@ -1,5 +1,5 @@
 import { Client } from 'undici'
-import { NetworkFault } from '../core/errors.ts'
+import { NetworkFault } from '../std/errors.ts'
 
 /** Something that wants one connection for one exchange. */
 export interface Acquirer {

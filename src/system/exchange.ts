@@ -1,7 +1,7 @@
 import type { Client, Dispatcher } from 'undici'
-import { ByteBuffer } from '../core/byte-buffer.ts'
-import { NetworkFault } from '../core/errors.ts'
-import type { HttpAttempt, HttpReply, HttpRequest } from '../core/ports.ts'
+import { ByteBuffer } from '../std/byte-buffer.ts'
+import { NetworkFault } from '../std/errors.ts'
+import type { HttpAttempt, HttpReply, HttpRequest } from '../std/ports.ts'
 import type { Connections, Acquirer } from './connections.ts'
 import { networkFault, type Stage } from './fault.ts'
 

@@ -1,5 +1,5 @@
-import { NetworkFault, messageOf } from '../core/errors.ts'
-import type { NetworkFaultKind } from '../core/errors.ts'
+import { NetworkFault, messageOf } from '../std/errors.ts'
+import type { NetworkFaultKind } from '../std/errors.ts'
 
 /** How far an exchange got: no byte of the request was sent, some were, or at least one byte of the answer came. */
 export type Stage = 'connecting' | 'sent' | 'answering'

@@ -1,6 +1,6 @@
 import type { Client } from 'undici'
-import { NetworkFault } from '../core/errors.ts'
-import type { Http, HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../core/ports.ts'
+import { NetworkFault } from '../std/errors.ts'
+import type { Http, HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
 import { Connections } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { networkFault } from './fault.ts'

@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto'
-import type { Random } from '../core/ports.ts'
+import type { Random } from '../std/ports.ts'
 
 /** Asking the system for a few bytes costs as much as for a page of them. */
 const POOL = 4096

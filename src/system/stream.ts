@@ -1,7 +1,7 @@
 import { Client } from 'undici'
 import type { Dispatcher } from 'undici'
-import { NetworkFault } from '../core/errors.ts'
-import type { HttpStream, HttpStreamRequest } from '../core/ports.ts'
+import { NetworkFault } from '../std/errors.ts'
+import type { HttpStream, HttpStreamRequest } from '../std/ports.ts'
 import { singleValued } from './exchange.ts'
 import { networkFault, type Stage } from './fault.ts'
 

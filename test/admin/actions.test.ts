@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ActionRefused } from '../../src/admin/actions.ts'
+import { ActionRefused } from '../../src/sidecar/admin/actions.ts'
 import { frameFact, acknowledgeFirst, text } from './seed.ts'
 import { dataOf, startAdmin, type Running } from './running.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { createWebhookListener } from '../../src/admin/webhooks.ts'
+import { createWebhookListener } from '../../src/sidecar/admin/webhooks.ts'
 import { until } from '../support/until.ts'
 import { memoryLog } from './seed.ts'
 

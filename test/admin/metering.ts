@@ -1,4 +1,4 @@
-import { createMetrics, type Metrics, type MetricsOptions } from '../../src/admin/metrics.ts'
+import { createMetrics, type Metrics, type MetricsOptions } from '../../src/sidecar/admin/metrics.ts'
 import type { Fact, StoredFact } from '../../src/core/fact.ts'
 import type { Store } from '../../src/core/store.ts'
 import { readExposition, type Family } from './exposition.ts'

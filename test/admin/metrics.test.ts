@@ -199,7 +199,7 @@ it('counts each sidecar of a process apart', async () => {
 
 it('does not keep a process alive', async () => {
   const source = `
-    import { createMetrics } from ${JSON.stringify(new URL('../../src/admin/metrics.ts', import.meta.url).href)}
+    import { createMetrics } from ${JSON.stringify(new URL('../../src/sidecar/admin/metrics.ts', import.meta.url).href)}
     const log = { warn() {} }
     for (let i = 0; i < 3; i++) {
       const metrics = createMetrics({ version: '1', store: () => { throw new Error('none') }, clock: { steady: () => 0 }, log, handlers: [], tools: [] })

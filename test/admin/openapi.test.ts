@@ -1,8 +1,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { isObject, type JsonObject } from '../../src/core/json.ts'
-import { createRelay } from '../../src/admin/relay/relay.ts'
+import { isObject, type JsonObject } from '../../src/std/json.ts'
+import { createRelay } from '../../src/sidecar/admin/relay/relay.ts'
 import { startAdmin, type Reply, type Running } from './running.ts'
 import {
   actionRaw,

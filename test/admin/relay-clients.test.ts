@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createRelay, type Relay } from '../../src/admin/relay/relay.ts'
+import { createRelay, type Relay } from '../../src/sidecar/admin/relay/relay.ts'
 import { createClient, type StreamEvent } from '../../src/client/index.ts'
 import { PROFILES } from '../support/client.ts'
 import { Rig } from '../support/rig.ts'

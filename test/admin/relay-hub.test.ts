@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Hub, type Reader } from '../../src/admin/relay/hub.ts'
-import type { RelayFrame } from '../../src/admin/relay/frame.ts'
-import { inOrder } from '../../src/admin/relay/order.ts'
+import { Hub, type Reader } from '../../src/sidecar/admin/relay/hub.ts'
+import type { RelayFrame } from '../../src/sidecar/admin/relay/frame.ts'
+import { inOrder } from '../../src/sidecar/admin/relay/order.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from './seed.ts'
 

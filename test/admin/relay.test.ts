@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { createRelay, type Relay } from '../../src/admin/relay/relay.ts'
+import { createRelay, type Relay } from '../../src/sidecar/admin/relay/relay.ts'
 import { transcriptType } from '../../src/core/fact.ts'
 import type { Store } from '../../src/core/store.ts'
 import { until } from '../support/until.ts'

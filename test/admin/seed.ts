@@ -1,10 +1,10 @@
 import { newCall, type Call } from '../../src/core/call.ts'
 import { stateFactId, streamFactId, type Fact } from '../../src/core/fact.ts'
-import type { JsonObject } from '../../src/core/json.ts'
-import type { Clock, Log } from '../../src/core/ports.ts'
+import type { JsonObject } from '../../src/std/json.ts'
+import type { Clock, Log } from '../../src/std/ports.ts'
 import type { Committed, KnownTurn, Reading, Store } from '../../src/core/store.ts'
 import { parseAction, parseSession, parseTurn } from '../../src/core/wire.ts'
-import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { systemClock } from '../../src/system/clock.ts'
 
 export const clock: Clock = systemClock()

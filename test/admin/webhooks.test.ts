@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Listener } from '../../src/admin/listener.ts'
-import { createWebhookListener, type WebhookDelivery } from '../../src/admin/webhooks.ts'
+import type { Listener } from '../../src/sidecar/admin/listener.ts'
+import { createWebhookListener, type WebhookDelivery } from '../../src/sidecar/admin/webhooks.ts'
 import { until } from '../support/until.ts'
 import { exchangeRaw } from './raw.ts'
 import { send } from './running.ts'

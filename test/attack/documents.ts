@@ -1,6 +1,6 @@
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/std/ports.ts'
 import { startEmulator } from '../../src/emulator/index.ts'
-import { discoverWhole } from '../../src/service/whole.ts'
+import { discoverWhole } from '../../src/client/discovery/whole.ts'
 import { otherDocument, plainDocument } from '../support/service/documents.ts'
 import { mutatePlaces, mutateValue, pick, placesOf } from './mutate.ts'
 import { Tally } from './tally.ts'

@@ -1,4 +1,4 @@
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/std/ports.ts'
 import { attackAdmin, attackRelay } from './admin.ts'
 import { attackAnswers } from './answers.ts'
 import { attackConfiguration } from './configuration.ts'

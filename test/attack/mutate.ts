@@ -1,4 +1,4 @@
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/std/ports.ts'
 
 /** What text is made of that breaks readers: structure, numbers at the edge, names of the language, lone surrogates. */
 const PIECES = [

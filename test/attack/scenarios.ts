@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse, stringify } from 'yaml'
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/std/ports.ts'
 import { loadScenario } from '../../src/emulator/index.ts'
 import { scriptFor } from '../../src/emulator/scenario/script.ts'
 import { inFolder } from './folder.ts'

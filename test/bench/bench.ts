@@ -1,4 +1,4 @@
-import { messageOf } from '../../src/core/errors.ts'
+import { messageOf } from '../../src/std/errors.ts'
 import { readCommand } from '../support/command.ts'
 import { hasGrown } from './grown.ts'
 import type { Measure } from './measure.ts'

@@ -1,4 +1,4 @@
-import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { clock, frameFact, memoryLog, readingOf, sessionRaw } from '../admin/seed.ts'
 
 /** Rows that are committed together. */

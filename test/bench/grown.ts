@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { streamFactId } from '../../src/core/fact.ts'
-import { checksum } from '../../src/store/sqlite/rows.ts'
-import { knownMigrations, migrate } from '../../src/store/sqlite/schema.ts'
+import { checksum } from '../../src/sidecar/store/sqlite/rows.ts'
+import { knownMigrations, migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { DATA } from './workbench.ts'
 
 /** Facts of one session, all over the log. */

@@ -1,4 +1,4 @@
-import { messageOf } from '../../src/core/errors.ts'
+import { messageOf } from '../../src/std/errors.ts'
 import { measureDisk, type Disk } from './disk.ts'
 import { judge, type Figures, type Measure, type Outcome, type Repetition } from './measure.ts'
 import { summarise } from './report.ts'

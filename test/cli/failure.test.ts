@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.ts'
 import { jsonLine, plain } from '../../src/cli/terminal.ts'
-import { OperatorError } from '../../src/core/errors.ts'
-import { StoreError } from '../../src/store/error.ts'
+import { OperatorError } from '../../src/std/errors.ts'
+import { StoreError } from '../../src/sidecar/store/error.ts'
 
 function reported(error: unknown): { code: number; said: string } {
   let said = ''

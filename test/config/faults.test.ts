@@ -1,8 +1,8 @@
 import { chmod } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ConfigError, type Fault } from '../../src/config/fault.ts'
-import { loadConfig } from '../../src/config/load.ts'
+import { ConfigError, type Fault } from '../../src/sidecar/config/fault.ts'
+import { loadConfig } from '../../src/sidecar/config/load.ts'
 import { folderWith } from './folder.ts'
 
 const SERVICE = 'service: { base_url: "https://agents.example.com", token: svc_pat_1 }\n'

@@ -1,8 +1,8 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import { renderFault } from '../../src/config/fault.ts'
-import { loadConfig, loadSection, resolveConfig } from '../../src/config/load.ts'
+import { renderFault } from '../../src/sidecar/config/fault.ts'
+import { loadConfig, loadSection, resolveConfig } from '../../src/sidecar/config/load.ts'
 import { folderWith } from './folder.ts'
 
 const SERVICE = { base_url: 'https://agents.example.com/', token: 'svc_pat_1' }

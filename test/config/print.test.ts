@@ -1,9 +1,9 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { resolveConfig } from '../../src/config/load.ts'
-import { printConfig } from '../../src/config/print.ts'
-import { jsonSchema } from '../../src/config/schema.ts'
+import { resolveConfig } from '../../src/sidecar/config/load.ts'
+import { printConfig } from '../../src/sidecar/config/print.ts'
+import { jsonSchema } from '../../src/sidecar/config/schema.ts'
 import { folderWith } from './folder.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

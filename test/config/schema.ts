@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { jsonSchema } from '../../src/config/schema.ts'
+import { jsonSchema } from '../../src/sidecar/config/schema.ts'
 
 export const SCHEMA_FILE = fileURLToPath(new URL('../../config/schema.json', import.meta.url))
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { resolveConfig } from '../../src/config/load.ts'
-import { printConfig } from '../../src/config/print.ts'
-import { ConfigError } from '../../src/config/fault.ts'
-import type { ConfigInput } from '../../src/config/schema.ts'
+import { resolveConfig } from '../../src/sidecar/config/load.ts'
+import { printConfig } from '../../src/sidecar/config/print.ts'
+import { ConfigError } from '../../src/sidecar/config/fault.ts'
+import type { ConfigInput } from '../../src/sidecar/config/schema.ts'
 
 const SERVICE = { base_url: 'https://agents.example.com', token: 'svc_pat_1' }
 

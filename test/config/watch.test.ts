@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { resolveConfig } from '../../src/config/load.ts'
-import { watchSecrets, type SecretChange } from '../../src/config/watch.ts'
-import type { Clock } from '../../src/core/ports.ts'
+import { resolveConfig } from '../../src/sidecar/config/load.ts'
+import { watchSecrets, type SecretChange } from '../../src/sidecar/config/watch.ts'
+import type { Clock } from '../../src/std/ports.ts'
 import { folderWith } from './folder.ts'
 
 const NEW = 'whsec_bmV3'

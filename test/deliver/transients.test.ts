@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Verdict } from '../../src/deliver/targets/verdict.ts'
+import type { Verdict } from '../../src/sidecar/deliver/targets/verdict.ts'
 import { frameFact } from '../support/fact.ts'
 import { DELIVERED, deliveryWorld } from './world.ts'
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/load.ts'
+import { loadConfig } from '../../src/sidecar/config/load.ts'
 import { folderWith } from '../config/folder.ts'
 import { Rig } from '../support/rig.ts'
 import { command, documents, image, instruction, ROOT, text } from './documents.ts'

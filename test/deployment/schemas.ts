@@ -8,7 +8,7 @@ import { ConfigMap } from 'kubernetes-models/v1/ConfigMap'
 import { PersistentVolumeClaim } from 'kubernetes-models/v1/PersistentVolumeClaim'
 import { Secret } from 'kubernetes-models/v1/Secret'
 import { Service } from 'kubernetes-models/v1/Service'
-import { isObject, stringOf } from '../../src/core/json.ts'
+import { isObject, stringOf } from '../../src/std/json.ts'
 import { ROOT } from './documents.ts'
 
 /** Kubernetes' own OpenAPI schemas, by kind; with the module that has its type. */

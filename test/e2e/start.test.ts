@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { Log } from '../../src/core/ports.ts'
+import type { Log } from '../../src/std/ports.ts'
 import { createSidecar } from '../../src/index.ts'
 import { SECRET } from '../support/app.ts'
 import { PROFILES } from '../support/client.ts'

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { createSidecar, defineHandlers, type Observer } from '../../src/index.ts'
-import type { Log } from '../../src/core/ports.ts'
+import type { Log } from '../../src/std/ports.ts'
 import { loadSpecs } from '../../src/sidecar/specs.ts'
-import { resolveConfig } from '../../src/config/load.ts'
+import { resolveConfig } from '../../src/sidecar/config/load.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 

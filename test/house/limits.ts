@@ -4,7 +4,7 @@ import type { Source } from './source.ts'
 
 /** How many of one kind a file, a function or a type has. */
 export interface Count {
-  /** `core/fact.ts`, `deliver/http.ts createTarget.post`. */
+  /** `core/fact.ts`, `sidecar/deliver/targets/http.ts createHttpTarget.send`. */
   readonly name: string
   readonly count: number
 }

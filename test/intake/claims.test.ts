@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
 import type { KnownTurn } from '../../src/core/store.ts'
-import { createClaims } from '../../src/intake/expectations.ts'
+import { createClaims } from '../../src/sidecar/intake/expectations.ts'
 
 /** What a channel says, on a clock that is moved by hand. */
 function open() {

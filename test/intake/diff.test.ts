@@ -1,10 +1,16 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { JsonObject } from '../../src/core/json.ts'
+import type { JsonObject } from '../../src/std/json.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../../src/core/resource.ts'
 import type { KnownSession, KnownTurn } from '../../src/core/store.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
-import { baselineOf, compare, compareGone, type DiffContext, type Look } from '../../src/intake/diff.ts'
+import {
+  baselineOf,
+  compare,
+  compareGone,
+  type DiffContext,
+  type Look,
+} from '../../src/sidecar/intake/diff.ts'
 
 const CONTEXT: DiffContext = {
   now: 5000,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { JsonObject } from '../../src/core/json.ts'
+import type { JsonObject } from '../../src/std/json.ts'
 import { readAction, readTurn } from '../../src/core/wire.ts'
-import { actionData, endType, settledData, stateFact, turnData } from '../../src/intake/facts.ts'
+import { actionData, endType, settledData, stateFact, turnData } from '../../src/sidecar/intake/facts.ts'
 
 const BRIEF = { title: 'T', metadata: {}, status: 'idle' }
 const turn = (fields: object = {}) => readTurn({ id: 't', status: 'completed', ...fields }, 's')

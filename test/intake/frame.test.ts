@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Meaning } from '../../src/core/frame.ts'
+import type { Meaning } from '../../src/protocol/frame.ts'
 import type { Hint } from '../../src/core/hint.ts'
-import { readFrame } from '../../src/intake/frame.ts'
+import { readFrame } from '../../src/sidecar/intake/frame.ts'
 
 const AT = 1_763_701_200_000
 

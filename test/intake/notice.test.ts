@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readNotice } from '../../src/intake/notice.ts'
+import { readNotice } from '../../src/sidecar/intake/notice.ts'
 
 const AT = 1_763_701_200_000
 

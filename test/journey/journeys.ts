@@ -19,7 +19,15 @@ const WARMING = 2
 const COUNTED = 5
 
 /** Words and ports, and what metrics and the relay make of what they hear. */
-const BESIDE = ['core/', 'std/', 'system/', 'admin/metrics/', 'admin/relay/']
+const BESIDE = [
+  'core/',
+  'std/',
+  'protocol/mention.ts',
+  'protocol/slot.ts',
+  'system/',
+  'sidecar/admin/metrics/',
+  'sidecar/admin/relay/',
+]
 const OBSERVER = 'core/observer.ts'
 /** Takes callbacks out of the window of what has none. */
 const NO_CALLBACK = { events: ['agent.thinking'] }

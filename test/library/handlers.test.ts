@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { isTransientId, itemFactId, stateFactId, streamFactId } from '../../src/core/fact.ts'
 import type { CallbackEvent, HandlerContext } from '../../src/core/handler.ts'
-import { transientFact } from '../../src/deliver/transient.ts'
-import { createRouter } from '../../src/library/handlers.ts'
+import { transientFact } from '../../src/sidecar/deliver/transient.ts'
+import { createRouter } from '../../src/sidecar/library/handlers.ts'
 
 const passing = () => transientFact({ type: 'agent.text', sessionId: 's', body: '{}', at: Date.now() })
 

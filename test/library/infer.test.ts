@@ -1,7 +1,7 @@
 import { expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
 import { tool } from '../../src/index.ts'
-import type { InputOf, ToolInput } from '../../src/library/schema.ts'
+import type { InputOf, ToolInput } from '../../src/sidecar/library/schema.ts'
 
 /** What `run` of a tool with this schema gets. The schema stands as a literal, as in a program. */
 function argumentsOf<const I extends ToolInput>(input: I): InputOf<I> | undefined {

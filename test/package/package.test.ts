@@ -64,7 +64,7 @@ test('what the program reads from files is in the package, and nothing that only
       'config/scenarios/schema.json',
       'dist/main.js',
       'dist/conform/catalogue.json',
-      'dist/store/sqlite/migrations/0001.sql',
+      'dist/sidecar/store/sqlite/migrations/0001.sql',
     ]),
   )
   const beside = globSync('src/**/*.*', { cwd: ROOT }).filter(

@@ -1,4 +1,4 @@
-import type { Log } from '../../src/core/ports.ts'
+import type { Log } from '../../src/std/ports.ts'
 
 export const silentLog: Log = {
   debug: () => undefined,

@@ -1,5 +1,5 @@
 import type { Metric, Registry } from 'prom-client'
-import { isObject, stringOf, type Json, type JsonObject } from '../../src/core/json.ts'
+import { isObject, stringOf, type Json, type JsonObject } from '../../src/std/json.ts'
 
 /** A table in Markdown. */
 function table(titles: readonly string[], lines: readonly (readonly string[])[]): string {

@@ -1,6 +1,6 @@
 import type { CallbackEvent } from '../../src/core/handler.ts'
-import type { HttpReply, HttpRequest } from '../../src/core/ports.ts'
-import type { NetworkFaultKind } from '../../src/core/errors.ts'
+import type { HttpReply, HttpRequest } from '../../src/std/ports.ts'
+import type { NetworkFaultKind } from '../../src/std/errors.ts'
 import type { Agenda } from './agenda.ts'
 import type { Chance } from './chance.ts'
 import type { Fault } from './faults.ts'

@@ -1,4 +1,4 @@
-import type { Random } from '../../src/core/ports.ts'
+import type { Random } from '../../src/std/ports.ts'
 
 /**
  * Chance that can be repeated (mulberry32). Each concern draws from a stream of its own, named by `label`, so that one

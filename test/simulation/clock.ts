@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/core/ports.ts'
+import type { Clock } from '../../src/std/ports.ts'
 import type { Agenda } from './agenda.ts'
 import type { Disk } from './disk.ts'
 import type { Life } from './life.ts'

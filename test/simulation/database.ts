@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3'
-import { openDatabase, type Sqlite } from '../../src/store/sqlite/open.ts'
+import { openDatabase, type Sqlite } from '../../src/sidecar/store/sqlite/open.ts'
 
 /** On small pages a full disk is felt by the next row or two; usual ones are faster. */
 export const PAGES = [512, 4096, 4096, 4096]

@@ -1,4 +1,4 @@
-import type { Metrics } from '../../src/admin/metrics.ts'
+import type { Metrics } from '../../src/sidecar/admin/metrics.ts'
 import type { Owner } from './agenda.ts'
 import { Claims } from './claims.ts'
 import { newCounts } from './counts.ts'

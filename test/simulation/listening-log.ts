@@ -1,4 +1,4 @@
-import type { Log } from '../../src/core/ports.ts'
+import type { Log } from '../../src/std/ports.ts'
 import { secretIn } from './oracle/secrets.ts'
 import type { Trace } from './trace.ts'
 

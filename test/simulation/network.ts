@@ -1,6 +1,6 @@
-import { NetworkFault, type NetworkFaultKind } from '../../src/core/errors.ts'
+import { NetworkFault, type NetworkFaultKind } from '../../src/std/errors.ts'
 import { sendThrough } from '../support/ports.ts'
-import type { Http, HttpReply, HttpRequest, HttpStream, HttpStreamRequest } from '../../src/core/ports.ts'
+import type { Http, HttpReply, HttpRequest, HttpStream, HttpStreamRequest } from '../../src/std/ports.ts'
 import type { Agenda } from './agenda.ts'
 import type { Application } from './application.ts'
 import type { Chance } from './chance.ts'

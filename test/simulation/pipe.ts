@@ -1,4 +1,4 @@
-import { NetworkFault } from '../../src/core/errors.ts'
+import { NetworkFault } from '../../src/std/errors.ts'
 
 type Waiter = { resolve: (result: IteratorResult<Uint8Array>) => void; reject: (error: unknown) => void }
 

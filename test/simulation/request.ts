@@ -1,5 +1,5 @@
 import type { CallbackEvent } from '../../src/core/handler.ts'
-import type { HttpRequest, HttpStreamRequest } from '../../src/core/ports.ts'
+import type { HttpRequest, HttpStreamRequest } from '../../src/std/ports.ts'
 
 /** Several look into each request: it is read once. */
 const texts = new WeakMap<object, string>()

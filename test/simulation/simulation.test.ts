@@ -79,6 +79,6 @@ it('a journal is of all that a seed plays, as Node loads it, and of nothing else
     .map((url) => relative(ROOT, fileURLToPath(url)))
   expect(loaded.length).toBeGreaterThan(100)
   expect(loaded.filter((file) => !sources.includes(file))).toEqual([])
-  expect(sources).toContain('src/core/json.ts')
+  expect(sources).toContain('src/std/json.ts')
   expect(sources.filter((file) => /^src\/(cli|emulator|library|admin\/routes)\//.test(file))).toEqual([])
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Sqlite } from '../../src/store/sqlite/open.ts'
+import type { Sqlite } from '../../src/sidecar/store/sqlite/open.ts'
 import { Agenda } from './agenda.ts'
 import { Application } from './application.ts'
 import { Chance } from './chance.ts'

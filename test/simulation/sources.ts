@@ -4,7 +4,7 @@ import path from 'node:path'
 
 const ROOT = path.join(import.meta.dirname, '../..')
 /** What is read while it plays, or stands for all that is not ours. */
-const DATA = ['package-lock.json', 'src/store/sqlite/migrations/*']
+const DATA = ['package-lock.json', 'src/sidecar/store/sqlite/migrations/*']
 /** Imports, but for those of types alone, which make no difference to a seed. */
 const LINK = /^(?:import|export) (?!type\b)[^;]*?from '(\.[^']+)'|^import '(\.[^']+)'/gm
 /** The campaign, and what its threads do. */

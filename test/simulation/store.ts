@@ -1,5 +1,5 @@
 import type { Batch, Committed, Store } from '../../src/core/store.ts'
-import { StoreError } from '../../src/store/error.ts'
+import { StoreError } from '../../src/sidecar/store/error.ts'
 import type { Disk } from './disk.ts'
 import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'

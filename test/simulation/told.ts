@@ -1,4 +1,4 @@
-import type { HttpReply } from '../../src/core/ports.ts'
+import type { HttpReply } from '../../src/std/ports.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { CallbackEvent } from '../../src/core/handler.ts'
 import type { Counts } from './counts.ts'

@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Frame } from '../../src/core/frame.ts'
-import { readFrame } from '../../src/intake/frame.ts'
-import type { Pending } from '../../src/source/batch.ts'
-import { drain } from '../../src/source/drain.ts'
+import type { Frame } from '../../src/protocol/frame.ts'
+import { readFrame } from '../../src/sidecar/intake/frame.ts'
+import type { Pending } from '../../src/sidecar/source/batch.ts'
+import { drain } from '../../src/sidecar/source/drain.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frame, transient } from './stream-world.ts'
 

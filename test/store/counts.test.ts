@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
-import { createCounts } from '../../src/store/sqlite/counts.ts'
+import { createCounts } from '../../src/sidecar/store/sqlite/counts.ts'
 import { frameFact } from '../support/fact.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { join } from 'node:path'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { HandlerRegistration, Store } from '../../src/core/store.ts'
-import { openSqliteStore, type SqliteOptions } from '../../src/store/sqlite/store.ts'
+import { openSqliteStore, type SqliteOptions } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
 

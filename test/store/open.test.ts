@@ -14,10 +14,10 @@ import {
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { OperatorError } from '../../src/core/errors.ts'
-import { inspectStore } from '../../src/store/sqlite/inspect.ts'
-import { openDatabase } from '../../src/store/sqlite/open.ts'
-import { openSqliteStore } from '../../src/store/sqlite/store.ts'
+import { OperatorError } from '../../src/std/errors.ts'
+import { inspectStore } from '../../src/sidecar/store/sqlite/inspect.ts'
+import { openDatabase } from '../../src/sidecar/store/sqlite/open.ts'
+import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
@@ -127,7 +127,7 @@ describe('opening the store', () => {
   it('refuses a file that another process uses, says so, and takes it when that one is killed', async () => {
     const path = join(folder(), 'sidecar.db')
     const program = `
-      import { openDatabase } from ${JSON.stringify(join(SRC, 'store/sqlite/open.ts'))}
+      import { openDatabase } from ${JSON.stringify(join(SRC, 'sidecar/store/sqlite/open.ts'))}
       openDatabase(${JSON.stringify(path)})
       process.stdout.write('open')
       setInterval(() => undefined, 1000)`
@@ -162,7 +162,7 @@ describe('opening the store', () => {
     expect(refusal(path).message).toContain('in use by another sidecar')
     const program = `
       import Database from 'better-sqlite3'
-      import { openDatabase } from ${JSON.stringify(join(SRC, 'store/sqlite/open.ts'))}
+      import { openDatabase } from ${JSON.stringify(join(SRC, 'sidecar/store/sqlite/open.ts'))}
       new Database(${JSON.stringify(path)}).exec('SELECT count(*) FROM facts').close()
       openDatabase(${JSON.stringify(path)})`
     const child = spawnSync(process.execPath, ['--input-type=module', '--eval', program], {

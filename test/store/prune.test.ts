@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FIRST_LOOK } from '../../src/core/checkpoint.ts'
-import { forgetCursor } from '../../src/source/cursor.ts'
+import { forgetCursor } from '../../src/sidecar/source/cursor.ts'
 import { newCall } from '../../src/core/call.ts'
 import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../src/core/ports.ts'
+import type { Clock, Timer } from '../../src/std/ports.ts'
 
 interface Due {
   at: number

@@ -1,5 +1,5 @@
 import type { Store } from '../../src/core/store.ts'
-import { createOwnership, type Ownership } from '../../src/intake/ownership.ts'
+import { createOwnership, type Ownership } from '../../src/sidecar/intake/ownership.ts'
 import { VirtualClock } from './clock.ts'
 import { keepingLog } from './ports.ts'
 

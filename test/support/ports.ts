@@ -1,6 +1,6 @@
-import { messageOf, NetworkFault } from '../../src/core/errors.ts'
+import { messageOf, NetworkFault } from '../../src/std/errors.ts'
 import { fanOut, type Observer } from '../../src/core/observer.ts'
-import type { Http, HttpReply, HttpRequest, Log, Random } from '../../src/core/ports.ts'
+import type { Http, HttpReply, HttpRequest, Log, Random } from '../../src/std/ports.ts'
 
 /** Chance that can be repeated (mulberry32). */
 export function seededRandom(seed = 1): Random {

@@ -1,8 +1,8 @@
 import { request } from 'undici'
-import type { Config } from '../../config/config.ts'
-import { ByteBuffer } from '../../core/byte-buffer.ts'
-import { messageOf } from '../../core/errors.ts'
-import { isObject, parseJson, type JsonObject } from '../../core/json.ts'
+import type { Config } from '../../sidecar/config/config.ts'
+import { ByteBuffer } from '../../std/byte-buffer.ts'
+import { messageOf } from '../../std/errors.ts'
+import { isObject, parseJson, type JsonObject } from '../../std/json.ts'
 
 /** Milliseconds for a request with all of its answer: a check is over in five seconds. */
 const TIMEOUT = 3000

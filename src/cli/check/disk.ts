@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises'
-import { messageOf } from '../../core/errors.ts'
+import { messageOf } from '../../std/errors.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 
 const MIB = 1024 * 1024

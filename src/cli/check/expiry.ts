@@ -1,4 +1,4 @@
-import type { Config } from '../../config/config.ts'
+import type { Config } from '../../sidecar/config/config.ts'
 import { span } from '../text.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 

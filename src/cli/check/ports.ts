@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { request } from 'undici'
-import type { Config } from '../../config/config.ts'
-import type { ListenAddress } from '../../config/listen.ts'
+import type { Config } from '../../sidecar/config/config.ts'
+import type { ListenAddress } from '../../sidecar/config/listen.ts'
 import { fail, ok, type Finding } from './finding.ts'
 
 /** Milliseconds to wait for a sidecar that may hold a port. */

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
-import type { Config, TargetConfig } from '../../config/config.ts'
-import { messageOf } from '../../core/errors.ts'
+import type { Config, TargetConfig } from '../../sidecar/config/config.ts'
+import { messageOf } from '../../std/errors.ts'
 import { offerOwnPackage } from '../own-package.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 

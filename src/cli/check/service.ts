@@ -1,6 +1,6 @@
 import { missingScopes } from '../../sidecar/scopes.ts'
-import type { Config } from '../../config/config.ts'
-import { isObject, stringOf, type JsonObject } from '../../core/json.ts'
+import type { Config } from '../../sidecar/config/config.ts'
+import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import { span } from '../text.ts'
 import { ask, type Answer } from './ask.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'

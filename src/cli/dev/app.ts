@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
-import { isObject, parseJson, stringOf, type JsonObject } from '../../core/json.ts'
-import { callbackKey, verifyCallbackSignature } from '../../core/signature.ts'
+import { isObject, parseJson, stringOf, type JsonObject } from '../../std/json.ts'
+import { callbackKey, verifyCallbackSignature } from '../../std/signature.ts'
 import { verifyCallback, type Event, type TranscriptEvent } from '../../index.ts'
 
 /** An app as a user would write it: one endpoint that is told of facts, two that answer function calls. */

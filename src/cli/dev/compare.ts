@@ -1,4 +1,4 @@
-import { isObject, stringOf } from '../../core/json.ts'
+import { isObject, stringOf } from '../../std/json.ts'
 import type { LedgerView } from '../../emulator/index.ts'
 import type { Received } from './app.ts'
 

@@ -1,4 +1,4 @@
-import type { ConfigInput } from '../../config/schema.ts'
+import type { ConfigInput } from '../../sidecar/config/schema.ts'
 
 /** The configuration that `dev` runs with: all three channels, one handler for everything, two tools. */
 export function devConfig(parts: {

@@ -1,4 +1,4 @@
-import { isObject, numberOf, stringOf, type JsonObject } from '../../core/json.ts'
+import { isObject, numberOf, stringOf, type JsonObject } from '../../std/json.ts'
 import { timeOf } from '../admin-client.ts'
 import { field } from '../reply.ts'
 import { count, span } from '../text.ts'

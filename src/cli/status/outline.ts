@@ -1,4 +1,4 @@
-import { isObject, type Json, type JsonObject } from '../../core/json.ts'
+import { isObject, type Json, type JsonObject } from '../../std/json.ts'
 import { timeOf } from '../admin-client.ts'
 import { textOf } from '../reply.ts'
 import { renderTable } from '../table.ts'

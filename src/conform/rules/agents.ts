@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.ts'
+import type { JsonObject } from '../../std/json.ts'
 import { writing, type Check } from '../check.ts'
 import { array, at, is, milliseconds, nothing, object, orNull, rowsOf, string, textAt } from '../kind.ts'
 import { fill } from '../places.ts'

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from '../../core/json.ts'
+import { isObject, type JsonObject } from '../../std/json.ts'
 import { writing, type Check } from '../check.ts'
 import type { Operation } from '../description.ts'
 import { at } from '../kind.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../core/json.ts'
+import type { JsonObject } from '../../std/json.ts'
 import { writing, type Check } from '../check.ts'
 import { at, is, present, rowsOf, textAt } from '../kind.ts'
 import { codeOf, describeReply, type Reply } from '../reply.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../core/json.ts'
+import { isObject } from '../../std/json.ts'
 import { reading, type Check } from '../check.ts'
 import { ENDPOINTS, QUERIES } from '../interface.ts'
 import { array, boolean, is, strings } from '../kind.ts'

@@ -1,4 +1,4 @@
-import { isObject } from '../../core/json.ts'
+import { isObject } from '../../std/json.ts'
 import { reading, type Check } from '../check.ts'
 import { STREAM_EVENTS, WEBHOOK_EVENTS } from '../interface.ts'
 import { kind, object, textAt } from '../kind.ts'

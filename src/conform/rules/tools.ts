@@ -1,4 +1,4 @@
-import { isObject } from '../../core/json.ts'
+import { isObject } from '../../std/json.ts'
 import { writing, type Check } from '../check.ts'
 import { typeOf } from '../feed.ts'
 import { array, at, is, kind, object, rowsOf, string, strings, textAt, written } from '../kind.ts'

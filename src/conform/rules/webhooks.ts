@@ -1,4 +1,4 @@
-import { verifyServiceWebhook } from '../../core/signature.ts'
+import { verifyServiceWebhook } from '../../std/signature.ts'
 import { writing, type Check } from '../check.ts'
 import { WEBHOOK_EVENTS } from '../interface.ts'
 import { at, is, kind, rowsOf, string, textAt } from '../kind.ts'

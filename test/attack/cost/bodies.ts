@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { BodyReader, BodyRefused } from '../../../src/admin/body.ts'
+import { BodyReader, BodyRefused } from '../../../src/sidecar/admin/body.ts'
 import { startEmulator } from '../../../src/emulator/index.ts'
 import { CHUNKINGS, sendBody, type Chunking } from './sender.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import { Client, type Dispatcher } from 'undici'
-import { signServiceWebhook } from '../../../src/core/signature.ts'
+import { signServiceWebhook } from '../../../src/std/signature.ts'
 import { now } from '../clock.ts'
 import { SESSIONS } from '../frames.ts'
 import { serve } from './serve.ts'

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openSqliteStore } from '../../../src/store/sqlite/store.ts'
+import { openSqliteStore } from '../../../src/sidecar/store/sqlite/store.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { frameFact } from '../../support/fact.ts'
 import { deafObserver, keepingLog } from '../../support/ports.ts'

@@ -1,4 +1,4 @@
-import { STREAM_OPENED } from '../../../src/source/cursor.ts'
+import { STREAM_OPENED } from '../../../src/sidecar/source/cursor.ts'
 import type { Life } from '../life.ts'
 import type { WatchParts } from './watch.ts'
 

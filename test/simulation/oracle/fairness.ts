@@ -4,7 +4,7 @@ import type { Simulation } from '../simulation.ts'
 const LOOK = 250
 /** The longest that a lane may wait while its handler has a slot: a session that is read, a batch, a refused write. */
 const MOST = 20_000
-/** Facts that a handler gets at once (sidecar.ts). */
+/** Facts that a handler gets at once (sidecar/sidecar.ts). */
 const SLOTS = 4
 
 interface LaneRow {

@@ -1,4 +1,4 @@
-import type { Sqlite } from '../../../src/store/sqlite/open.ts'
+import type { Sqlite } from '../../../src/sidecar/store/sqlite/open.ts'
 import type { Receipt } from './watch.ts'
 
 interface DeliveryRow {

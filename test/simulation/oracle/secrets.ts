@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpStreamRequest } from '../../../src/core/ports.ts'
+import type { HttpRequest, HttpStreamRequest } from '../../../src/std/ports.ts'
 import { textOf } from '../request.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'

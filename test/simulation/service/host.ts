@@ -1,4 +1,4 @@
-import type { HttpReply, HttpRequest } from '../../../src/core/ports.ts'
+import type { HttpReply, HttpRequest } from '../../../src/std/ports.ts'
 import type { Agenda } from '../agenda.ts'
 import type { Chance } from '../chance.ts'
 import type { Fault } from '../faults.ts'

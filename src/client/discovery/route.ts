@@ -1,0 +1,84 @@
+import { OperatorError } from '../../std/errors.ts'
+import type { Json } from '../../std/json.ts'
+import type { Method, OpenApi, Operation } from './openapi.ts'
+import { canFill, isPlainPath, samePath } from './path.ts'
+import type { Named } from './path.ts'
+
+export type How = 'document' | 'override' | 'default'
+
+export interface Route {
+  found: true
+  method: Method
+  /** A template, as the document has it. */
+  path: string
+  how: How
+  /** What the document wants of the token; null when it does not say. */
+  scopes: readonly string[] | null
+  /** Query parameters that the document allows. */
+  query: readonly string[]
+}
+
+export interface NoRoute {
+  found: false
+  /** For the operator, with the mend. */
+  reason: string
+}
+
+/** The configuration's `service.routes`. */
+export interface RouteOverrides {
+  answer_path?: string
+  message_path?: string
+  /** JSON, as text or as it is, with `{{text}}` in it. */
+  message_body?: Json
+  turn_path?: string
+  session_stream_path?: string
+  idempotency_header?: string
+}
+
+export function routeOf(operation: Operation, how: How = 'document'): Route {
+  const query = operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name)
+  return { found: true, method: operation.method, path: operation.path, how, scopes: operation.scopes, query }
+}
+
+/** The operation of the document at this path, whatever it calls the parameters. */
+export function operationAt(api: OpenApi, method: Method, path: string): Operation | undefined {
+  return api.operations.find((operation) => operation.method === method && samePath(operation.path, path))
+}
+
+/** A path that the interface names; the document adds what it knows of it. */
+export function fixedRoute(api: OpenApi, method: Method, path: string): Route {
+  const operation = operationAt(api, method, path)
+  if (operation !== undefined) return routeOf(operation)
+  return { found: true, method, path, how: 'default', scopes: null, query: [] }
+}
+
+/**
+ * The path that the configuration gives, if any.
+ * @throws {OperatorError} when it is not a path below the service's address, or has a parameter that we cannot fill.
+ */
+export function overriddenRoute<Key extends string>(
+  api: OpenApi,
+  overrides: { readonly [key in Key]?: string },
+  key: Key,
+  method: Method,
+  ids: readonly Named[],
+): Route | null {
+  const path: string | undefined = overrides[key]
+  if (path === undefined) return null
+  if (!isPlainPath(path)) {
+    throw new OperatorError(
+      `service.routes.${key}: "${path}" is not a path such as /v1/sessions/{session_id}/…`,
+      2,
+    )
+  }
+  if (!canFill(path, ids)) {
+    const known = ids.map((id) => `{${id}_id}`).join(' and ')
+    throw new OperatorError(`service.routes.${key}: "${path}" may have no parameter but ${known}`, 2)
+  }
+  return { ...fixedRoute(api, method, path), path, how: 'override' }
+}
+
+export function noRoute(what: string, key?: string): NoRoute {
+  const mend = key === undefined ? '' : `; set service.routes.${key}`
+  return { found: false, reason: `the service's document has no ${what}${mend}` }
+}

@@ -1,0 +1,126 @@
+import { ServiceError } from '../core/errors.ts'
+import { messageOf } from '../std/errors.ts'
+import type { Clock, Log } from '../std/ports.ts'
+import type { Finding } from './discovery/discovery.ts'
+import { readJson } from './transport/json.ts'
+import type { Requester } from './transport/requester.ts'
+import type { NoRoute, Route } from './discovery/route.ts'
+
+/** Looking again because a known route is gone, milliseconds between. */
+const AGAIN_AFTER = 60_000
+/** Looking again because nothing is known yet, milliseconds between. */
+const RETRY_AFTER = 5000
+const DOCUMENT = '/v1/openapi.json'
+
+/** Keeps what discovery found, and looks again when it seems out of date. */
+export class Explorer<Name extends string, Found extends Finding<Name> = Finding<Name>> {
+  readonly #requester: Pick<Requester, 'send'>
+  readonly #clock: Clock
+  readonly #log: Log
+  readonly #discover: (document: unknown) => Found
+  /** What stands without any document. */
+  readonly #undocumented: Found
+  #found: Found
+  #looking: Promise<Found> | null = null
+  #lookedAt = -Infinity
+
+  /** @throws {OperatorError} on overrides that cannot be used. */
+  constructor(options: {
+    requester: Pick<Requester, 'send'>
+    clock: Clock
+    log: Log
+    /** Reads a document, or null for none, with the overrides in force. */
+    discover: (document: unknown) => Found
+  }) {
+    this.#requester = options.requester
+    this.#clock = options.clock
+    this.#log = options.log
+    this.#discover = options.discover
+    this.#undocumented = options.discover(null)
+    this.#found = { ...this.#undocumented, fault: 'the document was not read yet' }
+  }
+
+  get found(): Found {
+    return this.#found
+  }
+
+  /** Reads the document once, however many ask at the same time. Never fails. */
+  discover(): Promise<Found> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = null
+    })
+    return this.#looking
+  }
+
+  /** True while no document was read and it is time to try. */
+  get lacking(): boolean {
+    return !this.#found.documented && this.#due(RETRY_AFTER)
+  }
+
+  /** The route of an operation. While no document was read and the route needs one, this tries to read it. */
+  async route(operation: Name): Promise<Route | NoRoute> {
+    const route = this.#found.routes[operation]
+    if (route.found || !this.lacking) return route
+    return (await this.discover()).routes[operation]
+  }
+
+  /** Goes to an operation and, where the answer says that its route is not there, once more to where it has moved. */
+  async follow<T>(operation: Name, route: Route, go: (route: Route) => Promise<T>): Promise<T> {
+    try {
+      return await go(route)
+    } catch (error) {
+      const moved = error instanceof ServiceError ? await this.#movedTo(operation, route, error) : null
+      if (moved === null) throw error
+      return await go(moved)
+    }
+  }
+
+  /** A 404 with a code of the service may well be about the resource, unless the path came from a document. */
+  async #movedTo(operation: Name, route: Route, error: ServiceError): Promise<Route | null> {
+    const unexpected =
+      error.status === 405 ||
+      (error.status === 404 && (error.code !== 'not_found' || this.#fromDocumentAlone(operation, route)))
+    if (!unexpected || !this.#due(AGAIN_AFTER)) return null
+    const now = (await this.discover()).routes[operation]
+    return now.found && (now.path !== route.path || now.method !== route.method) ? now : null
+  }
+
+  /** The interface does not name its path. */
+  #fromDocumentAlone(operation: Name, route: Route): boolean {
+    return route.how === 'document' && !this.#undocumented.routes[operation].found
+  }
+
+  #due(gap: number): boolean {
+    return this.#looking !== null || this.#clock.steady() - this.#lookedAt >= gap
+  }
+
+  async #look(): Promise<Found> {
+    try {
+      const reply = await this.#read()
+      const found = this.#discover(readJson(reply))
+      if (found.documented) this.#found = found
+      else this.#failed('it describes no operation')
+    } catch (error) {
+      this.#failed(messageOf(error))
+    }
+    this.#lookedAt = this.#clock.steady()
+    return this.#found
+  }
+
+  /** The document needs no token (interface.md, Discovery and health); one that wants it nevertheless gets it. */
+  async #read(): Promise<string> {
+    const call = { operation: 'discover', method: 'GET', path: DOCUMENT } as const
+    try {
+      return (await this.#requester.send({ ...call, anonymous: true })).body
+    } catch (error) {
+      if (!(error instanceof ServiceError) || (error.status !== 401 && error.status !== 403)) throw error
+      return (await this.#requester.send(call)).body
+    }
+  }
+
+  /** What an earlier document said stays. */
+  #failed(reason: string): void {
+    this.#log.warn({ reason }, "the service's description could not be read")
+    this.#found = { ...this.#found, fault: reason }
+  }
+}

@@ -1,0 +1,285 @@
+import { ServiceError } from '../core/errors.ts'
+import { messageOf } from '../std/errors.ts'
+import { isObject } from '../std/json.ts'
+import type { JsonObject } from '../std/json.ts'
+import type { Clock, Http, HttpReply, Log, Random } from '../std/ports.ts'
+import type { ListQuery, Service } from '../core/ports.ts'
+import type { Page, WebhookSubscription } from '../core/resource.ts'
+import { Malformed, readItem, readSession, readTurn } from '../core/wire.ts'
+import { Authorization } from './transport/authorization.ts'
+import { fillTemplate } from './discovery/body.ts'
+import type { Template } from './discovery/body.ts'
+import { Budget } from './transport/budget.ts'
+import { discover } from './discovery/discovery.ts'
+import type { Discovery, OperationName } from './discovery/discovery.ts'
+import { openEvents } from './transport/events.ts'
+import { Explorer } from './explorer.ts'
+import { readJson, readResource } from './transport/json.ts'
+import { ClockOffset } from './transport/offset.ts'
+import { PageRoom } from './transport/page-room.ts'
+import { fillPath } from './discovery/path.ts'
+import type { Ids } from './discovery/path.ts'
+import { Requester } from './transport/requester.ts'
+import type { Observation } from './transport/requester.ts'
+import type { Route, RouteOverrides } from './discovery/route.ts'
+import {
+  asList,
+  parseArtifact,
+  parseHealth,
+  parseOutcome,
+  parsePage,
+  parseWebhook,
+} from '../protocol/answers.ts'
+
+export interface ServiceOptions {
+  /** Without `/v1`. */
+  baseUrl: string
+  token: string
+  http: Http
+  clock: Clock
+  random: Random
+  log: Log
+  /** `service.routes` of the configuration. */
+  routes?: RouteOverrides
+  /** Milliseconds for one attempt. Default 30 s. */
+  timeout?: number
+  /** Milliseconds for a request with all its waits and attempts. Default 60 s. */
+  patience?: number
+  /** Requests under way at once, streams apart. Default 8. */
+  maxInFlight?: number
+  observe?: (seen: Observation) => void
+  onRetry?: (code: string) => void
+  onBudget?: (bucket: string, remaining: number) => void
+}
+
+export interface ServiceClient extends Service {
+  /** Reads the service's description. Never fails: a fault is in the answer, and a good finding is kept. */
+  discover(): Promise<Discovery>
+  /** What is known by now. */
+  discovery(): Discovery
+  setToken(token: string): void
+  /** What is left in each rate bucket that the service told of. */
+  budget(): Record<string, number>
+  /** Until when no request is sent, because the service asked for it, on our wall clock; null when it is not so. */
+  heldUntil(): number | null
+  /** Ends what is under way or waits with a ServiceError `stopped`; later requests get the same. */
+  stop(): void
+}
+
+/** A service that always has one more page would keep us for ever. */
+const PAGES_MAX = 100
+/** interface.md, Limits: a greater `limit` is refused. */
+const LIMIT_MAX = 100
+
+/**
+ * The client of the Agent Session Service.
+ * @throws {OperatorError} on `routes` that cannot be used.
+ */
+export function createService(options: ServiceOptions): ServiceClient {
+  const { http, clock, random, log, timeout = 30_000, patience = 60_000, maxInFlight = 8 } = options
+  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const authorization = new Authorization(options.token)
+  const budget = new Budget({ clock, random, onRemaining: options.onBudget })
+  const offset = new ClockOffset()
+  const room = new PageRoom()
+  const requester: Requester = new Requester({
+    baseUrl,
+    http,
+    clock,
+    random,
+    log,
+    authorization,
+    budget,
+    offset,
+    idempotencyHeader: () => explorer.found.idempotencyHeader?.name ?? null,
+    rateHeaders: () => explorer.found.rateHeaders,
+    observe: options.observe,
+    onRetry: options.onRetry,
+    timeout,
+    patience,
+    maxInFlight,
+  })
+  const explorer = new Explorer<OperationName>({
+    requester,
+    clock,
+    log,
+    discover: (document) => discover(document, options.routes),
+  })
+  const onSkipped = (fault: Malformed): void =>
+    log.warn({ fault: fault.message }, 'an entry of the service could not be read and is left out')
+
+  interface Request {
+    ids?: Ids
+    query?: ListQuery
+    /** Made when it is sent: the route that has moved may want another. */
+    body?: () => JsonObject
+    key?: string
+    traceparent?: string | undefined
+  }
+
+  async function send(operation: OperationName, request: Request): Promise<HttpReply> {
+    const route = await routeOf(operation)
+    return explorer.follow(operation, route, (to) => sendTo(operation, to, request))
+  }
+
+  async function routeOf(operation: OperationName): Promise<Route> {
+    const route = await explorer.route(operation)
+    if (route.found) return route
+    throw new ServiceError({ code: 'route_unknown', status: 0, message: route.reason })
+  }
+
+  function sendTo(
+    operation: OperationName,
+    route: Route,
+    { ids = {}, query, body, key, traceparent }: Request,
+  ): Promise<HttpReply> {
+    return requester.send({
+      operation,
+      method: route.method,
+      path: fillPath(route.path, ids, ids.turn) + queryOf(query),
+      ...(body === undefined ? {} : { body: body() }),
+      ...(key === undefined ? {} : { key }),
+      ...(traceparent === undefined ? {} : { traceparent }),
+    })
+  }
+
+  async function read<T>(
+    operation: OperationName,
+    request: Request,
+    parse: (value: unknown) => T,
+  ): Promise<T> {
+    const reply = await send(operation, request)
+    try {
+      return parse(readResource(reply.body))
+    } catch (error) {
+      throw malformed(operation, reply, error)
+    }
+  }
+
+  async function readPage<T>(
+    operation: OperationName,
+    ids: Ids,
+    { limit = LIMIT_MAX, ...query }: ListQuery,
+    parse: (entry: unknown) => T,
+  ): Promise<Page<T>> {
+    const wanted = Math.min(Math.max(1, Math.trunc(limit)), LIMIT_MAX)
+    return await room.ask(operation, wanted, (fitting) =>
+      read(operation, { ids, query: { ...query, limit: fitting } }, (value) =>
+        parsePage(value, parse, onSkipped),
+      ),
+    )
+  }
+
+  /** Every page of a list that takes no `limit` or `order`. */
+  async function readAll<T>(operation: OperationName, ids: Ids, parse: (entry: unknown) => T): Promise<T[]> {
+    const all: T[] = []
+    let after: string | undefined
+    for (let page = 0; page < PAGES_MAX; page++) {
+      const query = after === undefined ? {} : { after }
+      const { data, hasMore, lastId } = await read(operation, { ids, query }, (value) =>
+        parsePage(asList(value), parse, onSkipped),
+      )
+      all.push(...data)
+      if (!hasMore || lastId === null || lastId === after) break
+      after = lastId
+    }
+    return all
+  }
+
+  function bodyOf(template: Template | null, values: Record<string, string>): JsonObject {
+    const filled = template === null ? null : fillTemplate(template, values)
+    return isObject(filled) ? filled : {}
+  }
+
+  return {
+    health: () => read('health', {}, parseHealth),
+    listSessions: (query) => readPage('listSessions', {}, query, (entry) => readSession(entry, onSkipped)),
+    readSession: (session) =>
+      read('readSession', { ids: { session } }, (value) => readSession(value, onSkipped)),
+    listTurns: (session, query) =>
+      readPage('listTurns', { session }, paging(query), (entry) => readTurn(entry, session)),
+    listItems: (session, query) =>
+      readPage('listItems', { session }, paging(query), (entry) => readItem(entry, session)),
+    async readTurn(session, turn) {
+      const route = await explorer.route('readTurn')
+      if (!route.found) return null
+      return read('readTurn', { ids: { session, turn } }, (value) => readTurn(value, session))
+    },
+    async listArtifacts(session) {
+      const route = await explorer.route('listArtifacts')
+      return route.found ? readAll('listArtifacts', { session }, parseArtifact) : null
+    },
+    async answer(session, call, answer, key, traceparent) {
+      const body = (): JsonObject => ({
+        ...bodyOf(explorer.found.answerBody, { session_id: session, call_id: call }),
+        ...answer,
+      })
+      return outcomeOf(await send('answer', { ids: { session, call }, body, key, traceparent }), log)
+    },
+    async sendMessage(session, text, key) {
+      const body = (): JsonObject => bodyOf(explorer.found.messageBody, { text, session_id: session })
+      await send('sendMessage', { ids: { session }, body, key })
+    },
+    idempotent: () => explorer.found.idempotencyHeader !== null,
+    listWebhooks: () => readAll('listWebhooks', {}, parseWebhook),
+    createWebhook: (url, key): Promise<WebhookSubscription> =>
+      read('createWebhook', { body: () => ({ url, events: [] }), key }, parseWebhook),
+    async deleteWebhook(webhook) {
+      await send('deleteWebhook', { ids: { webhook } })
+    },
+    async openStream(cursor, signal) {
+      const { path } = await routeOf('openStream')
+      const streams = { baseUrl, http, clock, authorization, budget, requester, timeout }
+      return openEvents(streams, path, cursor, signal)
+    },
+    clockOffset: () => offset.from(clock),
+    clockOpen: () => offset.open,
+    authorized: () => authorization.accepted,
+    onAuthorization: (listener) => authorization.onChange(listener),
+    discover: () => explorer.discover(),
+    discovery: () => explorer.found,
+    setToken: (token) => authorization.replace(token),
+    budget: () => budget.remaining(),
+    heldUntil: () => (budget.heldFor > 0 ? Math.ceil(clock.now() + budget.heldFor) : null),
+    stop: () => requester.stop(),
+  }
+}
+
+/** Only listing sessions takes a status; any other list would refuse it. */
+function paging({ limit, order, after }: ListQuery): ListQuery {
+  return {
+    ...(limit === undefined ? {} : { limit }),
+    ...(order === undefined ? {} : { order }),
+    ...(after === undefined ? {} : { after }),
+  }
+}
+
+function queryOf(query: ListQuery = {}): string {
+  const { limit, order, after, status } = query
+  const parameters = new URLSearchParams()
+  if (limit !== undefined) parameters.set('limit', String(limit))
+  if (order !== undefined) parameters.set('order', order)
+  if (after !== undefined) parameters.set('after', after)
+  if (status !== undefined) parameters.set('status', status)
+  return parameters.size === 0 ? '' : `?${parameters.toString()}`
+}
+
+/** The answer was taken: a reply that cannot be read must not make it look as if it was not. */
+function outcomeOf(reply: HttpReply, log: Log): string | null {
+  try {
+    return parseOutcome(readJson(reply.body))
+  } catch (error) {
+    log.warn({ fault: messageOf(error) }, 'the reply to an answer could not be read')
+    return null
+  }
+}
+
+function malformed(operation: string, reply: HttpReply, cause: unknown): ServiceError {
+  return new ServiceError({
+    code: 'malformed_answer',
+    status: reply.status,
+    message: `${operation}: ${messageOf(cause)}`,
+    requestId: reply.headers['x-request-id'] ?? null,
+    cause,
+  })
+}

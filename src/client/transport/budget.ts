@@ -1,0 +1,241 @@
+import { ServiceError } from '../../core/errors.ts'
+import type { Clock, Random, Timer } from '../../std/ports.ts'
+import type { RateHeaders } from '../discovery/headers.ts'
+
+/**
+ * The rate budget (interface.md, Limits): independent buckets, of which the service names two, creation and reads.
+ *
+ * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. The
+ * directory that checks tokens is one for all of them: while it is unavailable, every bucket is closed. Then
+ * those who want it wait in the order in which they came. When it opens again they do not all go at once: one goes,
+ * and each request that the service takes lets two follow, until nobody waits (TCP's slow start).
+ */
+
+/** Requests that wait for one bucket; a sweep over a large organization asks a page at a time and stays far below. */
+const WAITING_MAX = 1000
+/** A refusal without `Retry-After` closes the bucket for this long, milliseconds. */
+const DEFAULT_WAIT = 1000
+/** A shorter `Retry-After`, 0 above all, would make us ask without end, milliseconds. */
+const WAIT_MIN = 100
+/** Replicas that were refused together do not come back together: up to this share of the wait, or so long, is added. */
+const SPREAD = { share: 0.1, max: 60_000 }
+/** Bucket names that the service may invent before we stop remembering new ones. */
+const BUCKETS_MAX = 16
+
+interface Waiter {
+  go(): void
+  fail(error: ServiceError): void
+  timer: Timer
+}
+
+interface Bucket {
+  name: string
+  /** On the steady clock; 0 when open. */
+  closedUntil: number
+  /** What the service named, without what is added. */
+  refusedUntil: number
+  reopening: Timer | null
+  /** How many may be under way while it opens again; Infinity when it is wide open. */
+  window: number
+  underWay: number
+  waiting: Set<Waiter>
+  remaining: number | null
+}
+
+interface Hold {
+  until: number
+  code: string
+  status: number
+}
+
+export interface BudgetOptions {
+  clock: Clock
+  random: Random
+  onRemaining?: ((bucket: string, remaining: number) => void) | undefined
+}
+
+export class Budget {
+  readonly #options: BudgetOptions
+  readonly #buckets = new Map<string, Bucket>()
+  /** What the service said an operation draws on. */
+  readonly #learned = new Map<string, string>()
+  /** Until when every bucket is closed, on the steady clock, and for what. */
+  #held: Hold = { until: 0, code: '', status: 0 }
+
+  constructor(options: BudgetOptions) {
+    this.#options = options
+  }
+
+  /** The bucket of an operation, as far as known: what its last answer named, else `fallback`. */
+  bucketOf(operation: string, fallback: string): string {
+    return this.#learned.get(operation) ?? fallback
+  }
+
+  /**
+   * Takes a place in the bucket, waiting while it is closed. Every `enter` that resolves is followed by one `leave`.
+   * @param patience milliseconds
+   * @throws {ServiceError} `refusal(name)` at once when the wait would be longer, or when too many wait.
+   * @throws the signal's reason, once it is aborted.
+   */
+  async enter(name: string, patience: number, signal?: AbortSignal): Promise<void> {
+    const bucket = this.#bucket(name)
+    const wait = this.wait(name)
+    if (wait === 0 && bucket.underWay < bucket.window) {
+      bucket.underWay++
+      return
+    }
+    if (wait > patience || bucket.waiting.size >= WAITING_MAX) throw this.refusal(name)
+    let onAbort: (() => void) | null = null
+    await new Promise<void>((resolve, reject) => {
+      const timer = this.#options.clock.after(patience, () => {
+        bucket.waiting.delete(waiter)
+        reject(this.refusal(name))
+      })
+      const waiter: Waiter = { go: resolve, fail: reject, timer }
+      bucket.waiting.add(waiter)
+      onAbort = () => {
+        timer.cancel()
+        bucket.waiting.delete(waiter)
+        reject(signal?.reason as Error)
+      }
+      signal?.addEventListener('abort', onAbort, { once: true })
+    }).finally(() => {
+      if (onAbort !== null) signal?.removeEventListener('abort', onAbort)
+    })
+  }
+
+  /** Milliseconds until the bucket opens again; 0 when it is open. */
+  wait(name: string): number {
+    const bucket = this.#bucket(name)
+    return bucket.closedUntil === 0 ? 0 : Math.max(0, bucket.closedUntil - this.#options.clock.steady())
+  }
+
+  /** Gives the place back. `taken`: the service took the request and did not refuse it for its rate. */
+  leave(name: string, taken: boolean): void {
+    const bucket = this.#bucket(name)
+    bucket.underWay--
+    if (taken && bucket.closedUntil === 0) {
+      bucket.window = bucket.waiting.size === 0 ? Infinity : bucket.window + 1
+    }
+    this.#admit(bucket)
+  }
+
+  /** Closes one bucket after `rate_limit_exceeded`. `retryAfter` in milliseconds. */
+  close(name: string, retryAfter: number | null): void {
+    this.#close(this.#bucket(name), waitOf(retryAfter))
+  }
+
+  /** Closes every bucket, also those that are not known yet, after a refusal that concerns every request. */
+  hold({ code, status, retryAfter }: ServiceError): void {
+    const wait = waitOf(retryAfter)
+    const until = this.#options.clock.steady() + wait
+    if (until <= this.#held.until) return
+    this.#held = { until, code, status }
+    for (const bucket of this.#buckets.values()) this.#close(bucket, wait)
+  }
+
+  /** Milliseconds for which every bucket stays closed; 0 when it is not so. */
+  get heldFor(): number {
+    return Math.max(0, this.#held.until - this.#options.clock.steady())
+  }
+
+  /** The error of a request that cannot wait and is not sent. While every bucket is closed it is the error of the cause. */
+  refusal(name: string): ServiceError {
+    const retryAfter = Math.ceil(this.wait(name))
+    if (this.heldFor > 0) {
+      const { code, status } = this.#held
+      const message = `the service answered ${status} (${code}): no request is sent while it asks to wait`
+      return new ServiceError({ code, status, message, retryAfter, unsent: true })
+    }
+    const message = `the rate budget of ${name} is used up`
+    return new ServiceError({ code: 'rate_limit_exceeded', status: 429, message, retryAfter, unsent: true })
+  }
+
+  /** Reads the budget headers of an answer, when their names are known. */
+  learn(operation: string, fallback: string, headers: Record<string, string>, names: RateHeaders): void {
+    const named = names.bucket === null ? undefined : headers[names.bucket]
+    if (named !== undefined && /^[\w.:/-]{1,64}$/.test(named)) this.#remember(operation, named)
+    const remaining =
+      names.remaining === null ? Number.NaN : Number.parseInt(headers[names.remaining] ?? '', 10)
+    if (Number.isNaN(remaining) || remaining < 0) return
+    const bucket = this.#bucket(this.bucketOf(operation, fallback))
+    bucket.remaining = remaining
+    this.#options.onRemaining?.(bucket.name, remaining)
+  }
+
+  /** What is left in each bucket that the service told of. */
+  remaining(): Record<string, number> {
+    const known = Array.from(this.#buckets.values(), ({ name, remaining }) => [name, remaining] as const)
+    return Object.fromEntries(known.filter((entry): entry is [string, number] => entry[1] !== null))
+  }
+
+  /** Fails everybody who waits. */
+  stop(error: ServiceError): void {
+    this.#held = { until: 0, code: '', status: 0 }
+    for (const bucket of this.#buckets.values()) {
+      bucket.reopening?.cancel()
+      bucket.reopening = null
+      bucket.closedUntil = 0
+      for (const waiter of bucket.waiting) {
+        waiter.timer.cancel()
+        waiter.fail(error)
+      }
+      bucket.waiting.clear()
+    }
+  }
+
+  #close(bucket: Bucket, wait: number): void {
+    const { clock, random } = this.#options
+    const until = clock.steady() + wait
+    bucket.window = 1
+    // The requests that were under way with the first refused one are refused, too: the longest wait counts.
+    if (until <= bucket.refusedUntil) return
+    const added = Math.min(SPREAD.share * wait, SPREAD.max) * random.next()
+    bucket.refusedUntil = until
+    bucket.closedUntil = until + added
+    bucket.reopening?.cancel()
+    bucket.reopening = clock.after(wait + added, () => {
+      bucket.closedUntil = 0
+      bucket.reopening = null
+      this.#admit(bucket)
+    })
+  }
+
+  #admit(bucket: Bucket): void {
+    if (bucket.closedUntil !== 0) return
+    for (const waiter of bucket.waiting) {
+      if (bucket.underWay >= bucket.window) return
+      bucket.waiting.delete(waiter)
+      waiter.timer.cancel()
+      bucket.underWay++
+      waiter.go()
+    }
+  }
+
+  #remember(operation: string, name: string): void {
+    if (this.#buckets.has(name) || this.#buckets.size < BUCKETS_MAX) this.#learned.set(operation, name)
+  }
+
+  #bucket(name: string): Bucket {
+    let bucket = this.#buckets.get(name)
+    if (bucket === undefined) {
+      bucket = {
+        name,
+        closedUntil: 0,
+        refusedUntil: 0,
+        reopening: null,
+        window: Infinity,
+        underWay: 0,
+        waiting: new Set(),
+        remaining: null,
+      }
+      this.#buckets.set(name, bucket)
+      if (this.heldFor > 0) this.#close(bucket, this.heldFor)
+    }
+    return bucket
+  }
+}
+
+function waitOf(retryAfter: number | null): number {
+  return Math.max(retryAfter ?? DEFAULT_WAIT, WAIT_MIN)
+}

@@ -1,0 +1,46 @@
+import { ServiceError } from '../../core/errors.ts'
+import type { Budget } from './budget.ts'
+import { openBody } from './opened.ts'
+import type { StreamParts } from './opened.ts'
+
+export interface StreamOptions extends StreamParts {
+  budget: Budget
+}
+
+/** The ceiling of concurrent streams is no rate bucket, though it refuses with the same code. */
+const STREAMS = 'streams'
+const OPERATION = 'openStream'
+
+/**
+ * Opens an event stream at `path` (interface.md, Event streams). It is not tried again here: whoever reads the stream
+ * owns its reconnecting.
+ * @throws {ServiceError}
+ */
+export async function openEvents(
+  options: StreamOptions,
+  path: string,
+  cursor: string | null,
+  signal: AbortSignal,
+): Promise<AsyncIterable<Uint8Array>> {
+  const { authorization, budget } = options
+  // A rejected token is told before a used-up budget.
+  authorization.token()
+  for (const bucket of [STREAMS, budget.bucketOf(OPERATION, 'reads')]) {
+    if (budget.wait(bucket) > 0) throw budget.refusal(bucket)
+  }
+  const { status, headers, chunks } = await openBody(options, {
+    operation: OPERATION,
+    path,
+    headers: { accept: 'text/event-stream', ...(cursor === null ? {} : { 'last-event-id': cursor }) },
+    signal,
+    bucket: STREAMS,
+  })
+  const type = headers['content-type'] ?? 'no content type'
+  if (status === 200 && /^text\/event-stream\b/i.test(type)) return chunks
+  await chunks[Symbol.asyncIterator]().return?.()
+  throw new ServiceError({
+    code: 'malformed_answer',
+    status,
+    message: `the event stream came as ${status} ${type.slice(0, 100)}`,
+  })
+}

@@ -1,0 +1,292 @@
+import PQueue from 'p-queue'
+import { backoff } from '../../std/backoff.ts'
+import { NetworkFault } from '../../std/errors.ts'
+import { ServiceError } from '../../core/errors.ts'
+import { headerSafe } from '../../std/header.ts'
+import type { Json } from '../../std/json.ts'
+import { pause } from '../../std/pause.ts'
+import type { Clock, Http, HttpPool, HttpReply, Log, Random } from '../../std/ports.ts'
+import type { Authorization } from './authorization.ts'
+import type { Budget } from './budget.ts'
+import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
+import type { Refusal } from './classify.ts'
+import type { RateHeaders } from '../discovery/headers.ts'
+import type { Method } from '../discovery/openapi.ts'
+import type { ClockOffset } from './offset.ts'
+import { createWaitLog } from './wait-log.ts'
+
+/** One request of ours. */
+export interface Call {
+  operation: string
+  method: Method
+  /** Below the base address, filled in, with its query. */
+  path: string
+  body?: Json
+  /** The body as text, in place of `body`. */
+  text?: string
+  /** The same for every attempt at one effect. */
+  key?: string
+  /** W3C trace context. */
+  traceparent?: string
+  /** Sends no token. */
+  anonymous?: true
+  /** Doing it twice is doing it once, though it is no GET. */
+  repeatable?: true
+  /** Told before an attempt that follows one which may have been acted on. */
+  onRepeat?: () => void
+  /** Milliseconds with all waits and attempts, in place of the client's. */
+  patience?: number
+  /** Ends the call at once. It must end with the client, too. */
+  signal?: AbortSignal
+  /** Bytes of an answer, in place of the usual. */
+  maxAnswer?: number
+}
+
+export interface RequesterOptions {
+  baseUrl: string
+  http: Http
+  clock: Clock
+  random: Random
+  log: Log
+  authorization: Authorization
+  budget: Budget
+  offset: ClockOffset
+  /** What discovery knows by now. */
+  idempotencyHeader: () => string | null
+  rateHeaders: () => RateHeaders
+  observe: ((seen: Observation) => void) | undefined
+  onRetry: ((code: string) => void) | undefined
+  /** Milliseconds for one attempt. */
+  timeout: number
+  /** Milliseconds for a request with all its waits and attempts. */
+  patience: number
+  maxInFlight: number
+}
+
+export interface Observation {
+  operation: string
+  /** `2xx` … `5xx`, or `none` when no answer came. */
+  statusClass: string
+  seconds: number
+}
+
+/** The bucket that a request draws on, until an answer names another. */
+function usualBucket(operation: string): string {
+  return CREATES.has(operation) ? 'creation' : 'reads'
+}
+
+const CREATES = new Set(['createSession', 'forkSession'])
+/** Bytes of an answer. One session was sent in 16 MiB (interface.md, Limits), and may take more to be said. */
+const ANSWER_MAX = 32 * 1024 * 1024
+const ATTEMPTS_MAX = 4
+/** Between attempts, milliseconds. */
+const PAUSE = { base: 250, max: 5000 }
+/** Requests that wait for their turn; whoever asks for more has lost count. */
+const WAITING_MAX = 1000
+
+/** Every request to the service goes through here: who may send, when, how often, and what came of it. */
+export class Requester {
+  readonly #options: RequesterOptions
+  readonly #queue: PQueue
+  readonly #pool: HttpPool
+  readonly #stop = new AbortController()
+  readonly #logWait: ReturnType<typeof createWaitLog>
+
+  constructor(options: RequesterOptions) {
+    this.#options = options
+    this.#logWait = createWaitLog(options.clock, options.log)
+    this.#queue = new PQueue({ concurrency: options.maxInFlight })
+    this.#pool = { size: options.maxInFlight }
+  }
+
+  get stopped(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /**
+   * @returns a 2xx answer.
+   * @throws {ServiceError} once it is certain, or patience or attempts are used up.
+   */
+  send(call: Call): Promise<HttpReply> {
+    return this.persist(call, () => this.#once(call))
+  }
+
+  /** The same for any way to send the request once: `once` throws what `refusal` makes of an answer. */
+  async persist<T>(call: Call, once: () => Promise<T>): Promise<T> {
+    const { clock, random, onRetry, log } = this.#options
+    const deadline = clock.steady() + (call.patience ?? this.#options.patience)
+    let silent = false
+    let failures = 0
+    // A header that is discovered after the first attempt was not sent with it.
+    let keyed = call.key !== undefined
+    for (;;) {
+      keyed &&= this.#options.idempotencyHeader() !== null
+      try {
+        return await this.#attempt(call, deadline, once)
+      } catch (error) {
+        if (call.signal?.aborted === true) throw ended(call.signal)
+        if (!(error instanceof ServiceError)) throw error
+        const last = silent ? error.afterSilence() : error
+        if (!this.#mayRepeat(call, error, keyed)) throw last
+        silent ||= !refusedBeforeActing(error)
+        // A closed budget is waited for in its own queue, in order, and counts as no failed attempt.
+        const { code, unsent } = error
+        const limited = unsent || code === 'rate_limit_exceeded' || code === 'directory_unavailable'
+        if (!limited && ++failures >= ATTEMPTS_MAX) throw last
+        const wait = limited ? 0 : backoff(PAUSE, failures, random, error.retryAfter ?? 0)
+        const earliest = clock.steady() + Math.max(wait, error.retryAfter ?? 0)
+        if (earliest > deadline) throw last
+        log.debug({ operation: call.operation, code: error.code, failures, pause: wait }, 'trying again')
+        onRetry?.(error.code)
+        if (!refusedBeforeActing(error)) call.onRepeat?.()
+        await sleep(clock, wait, call.signal ?? this.#stop.signal)
+      }
+    }
+  }
+
+  /** Fails whatever is under way or waits. */
+  stop(): void {
+    this.#stop.abort(stopped())
+    this.#options.budget.stop(stopped())
+  }
+
+  /** `keyed`: every attempt so far had the call's key. */
+  #mayRepeat(call: Call, error: ServiceError, keyed: boolean): boolean {
+    if (this.#stop.signal.aborted || !worthRepeating(error)) return false
+    return call.method === 'GET' || call.repeatable === true || keyed || refusedBeforeActing(error)
+  }
+
+  async #attempt<T>(call: Call, deadline: number, once: () => Promise<T>): Promise<T> {
+    const { authorization, budget, clock } = this.#options
+    for (;;) {
+      call.signal?.throwIfAborted()
+      authorization.token()
+      const bucket = this.#bucketOf(call.operation)
+      await budget.enter(bucket, deadline - clock.steady(), call.signal)
+      let taken = false
+      try {
+        const run = async () => {
+          // Whoever asks after the stop, or waited for its turn meanwhile.
+          if (this.#stop.signal.aborted) throw stopped()
+          return budget.wait(bucket) > 0 ? null : { reply: await once() }
+        }
+        const done = await this.#inTurn(run, call.signal)
+        taken = done !== null
+        // The budget ran out while the request waited for its turn: it waits again, unsent.
+        if (done !== null) return done.reply
+      } catch (error) {
+        taken = error instanceof ServiceError && error.status !== 0 && error.code !== 'rate_limit_exceeded'
+        throw error
+      } finally {
+        budget.leave(bucket, taken)
+      }
+    }
+  }
+
+  #bucketOf(operation: string): string {
+    return this.#options.budget.bucketOf(operation, usualBucket(operation))
+  }
+
+  async #inTurn<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#queue.size >= WAITING_MAX) {
+      const message = `${WAITING_MAX} requests wait for the service already`
+      throw new ServiceError({ code: 'overloaded', status: 0, message })
+    }
+    return this.#queue.add(run, signal === undefined ? {} : { signal })
+  }
+
+  async #once(call: Call): Promise<HttpReply> {
+    const { http, clock, baseUrl, timeout, authorization } = this.#options
+    const {
+      maxAnswer = ANSWER_MAX,
+      body,
+      text = body === undefined ? undefined : JSON.stringify(body),
+    } = call
+    const token = authorization.token()
+    const started = clock.steady()
+    try {
+      const reply = await http.exchange({
+        method: call.method,
+        url: baseUrl + call.path,
+        headers: this.#headers(call, token),
+        ...(text === undefined ? {} : { body: text }),
+        timeout,
+        maxBody: maxAnswer,
+        pool: this.#pool,
+        signal: call.signal ?? this.#stop.signal,
+      })
+      this.note(call.operation, reply, started)
+      if (reply.status >= 300)
+        throw this.refusal(call.operation, reply, call.anonymous === true ? null : token)
+      if (!reply.truncated) return reply
+      const message = `the answer is longer than ${maxAnswer} bytes`
+      throw new ServiceError({ code: 'answer_too_large', status: reply.status, message })
+    } catch (error) {
+      if (!(error instanceof NetworkFault)) throw error
+      this.note(call.operation, null, started)
+      // It was on its way when we were stopped: the service may have acted on it.
+      throw this.#stop.signal.aborted ? stopped().afterSilence() : unanswered(error)
+    }
+  }
+
+  #headers(call: Call, token: string): Record<string, string> {
+    const headers: Record<string, string> = {
+      accept: 'application/json',
+      'user-agent': 'agent-session-sidecar',
+    }
+    if (call.anonymous !== true) headers['authorization'] = `Bearer ${token}`
+    if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
+    const name = this.#options.idempotencyHeader()
+    if (call.key !== undefined && name !== null) headers[name] = headerSafe(call.key)
+    if (call.traceparent !== undefined) headers['traceparent'] = call.traceparent
+    return headers
+  }
+
+  /** Learns from an answer, whatever it says; null when none came. `started` is the steady clock. */
+  note(operation: string, reply: Pick<HttpReply, 'status' | 'headers'> | null, started: number): void {
+    const { clock, offset, budget, rateHeaders, observe } = this.#options
+    const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
+    observe?.({ operation, statusClass, seconds: (clock.steady() - started) / 1000 })
+    if (reply === null) return
+    offset.learn(reply.headers['date'], started, clock.steady())
+    budget.learn(operation, usualBucket(operation), reply.headers, rateHeaders())
+  }
+
+  /** The error of an answer that is none of 2xx, with its consequences. `token` null: none was sent. */
+  refusal(operation: string, reply: Refusal, token: string | null, bucket?: string): ServiceError {
+    const { authorization, budget, clock, log } = this.#options
+    const error = classify(reply, clock.now())
+    const { code, status, requestId, retryAfter } = error
+    if (status === 401 && code !== 'directory_unavailable' && token !== null) authorization.reject(token)
+    if (code === 'rate_limit_exceeded') {
+      const name = bucket ?? this.#bucketOf(operation)
+      budget.close(name, retryAfter)
+      this.#logWait({ operation, error, what: `requests that draw on ${name} wait` })
+    } else if (concernsAll(error)) {
+      budget.hold(error)
+      this.#logWait({ operation, error, what: 'every request waits' })
+    }
+    log.debug({ operation, code, status, requestId, retryAfter }, 'the service refused a request')
+    return error
+  }
+}
+
+export function stopped(): ServiceError {
+  return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
+}
+
+/** Why a call was ended by its own signal. Each call gets an error of its own, also where many end together. */
+export function ended(signal: AbortSignal): ServiceError {
+  const reason: unknown = signal.reason
+  if (reason instanceof ServiceError) {
+    const { code, status, message, cause } = reason
+    return new ServiceError({ code, status, message, cause })
+  }
+  return new ServiceError({ code: 'aborted', status: 0, message: 'aborted by the caller', cause: reason })
+}
+
+/** Waits `ms`. @throws {ServiceError} when `signal` ends first. */
+export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await pause(clock, ms, signal)
+  if (signal.aborted) throw ended(signal)
+}

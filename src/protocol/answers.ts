@@ -1,0 +1,65 @@
+import { isObject, stringOf } from '../std/json.ts'
+import type { JsonObject } from '../std/json.ts'
+import type { Health, Page, WebhookSubscription } from '../core/resource.ts'
+import { Malformed, objectIn, readable, text, type OnSkipped } from '../core/wire.ts'
+
+/** Answers of the service that are no stored resource: lists, health, subscriptions, the word for an answer. */
+
+export function parseWebhook(value: unknown): WebhookSubscription {
+  const raw = objectIn(value, 'a webhook subscription')
+  const { events } = raw
+  return {
+    id: text(raw, 'id', 'a webhook subscription'),
+    url: text(raw, 'url', 'a webhook subscription'),
+    events: Array.isArray(events) ? events.filter((event) => typeof event === 'string') : [],
+    active: raw['active'] !== false,
+    secret: stringOf(raw['secret']),
+  }
+}
+
+export function parseHealth(value: unknown): Health {
+  const raw = objectIn(value, 'the health report')
+  const { scopes, usable } = raw
+  if (!Array.isArray(scopes)) throw new Malformed('the health report has no list scopes')
+  if (typeof usable !== 'boolean') throw new Malformed('the health report has no boolean usable')
+  const missing = raw['missing_scopes']
+  return {
+    scopes: scopes.filter((scope) => typeof scope === 'string'),
+    usable,
+    missingScopes: Array.isArray(missing) ? missing.filter((scope) => typeof scope === 'string') : [],
+  }
+}
+
+/** The service's word in the answer to an answer. */
+export function parseOutcome(value: unknown): string | null {
+  return isObject(value) ? stringOf(value['outcome']) : null
+}
+
+/**
+ * A list (interface.md, Conventions). One entry that cannot be read does not lose the others: it is left out and told.
+ * Without `last_id` the last entry's own id leads on.
+ */
+export function parsePage<T>(value: unknown, parse: (entry: unknown) => T, onSkipped: OnSkipped): Page<T> {
+  const raw = objectIn(value, 'a list')
+  const { data } = raw
+  if (!Array.isArray(data)) throw new Malformed('a list has no data')
+  const hasMore = raw['has_more']
+  if (typeof hasMore !== 'boolean') throw new Malformed('a list has no boolean has_more')
+  const last: unknown = data.at(-1)
+  const lastId = stringOf(raw['last_id']) ?? (isObject(last) ? stringOf(last['id']) : null)
+  if (hasMore && lastId === null) throw new Malformed('a list has more and no last_id')
+  return { data: readable(data, parse, onSkipped), hasMore, lastId }
+}
+
+/** Lists whose paging the interface does not show may come bare or without `has_more`. */
+export function asList(value: unknown): unknown {
+  if (Array.isArray(value)) return { data: value, has_more: false }
+  return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value
+}
+
+/** The id is all that the interface shows of an artifact. */
+export function parseArtifact(value: unknown): JsonObject {
+  const raw = objectIn(value, 'an artifact')
+  text(raw, 'id', 'an artifact')
+  return raw
+}

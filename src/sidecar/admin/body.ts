@@ -1,0 +1,91 @@
+import type { IncomingMessage } from 'node:http'
+import { ByteBuffer } from '../../std/byte-buffer.ts'
+
+/** Bytes up to which a body is read wherever there is a connection; their number bounds the sum. */
+const SMALL = 64 * 1024
+/** Chunks that a body of any length may have, and bytes that each further one must have on average. */
+const CHUNKS = 1024
+const CHUNK_BYTES = 64
+
+/** A body that is not read to its end. The connection must close, since the rest may still come. */
+export class BodyRefused extends Error {
+  readonly statusCode: 400 | 413 | 503
+
+  constructor(statusCode: 400 | 413 | 503, message: string) {
+    super(message)
+    this.name = 'BodyRefused'
+    this.statusCode = statusCode
+  }
+}
+
+/**
+ * Reads the bodies of one listener in bounded memory, whatever their senders do. Up to 64 KiB a body only needs its
+ * connection. A longer one must announce its length, and all longer ones together share `shared` bytes.
+ */
+export class BodyReader {
+  #free: number
+
+  constructor(shared: number) {
+    this.#free = shared
+  }
+
+  /**
+   * Why the headers alone condemn a body; null when it may be read.
+   * `limit`: bytes of the body.
+   */
+  refusalOf(request: IncomingMessage, limit: number): BodyRefused | null {
+    const announced = announcedBytes(request)
+    if (announced > limit) return new BodyRefused(413, `a body has at most ${limit} bytes`)
+    if (announced > SMALL && announced > this.#free)
+      return new BodyRefused(503, 'too many long bodies are being read')
+    return null
+  }
+
+  /** @throws {BodyRefused} */
+  async read(request: IncomingMessage, limit: number): Promise<Buffer> {
+    const refusal = this.refusalOf(request, limit)
+    if (refusal !== null) throw refusal
+    const announced = announcedBytes(request)
+    const share = announced > SMALL ? announced : 0
+    this.#free -= share
+    try {
+      return await collect(request, announced === 0 ? Math.min(limit, SMALL) : announced, announced)
+    } finally {
+      this.#free += share
+    }
+  }
+}
+
+/** 0 when the length is unknown. */
+function announcedBytes({ headers }: IncomingMessage): number {
+  return Number(headers['content-length'] ?? 0)
+}
+
+function collect(request: IncomingMessage, limit: number, announced: number): Promise<Buffer> {
+  const buffer = new ByteBuffer(limit, announced)
+  let chunks = 0
+  return new Promise((resolve, reject) => {
+    const refuse = (status: 400 | 413, message: string): void => {
+      // It still flows, so that nothing is kept of what comes before the connection closes.
+      request.off('data', take)
+      request.resume()
+      reject(new BodyRefused(status, message))
+    }
+    const take = (chunk: Buffer): void => {
+      if (buffer.length + chunk.length > limit)
+        return refuse(413, `a body without a content-length has at most ${limit} bytes`)
+      if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)
+        return refuse(400, `a body comes in chunks of at least ${CHUNK_BYTES} bytes`)
+      buffer.append(chunk)
+    }
+    request.on('data', take)
+    request.once('end', () => resolve(buffer.bytes()))
+    request.once('error', () => refuse(400, 'the body was cut'))
+    request.once('close', () => refuse(400, 'the body was cut'))
+  })
+}
+
+/** Whether the headers announce a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}

@@ -1,0 +1,83 @@
+import type { Observer, WebhookOutcome } from '../../../core/observer.ts'
+import { LabelValues } from './label.ts'
+import type { Meter } from './meter.ts'
+
+const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
+  'accepted',
+  'duplicate',
+  'forged',
+  'stale',
+  'unreadable',
+  'too_large',
+  'busy',
+  'store_failed',
+]
+
+/** The stream and the webhooks, as transport. */
+export function channelMetrics(
+  meter: Meter,
+): Pick<
+  Observer,
+  'channel' | 'streamReconnect' | 'frame' | 'quarantined' | 'framesUnattributed' | 'webhook' | 'subscription'
+> {
+  const reconnects = meter.counter('stream_reconnects_total', 'Times that the stream was opened again.', {
+    reason: new LabelValues(),
+  })
+  const frames = meter.counter('stream_events_total', 'Frames received, transient ones too.', {
+    type: new LabelValues(),
+  })
+  const quarantined = meter.counter(
+    'stream_frames_quarantined_total',
+    'Frames that cannot be read: gaps in the transcript.',
+    {},
+  )
+  quarantined.expect('')
+  const unattributed = meter.counter(
+    'stream_frames_unattributed_total',
+    'Frames dropped: their session was deleted before a reading told whose it was.',
+    {},
+  )
+  unattributed.expect('')
+  const webhooks = meter.counter('webhooks_received_total', 'Webhook deliveries received.', {
+    outcome: new LabelValues(WEBHOOK_OUTCOMES),
+  })
+  for (const outcome of WEBHOOK_OUTCOMES) webhooks.expect(outcome)
+
+  let connected: boolean | null = null
+  let lastFrameAt: number | null = null
+  let seq: string | null = null
+  let active: boolean | null = null
+  meter.gauge('stream_connected', '1 while the event stream is open. Absent when it is turned off.', () =>
+    connected === null ? null : Number(connected),
+  )
+  meter.gauge('stream_last_event_timestamp_seconds', 'When the last frame came.', () =>
+    lastFrameAt === null ? null : lastFrameAt / 1000,
+  )
+  meter.gauge('stream_seq', 'The last persisted frame that we stored.', () =>
+    seq === null ? null : Number(seq),
+  )
+  meter.gauge('webhook_subscription_active', '1 while the service sends us webhooks.', () =>
+    active === null ? null : Number(active),
+  )
+
+  return {
+    channel(channel, status) {
+      if (channel !== 'stream') return
+      connected = status.state === 'disabled' ? null : status.state === 'live'
+      lastFrameAt = status.lastEventAt ?? lastFrameAt
+      seq = status.lastSeq ?? seq
+    },
+    streamReconnect: (reason) => reconnects.add(reason),
+    frame(frame) {
+      frames.add(frame.type)
+      lastFrameAt = frame.at
+      if (frame.seq !== null) seq = frame.seq
+    },
+    quarantined: () => quarantined.add(''),
+    framesUnattributed: (count) => unattributed.add('', '', count),
+    webhook: (outcome) => webhooks.add(outcome),
+    subscription(now) {
+      active = now
+    },
+  }
+}

@@ -1,0 +1,67 @@
+import { Type, type Static, type TSchema } from 'typebox'
+import type { Listed } from '../../core/listed.ts'
+import { asked, component, refTo, type Component } from './component.ts'
+
+/** The service's own paging (interface.md, Limits): `limit` is refused above its maximum, not clamped. */
+export const PAGING = {
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries of a page.' }),
+  after: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 512,
+      description: 'The last_id of the page before. One that cannot be placed gives an empty page.',
+    }),
+  ),
+}
+
+export interface Page<T> {
+  object: 'list'
+  data: T[]
+  has_more: boolean
+  /** Empty on an empty page. */
+  last_id: string
+}
+
+export function pageOf<S extends TSchema>(entry: Component<S>): Component {
+  return component(
+    `${entry.name}List`,
+    Type.Object({
+      object: Type.Literal('list'),
+      data: Type.Array(refTo(entry)),
+      has_more: Type.Boolean({ description: 'There is at least one entry after last_id.' }),
+      last_id: Type.String({ description: 'Give it as `after` for the next page. Empty on an empty page.' }),
+    }),
+    [entry],
+  )
+}
+
+export function page<Row, T>(
+  { rows, more }: Listed<Row>,
+  idOf: (row: Row) => string,
+  show: (row: Row) => T,
+): Page<T> {
+  const last = rows.at(-1)
+  return {
+    object: 'list',
+    data: rows.map(show),
+    has_more: more,
+    last_id: last === undefined ? '' : idOf(last),
+  }
+}
+
+/** What a short list in memory holds after `after`. */
+export function slice<T>(
+  rows: readonly T[],
+  { limit, after }: Static<ReturnType<typeof pagingQuery>>,
+  idOf: (row: T) => string,
+): Listed<T> {
+  const cursor = after === undefined ? -1 : rows.findIndex((row) => idOf(row) === after)
+  if (after !== undefined && cursor === -1) return { rows: [], more: false }
+  const begin = cursor + 1
+  return { rows: rows.slice(begin, begin + limit), more: rows.length > begin + limit }
+}
+
+/** `usual`: entries of a page where nothing is asked for. */
+export function pagingQuery(usual = 20) {
+  return asked({ ...PAGING, limit: Type.Integer({ ...PAGING.limit, default: usual }) })
+}

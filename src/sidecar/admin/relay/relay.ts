@@ -1,0 +1,99 @@
+import type { ServerResponse } from 'node:http'
+import { messageOf } from '../../../std/errors.ts'
+import type { Observer, RelayOutcome } from '../../../core/observer.ts'
+import type { Clock, Log } from '../../../std/ports.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import { Problem } from '../problem.ts'
+import { OPENING } from './frame.ts'
+import { Hub } from './hub.ts'
+import { inOrder } from './order.ts'
+import { answerReader } from './reader.ts'
+import { replay } from './replay.ts'
+
+/** Readers at once. */
+export const READERS = 1000
+/** Seconds after which one that found no place may ask again. */
+const ASK_AGAIN = '5'
+
+export interface Subscription {
+  /** null: every session's frames. */
+  sessionId: string | null
+  /** Digits; null: live frames only. */
+  cursor: string | null
+  transient: boolean
+}
+
+/** Whom the relay tells of its readers. */
+export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'relayEnded'>
+
+/** The service's event streams, served from our log: any number of readers cost the service one. */
+export interface Relay {
+  /** Tells the relay what the stream brings. */
+  readonly observer: Partial<Observer>
+  /** @throws {Problem} when every place is taken; to be asked before the answer begins. */
+  checkRoom(): void
+  /** Streams into an answer whose head is sent. */
+  open(subscription: Subscription, response: ServerResponse): void
+  /** Ends every stream. */
+  close(): void
+}
+
+export function createRelay(options: {
+  /** Asked for only while somebody reads. */
+  store: () => Pick<StoreReader, 'placeOf' | 'frames'>
+  clock: Clock
+  log: Log
+  observer: RelayObserver
+}): Relay {
+  const { clock, log, observer } = options
+  const hub = new Hub(clock, (count) => observer.relayFrames('live', count))
+  const answers = new Set<ServerResponse>()
+  let closing = false
+
+  return {
+    observer: inOrder((frame) => hub.publish(frame)),
+    checkRoom() {
+      if (answers.size < READERS) return
+      observer.relayEnded('refused')
+      throw new Problem('rate_limit_exceeded', `${READERS} streams are open, which is the most`, {
+        headers: { 'retry-after': ASK_AGAIN },
+      })
+    },
+    open({ sessionId, cursor, transient }, response) {
+      let outcome: RelayOutcome = 'left'
+      const onCut = (reason: string): void => {
+        outcome = 'slow'
+        log.warn({ reason }, 'relay: a slow reader was cut')
+      }
+      const reader = answerReader(response, { sessionId, transient, onCut })
+      answers.add(response)
+      observer.relayReaders(answers.size)
+      hub.add(reader)
+      // A client that leaves while we write is no failure.
+      response.on('error', () => undefined)
+      response.once('close', () => {
+        answers.delete(response)
+        hub.leave(reader)
+        observer.relayReaders(answers.size)
+        observer.relayEnded(closing && outcome === 'left' ? 'stopped' : outcome)
+      })
+      reader.write(OPENING)
+      if (cursor === null) return hub.join(reader, null)
+      const onSent = (count: number): void => observer.relayFrames('replay', count)
+      replay({ hub, clock, store: options.store(), onSent }, reader, cursor).then(
+        (end) => {
+          if (end === 'limit') outcome = 'replay_limit'
+        },
+        (error: unknown) => {
+          outcome = 'failed'
+          log.error({ err: messageOf(error) }, 'relay: the log could not be read')
+          response.destroy()
+        },
+      )
+    },
+    close() {
+      closing = true
+      for (const response of answers) response.end()
+    },
+  }
+}

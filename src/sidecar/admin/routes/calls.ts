@@ -1,0 +1,126 @@
+import { Type, type Static } from 'typebox'
+import { FINAL_CALL_STATES, type Call as LedgerCall, type CallState } from '../../../core/call.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import type { AdminActions } from '../actions.ts'
+import { asked, component, nullable, oneOf, time } from '../component.ts'
+import { page, pageOf, PAGING } from '../page.ts'
+import { Problem } from '../problem.ts'
+import { accepted, ok, route, type Route } from '../route.ts'
+
+const STATES: readonly CallState[] = ['received', 'running', 'finished', ...FINAL_CALL_STATES]
+const State = oneOf(STATES)
+
+const SERVICE_TIME = "Milliseconds since the epoch on the service's clock."
+
+export const Call = component(
+  'Call',
+  Type.Object({
+    call_id: Type.String(),
+    name: Type.String({ description: 'The tool.' }),
+    session_id: Type.String(),
+    turn_id: nullable(Type.String()),
+    state: State,
+    outcome: nullable(
+      Type.String(),
+      "What became of it: the service's own word, or unknown, unresolved, refused, expired, cancelled.",
+    ),
+    attempts: Type.Integer({ description: 'Runs of the tool so far.' }),
+    answer: nullable(
+      oneOf(['output', 'error']),
+      'What the model gets: the output of the tool, or the fixed error text. null while there is neither.',
+    ),
+    error: nullable(Type.String(), 'Why the last run or posting failed. Never sent to the model.'),
+    created_at: nullable(time(), SERVICE_TIME),
+    expires_at: nullable(time(), SERVICE_TIME),
+    received_at: time(),
+    started_at: nullable(time()),
+    finished_at: nullable(time()),
+    ended_at: nullable(time()),
+  }),
+)
+
+const AnswerGiven = component(
+  'AnswerGiven',
+  Type.Object({
+    call_id: Type.String(),
+    answer: Type.Union([Type.Literal('output'), Type.Literal('error')]),
+  }),
+)
+
+export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/calls',
+        summary: 'Function calls that this sidecar took on, the newest first.',
+        query: asked({
+          ...PAGING,
+          state: Type.Optional(State),
+          session_id: Type.Optional(Type.String()),
+        }),
+        success: { status: 200, description: 'A page of calls.', content: pageOf(Call) },
+      },
+      async ({ query }) => {
+        const { limit, after, state, session_id: sessionId } = query
+        const calls = await store.calls({
+          limit,
+          ...(after === undefined ? {} : { after }),
+          ...(state === undefined ? {} : { state }),
+          ...(sessionId === undefined ? {} : { sessionId }),
+        })
+        return ok(page(calls, ({ callId }) => callId, callOf))
+      },
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/calls/{call_id}/answer',
+        summary: 'Answers a call whose tool said 202.',
+        body: Type.Object(
+          {
+            output: Type.Optional(Type.String({ description: 'What the model gets, byte for byte.' })),
+            error: Type.Optional(
+              Type.Literal(true, { description: "The model gets the tool's fixed error text instead." }),
+            ),
+          },
+          { description: 'Exactly one of output and error.' },
+        ),
+        success: {
+          status: 202,
+          description: 'The answer is stored and will be posted.',
+          content: AnswerGiven,
+        },
+        problems: [404, 409],
+      },
+      async ({ params, body: { output, error } }) => {
+        const callId = params['call_id'] ?? ''
+        if ((output === undefined) === (error === undefined)) {
+          throw new Problem('invalid_request', 'give exactly one of "output" (a string) and "error" (true)')
+        }
+        await actions.answerCall(callId, output === undefined ? { error: true } : { output })
+        return accepted({ call_id: callId, answer: output === undefined ? 'error' : 'output' })
+      },
+    ),
+  ]
+}
+
+export function callOf(call: LedgerCall): Static<typeof Call.schema> {
+  return {
+    call_id: call.callId,
+    name: call.name,
+    session_id: call.sessionId,
+    turn_id: call.turnId,
+    state: call.state,
+    outcome: call.outcome,
+    attempts: call.attempts,
+    answer: call.result?.kind ?? null,
+    error: call.error,
+    created_at: call.createdAt,
+    expires_at: call.expiresAt,
+    received_at: call.receivedAt,
+    started_at: call.startedAt,
+    finished_at: call.finishedAt,
+    ended_at: call.endedAt,
+  }
+}

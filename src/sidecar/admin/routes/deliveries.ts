@@ -1,0 +1,161 @@
+import { Type, type Static } from 'typebox'
+import type { DeliveryRecord, DeliveryStatus } from '../../../core/delivery.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import type { AdminActions } from '../actions.ts'
+import { asked, component, nullable, oneOf, time } from '../component.ts'
+import { page, pageOf, PAGING } from '../page.ts'
+import { Problem } from '../problem.ts'
+import { accepted, ok, route, type Route } from '../route.ts'
+import { timeOf, TimeGiven } from '../time.ts'
+import { requireHandler } from './handlers.ts'
+
+const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
+const Status = oneOf(STATUSES)
+
+const Delivery = component(
+  'Delivery',
+  Type.Object({
+    id: Type.String(),
+    fact_id: Type.String(),
+    type: Type.String({ description: 'Of the fact.' }),
+    handler: Type.String(),
+    session_id: nullable(Type.String()),
+    status: Status,
+    attempts: Type.Array(
+      Type.Object({
+        at: time(),
+        status: Type.Optional(
+          Type.Integer({ description: 'What the handler answered; 200 for a module that returned.' }),
+        ),
+        error: Type.Optional(
+          Type.String({ description: 'Why there was no answer, or why it did not count.' }),
+        ),
+        ms: Type.Number({ description: 'How long it took, milliseconds.' }),
+      }),
+    ),
+    last_answer: nullable(
+      Type.String(),
+      'The first 1 KiB of the last failed response of the handler, without what looks like a secret.',
+    ),
+    next_at: nullable(
+      time(),
+      'The earliest time of the next attempt; 0 when it is due. null unless pending.',
+    ),
+  }),
+)
+
+const Retried = component(
+  'Retried',
+  Type.Object({
+    count: Type.Integer({ description: 'Deliveries that are due again.' }),
+    dry_run: Type.Boolean(),
+  }),
+)
+
+export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/deliveries',
+        summary: 'Deliveries of facts to handlers, the newest fact first.',
+        query: asked({
+          ...PAGING,
+          status: Type.Optional(Status),
+          handler: Type.Optional(Type.String()),
+          fact_id: Type.Optional(Type.String()),
+          session_id: Type.Optional(Type.String()),
+          since: Type.Optional(
+            Type.String({ description: 'Of facts taken in since this point in time (ISO 8601).' }),
+          ),
+        }),
+        success: { status: 200, description: 'A page of deliveries.', content: pageOf(Delivery) },
+      },
+      async ({ query }) => {
+        const { limit, after, status, handler, fact_id: factId, session_id: sessionId, since } = query
+        const records = await store.deliveries({
+          limit,
+          ...(after === undefined ? {} : { after }),
+          ...(status === undefined ? {} : { status }),
+          ...(handler === undefined ? {} : { handler }),
+          ...(factId === undefined ? {} : { factId }),
+          ...(sessionId === undefined ? {} : { sessionId }),
+          ...(since === undefined ? {} : { since: timeOf('since', since) }),
+        })
+        return ok(page(records, ({ id }) => id, deliveryOf))
+      },
+    ),
+    route(
+      {
+        method: 'GET',
+        path: '/api/deliveries/{id}',
+        summary: 'One delivery.',
+        success: { status: 200, description: 'The delivery.', content: Delivery },
+        problems: [404],
+      },
+      async ({ params }) => ok(deliveryOf(await requireDelivery(store, params['id'] ?? ''))),
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/deliveries/{id}/retry',
+        summary: 'Delivers one again, dead or delivered, or now what is put off, through the real path.',
+        success: { status: 202, description: 'The delivery is due.', content: Retried },
+        problems: [404, 409],
+      },
+      async ({ params }) => {
+        const id = params['id'] ?? ''
+        await requireDelivery(store, id)
+        const { count } = await actions.retryDelivery(id)
+        if (count === 0)
+          throw new Problem('conflict', 'the delivery is pending, and waits for no time to come')
+        return accepted({ count, dry_run: false })
+      },
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/deliveries/retry',
+        summary: 'Delivers dead letters again.',
+        body: asked({
+          status: Type.Literal('dead', { default: 'dead' }),
+          handler: Type.Optional(Type.String({ description: 'Those of this handler alone.' })),
+          since: Type.Optional(TimeGiven),
+          dry_run: Type.Boolean({ default: false, description: 'Only counts them.' }),
+        }),
+        success: { status: 202, description: 'How many are pending again.', content: Retried },
+        problems: [404],
+      },
+      async ({ body: { status, handler, since, dry_run: dryRun } }) => {
+        if (handler !== undefined) await requireHandler(actions, handler)
+        const { count } = await actions.retryDeliveries({
+          status,
+          dryRun,
+          ...(handler === undefined ? {} : { handler }),
+          ...(since === undefined ? {} : { since: timeOf('since', since) }),
+        })
+        return accepted({ count, dry_run: dryRun })
+      },
+    ),
+  ]
+}
+
+async function requireDelivery(store: StoreReader, id: string): Promise<DeliveryRecord> {
+  const record = await store.delivery(id)
+  if (record === null) throw new Problem('not_found', 'there is no delivery with that id')
+  return record
+}
+
+function deliveryOf(record: DeliveryRecord): Static<typeof Delivery.schema> {
+  return {
+    id: record.id,
+    fact_id: record.factId,
+    type: record.type,
+    handler: record.handler,
+    session_id: record.sessionId,
+    status: record.status,
+    attempts: record.attempts,
+    last_answer: record.lastAnswer,
+    next_at: record.nextAt,
+  }
+}

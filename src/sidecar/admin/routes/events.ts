@@ -1,0 +1,113 @@
+import { Type, type Static } from 'typebox'
+import type { StoredFact } from '../../../core/fact.ts'
+import { isObject, parseJson } from '../../../std/json.ts'
+import type { SessionSummary } from '../../../core/resource.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import { asGiven, asked, component, nullable, oneOf, time } from '../component.ts'
+import { page, pageOf, PAGING } from '../page.ts'
+import { ok, route, type Route } from '../route.ts'
+
+const Event = component(
+  'Event',
+  Type.Object({
+    id: Type.String({ description: "The fact's id, which is the webhook-id of every callback about it." }),
+    type: Type.String(),
+    timestamp: Type.String({ format: 'date-time', description: 'When the sidecar took it in.' }),
+    session_id: nullable(Type.String()),
+    turn_id: nullable(Type.String()),
+    seq: Type.Union([Type.Integer(), Type.String(), Type.Null()], {
+      description:
+        "The stream's seq, as text where a double cannot hold it; null on facts that are not the stream's.",
+    }),
+    data: asGiven(
+      'As in a callback: {session}, {turn, session}, {action, session}, {call, session}, or {payload, internal_type, seq, session}.',
+    ),
+    seen: Type.Object(
+      {
+        stream: Type.Optional(time()),
+        webhook: Type.Optional(time()),
+        poll: Type.Optional(time()),
+      },
+      { description: 'When each channel first told of it.' },
+    ),
+  }),
+)
+
+export type FindBrief = (sessionId: string) => Promise<SessionSummary | null>
+
+export function eventRoutes(store: StoreReader, summary: FindBrief): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/events',
+        summary: 'Facts, the newest first.',
+        query: asked({
+          ...PAGING,
+          order: oneOf(['asc', 'desc'], {
+            default: 'desc',
+            description: 'Ascending order with `after` follows the log as it grows.',
+          }),
+          type: Type.Optional(Type.String({ description: 'Facts of this type alone.' })),
+          session_id: Type.Optional(Type.String({ description: 'Facts of this session alone.' })),
+        }),
+        success: { status: 200, description: 'A page of facts.', content: pageOf(Event) },
+      },
+      async ({ query }) => {
+        const { limit, after, order, type, session_id: sessionId } = query
+        const facts = await store.facts({
+          limit,
+          order,
+          ...(after === undefined ? {} : { after }),
+          ...(type === undefined ? {} : { type }),
+          ...(sessionId === undefined ? {} : { sessionId }),
+        })
+        const summaries = await briefsOf(facts.rows, summary)
+        return ok(
+          page(
+            facts,
+            ({ id }) => id,
+            (fact) => eventOf(fact, summaries.get(fact.sessionId ?? '') ?? null),
+          ),
+        )
+      },
+    ),
+  ]
+}
+
+function eventOf(fact: StoredFact, session: SessionSummary | null): Static<typeof Event.schema> {
+  return {
+    id: fact.id,
+    type: fact.type,
+    timestamp: new Date(fact.at).toISOString(),
+    session_id: fact.sessionId,
+    turn_id: fact.turnId,
+    seq: seqOf(fact.seq),
+    data: dataOf(fact, session),
+    seen: fact.seen,
+  }
+}
+
+/** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these. */
+function dataOf({ family, body, seq }: StoredFact, session: SessionSummary | null): Record<string, unknown> {
+  const parsed = parseJson(body)
+  if (!isObject(parsed)) return {}
+  if (family === 'state') return parsed
+  const { payload, internal_type } = parsed
+  return { payload: payload ?? null, internal_type: internal_type ?? null, seq: seqOf(seq), session }
+}
+
+/** A seq beyond what a double holds is given as text, so that no reader rounds it. */
+function seqOf(seq: string | null): number | string | null {
+  return seq !== null && /^(0|[1-9]\d{0,14})$/.test(seq) ? Number(seq) : seq
+}
+
+/** What we know of each session that a transcript fact of a page names: looked up once. */
+async function briefsOf(
+  facts: readonly StoredFact[],
+  summary: FindBrief,
+): Promise<Map<string, SessionSummary>> {
+  const ids = new Set(facts.flatMap(({ family, sessionId }) => (family === 'state' ? [] : (sessionId ?? []))))
+  const found = await Promise.all([...ids].map(async (id) => [id, await summary(id)] as const))
+  return new Map(found.flatMap(([id, session]) => (session === null ? [] : [[id, session] as const])))
+}

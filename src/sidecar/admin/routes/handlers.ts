@@ -1,0 +1,164 @@
+import { Type, type Static } from 'typebox'
+import { isObject } from '../../../std/json.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import type { AdminActions, HandlerReport, HandlerTest } from '../actions.ts'
+import { asked, component, nullable, oneOf, time } from '../component.ts'
+import { guess } from '../../../std/nearest.ts'
+import { page, pageOf, pagingQuery, slice } from '../page.ts'
+import { Problem } from '../problem.ts'
+import { accepted, ok, route, type Route } from '../route.ts'
+import { timeOf } from '../time.ts'
+
+const Handler = component(
+  'Handler',
+  Type.Object({
+    name: Type.String(),
+    state: oneOf<HandlerReport['state']>(['up', 'down', 'paused'], {
+      description: 'down: it cannot be reached, and a probe goes on.',
+    }),
+    since: nullable(time(), 'When this state began.'),
+    last_error: nullable(Type.String()),
+    pending: Type.Integer({ description: 'The backlog: pending deliveries.' }),
+    oldest_pending_at: nullable(time(), 'When the oldest of them was taken in.'),
+    dead: Type.Integer({ description: 'Deliveries that were given up and not yet retried.' }),
+  }),
+)
+
+const HandlerChange = component(
+  'HandlerChange',
+  Type.Object({ handler: Type.String(), paused: Type.Boolean() }),
+)
+
+const Replayed = component(
+  'Replayed',
+  Type.Object({ handler: Type.String(), count: Type.Integer({ description: 'Facts that are due again.' }) }),
+)
+
+const HandlerTested = component(
+  'HandlerTested',
+  Type.Object({
+    handler: Type.String(),
+    id: Type.String({ description: 'Of the fact: begins with evt_test_. It is stored nowhere.' }),
+    type: Type.String(),
+    wanted: Type.Boolean({ description: 'Whether the handler asks for facts of this type.' }),
+    outcome: oneOf<HandlerTest['outcome']>(['delivered', 'retry', 'dead', 'unreachable', 'gone', 'aborted'], {
+      description: 'What would follow, were it no test. gone: the handler answered 410.',
+    }),
+    status: nullable(Type.Integer(), 'Of its answer.'),
+    error: nullable(Type.String()),
+    answer: nullable(Type.String(), 'How its answer began, where it did not take the fact.'),
+    ms: Type.Number({ description: 'How long it took, milliseconds.' }),
+  }),
+)
+
+export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/handlers',
+        summary: 'The configured handlers and their backlogs.',
+        query: pagingQuery(),
+        success: { status: 200, description: 'A page of handlers.', content: pageOf(Handler) },
+      },
+      async ({ query }) => {
+        const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
+        const backlogs = new Map(Object.entries(deliveries))
+        return ok(
+          page(
+            slice(reports, query, ({ name }) => name),
+            ({ name }) => name,
+            (report): Static<typeof Handler.schema> => ({
+              name: report.name,
+              state: report.state,
+              since: report.since,
+              last_error: report.lastError,
+              pending: backlogs.get(report.name)?.pending ?? 0,
+              oldest_pending_at: backlogs.get(report.name)?.oldestPending ?? null,
+              dead: backlogs.get(report.name)?.dead ?? 0,
+            }),
+          ),
+        )
+      },
+    ),
+    ...(['pause', 'resume'] as const).map((change) =>
+      route(
+        {
+          method: 'POST',
+          path: `/api/handlers/{name}/${change}`,
+          summary:
+            change === 'pause' ? 'Stops one handler; its backlog is kept.' : 'Lets a paused handler go on.',
+          success: { status: 202, description: 'What was accepted.', content: HandlerChange },
+          problems: [404],
+        },
+        async ({ params }) => {
+          const name = params['name'] ?? ''
+          await requireHandler(actions, name)
+          if (change === 'pause') await actions.pauseHandler(name)
+          else await actions.resumeHandler(name)
+          return accepted({ handler: name, paused: change === 'pause' })
+        },
+      ),
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/handlers/{name}/test',
+        summary: 'Hands a handler a made-up fact, marked as a test, and waits for its answer.',
+        body: asked({
+          type: Type.String({
+            default: 'turn.settled',
+            pattern: '^[A-Za-z0-9_.-]{1,64}$',
+            description: 'Of the fact.',
+          }),
+          data: Type.Record(Type.String(), Type.Unknown(), {
+            default: {},
+            description: 'Laid over the `data` that is made up for the type.',
+          }),
+        }),
+        success: { status: 200, description: 'What the handler made of it.', content: HandlerTested },
+        problems: [404],
+      },
+      async ({ params, body: { type, data } }) => {
+        const handler = params['name'] ?? ''
+        await requireHandler(actions, handler)
+        return ok({
+          handler,
+          ...(await actions.testHandler(handler, { type, data: isObject(data) ? data : {} })),
+        })
+      },
+    ),
+    route(
+      {
+        method: 'POST',
+        path: '/api/replay',
+        summary: 'Hands one handler past facts again.',
+        body: asked({
+          handler: Type.String(),
+          from: Type.Union([Type.Integer({ minimum: 0 }), Type.String()], {
+            description: 'A seq of the stream (digits), or a point in time (ISO 8601).',
+            examples: ['1042', '2026-11-21T05:00:00Z'],
+          }),
+        }),
+        success: { status: 202, description: 'How many facts are due again.', content: Replayed },
+        problems: [404],
+      },
+      async ({ body: { handler, from } }) => {
+        await requireHandler(actions, handler)
+        const { count } = await actions.replay({
+          handler,
+          from: /^\d{1,40}$/.test(String(from)) ? { seq: String(from) } : { at: timeOf('from', from) },
+        })
+        return accepted({ handler, count })
+      },
+    ),
+  ]
+}
+
+/** @throws {Problem} naming the handler that was most likely meant. */
+export async function requireHandler(actions: AdminActions, name: string): Promise<void> {
+  const names = (await actions.handlers()).map((report) => report.name)
+  if (!names.includes(name)) {
+    throw new Problem('not_found', `no handler has that name.${guess(name, names)}`)
+  }
+}

@@ -1,0 +1,115 @@
+import { Type, type Static } from 'typebox'
+import type { SessionRecord, StoreReader } from '../../../core/store-reader.ts'
+import { asGiven, asked, component, nullable, refTo, time } from '../component.ts'
+import { page, pageOf, PAGING } from '../page.ts'
+import { Problem } from '../problem.ts'
+import { ok, route, type Route } from '../route.ts'
+import { Call, callOf } from './calls.ts'
+
+const SERVICE_TIME = "Milliseconds since the epoch on the service's clock."
+
+const FIELDS = {
+  id: Type.String(),
+  status: Type.String({ description: 'As last read.' }),
+  title: nullable(Type.String()),
+  metadata: Type.Record(Type.String(), Type.String()),
+  created_at: nullable(time(), SERVICE_TIME),
+  updated_at: time(SERVICE_TIME),
+  required_actions: Type.Array(asGiven('An entry of required_actions as the service gave it.')),
+  at_rest: Type.Boolean({ description: 'Nothing about it is under way.' }),
+  first_seen_at: time(),
+  read_at: time('When we last read it, milliseconds since the epoch.'),
+  deleted_at: nullable(time(), 'When we found it gone.'),
+}
+
+const Session = component('Session', Type.Object(FIELDS))
+
+const SessionDetail = component(
+  'SessionDetail',
+  Type.Object({
+    ...FIELDS,
+    turns: Type.Array(asGiven('A turn as the service gave it.'), {
+      description: 'The newest first, at most 200.',
+    }),
+    calls: Type.Array(refTo(Call), { description: 'The newest first, at most 200.' }),
+    resource: asGiven('The session as the service gave it.'),
+  }),
+  [Call],
+)
+
+export function sessionRoutes(store: StoreReader): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/sessions',
+        summary: 'Sessions that we know, the newest first.',
+        query: asked({
+          ...PAGING,
+          status: Type.Optional(Type.String({ description: 'Sessions with this status alone.' })),
+          text: Type.Optional(
+            Type.String({
+              minLength: 1,
+              maxLength: 256,
+              description:
+                'The session whose id this is, or those of the newest ten thousand whose title contains it.',
+            }),
+          ),
+        }),
+        success: { status: 200, description: 'A page of sessions.', content: pageOf(Session) },
+      },
+      async ({ query: { limit, after, status, text } }) => {
+        const records = await store.sessions({
+          limit,
+          ...(after === undefined ? {} : { after }),
+          ...(status === undefined ? {} : { status }),
+          ...(text === undefined ? {} : { text }),
+        })
+        return ok(page(records, ({ session }) => session.id, sessionOf))
+      },
+    ),
+    route(
+      {
+        method: 'GET',
+        path: '/api/sessions/{id}',
+        summary: 'One session with its turns, open actions and calls.',
+        success: { status: 200, description: 'The session.', content: SessionDetail },
+        problems: [404],
+      },
+      async ({ params }) => {
+        const record = await store.session(params['id'] ?? '')
+        if (record === null) throw new Problem('not_found', 'this sidecar knows no session with that id')
+        const detail: Static<typeof SessionDetail.schema> = {
+          ...sessionOf(record),
+          required_actions: record.actions.map(({ raw }) => raw),
+          turns: record.turns.map(({ raw }) => raw),
+          calls: record.calls.map(callOf),
+          resource: record.session.raw,
+        }
+        return ok(detail)
+      },
+    ),
+  ]
+}
+
+function sessionOf({
+  session,
+  deletedAt,
+  firstSeenAt,
+  readAt,
+  atRest,
+}: SessionRecord): Static<typeof Session.schema> {
+  return {
+    id: session.id,
+    status: session.status,
+    title: session.title,
+    metadata: session.metadata,
+    created_at: session.createdAt,
+    updated_at: session.updatedAt,
+    required_actions: session.actions.map(({ raw }) => raw),
+    at_rest: atRest,
+    first_seen_at: firstSeenAt,
+    read_at: readAt,
+    deleted_at: deletedAt,
+  }
+}

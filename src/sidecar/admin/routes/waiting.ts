@@ -1,0 +1,130 @@
+import { Type, type Static } from 'typebox'
+import type { OpenAction, OpenTurn, StoreReader } from '../../../core/store-reader.ts'
+import type { AdminActions } from '../actions.ts'
+import { adviceOn } from '../advice.ts'
+import { asGiven, component, nullable, time } from '../component.ts'
+import { page, pageOf, pagingQuery } from '../page.ts'
+import { ok, route, type Route } from '../route.ts'
+
+const SERVICE_TIME = "Milliseconds since the epoch on the service's clock."
+
+const Waiting = Type.Object({
+  type: Type.String({ description: 'function_call, approval, question, or another word of the service.' }),
+  call_id: Type.String(),
+  name: nullable(Type.String(), 'The function of a function_call.'),
+  created_at: nullable(time(), SERVICE_TIME),
+  expires_at: nullable(time(), SERVICE_TIME),
+})
+
+const OpenTurnEntry = component(
+  'OpenTurn',
+  Type.Object({
+    id: Type.String(),
+    session_id: Type.String(),
+    session_title: nullable(Type.String()),
+    session_status: Type.String(),
+    status: Type.String({ description: 'Of the turn, as last read.' }),
+    artifacts: nullable(Type.String(), 'What the turn says of its artifacts; null while it runs.'),
+    created_at: nullable(time(), SERVICE_TIME),
+    waits_for: Type.Array(Waiting, { description: 'Open actions of this turn.' }),
+  }),
+)
+
+const OpenActionEntry = component(
+  'OpenAction',
+  Type.Object({
+    call_id: Type.String(),
+    type: Type.String(),
+    name: nullable(Type.String(), 'The function of a function_call.'),
+    session_id: Type.String(),
+    session_title: nullable(Type.String()),
+    turn_id: nullable(Type.String()),
+    created_at: nullable(time(), SERVICE_TIME),
+    expires_at: nullable(time(), SERVICE_TIME),
+    opened_at: time('When we first read of it, milliseconds since the epoch.'),
+    advice: nullable(Type.String(), 'What to do about a function call that no configured tool answers.'),
+    action: asGiven('The entry of required_actions as the service gave it.'),
+  }),
+)
+
+export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 'tools'>): Route[] {
+  return [
+    route(
+      {
+        method: 'GET',
+        path: '/api/turns',
+        summary: 'Turns that are not settled, the oldest first, with what they wait for.',
+        query: pagingQuery(),
+        success: { status: 200, description: 'A page of turns.', content: pageOf(OpenTurnEntry) },
+      },
+      async ({ query: { limit, after } }) => {
+        const turns = await store.openTurns({ limit, ...(after === undefined ? {} : { after }) })
+        return ok(page(turns, ({ turn }) => turn.id, turnOf))
+      },
+    ),
+    route(
+      {
+        method: 'GET',
+        path: '/api/actions',
+        summary: 'Required actions that are open, the oldest first.',
+        query: pagingQuery(),
+        success: { status: 200, description: 'A page of actions.', content: pageOf(OpenActionEntry) },
+      },
+      async ({ query: { limit, after } }) => {
+        const open = await store.openActions({
+          limit,
+          ...(after === undefined ? {} : { after }),
+        })
+        const tools = new Set(actions.tools().map(({ name }) => name))
+        return ok(
+          page(
+            open,
+            ({ action }) => action.callId,
+            (entry) => actionOf(entry, tools),
+          ),
+        )
+      },
+    ),
+  ]
+}
+
+function turnOf({ turn, session }: OpenTurn): Static<typeof OpenTurnEntry.schema> {
+  return {
+    id: turn.id,
+    session_id: session.id,
+    session_title: session.title,
+    session_status: session.status,
+    status: turn.status,
+    artifacts: turn.artifacts,
+    created_at: turn.createdAt,
+    waits_for: session.actions
+      .filter(({ turnId }) => turnId === turn.id)
+      .map(({ type, callId, name, createdAt, expiresAt }) => ({
+        type,
+        call_id: callId,
+        name,
+        created_at: createdAt,
+        expires_at: expiresAt,
+      })),
+  }
+}
+
+function actionOf(
+  { action, openedAt, session }: OpenAction,
+  tools: ReadonlySet<string>,
+): Static<typeof OpenActionEntry.schema> {
+  const { type, name } = action
+  return {
+    call_id: action.callId,
+    type: action.type,
+    name: action.name,
+    session_id: session.id,
+    session_title: session.title,
+    turn_id: action.turnId,
+    created_at: action.createdAt,
+    expires_at: action.expiresAt,
+    opened_at: openedAt,
+    advice: type === 'function_call' && name !== null && !tools.has(name) ? adviceOn(name) : null,
+    action: action.raw,
+  }
+}

@@ -1,0 +1,57 @@
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { TObject } from 'typebox'
+import { guess } from '../../std/nearest.ts'
+import { Problem, type Fault } from './problem.ts'
+
+/** What a text in a query stands for is known from the schema. */
+const queries = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true })
+/** In JSON a number is a number. */
+const bodies = new Ajv({ useDefaults: true, allErrors: true, allowUnionTypes: true })
+
+type Part = 'query' | 'body'
+
+const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
+
+/** Checks `value` against `schema` and fills in defaults. */
+export type Check = (value: unknown) => void
+
+/** @returns what throws a Problem that names every fault. */
+export function compileCheck(part: Part, schema: TObject): Check {
+  const validate: ValidateFunction = (part === 'query' ? queries : bodies).compile(schema)
+  const known = Object.keys(schema.properties)
+  return (value) => {
+    if (validate(value)) return
+    const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'anyOf')
+    const faults = errors.map((error) => faultOf(part, error, known))
+    const detail = faults.map(({ detail }) => detail).join('; ')
+    throw new Problem('invalid_request', detail === '' ? 'the request cannot be read' : detail, {
+      errors: faults,
+    })
+  }
+}
+
+function faultOf(
+  part: Part,
+  { keyword, instancePath, params, message }: ErrorObject,
+  known: readonly string[],
+): Fault {
+  const called = CALLED[part]
+  if (keyword === 'additionalProperties') {
+    const name = String(params['additionalProperty']).slice(0, 64)
+    const list = known.length === 0 ? 'None is accepted.' : `Accepted: ${known.join(', ')}.`
+    return {
+      field: fieldOf(part, `${instancePath}/${name}`),
+      detail: `unknown ${called} "${name}".${guess(name, known)} ${list}`,
+    }
+  }
+  const field = fieldOf(part, instancePath)
+  const subject = instancePath === '' ? `the ${part}` : `"${instancePath.slice(1)}"`
+  if (keyword === 'enum' && Array.isArray(params['allowedValues'])) {
+    return { field, detail: `${subject} must be one of ${params['allowedValues'].join(', ')}` }
+  }
+  return { field, detail: `${subject} ${message ?? 'is not valid'}` }
+}
+
+function fieldOf(part: Part, pointer: string): string {
+  return part === 'query' ? pointer.slice(1) : pointer
+}

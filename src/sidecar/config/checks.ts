@@ -1,0 +1,66 @@
+import { callbackKey } from '../../std/signature.ts'
+import { isLoopback, parseListen } from './listen.ts'
+
+/** What is wrong with a value, in words that follow the key's name; null when nothing is. */
+export type Check = (value: string) => string | null
+
+/** The `format`s of schema.ts. No check repeats the value: it may hold a secret. */
+export const checks: Record<string, Check> = {
+  'http-url': (value) => httpFault(value),
+
+  'base-url': (value) => {
+    const fault = httpFault(value)
+    if (fault !== null) return fault
+    const url = new URL(value)
+    if (url.search !== '' || url.hash !== '') return 'must be a base address, without "?" or "#"'
+    return /\/v1\/?$/.test(url.pathname) ? 'must be the address without /v1: the sidecar adds it' : null
+  },
+
+  'webhook-url': (value) => {
+    const fault = httpFault(value)
+    if (fault !== null) return fault
+    const url = new URL(value)
+    return url.protocol === 'https:' || isLoopback(url.hostname)
+      ? null
+      : 'must be an https address: the service takes no other'
+  },
+
+  'store-url': (value) => {
+    if (/^sqlite:(\/\/)?[^/?#]|^sqlite:(\/\/)?\/[^/]/.test(value)) return null
+    if (/^postgres(ql)?:\/\//.test(value)) return URL.canParse(value) ? null : 'is not an address'
+    return 'must be sqlite:PATH or postgres://user@host/db'
+  },
+
+  listen: (value) =>
+    parseListen(value) === null ? 'must be HOST:PORT, such as 127.0.0.1:8481 or [::1]:8481' : null,
+
+  token: (value) =>
+    /^[\x21-\x7e]+$/.test(value)
+      ? null
+      : 'must be one word of printable ASCII, without spaces or line breaks',
+
+  'callback-secret': (value) => {
+    try {
+      callbackKey(value)
+      return null
+    } catch {
+      return 'must be a Standard Webhooks secret: "whsec_" followed by base64'
+    }
+  },
+
+  'date-or-time': (value) =>
+    /^\d{4}-\d{2}-\d{2}(T[0-9:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(value) && !Number.isNaN(Date.parse(value))
+      ? null
+      : 'must be a date such as 2027-01-31, or a time such as 2027-01-31T12:00:00Z',
+}
+
+function httpFault(value: string): string | null {
+  if (!URL.canParse(value)) return 'must be an http or https address'
+  const url = new URL(value)
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    return `must be an http or https address, not "${url.protocol}"`
+  }
+  return url.username === '' && url.password === ''
+    ? null
+    : 'must hold no user name or password: they would end up in logs'
+}

@@ -1,0 +1,194 @@
+import path from 'node:path'
+import { messageOf } from '../../std/errors.ts'
+import { isObject, type JsonObject } from '../../std/json.ts'
+import type { Config } from './config.ts'
+import { parseConfigText, type ConfigDocument } from './document.ts'
+import type { Environment } from './expand.ts'
+import { ConfigError, renderPath, type Fault, type Path } from './fault.ts'
+import { override, type Override } from './override.ts'
+import { resolve } from './resolve.ts'
+import { storeFolders } from './store-folder.ts'
+import { applyRules, cautions } from './rules.ts'
+import type { ConfigInput, Settings } from './schema.ts'
+import { isMissing, readSmallFile } from './secrets.ts'
+import { settings } from './settings.ts'
+import { settle } from './shape.ts'
+import { plant, type Blame } from './tree.ts'
+import { judge } from './validate.ts'
+
+/** Bytes. Room for a thousand handlers and tools; anything longer is not a configuration. */
+const MAX_CONFIG_FILE = 1024 * 1024
+
+export interface Loaded {
+  config: Config
+  /** Allowed, and yet better said aloud. */
+  warnings: Fault[]
+  /** Absolute paths of what was read: the configuration and the files of secrets. */
+  files: string[]
+  /** The keys as in the file, every default filled in, secrets included: for `print.ts`. */
+  settings: Settings
+}
+
+export interface ResolveOptions {
+  /** The directory that relative paths start from. Default: the working directory. */
+  base?: string
+  /** Overrides (`SIDECAR_…`). Default: none. */
+  env?: Environment
+  /** Milliseconds since the epoch, to warn of a token that expired; left out, nothing is said. */
+  now?: number
+}
+
+/** Stands for the one section that every configuration must have, where nobody asks for it. */
+const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
+const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
+
+/**
+ * Reads a configuration file, YAML or JSON (product.md, Configuration).
+ * @param now milliseconds since the epoch, to warn of a token that expired; left out, nothing is said.
+ * @throws {ConfigError} with every fault of it at once.
+ */
+export async function loadConfig(file: string, env: Environment, now = 0): Promise<Loaded> {
+  const document = await read(file)
+  const absolute = path.resolve(file)
+  const source = { file, document, expansions: env }
+  const loaded = await build(document.value, source, env, path.dirname(absolute), now)
+  return { ...loaded, files: [absolute, ...loaded.files] }
+}
+
+/**
+ * One section of a configuration file, for commands that need no more: whoever asks a sidecar or copies its store has no
+ * reason to have the service's token, and what is wrong in other sections is no reason to refuse.
+ * @throws {ConfigError} with every fault of that section at once.
+ */
+export async function loadSection<Section extends 'admin' | 'store'>(
+  file: string,
+  env: Environment,
+  section: Section,
+): Promise<Config[Section]> {
+  const document = await read(file)
+  const { value } = document
+  const part = isObject(value) ? { service: REQUIRED, [section]: value[section] ?? {} } : value
+  const prefix = `SIDECAR_${section.toUpperCase()}__`
+  const overrides = Object.fromEntries(Object.entries(env).filter(([name]) => name.startsWith(prefix)))
+  const source = { file, document, expansions: env }
+  return (await build(part, source, overrides, path.dirname(path.resolve(file)), 0)).config[section]
+}
+
+/** @throws {ConfigError} when it cannot be read, or is no YAML. */
+async function read(file: string): Promise<ConfigDocument> {
+  const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
+    const message = `${messageOf(error)}${isMissing(error) ? MAKE_ONE : ''}`
+    throw new ConfigError([{ file: null, line: null, column: null, path: '', message }])
+  })
+  const document = parseConfigText(file, text)
+  if (document.faults.length > 0) throw new ConfigError(document.faults)
+  return document
+}
+
+/**
+ * The same keys as an object, for programs. Values are taken as they are: no variable is expanded.
+ * @throws {ConfigError} with every fault of it at once.
+ */
+export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Promise<Loaded> {
+  const { base = process.cwd(), env = {}, now = 0 } = options
+  return build(input, { file: null, document: null, expansions: null }, env, base, now)
+}
+
+/** A fault before its place is known. */
+interface Finding {
+  path: Path
+  message: string
+  part: 'key' | 'value'
+}
+
+interface Source {
+  file: string | null
+  document: ConfigDocument | null
+  /** Variables for `${…}`; null leaves texts alone. */
+  expansions: Environment | null
+}
+
+async function build(
+  value: unknown,
+  source: Source,
+  env: Environment,
+  base: string,
+  now: number,
+): Promise<Loaded> {
+  let applied: Override[] = []
+  const found: Finding[] = []
+  const blame: Blame = (at, message, part = 'value') => void found.push({ path: at, message, part })
+  const placed = (faults: Finding[]): Fault[] =>
+    firstOfEach(faults)
+      .map((fault) => place(fault, source, applied))
+      .sort(inOrder)
+
+  const { root, expanded } = plant(value ?? {}, source.expansions, blame)
+  if (!isObject(root)) blame([], 'must be a map of sections: service, store, handlers and so on')
+  const tree: JsonObject = isObject(root) ? root : {}
+  const overrides = override(tree, settings, env)
+  applied = overrides.applied
+  if (value === null && applied.length === 0) blame([], 'the file is empty')
+  // What the file said at a key that the environment sets does not matter.
+  const standing = found.filter((fault) => !applied.some((set) => replaces(set.path, fault.path)))
+  found.splice(0, found.length, ...standing)
+  const misnamed = overrides.faults.map(({ variable, message }): Fault => ({
+    file: variable,
+    line: null,
+    column: null,
+    path: '',
+    message,
+  }))
+
+  if (found.every((fault) => fault.path.length > 0)) {
+    settle(tree, settings, expanded)
+    judge(tree, blame)
+    applyRules(tree, blame)
+  }
+  if (found.length + misnamed.length > 0) throw new ConfigError([...placed(found), ...misnamed])
+
+  const complete = tree as unknown as Settings
+  const config = await resolve(complete, { base, store: storeFolders(source.expansions ?? {}) }, blame)
+  if (found.length > 0) throw new ConfigError(placed(found))
+  const warnings: Finding[] = []
+  const warn: Blame = (at, message) => void warnings.push({ path: at, message, part: 'value' })
+  cautions(complete, config.admin.token, now, warn)
+  const files = config.secretFiles.flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.kind === 'file' ? part.file : [])),
+  )
+  return { config, warnings: placed(warnings), files, settings: complete }
+}
+
+/** One fault a path: what is said of a value after the first fault follows from it. A key that is none goes first. */
+function firstOfEach(faults: Finding[]): Finding[] {
+  const byPath = new Map<string, Finding>()
+  for (const fault of faults) {
+    const key = renderPath(fault.path)
+    if (!byPath.has(key) || fault.part === 'key') byPath.set(key, fault)
+  }
+  return [...byPath.values()]
+}
+
+/** In the order of the file; what the environment brought comes last. */
+function inOrder(a: Fault, b: Fault): number {
+  return (a.line ?? Infinity) - (b.line ?? Infinity) || (a.column ?? 0) - (b.column ?? 0) || 0
+}
+
+function place(fault: Finding, source: Source, applied: Override[]): Fault {
+  const at = { path: renderPath(fault.path), message: fault.message }
+  const set = applied.findLast((one) => startsWith(fault.path, one.path))
+  if (set !== undefined) return { file: set.variable, line: null, column: null, ...at }
+  const spot = source.document?.place(fault.path, fault.part)
+  return { file: source.file, line: spot?.line ?? null, column: spot?.column ?? null, ...at }
+}
+
+/** Setting a secret also does away with its `_file`, and the other way round. */
+function replaces(set: Path, other: Path): boolean {
+  if (startsWith(other, set)) return true
+  const sibling = (at: Path): string => renderPath(at).replace(/_file$/, '')
+  return set.length === other.length && sibling(set) === sibling(other)
+}
+
+function startsWith(path: Path, prefix: Path): boolean {
+  return prefix.every((step, index) => path[index] === step)
+}

@@ -1,0 +1,74 @@
+import { stringify } from 'yaml'
+import { isObject } from '../../std/json.ts'
+import type { Config } from './config.ts'
+import type { Settings } from './schema.ts'
+import { settings as schema } from './settings.ts'
+import { propertyOf, type Shape } from './shape.ts'
+
+const REDACTED = '[redacted]'
+
+/** Shorter secrets are hidden by their key alone: elsewhere they would blot out ordinary words. */
+const SHORTEST = 4
+
+/** The effective configuration as YAML, secrets hidden by their key and, wherever else they turn up, by their value. */
+export function printConfig(loaded: { settings: Settings; config: Config }): string {
+  const values = secretValues(loaded.config)
+  return stringify(redact(loaded.settings, schema, values), {
+    lineWidth: 0,
+    aliasDuplicateObjects: false,
+  })
+}
+
+/** Every secret of a configuration, longest first: for whoever writes something that people will read. */
+function secretValues(config: Config): string[] {
+  const { service, admin, webhooks, store, handlers, tools } = config
+  const values = [service.token, admin.token ?? '', ...webhooks.secrets]
+  for (const { target } of [...handlers, ...tools]) {
+    if (target.kind === 'http') values.push(...target.secrets)
+  }
+  if (store.url.kind === 'postgres') {
+    const { password } = new URL(store.url.url)
+    values.push(password, decoded(password))
+  }
+  return [...new Set(values)].filter((value) => value.length >= SHORTEST).sort((a, b) => b.length - a.length)
+}
+
+/** As the database is given it. */
+function decoded(password: string): string {
+  try {
+    return decodeURIComponent(password)
+  } catch {
+    return password
+  }
+}
+
+function redact(value: unknown, shape: Shape | undefined, secrets: readonly string[]): unknown {
+  if (shape?.writeOnly === true) return REDACTED
+  if (typeof value === 'string') return literal(hide(withoutPassword(value), secrets))
+  if (Array.isArray(value)) return value.map((item) => redact(item, shape?.items, secrets))
+  if (!isObject(value)) return value
+  // In the order of the schema, whatever order the keys came in.
+  const known = Object.keys(shape?.properties ?? {}).filter((key) => value[key] !== undefined)
+  const keys = new Set([...known, ...Object.keys(value)])
+  const entries = [...keys].map((key): [string, unknown] => [
+    key,
+    redact(value[key], propertyOf(shape, key), secrets),
+  ])
+  return Object.fromEntries(entries)
+}
+
+function hide(text: string, secrets: readonly string[]): string {
+  let hidden = text
+  for (const secret of secrets) hidden = hidden.replaceAll(secret, () => REDACTED)
+  return hidden
+}
+
+/** A password in the address of the store, however short. */
+function withoutPassword(text: string): string {
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@:]*):[^/@]*@/i, `$1:${REDACTED}@`)
+}
+
+/** What was read literally is to be read literally again. */
+function literal(text: string): string {
+  return text.replaceAll('${', () => '$${')
+}

@@ -1,0 +1,60 @@
+import { Type } from 'typebox'
+import { EVENT_FAMILIES, EVENT_TYPES } from '../../../core/event-type.ts'
+import { TYPE_PATTERN } from '../../../core/pattern.ts'
+import { duration, flag, NAME, retry, section } from './section.ts'
+import { exactlyOneTarget, target } from './target.ts'
+
+export const handler = section(
+  {
+    name: Type.String({ description: 'Names the handler in commands, metrics and callbacks.', ...NAME }),
+    ...target('handler', 'http://127.0.0.1:3000/agent-events'),
+    events: Type.Array(
+      Type.String({
+        pattern: TYPE_PATTERN,
+        errorMessage: '"*", a whole type such as "turn.settled", or a prefix such as "turn.*"',
+        // For editors: they suggest these, and the pattern takes any other.
+        anyOf: [{ enum: ['*', ...EVENT_FAMILIES, ...EVENT_TYPES] }, {}],
+      }),
+      {
+        description:
+          'Types of facts to deliver: "*", a prefix such as "turn.*", or a whole type. Transient types only when named.',
+        minItems: 1,
+        maxItems: 200,
+        default: ['*'],
+        examples: [['turn.*', 'session.*', 'action.*']],
+      },
+    ),
+    format: Type.Union([Type.Literal('standard'), Type.Literal('cloudevents')], {
+      description: 'Form of the body: ours, or CloudEvents 1.0 structured JSON.',
+      default: 'standard',
+    }),
+    ordered: flag('Per session: one at a time, in order.', true),
+    concurrency: Type.Integer({
+      description: 'Callbacks under way at once, over all sessions.',
+      minimum: 1,
+      maximum: 1024,
+      default: 16,
+    }),
+    batch: section(
+      {
+        max: Type.Integer({
+          description:
+            'Facts in one request; above 1 the body is a JSON array. A module takes one at a time.',
+          minimum: 1,
+          maximum: 500,
+          default: 1,
+        }),
+        wait: duration('How long to wait for a batch to fill.', ['0', '5m'], { default: '0ms' }),
+      },
+      { description: 'Several facts in one request.', default: {} },
+    ),
+    timeout: duration('For the whole exchange, connecting included.', ['1ms', '1h'], { default: '15s' }),
+    retry: retry(
+      16,
+      '1s',
+      '1h',
+      'Attempts that the handler failed, with full jitter; a handler that is away uses up none.',
+    ),
+  },
+  { description: 'An application that is told of facts.', ...exactlyOneTarget },
+)

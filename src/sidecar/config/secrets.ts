@@ -1,0 +1,86 @@
+import { open } from 'node:fs/promises'
+import { codeOf, messageOf } from '../../std/errors.ts'
+import { checks } from './checks.ts'
+import type { SecretPart } from './config.ts'
+
+/** Bytes. A secret has less than a hundred; a file this long is not one. */
+const MAX_SECRET_FILE = 64 * 1024
+
+/** @throws {Error} which says, without the content, what is wrong with the file. */
+async function readPart(part: SecretPart): Promise<string[]> {
+  if (part.kind === 'value') return [part.value]
+  const words = (await readSmallFile(part.file, MAX_SECRET_FILE))
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  if (words.length === 0) throw new Error(`${part.file} is empty`)
+  if (words.length > 1 && !part.lines) throw new Error(`${part.file} must hold one line`)
+  const check = part.format === 'any' ? undefined : checks[part.format]
+  for (const word of words) {
+    const fault = check?.(word) ?? null
+    if (fault !== null) throw new Error(`the content of ${part.file} ${fault}`)
+  }
+  return words
+}
+
+export async function readParts(parts: readonly SecretPart[]): Promise<string[]> {
+  const read = await Promise.all(parts.map(readPart))
+  return read.flat()
+}
+
+/**
+ * The text of a file of at most `limit` bytes.
+ * @throws {Error} in a person's words: not there, no permission, a directory, too long, not UTF-8.
+ */
+export async function readSmallFile(file: string, limit: number): Promise<string> {
+  try {
+    await using handle = await open(file, 'r')
+    if ((await handle.stat()).isDirectory()) throw new Error('is a directory')
+    // One byte more tells a file at the limit from a longer one; a device or a pipe has no size to ask for.
+    const { buffer, bytesRead } = await fill(handle, Buffer.alloc(limit + 1))
+    if (bytesRead > limit) throw new Error(`is longer than ${limit} bytes`)
+    return decode(buffer.subarray(0, bytesRead))
+  } catch (error) {
+    throw new Error(`${file} ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+async function fill(
+  handle: { read(buffer: Buffer, offset: number): Promise<{ bytesRead: number }> },
+  buffer: Buffer,
+): Promise<{ buffer: Buffer; bytesRead: number }> {
+  let filled = 0
+  while (filled < buffer.length) {
+    const { bytesRead } = await handle.read(buffer, filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+  }
+  return { buffer, bytesRead: filled }
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new Error('is not UTF-8 text', { cause: error })
+  }
+}
+
+const REASONS: Record<string, string> = {
+  ENOENT: 'does not exist',
+  EACCES: 'cannot be read: permission denied',
+  EPERM: 'cannot be read: permission denied',
+  EISDIR: 'is a directory',
+  ENOTDIR: 'does not exist: a part of its path is not a directory',
+  ELOOP: 'cannot be read: its symbolic links go round in a circle',
+  ENAMETOOLONG: 'does not exist: the name is too long',
+}
+
+function reasonOf(error: unknown): string {
+  return REASONS[codeOf(error)] ?? messageOf(error)
+}
+
+/** @param error what `readSmallFile` threw. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof Error && codeOf(error.cause) === 'ENOENT'
+}

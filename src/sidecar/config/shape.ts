@@ -1,0 +1,77 @@
+import { parseJson, isObject, type Json, type JsonObject } from '../../std/json.ts'
+
+/** What the walk needs to know of a schema of schema.ts. */
+export interface Shape {
+  type?: string
+  properties?: Record<string, Shape>
+  items?: Shape
+  anyOf?: Shape[]
+  writeOnly?: boolean
+}
+
+export function propertyOf(shape: Shape | undefined, key: string): Shape | undefined {
+  return shape?.properties !== undefined && Object.hasOwn(shape.properties, key)
+    ? shape.properties[key]
+    : undefined
+}
+
+/** A text from the environment as the number or the truth value that its key asks for; itself when it fits neither. */
+function scalarOf(text: string, shape: Shape | undefined): Json {
+  if (shape?.type === 'boolean' && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
+  const numeric = shape?.type === 'integer' || shape?.type === 'number'
+  return numeric && /^-?[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : text
+}
+
+/** As `scalarOf`; a list may also be given as JSON or separated by commas, an object as JSON. */
+export function valueOf(text: string, shape: Shape | undefined): Json {
+  const mayBeList = shape?.anyOf?.some(({ type }) => type === 'array') === true
+  if (shape?.type !== 'array' && shape?.type !== 'object' && !mayBeList) return scalarOf(text, shape)
+  try {
+    const value = parseJson(text) as Json
+    if (typeof value === 'object' && value !== null) return value
+  } catch {
+    // Not JSON: a list of words, perhaps.
+  }
+  const words = shape?.items?.type === 'string'
+  return words
+    ? text
+        .split(',')
+        .map((word) => word.trim())
+        .filter((word) => word !== '')
+    : text
+}
+
+/**
+ * Brings a tree into the form that the schema judges, in place: a key without a value, or with the empty string that
+ * `${VAR:-}` leaves, counts as left out; texts that came from variables become numbers where numbers are asked for.
+ */
+export function settle(tree: Json | undefined, shape: Shape, expanded: ReadonlySet<string>): void {
+  walk(tree, shape, [])
+
+  function walk(value: Json | undefined, of: Shape | undefined, path: (string | number)[]): void {
+    if (Array.isArray(value)) {
+      for (const [index, item] of value.entries()) {
+        value[index] = scalar(item, of?.items, [...path, index])
+        walk(value[index], of?.items, [...path, index])
+      }
+    } else if (isObject(value) && of?.properties !== undefined) {
+      walkObject(value, of, path)
+    }
+  }
+
+  function walkObject(value: JsonObject, of: Shape, path: (string | number)[]): void {
+    for (const [key, item] of Object.entries(value)) {
+      if (item === null || item === undefined || item === '') {
+        // An unknown key stays, to be complained about.
+        if (propertyOf(of, key) !== undefined) delete value[key]
+        continue
+      }
+      value[key] = scalar(item, propertyOf(of, key), [...path, key])
+      walk(value[key], propertyOf(of, key), [...path, key])
+    }
+  }
+
+  function scalar(item: Json, of: Shape | undefined, path: (string | number)[]): Json {
+    return typeof item === 'string' && expanded.has(JSON.stringify(path)) ? scalarOf(item, of) : item
+  }
+}

@@ -1,0 +1,63 @@
+import type { JsonObject } from '../../std/json.ts'
+import { isObject, type Json } from '../../std/json.ts'
+import { expand, type Environment } from './expand.ts'
+import type { Path } from './fault.ts'
+
+/** Deeper nesting is a mistake or an attack; a JSON Schema of a tool needs a dozen levels. */
+const MAX_DEPTH = 64
+/** Values in all. Ten thousand handlers fit; a repeated anchor that multiplies itself does not. */
+const MAX_VALUES = 200_000
+
+/** `part`: whether the key itself is wrong, or what it holds. */
+export type Blame = (path: Path, message: string, part?: 'key' | 'value') => void
+
+export interface Tree {
+  root: Json | undefined
+  /** Paths (as JSON) of strings in which a variable was expanded. */
+  expanded: Set<string>
+}
+
+/**
+ * Copies what a parser or a caller handed us into plain JSON of our own, expanding variables on the way when `env` is
+ * given. What JSON cannot say, keys that could reach a prototype, and endless structures are faults.
+ */
+export function plant(value: unknown, env: Environment | null, blame: Blame): Tree {
+  const expanded = new Set<string>()
+  let left = MAX_VALUES
+
+  function copy(from: unknown, path: Path): Json | undefined {
+    if (left-- === 0) blame(path, `holds more than ${MAX_VALUES} values`)
+    if (left < 0) return undefined
+    if (path.length > MAX_DEPTH) {
+      blame(path.slice(0, 3), `is nested more than ${MAX_DEPTH} levels deep`)
+      left = -1
+      return undefined
+    }
+    if (typeof from === 'string') return env === null ? from : fill(from, path, env)
+    if (typeof from === 'boolean' || from === null || from === undefined) return from
+    if (typeof from === 'number' && Number.isFinite(from)) return from
+    if (Array.isArray(from)) return from.map((item, index) => copy(item, [...path, index]) ?? null)
+    if (isObject(from)) return copyObject(from, path)
+    blame(path, 'must be something that JSON can say')
+    return undefined
+  }
+
+  function copyObject(from: JsonObject, path: Path): JsonObject {
+    const to: JsonObject = {}
+    for (const [key, item] of Object.entries(from)) {
+      if (key === '__proto__') blame([...path, key], 'no key may have this name', 'key')
+      else to[key] = copy(item, [...path, key])
+    }
+    return to
+  }
+
+  function fill(text: string, path: Path, variables: Environment): string {
+    if (!text.includes('${')) return text
+    const { text: filled, faults } = expand(text, variables)
+    for (const fault of faults) blame(path, fault)
+    expanded.add(JSON.stringify(path))
+    return filled
+  }
+
+  return { root: copy(value, []), expanded }
+}

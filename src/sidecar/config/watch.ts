@@ -1,0 +1,112 @@
+import { stat } from 'node:fs/promises'
+import { messageOf } from '../../std/errors.ts'
+import type { Clock, Timer } from '../../std/ports.ts'
+import type { Config, SecretOwner, SecretSource } from './config.ts'
+import { readParts } from './secrets.ts'
+
+/** Milliseconds between looks. A rotated token should count within seconds; the files are a few bytes long. */
+const INTERVAL = 2000
+
+/** New secrets of one owner, as they now stand in its files. */
+export type SecretChange = SecretOwner & { secrets: string[] }
+
+export interface SecretWatch {
+  /** Looks now instead of at the next interval. */
+  check(): Promise<void>
+  stop(): void
+}
+
+/**
+ * Reads the files of secrets again and again and tells what changed. Content is compared, not times: that also sees
+ * what Kubernetes does, which replaces a symbolic link some way up the path. A file that is gone, empty or unfit
+ * leaves the old secret in force and is warned about once.
+ * @param options.interval milliseconds.
+ */
+export function watchSecrets(
+  config: Pick<Config, 'secretFiles'>,
+  onChange: (change: SecretChange) => void,
+  options: { clock: Clock; warn: (message: string) => void; interval?: number },
+): SecretWatch {
+  const { clock, warn, interval = INTERVAL } = options
+  const watched = config.secretFiles.map((source): Watched => ({
+    source,
+    current: source.secrets,
+    complaint: '',
+    looking: null,
+  }))
+  let timer: Timer | null = null
+  let stopped = false
+
+  async function look(one: Watched): Promise<void> {
+    // To open a pipe waits for whoever writes to it: what came of it at the start stays.
+    if (!(await areFiles(one.source))) return
+    let secrets: string[]
+    try {
+      secrets = await readParts(one.source.parts)
+      one.complaint = ''
+    } catch (error) {
+      const complaint = messageOf(error)
+      if (!stopped && complaint !== one.complaint) warn(`${complaint}; the last secret stays in force`)
+      one.complaint = complaint
+      return
+    }
+    if (stopped || same(secrets, one.current)) return
+    one.current = secrets
+    onChange({ ...one.source.owner, secrets })
+  }
+
+  /** A file on a disk that hangs holds up no other. */
+  function lookOnce(one: Watched): Promise<void> {
+    one.looking ??= look(one).finally(() => (one.looking = null))
+    return one.looking
+  }
+
+  async function check(): Promise<void> {
+    await Promise.all(watched.map(lookOnce))
+  }
+
+  function schedule(): void {
+    timer = clock.after(interval, () => {
+      void check()
+      schedule()
+    })
+  }
+
+  if (watched.length > 0) schedule()
+  return {
+    check,
+    stop() {
+      stopped = true
+      timer?.cancel()
+    },
+  }
+}
+
+interface Watched {
+  source: SecretSource
+  current: string[]
+  /** What was warned about last; empty while all is well. */
+  complaint: string
+  looking: Promise<void> | null
+}
+
+async function areFiles({ parts }: SecretSource): Promise<boolean> {
+  const regular = await Promise.all(
+    parts.map(async (part) => part.kind === 'value' || (await isFileOrGone(part.file))),
+  )
+  return regular.every(Boolean)
+}
+
+/** What is wrong with a file that is gone is said by whoever reads it. */
+async function isFileOrGone(file: string): Promise<boolean> {
+  try {
+    const found = await stat(file)
+    return found.isFile() || found.isDirectory()
+  } catch {
+    return true
+  }
+}
+
+function same(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((value, index) => value === b[index])
+}

@@ -1,0 +1,403 @@
+import type { Lane, LaneNews, PendingDelivery } from '../../core/delivery.ts'
+import type { StoredFact } from '../../core/fact.ts'
+import type { HandlerSpec } from '../../core/handler.ts'
+import type { Clock, Log, Random, Timer } from '../../std/ports.ts'
+import type { SessionSummary } from '../../core/resource.ts'
+import type { Store } from '../../core/store.ts'
+import type { AckBatcher } from './ack-batcher.ts'
+import type { Summaries } from './summaries.ts'
+import type { HandlerHealth } from './health.ts'
+import { ActiveLane } from './lane.ts'
+import type { MemoryWindow } from './memory-window.ts'
+import { attemptNumber, decide } from './policy.ts'
+import type { Recorder } from './recorder.ts'
+import type { Outgoing, Target } from './targets/target.ts'
+import { attemptOf, type Verdict } from './targets/verdict.ts'
+
+/** Attempts that a lane makes in its slot while other lanes wait for one. */
+const TURN = 16
+/** Milliseconds after which it leaves the slot to them sooner: the attempts of a slow handler are long. */
+const TURN_TIME = 50
+/** What is read of a lane in one go, facts and characters. */
+const PAGE = { facts: 64, characters: 1024 * 1024 }
+/** After a failure of our own, and where a lane could not be put off in the store, milliseconds. */
+const FAILED = 5000
+
+/** What all runners of a process share. */
+export interface LanePorts {
+  store: Store
+  acks: AckBatcher
+  summaries: Summaries
+  window: MemoryWindow
+  clock: Clock
+  random: Random
+  log: Log
+}
+
+/** One handler, and who wants to know about its lanes. */
+export interface Lanekeeper {
+  spec: HandlerSpec
+  target: Target
+  health: HandlerHealth
+  recorder: Recorder
+  /** A lane was released, or the handler answers again: there may be something to claim. */
+  onRoom: () => void
+  /** A slot is free, and no lane wants it. */
+  onSlot: () => void
+}
+
+/**
+ * The lanes of one handler that are at work: a lane has its head alone in flight, lanes run side by side in the slots of the
+ * handler's concurrency. One loop: `#next` finds what a lane needs, `#attempt` sends its head, `#ended` applies the outcome.
+ * It goes through 40,000 callbacks in a burst, so nothing in it is a promise but what waits for the store.
+ */
+export class LaneRunner {
+  readonly #ports: LanePorts
+  readonly #keeper: Lanekeeper
+  readonly #batch: { max: number; wait: number }
+  readonly #lanes = new Map<number, ActiveLane>()
+  #ready: ActiveLane[] = []
+  /** Index of the first lane in `#ready`. */
+  #readyHead = 0
+  #inFlight = 0
+  #phase: 'running' | 'closing' | 'stopped' = 'running'
+  /** Ends what waits only for time. */
+  readonly #closing = new AbortController()
+  readonly #timers = new Set<Timer>()
+  #whenEmpty: (() => void) | null = null
+
+  constructor(keeper: Lanekeeper, ports: LanePorts) {
+    this.#ports = ports
+    this.#keeper = keeper
+    this.#batch = keeper.target.batches ? keeper.spec.batch : { max: 1, wait: 0 }
+  }
+
+  /** Lanes at work. */
+  get size(): number {
+    return this.#lanes.size
+  }
+
+  /** Slots that no lane uses or waits for. */
+  get free(): number {
+    return this.#waiting > 0 ? 0 : this.#keeper.spec.concurrency - this.#inFlight
+  }
+
+  get #waiting(): number {
+    return this.#ready.length - this.#readyHead
+  }
+
+  /** Works on a claimed lane. `deliveries`: all that are pending in it; null where the store has to be read. */
+  begin(lane: Lane, deliveries: readonly PendingDelivery[] | null, probe = false): void {
+    const active = new ActiveLane(lane, deliveries, this.#ports.window, this.#onAcknowledged)
+    active.probe = probe
+    this.#lanes.set(lane.id, active)
+    this.#next(active)
+  }
+
+  /** @returns false where the lane is not at work here. */
+  extend({ lane, deliveries }: LaneNews): boolean {
+    const active = this.#lanes.get(lane.id)
+    if (active === undefined || active.state === 'released') return false
+    active.extend(deliveries)
+    if (active.state === 'draining' && active.dueAt === null) this.#next(active)
+    return true
+  }
+
+  /** Deliveries became pending again behind our back. */
+  reload(): void {
+    for (const active of this.#lanes.values()) {
+      active.markStale()
+      if (active.state === 'draining' && active.dueAt === null) this.#next(active)
+    }
+  }
+
+  /** Begins no attempt. Settles when nothing is in flight and each lane is released. */
+  async close(): Promise<void> {
+    this.#phase = 'closing'
+    this.#closing.abort()
+    for (const timer of this.#timers) timer.cancel()
+    this.#timers.clear()
+    for (const active of this.#lanes.values())
+      if (active.state === 'ready' || active.state === 'waiting') this.#drain(active)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#whenEmpty = resolve
+    if (this.#lanes.size > 0) await promise
+  }
+
+  /** What is in flight is left behind: the callback goes out again after the next start. */
+  stop(): void {
+    this.#phase = 'stopped'
+  }
+
+  get #goesOn(): boolean {
+    return this.#phase === 'running' && this.#keeper.health.state !== 'paused'
+  }
+
+  /** Finds what a lane that has no slot needs. */
+  #next(active: ActiveLane): void {
+    if (!this.#goesOn || active.dueAt !== null) this.#drain(active)
+    else if (active.unread) this.#read(active)
+    else if (active.size === 0) this.#drain(active)
+    else if (this.#batch.wait > 0 && active.size < this.#batch.max) this.#gather(active)
+    else this.#describe(active)
+  }
+
+  #read(active: ActiveLane): void {
+    active.state = 'waiting'
+    // What was delivered must be durable before a lane is read from its start.
+    if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
+    const after = active.beginRead()
+    this.#ports.store.readLane(active.lane, after, PAGE.facts, PAGE.characters).then(
+      (deliveries) => {
+        active.fill(deliveries)
+        if (active.state !== 'waiting') return
+        const nothing = active.size === 0 && !active.unread
+        // Claimed again at once, a lane of which nothing can be read would keep its damaged facts from being marked.
+        if (nothing && after === 0) {
+          active.dueAt = this.#ports.clock.steady() + FAILED
+          this.#ports.log.warn(this.#names(active), 'deliver: nothing pending of a lane can be read')
+        }
+        this.#next(active)
+      },
+      (error: unknown) => this.#fail(active, error),
+    )
+  }
+
+  /** Waits for more of a batch. */
+  #gather(active: ActiveLane): void {
+    active.state = 'waiting'
+    const timer = this.#ports.clock.after(this.#batch.wait, () => {
+      this.#timers.delete(timer)
+      if (active.state === 'waiting') this.#describe(active)
+    })
+    this.#timers.add(timer)
+  }
+
+  /** A session that was not read yet is waited for before its lane takes a slot from the others. */
+  #describe(active: ActiveLane): void {
+    const fact = active.first()?.fact
+    if (fact === undefined || fact.sessionId === null || !this.#lacksSummary(fact)) {
+      this.#enqueue(active)
+      return
+    }
+    active.state = 'waiting'
+    this.#ports.summaries.find(fact.sessionId, fact.at, this.#closing.signal).then(
+      (summary) => {
+        active.summary = summary
+        if (active.state === 'waiting') this.#enqueue(active)
+      },
+      (error: unknown) => this.#fail(active, error),
+    )
+  }
+
+  #enqueue(active: ActiveLane): void {
+    active.state = 'ready'
+    this.#ready.push(active)
+    this.#fillSlots()
+  }
+
+  #fillSlots(): void {
+    const { concurrency } = this.#keeper.spec
+    while (this.#inFlight < concurrency && this.#waiting > 0) {
+      const active = this.#ready[this.#readyHead++]
+      if (this.#readyHead >= COMPACT) {
+        this.#ready = this.#ready.slice(this.#readyHead)
+        this.#readyHead = 0
+      }
+      if (active?.state !== 'ready') continue
+      this.#inFlight++
+      active.slotAt = this.#ports.clock.steady()
+      this.#take(active, 0)
+    }
+    if (this.#waiting === 0) this.#keeper.onSlot()
+  }
+
+  /** Goes on in the lane's slot, or frees it. `taken`: attempts that it made in the slot. */
+  #take(active: ActiveLane, taken: number): void {
+    const first = this.#goesOnInSlot(active, taken) ? active.first() : undefined
+    if (first === undefined) this.#leaveSlot(active)
+    else this.#attempt(active, first, taken)
+  }
+
+  #goesOnInSlot(active: ActiveLane, taken: number): boolean {
+    if (!this.#goesOn || active.dueAt !== null || active.stale) return false
+    // An outcome that cannot be stored would only be sent twice.
+    if (this.#ports.acks.refused) return false
+    if (this.#keeper.health.state === 'down' && !active.probe) {
+      active.dueAt = this.#ports.clock.steady()
+      return false
+    }
+    if (taken === 0) return true
+    if (this.#waiting > 0 && (taken >= TURN || this.#ports.clock.steady() - active.slotAt >= TURN_TIME))
+      return false
+    const fact = active.first()?.fact
+    return fact !== undefined && this.#batch.wait === 0 && !this.#lacksSummary(fact)
+  }
+
+  #leaveSlot(active: ActiveLane): void {
+    this.#inFlight--
+    active.state = 'waiting'
+    if (this.#ports.acks.refused) {
+      this.#ports.acks.onceAccepted(() => {
+        if (active.state === 'waiting') this.#next(active)
+      })
+    } else this.#next(active)
+    this.#fillSlots()
+  }
+
+  #attempt(active: ActiveLane, first: PendingDelivery, taken: number): void {
+    const { clock, store } = this.#ports
+    active.state = 'sending'
+    const batch = this.#batch.max === 1 ? [first] : active.head(this.#batch.max)
+    const session = this.#summaryOf(active, first.fact)
+    const outgoing = batch.map((delivery): Outgoing => ({
+      fact: delivery.fact,
+      attempt: attemptNumber(delivery),
+      session,
+    }))
+    const positions = batch.map(({ fact }) => fact.pos)
+    const at = clock.now()
+    const started = clock.steady()
+    let again = false
+    const ended = (verdict: Verdict): void => {
+      if (this.#phase === 'stopped') return
+      // A connection that was kept open may have been closed by the other side just then.
+      if (
+        !again &&
+        verdict.kind === 'unreachable' &&
+        verdict.reset &&
+        this.#keeper.health.state !== 'paused'
+      ) {
+        again = true
+        return this.#keeper.target.send(outgoing, ended)
+      }
+      if (verdict.kind === 'aborted') active.dueAt = clock.steady() + FAILED
+      else {
+        store.endAttempts(active.lane)
+        const weighed = this.#keeper.health.weigh(verdict, first.fact.pos)
+        const attempt = attemptOf(weighed, at, clock.steady() - started)
+        this.#apply(weighed, { lane: active, batch, attempt }, positions)
+      }
+      this.#take(active, taken + 1)
+    }
+    store.beginAttempts(active.lane, positions)
+    this.#keeper.target.send(outgoing, ended)
+  }
+
+  #apply(
+    verdict: Exclude<Verdict, { kind: 'aborted' }>,
+    ended: { lane: ActiveLane; batch: readonly PendingDelivery[]; attempt: ReturnType<typeof attemptOf> },
+    positions: readonly number[],
+  ): void {
+    const { store, clock, random } = this.#ports
+    const { health, recorder, spec, onRoom } = this.#keeper
+    const { lane, batch, attempt } = ended
+    const decision = decide(verdict, batch, spec.retry, random)
+    if (decision.kind === 'down' || decision.kind === 'paused') store.dropAttempts(lane.lane, positions)
+    if (decision.kind === 'down') {
+      recorder.report(ended, 'unreachable')
+      health.unreachable(attempt.error ?? null)
+      // The lane goes to the end of the queue, so that another one is the next probe.
+      lane.dueAt = clock.steady()
+      return
+    }
+    if (health.answered()) onRoom()
+    switch (decision.kind) {
+      case 'delivered':
+        lane.drop(batch.length)
+        return recorder.delivered(ended)
+      case 'dead':
+        if (verdict.kind === 'retry') health.become(health.state, attempt.error ?? `status ${attempt.status}`)
+        lane.drop(batch.length)
+        return recorder.dead(ended)
+      case 'retry':
+        health.become(health.state, attempt.error ?? `status ${attempt.status}`)
+        if (decision.spent.length > 0) recorder.dead({ ...ended, batch: decision.spent })
+        lane.dueAt = clock.steady() + decision.wait
+        return recorder.retry({ ...ended, batch: decision.left }, { dueAt: lane.dueAt, wait: decision.wait })
+      case 'paused':
+        lane.dueAt = clock.steady()
+        this.#pause('the handler answered 410')
+        return recorder.report(ended, 'paused')
+    }
+  }
+
+  /** A 410 that was under way when the handler was paused reports nothing new: a resume meanwhile holds. */
+  #pause(reason: string): void {
+    const { health, spec } = this.#keeper
+    if (health.state === 'paused') return
+    health.become('paused', reason)
+    this.#ports.store
+      .pauseHandler(spec.name, reason)
+      .catch((error: unknown) =>
+        this.#ports.log.error({ handler: spec.name, err: error }, 'handler: its pause could not be stored'),
+      )
+  }
+
+  #fail(active: ActiveLane, error: unknown): void {
+    if (this.#phase === 'stopped') return
+    this.#ports.log.error({ ...this.#names(active), err: error }, 'deliver: a lane stopped; it goes on later')
+    active.dueAt = Math.max(active.dueAt ?? 0, this.#ports.clock.steady() + FAILED)
+    this.#drain(active)
+  }
+
+  /** Nothing more to send: the lane is released when its acks are durable. */
+  #drain(active: ActiveLane): void {
+    if (active.state === 'released' || active.state === 'sending') return
+    active.state = 'draining'
+    if (active.unacknowledged === 0) this.#release(active)
+  }
+
+  readonly #onAcknowledged = (active: ActiveLane): void => {
+    if (active.state !== 'draining') return
+    if (active.dueAt === null && this.#goesOn && (active.size > 0 || active.unread)) this.#next(active)
+    else this.#release(active)
+  }
+
+  #release(active: ActiveLane): void {
+    active.state = 'released'
+    active.clear()
+    const gone = (): void => {
+      if (this.#lanes.get(active.lane.id) === active) this.#lanes.delete(active.lane.id)
+      if (this.#lanes.size === 0) this.#whenEmpty?.()
+      this.#keeper.onRoom()
+    }
+    this.#ports.store.releaseLane(active.lane, active.dueAt ?? undefined).then(gone, (error: unknown) => {
+      this.#ports.log.error(
+        { ...this.#names(active), err: error },
+        'deliver: a lane could not be put off; it is held',
+      )
+      gone()
+      this.#hold(active.lane)
+    })
+  }
+
+  /** A store that fails is not asked for the lane again at once. */
+  #hold(lane: Lane): void {
+    if (this.#phase !== 'running') return
+    const timer = this.#ports.clock.after(FAILED, () => {
+      this.#timers.delete(timer)
+      void this.#ports.store.releaseLane(lane)
+    })
+    this.#timers.add(timer)
+  }
+
+  /** State facts carry what was read of their session; transcript facts get what we know of it. */
+  #lacksSummary({ family, sessionId }: StoredFact): boolean {
+    return (
+      family === 'transcript' && sessionId !== null && this.#ports.summaries.peek(sessionId) === undefined
+    )
+  }
+
+  #summaryOf(active: ActiveLane, { family, sessionId }: StoredFact): SessionSummary | null {
+    if (family === 'state' || sessionId === null) return null
+    return this.#ports.summaries.peek(sessionId) ?? active.summary
+  }
+
+  #names(active: ActiveLane): { handler: string; lane: string } {
+    return { handler: this.#keeper.spec.name, lane: active.lane.key }
+  }
+}
+
+/** Lanes that had a slot already and stay in the array before it is copied. */
+const COMPACT = 1024

@@ -1,0 +1,152 @@
+import type { Lane, PendingDelivery } from '../../core/delivery.ts'
+import type { SessionSummary } from '../../core/resource.ts'
+import type { AckOwner } from './ack-batcher.ts'
+import type { MemoryWindow } from './memory-window.ts'
+
+/**
+ * - `ready`: has something at hand and waits for a slot
+ * - `sending`: has a slot; its head is under way
+ * - `waiting`: for a read of the store, its session's summary, or more for its batch
+ * - `draining`: has nothing to send; is released when its acks are durable
+ * - `released`
+ */
+export type LaneState = 'ready' | 'sending' | 'waiting' | 'draining' | 'released'
+
+/** A claimed lane: its pending deliveries, in order, as many as are at hand. */
+export class ActiveLane implements AckOwner {
+  readonly lane: Lane
+  readonly #window: MemoryWindow
+  readonly #onAcknowledged: (lane: ActiveLane) => void
+  #deliveries: PendingDelivery[] = []
+  /** Index of the head in `#deliveries`. */
+  #head = 0
+  /** Position of the last fact at hand. */
+  #last = 0
+  /** Nothing is pending in the store beyond what is at hand. */
+  #complete: boolean
+  /** News came that is not at hand. */
+  #missed = false
+  /** Deliveries in the middle became pending again: the store is read from the start. */
+  #stale = false
+  /** Acks that are not durable yet. */
+  unacknowledged = 0
+  state: LaneState = 'waiting'
+  /** When it got the slot that it has, on the steady clock. */
+  slotAt = 0
+  /** When it is due again, steady milliseconds; null while nothing holds it up. */
+  dueAt: number | null = null
+  /** It is tried although the handler is down, to find out whether it still is. */
+  probe = false
+  /** Of its session, where we had to look for it. */
+  summary: SessionSummary | null = null
+
+  /** `deliveries`: all that are pending in it; null where the store has to be read. */
+  constructor(
+    lane: Lane,
+    deliveries: readonly PendingDelivery[] | null,
+    window: MemoryWindow,
+    onAcknowledged: (lane: ActiveLane) => void,
+  ) {
+    this.lane = lane
+    this.#window = window
+    this.#onAcknowledged = onAcknowledged
+    this.#complete = deliveries !== null
+    if (deliveries !== null) this.extend(deliveries)
+  }
+
+  acknowledged(): void {
+    this.unacknowledged--
+    if (this.unacknowledged === 0) this.#onAcknowledged(this)
+  }
+
+  /** Facts that were just committed into the lane. What the window has no room for is read from the store later. */
+  extend(deliveries: readonly PendingDelivery[]): void {
+    this.#missed = true
+    if (!this.#complete) return
+    for (const delivery of deliveries) {
+      if (!this.#window.take(delivery)) {
+        this.#complete = false
+        return
+      }
+      this.#deliveries.push(delivery)
+      this.#last = delivery.fact.pos
+    }
+  }
+
+  /** What the store returned for `after`. */
+  fill(deliveries: readonly PendingDelivery[]): void {
+    const last = deliveries.at(-1)
+    if (last === undefined) {
+      this.#complete = !this.#missed
+      return
+    }
+    this.clear()
+    for (const delivery of deliveries) {
+      this.#window.force(delivery)
+      this.#deliveries.push(delivery)
+    }
+    this.#last = last.fact.pos
+  }
+
+  /** A read of the store begins: what is committed from here on may be missing in it. @returns the position to read after. */
+  beginRead(): number {
+    if (this.#stale) {
+      this.clear()
+      this.#last = 0
+      this.#complete = false
+      this.#stale = false
+    }
+    this.#missed = false
+    return this.#last
+  }
+
+  markStale(): void {
+    this.#stale = true
+  }
+
+  get stale(): boolean {
+    return this.#stale
+  }
+
+  /** Nothing at hand, and the store may hold more. */
+  get unread(): boolean {
+    return this.#stale || (this.size === 0 && !this.#complete)
+  }
+
+  get size(): number {
+    return this.#deliveries.length - this.#head
+  }
+
+  first(): PendingDelivery | undefined {
+    return this.#deliveries[this.#head]
+  }
+
+  head(count: number): readonly PendingDelivery[] {
+    return this.#deliveries.slice(this.#head, this.#head + count)
+  }
+
+  /** The first `count` have an outcome. */
+  drop(count: number): void {
+    for (let left = count; left > 0; left--) {
+      const delivery = this.#deliveries[this.#head]
+      if (delivery === undefined) break
+      this.#window.release(delivery)
+      this.#head++
+    }
+    if (this.#head === this.#deliveries.length) {
+      this.#deliveries = []
+      this.#head = 0
+    } else if (this.#head >= COMPACT) {
+      this.#deliveries = this.#deliveries.slice(this.#head)
+      this.#head = 0
+    }
+  }
+
+  /** Lets go of what is at hand. */
+  clear(): void {
+    this.drop(this.size)
+  }
+}
+
+/** Delivered entries that stay in the array before it is copied. */
+const COMPACT = 256

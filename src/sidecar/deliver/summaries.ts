@@ -1,0 +1,69 @@
+import type { Clock } from '../../std/ports.ts'
+import type { SessionSummary } from '../../core/resource.ts'
+import type { Store } from '../../core/store.ts'
+
+/** Sessions whose title, metadata and status are kept at hand; the others are looked up in the store. */
+const KEPT = 5000
+/** How long a session's first facts wait for us to read it, so that they can say whose they are, milliseconds. */
+const PATIENCE = 2000
+
+/** What every callback says about its session. */
+export interface Summaries {
+  /** At once, when it is at hand. */
+  peek(sessionId: string): SessionSummary | undefined
+  /**
+   * Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock), or
+   * `signal` ends.
+   */
+  find(sessionId: string, at: number, signal: AbortSignal): Promise<SessionSummary | null>
+  /** A session was read. */
+  update(sessionId: string, summary: SessionSummary): void
+}
+
+export function createSummaries(store: Pick<Store, 'summary'>, clock: Clock): Summaries {
+  const kept = new Map<string, SessionSummary>()
+  const waiting = new Map<string, Set<(summary: SessionSummary) => void>>()
+
+  const keep = (sessionId: string, summary: SessionSummary): void => {
+    kept.delete(sessionId)
+    kept.set(sessionId, summary)
+    if (kept.size <= KEPT) return
+    const [oldest] = kept.keys()
+    if (oldest !== undefined) kept.delete(oldest)
+  }
+
+  const wait = (sessionId: string, ms: number, signal: AbortSignal): Promise<SessionSummary | null> =>
+    new Promise((resolve) => {
+      const waiters = waiting.get(sessionId) ?? new Set()
+      waiting.set(sessionId, waiters)
+      const done = (summary: SessionSummary | null): void => {
+        timer.cancel()
+        signal.removeEventListener('abort', giveUp)
+        waiters.delete(done)
+        if (waiters.size === 0) waiting.delete(sessionId)
+        resolve(summary)
+      }
+      const giveUp = (): void => done(null)
+      const timer = clock.after(ms, giveUp)
+      signal.addEventListener('abort', giveUp)
+      waiters.add(done)
+    })
+
+  return {
+    peek: (sessionId) => kept.get(sessionId),
+    async find(sessionId, at, signal) {
+      const stored = await store.summary(sessionId)
+      if (stored !== null) {
+        keep(sessionId, stored)
+        return stored
+      }
+      const left = at + PATIENCE - clock.now()
+      if (left <= 0 || signal.aborted) return null
+      return await wait(sessionId, Math.min(left, PATIENCE), signal)
+    },
+    update(sessionId, summary) {
+      keep(sessionId, summary)
+      for (const done of waiting.get(sessionId) ?? []) done(summary)
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import type { Seen, StoredFact } from '../../../core/fact.ts'
+import { memberTexts } from '../../../std/member.ts'
+import type { SessionSummary } from '../../../core/resource.ts'
+
+const FRAME_MEMBERS = ['payload', 'internal_type']
+
+/**
+ * The `data` of a callback as JSON text (product.md, Callbacks). Transcript facts keep the frame as received and get
+ * what we know of the session beside it; state facts carry what was read.
+ */
+export function dataText(fact: StoredFact, session: SessionSummary | null): string {
+  if (fact.family === 'state') return fact.body
+  const [payload = 'null', internalType = 'null'] = memberTexts(fact.body, FRAME_MEMBERS)
+  return (
+    // A frame without a payload: a handler may still look for a field of it.
+    `{"payload":${payload === 'null' ? '{}' : payload},"internal_type":${internalType},` +
+    `"seq":${seqText(fact.seq)},"session":${summaryText(session)}}`
+  )
+}
+
+/** A session's summary is the same in many callbacks on end. */
+const summaryTexts = new WeakMap<SessionSummary, string>()
+
+function summaryText(session: SessionSummary | null): string {
+  if (session === null) return 'null'
+  let text = summaryTexts.get(session)
+  if (text === undefined) summaryTexts.set(session, (text = JSON.stringify(session)))
+  return text
+}
+
+/** A seq beyond what a double holds is given as text, so that no reader rounds it. */
+function seqText(seq: string | null): string {
+  if (seq === null) return 'null'
+  return /^(0|[1-9]\d{0,14})$/.test(seq) ? seq : JSON.stringify(seq)
+}
+
+/** The body of one callback. `at` is the fact's own time, so that every attempt says the same. */
+export function callbackText(
+  fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
+  data: string,
+  delivery: Delivery,
+): string {
+  return (
+    `{"type":${JSON.stringify(fact.type)},"timestamp":"${isoTime(fact.at)}","id":"${fact.id}",` +
+    `"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
+    `"delivery":${deliveryText(delivery)},"seen":${seenText(fact.seen)}}`
+  )
+}
+
+/** The same as CloudEvents 1.0 in structured JSON; what has no attribute of its own goes into `data`. */
+export function cloudEventText(
+  fact: Pick<StoredFact, 'id' | 'type' | 'sessionId' | 'at' | 'seen'>,
+  data: string,
+  delivery: Delivery,
+  source: string,
+): string {
+  const subject = fact.sessionId === null ? '' : `"subject":${JSON.stringify(fact.sessionId)},`
+  return (
+    `{"specversion":"1.0","id":"${fact.id}","source":${JSON.stringify(source)},"type":${JSON.stringify(fact.type)},` +
+    `${subject}"time":"${isoTime(fact.at)}","datacontenttype":"application/json",` +
+    `"data":{"session_id":${JSON.stringify(fact.sessionId)},"data":${data},` +
+    `"delivery":${deliveryText(delivery)},"seen":${seenText(fact.seen)}}}`
+  )
+}
+
+interface Delivery {
+  attempt: number
+  handler: string
+  /** It is made up. */
+  test?: boolean
+}
+
+function deliveryText({ attempt, handler, test = false }: Delivery): string {
+  return `{"attempt":${attempt},"handler":"${handler}"${test ? ',"test":true' : ''}}`
+}
+
+/** Facts that were committed together were taken in in the same millisecond. */
+let isoAt = 0
+let iso = new Date(isoAt).toISOString()
+
+function isoTime(at: number): string {
+  if (at !== isoAt) {
+    isoAt = at
+    iso = new Date(at).toISOString()
+  }
+  return iso
+}
+
+function seenText(seen: Seen): string {
+  return JSON.stringify(seen)
+}

@@ -1,0 +1,98 @@
+import { hash } from 'node:crypto'
+import { NetworkFault } from '../../../std/errors.ts'
+import type { HandlerSpec } from '../../../core/handler.ts'
+import type { Clock, Http, HttpAttempt, HttpReply } from '../../../std/ports.ts'
+import { keyRing, signedHeaders } from '../../../std/signature.ts'
+import type { Tracer } from '../../../core/trace.ts'
+import { transientSlots } from '../transients.ts'
+import { callbackText, cloudEventText, dataText } from './body.ts'
+import type { Outgoing, Target } from './target.ts'
+import { attributesOf, traceOf } from './trace.ts'
+import { faultOf, readAnswer, type Verdict } from './verdict.ts'
+
+/** A handler's answer is a verdict at most; the rest of a longer one is not read, bytes. */
+const ANSWER_READ = 64 * 1024
+
+/** Callbacks over HTTP, following Standard Webhooks. */
+export function createHttpTarget(
+  handler: HandlerSpec,
+  target: { url: string; secrets: readonly string[] },
+  ports: { http: Http; clock: Clock; tracer: Tracer },
+  source: string,
+): Target {
+  const { http, clock, tracer } = ports
+  const keys = keyRing(target.secrets)
+  const cloudevents = handler.format === 'cloudevents'
+  const batched = handler.batch.max > 1
+  const contentType = cloudevents
+    ? `application/cloudevents${batched ? '-batch' : ''}+json; charset=utf-8`
+    : 'application/json'
+
+  const textOf = ({ fact, attempt, session, test = false }: Outgoing): string => {
+    const data = dataText(fact, session)
+    const delivery = { attempt, handler: handler.name, test }
+    return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
+  }
+
+  const headersFor = (id: string, body: Buffer, traceparent: string): Record<string, string> => {
+    const headers = signedHeaders(keys(), id, clock.now(), body)
+    headers['content-type'] = contentType
+    headers['traceparent'] = traceparent
+    return headers
+  }
+
+  // A fact never waits for the connection of a transient event.
+  const pool = { size: handler.concurrency + transientSlots(handler.concurrency) }
+  const underWay = new Set<HttpAttempt>()
+  let aborted = false
+
+  return {
+    batches: batched,
+    send(batch, ended) {
+      const [first] = batch
+      if (first === undefined) throw new RangeError('an attempt without a fact')
+      if (aborted) return queueMicrotask(() => ended({ kind: 'aborted' }))
+      // Encoded once, for the signature and for the wire.
+      const body = Buffer.from(batched ? `[${batch.map(textOf).join(',')}]` : textOf(first))
+      const id = batched ? batchId(batch) : first.fact.id
+      const span = tracer.start('callback', traceOf(first.fact, first.session), () =>
+        attributesOf(handler.name, first),
+      )
+      const request = {
+        method: 'POST',
+        url: target.url,
+        headers: headersFor(id, body, span.traceparent),
+        body,
+        timeout: handler.timeout,
+        maxBody: ANSWER_READ,
+        pool,
+      } as const
+      const settled = (outcome: HttpReply | NetworkFault): void => {
+        underWay.delete(attempt)
+        const verdict =
+          outcome instanceof NetworkFault ? readFault(outcome) : readAnswer(outcome, clock.now())
+        span.end(faultOf(verdict))
+        ended(verdict)
+      }
+      const attempt = span.run(() => http.send(request, settled))
+      underWay.add(attempt)
+    },
+    abort() {
+      aborted = true
+      for (const attempt of underWay) attempt.abort()
+    },
+  }
+}
+
+function readFault(fault: NetworkFault): Verdict {
+  if (fault.kind === 'aborted') return { kind: 'aborted' }
+  if (fault.kind === 'unreachable') return { kind: 'unreachable', error: fault.message, reset: false }
+  if (fault.kind === 'reset') return { kind: 'unreachable', error: fault.message, reset: true }
+  // A handler that sends 20 KiB of headers answered: the attempt failed, and its policy ends it.
+  return { kind: 'retry', error: fault.message, floor: 0 }
+}
+
+/** The same facts in the same order are the same batch. */
+function batchId(batch: readonly Outgoing[]): string {
+  return `bat_${hash('sha256', batch.map(({ fact }) => fact.id).join('\n'), 'base64url').slice(0, 26)}`
+}

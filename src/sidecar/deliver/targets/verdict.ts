@@ -1,0 +1,93 @@
+import type { Attempt } from '../../../core/delivery.ts'
+import { retryAfter } from '../../../std/retry-after.ts'
+import { excerptOf } from './excerpt.ts'
+
+/** What one attempt came to. */
+export type Verdict =
+  | { kind: 'delivered'; status: number }
+  /** Tried again by the policy. `floor`: milliseconds from `Retry-After`. */
+  | { kind: 'retry'; status?: number; error?: string; answer?: string; floor: number }
+  | { kind: 'dead'; status?: number; error: string; answer?: string }
+  /** The handler cannot be reached: it is down, and nothing counts. */
+  | { kind: 'unreachable'; error: string; reset: boolean }
+  /** 410: the handler wants no more for now. */
+  | { kind: 'gone'; status: number; answer?: string }
+  /** We are stopping: as if it had not been tried. */
+  | { kind: 'aborted' }
+
+/** What went wrong, for people; null when the attempt did what it should. */
+export function faultOf(verdict: Verdict): string | null {
+  if (verdict.kind === 'delivered') return null
+  if (verdict.kind === 'aborted') return 'the sidecar stopped'
+  const { error, status } = { error: undefined, status: undefined, ...verdict }
+  return error ?? `status ${status}`
+}
+
+/** Reads the answer of an HTTP handler (product.md, Callbacks, the table). */
+export function readAnswer(
+  reply: { status: number; headers: Record<string, string>; body: string },
+  now: number,
+): Verdict {
+  const { status } = reply
+  const verdict =
+    status >= 200 && status < 300
+      ? verdictOf(reply.body, reply.headers, status, now)
+      : failureOf(reply.headers, status, now)
+  if (verdict.kind === 'delivered') return verdict
+  const answer = excerptOf(reply.body)
+  return answer === '' ? verdict : { ...verdict, answer }
+}
+
+/** Of an answer that says why it is not "done". */
+type AnsweredVerdict = Exclude<Verdict, { kind: 'unreachable' | 'aborted' }>
+
+function failureOf(headers: Record<string, string>, status: number, now: number): AnsweredVerdict {
+  if (status === 410) return { kind: 'gone', status }
+  const error = status >= 300 && status < 400 ? 'a redirect, which is never followed' : undefined
+  const floor = retryAfter(headers['retry-after'], now) ?? 0
+  return error === undefined ? { kind: 'retry', status, floor } : { kind: 'retry', status, error, floor }
+}
+
+/** Some frameworks write one before their JSON. */
+const BYTE_ORDER_MARK = /^\uFEFF/
+
+function verdictOf(
+  body: string,
+  headers: Record<string, string>,
+  status: number,
+  now: number,
+): AnsweredVerdict {
+  // Nearly every answer is empty or says nothing of the kind.
+  if (body.length < 16 || !body.includes('"verdict"')) return { kind: 'delivered', status }
+  let value: unknown
+  try {
+    value = JSON.parse(body.replace(BYTE_ORDER_MARK, ''))
+  } catch {
+    return { kind: 'delivered', status }
+  }
+  const verdict =
+    typeof value === 'object' && value !== null && 'verdict' in value ? value.verdict : undefined
+  if (verdict === 'retry') {
+    return {
+      kind: 'retry',
+      status,
+      error: 'verdict retry',
+      floor: retryAfter(headers['retry-after'], now) ?? 0,
+    }
+  }
+  if (verdict === 'dead') return { kind: 'dead', status, error: 'verdict dead' }
+  return { kind: 'delivered', status }
+}
+
+/** What the log of attempts keeps of a verdict. */
+export function attemptOf(verdict: Exclude<Verdict, { kind: 'aborted' }>, at: number, ms: number): Attempt {
+  const attempt: Attempt = { at, ms }
+  if ('status' in verdict && verdict.status !== undefined) attempt.status = verdict.status
+  if ('error' in verdict && verdict.error !== undefined) attempt.error = verdict.error.slice(0, ERROR_KEPT)
+  if ('answer' in verdict && verdict.answer !== undefined) attempt.answer = verdict.answer
+  if (attempt.status === undefined && attempt.error === undefined) attempt.error = 'failed'
+  return attempt
+}
+
+/** Characters of an error message in the log of attempts. */
+const ERROR_KEPT = 300

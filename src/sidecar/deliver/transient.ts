@@ -1,0 +1,21 @@
+import { transientId, type StoredFact } from '../../core/fact.ts'
+import type { TransientEvent } from '../../core/observer.ts'
+
+let made = 0
+
+/** A transient event in the shape of a fact; it is never stored and its id is for this once. */
+export function transientFact({ type, sessionId, body, at }: TransientEvent): StoredFact {
+  return {
+    pos: 0,
+    id: transientId(at, made++),
+    type,
+    sessionId,
+    turnId: null,
+    at,
+    family: 'transcript',
+    seq: null,
+    body,
+    seen: { stream: at },
+    subject: null,
+  }
+}

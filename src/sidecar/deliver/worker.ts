@@ -1,0 +1,150 @@
+import type { LaneNews } from '../../core/delivery.ts'
+import { messageOf } from '../../std/errors.ts'
+import type { StoredFact } from '../../core/fact.ts'
+import type { HandlerSpec } from '../../core/handler.ts'
+import type { Observer } from '../../core/observer.ts'
+import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
+import { HandlerHealth, type HandlerStatus, type Pause } from './health.ts'
+import { LaneRunner, type LanePorts } from './lane-runner.ts'
+import { Recorder } from './recorder.ts'
+import type { Target } from './targets/target.ts'
+import type { Verdict } from './targets/verdict.ts'
+import { createTransients, transientSlots } from './transients.ts'
+import { trialOf, type Trial } from './trial.ts'
+
+/** Lanes in memory, for each slot of the handler; the others wait in the store. */
+const LANES_PER_SLOT = 4
+const LANES_LEAST = 64
+
+/** One handler's deliveries: claims its lanes, and what an operator does with it. */
+export interface Worker {
+  readonly spec: HandlerSpec
+  start(): void
+  /** Stops claiming and lets what is under way end, for `grace` milliseconds at most. */
+  stop(grace: number): Promise<void>
+  news(news: LaneNews): void
+  /** Hands over an event that is not stored. At most once. */
+  transient(fact: StoredFact): void
+  /** Deliveries became pending again. */
+  reload(): void
+  /** Hands over a made-up fact, once, whatever state the handler is in. Nothing is stored and nothing is counted. */
+  test(fact: StoredFact): Promise<Trial>
+  pause(): void
+  resume(): void
+  status(): HandlerStatus
+}
+
+export interface WorkerOptions {
+  spec: HandlerSpec
+  target: Target
+  paused: Pause | null
+}
+
+/** When the handler is down its lanes wait in the store and one probe at a time goes on. */
+export function createWorker(options: WorkerOptions, ports: LanePorts & { observer: Observer }): Worker {
+  const { spec, target } = options
+  const { store, summaries, clock, log, observer } = ports
+  const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
+  const health = new HandlerHealth(spec.name, options.paused, ports)
+  const recorder = new Recorder(spec.name, ports)
+
+  const claim = async (): Promise<void> => {
+    if (!pollLoop.running || health.state === 'paused') return
+    const now = clock.steady()
+    const probing = health.state === 'down'
+    const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
+    if (limit <= 0) return
+    for (const lane of await store.claimLanes(spec.name, limit, now)) lanes.begin(lane, null, probing)
+  }
+
+  const pollLoop: PollLoop = createPollLoop({
+    clock,
+    pass: claim,
+    async next() {
+      // A full house and a probe are woken by the first lane that ends, a paused handler by its resume.
+      if (lanes.size >= room || health.state === 'paused') return null
+      if (health.state === 'down' && lanes.size > 0) return null
+      const due = await store.nextLane(spec.name)
+      return due === null ? null : Math.max(due, health.probeAt)
+    },
+    onError: (error) => log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read'),
+  })
+
+  const send = (fact: StoredFact, options: { test: boolean }): Promise<Verdict> => {
+    const known = fact.sessionId === null || options.test ? undefined : summaries.peek(fact.sessionId)
+    return new Promise((resolve) =>
+      target.send([{ fact, attempt: 1, session: known ?? null, test: options.test }], resolve),
+    )
+  }
+
+  const transients = createTransients({
+    slots: transientSlots(spec.concurrency),
+    free: () => (pollLoop.running && health.state === 'up' ? lanes.free : 0),
+    async send(fact) {
+      await send(fact, { test: false })
+    },
+    onDropped: () => observer.transientDropped(spec.name),
+    clock,
+  })
+
+  const lanes = new LaneRunner(
+    { spec, target, health, recorder, onRoom: () => pollLoop.wake(), onSlot: () => transients.next() },
+    ports,
+  )
+
+  return {
+    spec,
+    start() {
+      health.report()
+      pollLoop.start()
+    },
+    async stop(grace) {
+      pollLoop.stop()
+      const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
+      // A handler that does not answer within the grace is left behind: the callback goes out again after the next start.
+      const limit = clock.after(grace, giveUp)
+      await Promise.race([Promise.all([lanes.close(), transients.stop()]), late])
+      limit.cancel()
+      lanes.stop()
+      target.abort()
+    },
+    news(news) {
+      if (lanes.extend(news)) return
+      if (!news.claimed) pollLoop.wake()
+      else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
+        lanes.begin(news.lane, news.deliveries)
+      } else {
+        store
+          .releaseLane(news.lane)
+          .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
+        if (health.state === 'down') pollLoop.wake()
+      }
+    },
+    transient(fact) {
+      if (pollLoop.running && health.state === 'up') transients.offer(fact)
+    },
+    async test(fact) {
+      const started = clock.steady()
+      const verdict = await send(fact, { test: true })
+      const ms = clock.steady() - started
+      log.info(
+        { handler: spec.name, type: fact.type, outcome: verdict.kind, ms },
+        'handler: tried with a test',
+      )
+      return trialOf(verdict, ms)
+    },
+    reload() {
+      lanes.reload()
+      pollLoop.wake()
+    },
+    pause() {
+      health.become('paused', 'paused by an operator')
+    },
+    resume() {
+      if (health.state !== 'paused') return
+      health.become('up', null)
+      pollLoop.wake()
+    },
+    status: () => health.status,
+  }
+}

@@ -1,0 +1,180 @@
+import type { Hint } from '../../core/hint.ts'
+import type { TransientEvent } from '../../core/observer.ts'
+import type { Clock, Log } from '../../std/ports.ts'
+import type { Session } from '../../core/resource.ts'
+import { inScope, type HeldFrames, type OwnerNote, type OwnerRecord, type Scope } from '../../core/scope.ts'
+import type { Batch, Store } from '../../core/store.ts'
+
+/**
+ * Frames that wait until their sessions are read. At either limit the stream is not read on: the service keeps what we do
+ * not take, so nothing is lost. One batch more may be stored, which is 1,000 frames.
+ */
+const HELD_FRAMES = 10_000
+const HELD_CHARACTERS = 16 * 1024 * 1024
+/** Sessions whose owner is remembered for transient events; the others are looked up in the store. */
+const REMEMBERED = 10_000
+/** Lookups for transient events under way; what comes meanwhile is dropped, as under any load. */
+const LOOKUPS = 100
+
+/** Tells the sessions of this sidecar from those of others in the organization (README, Several sidecars). */
+export interface Ownership {
+  /** False where every session is ours: then nothing is asked of the store and nothing is noted. */
+  readonly active: boolean
+  /** Whether the resource itself is in the scope. */
+  isOurs(session: Session): boolean
+  /** null: nothing is noted of it. */
+  noted(sessionId: string): Promise<OwnerRecord | null>
+  /** Hints that may be about our sessions, and those of them that certainly are. */
+  sortHints(hints: readonly Hint[]): Promise<{ possible: Hint[]; certain: Hint[] }>
+  /**
+   * Sessions of a page of the list that are ours or have to be read to tell. The others are noted as foreign, and what has
+   * come into the scope as pending. `latest`: service clock.
+   */
+  sortPage(sessions: readonly Session[], latest: number): Promise<Session[]>
+  note(sessionId: string, owner: OwnerNote['owner']): Promise<void>
+  /** Passes on a transient event of a session that is known to be ours. */
+  transient(event: TransientEvent, pass: (event: TransientEvent) => void): void
+  /** null: there is room for frames; otherwise settles when there is. Rejects when `signal` ends. */
+  room(signal: AbortSignal): Promise<void> | null
+  /** A commit wrote these notes; `held`: frames that are held since. */
+  committed(notes: readonly OwnerNote[], held: HeldFrames | undefined): void
+}
+
+export interface OwnershipOptions {
+  scope: Scope | null
+  store: Store
+  commit: (batch: Batch) => Promise<unknown>
+  clock: Clock
+  log: Log
+  /** A session turned out to be foreign. */
+  onForeign: (sessionId: string) => void
+}
+
+export interface StartedOwnership extends Ownership {
+  /** Before anything is read. `active` although there is no scope: an earlier one left sessions to be taken over. */
+  begin(active: boolean): Promise<void>
+}
+
+export function createOwnership(options: OwnershipOptions): StartedOwnership {
+  const { scope, store, commit, clock, log } = options
+  const remembered = new Map<string, OwnerRecord['owner']>()
+  let active = scope !== null
+  let held: HeldFrames = { frames: 0, characters: 0 }
+  let lookups = 0
+  let waiters: (() => void)[] = []
+
+  const isFull = (): boolean => held.frames >= HELD_FRAMES || held.characters >= HELD_CHARACTERS
+
+  const remember = (sessionId: string, owner: OwnerNote['owner']): void => {
+    remembered.delete(sessionId)
+    if (owner === 'unknown') return
+    remembered.set(sessionId, owner)
+    if (remembered.size <= REMEMBERED) return
+    const [oldest] = remembered.keys()
+    if (oldest !== undefined) remembered.delete(oldest)
+  }
+
+  const noteOf = (sessionId: string, owner: OwnerNote['owner']): OwnerNote => ({
+    sessionId,
+    owner,
+    at: clock.now(),
+  })
+
+  const lookUp = async (event: TransientEvent, pass: (event: TransientEvent) => void): Promise<void> => {
+    const { sessionId } = event
+    if (sessionId === null) return
+    const owner = (await store.owners([sessionId])).get(sessionId)?.owner
+    if (owner === undefined) return
+    remember(sessionId, owner)
+    if (owner === 'ours') pass(event)
+  }
+
+  const wait = (signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const giveUp = (): void => reject(new Error('the connection ended while frames waited for room'))
+      if (signal.aborted) return giveUp()
+      signal.addEventListener('abort', giveUp, { once: true })
+      waiters.push(() => {
+        signal.removeEventListener('abort', giveUp)
+        resolve()
+      })
+    })
+
+  const makeRoom = async (signal: AbortSignal): Promise<void> => {
+    log.error(
+      { ...held },
+      'scope: too many frames wait for sessions that cannot be read; the stream is not read on until they are',
+    )
+    // The list tells of many sessions at once, also of those that cannot be read alone.
+    await commit({
+      hints: [{ sessionId: null, channel: 'stream', at: clock.now(), scope: 'turns', delay: 0 }],
+    })
+    if (isFull()) await wait(signal)
+  }
+
+  return {
+    get active() {
+      return active
+    },
+    async begin(now) {
+      active = now
+      if (active) held = await store.heldFrames()
+    },
+    isOurs: (session) => inScope(session, scope),
+    noted: async (sessionId) => (await store.owners([sessionId])).get(sessionId) ?? null,
+    async sortHints(hints) {
+      const owners = await store.owners(hints.flatMap(({ sessionId }) => sessionId ?? []))
+      const ownerOf = ({ sessionId }: Hint) => owners.get(sessionId ?? '')?.owner
+      const possible = hints.filter((hint) => ownerOf(hint) !== 'foreign' && ownerOf(hint) !== 'gone')
+      return { possible, certain: possible.filter((hint) => ownerOf(hint) === 'ours') }
+    },
+    async sortPage(sessions, latest) {
+      if (!active) return [...sessions]
+      const ids = sessions.map(({ id }) => id)
+      const [owners, known] = await Promise.all([store.owners(ids), store.glance(ids)])
+      const notes: OwnerNote[] = []
+      const mine = sessions.filter((session) => {
+        const { id } = session
+        const owner = owners.get(id)?.owner
+        const before = known.get(id)
+        if (inScope(session, scope)) {
+          if (owner === 'foreign' || owner === 'gone')
+            notes.push({ ...noteOf(id, 'pending'), adoptedAt: latest })
+          return true
+        }
+        if (owner === 'foreign') return false
+        // One that is being read just now, or that the page shows as it was: the reading decides.
+        if (owner === 'ours' && before === undefined) return true
+        const isOld = owner === 'ours' && before !== undefined && session.updatedAt < before.updatedAt
+        if (!isOld) notes.push(noteOf(id, 'foreign'))
+        return false
+      })
+      if (notes.length > 0) await commit({ owners: notes })
+      return mine
+    },
+    async note(sessionId, owner) {
+      await commit({ owners: [noteOf(sessionId, owner)] })
+    },
+    transient(event, pass) {
+      const { sessionId } = event
+      const owner = !active || sessionId === null ? 'ours' : remembered.get(sessionId)
+      if (owner === 'ours') return pass(event)
+      if (owner !== undefined || lookups >= LOOKUPS) return
+      lookups++
+      lookUp(event, pass)
+        .catch((error: unknown) => log.debug({ err: error }, 'scope: a transient event is dropped'))
+        .finally(() => lookups--)
+    },
+    room: (signal) => (active && isFull() ? makeRoom(signal) : null),
+    committed(notes, now) {
+      for (const { sessionId, owner } of notes) {
+        remember(sessionId, owner)
+        if (owner === 'foreign' || owner === 'gone') options.onForeign(sessionId)
+      }
+      if (now !== undefined) held = now
+      if (isFull()) return
+      for (const done of waiters) done()
+      waiters = []
+    },
+  }
+}

@@ -1,0 +1,210 @@
+import { FIRST_LOOK } from '../../core/checkpoint.ts'
+import type { Channel, Seen } from '../../core/fact.ts'
+import type { Hint } from '../../core/hint.ts'
+import type { Clock, Log } from '../../std/ports.ts'
+import type { Service } from '../../core/ports.ts'
+import type { Session } from '../../core/resource.ts'
+import type { OwnerNote } from '../../core/scope.ts'
+import type { Reading, SessionGlance, Store } from '../../core/store.ts'
+import type { Intake } from './intake.ts'
+import type { Ownership } from './ownership.ts'
+import { PAGE, QUIET } from './look.ts'
+import { asItIs } from './reading.ts'
+
+/** Up to so many living sessions a light look reads the whole list: it costs no more than the filtered ones. */
+const WHOLE_LIST = 200
+/** A page cursor whose row vanished gives an empty page: so often we start the list again. */
+const RESTARTS = 3
+/** Ids compared with the store in one go when looking for sessions that are not listed any more. */
+const COMPARE = 500
+/** A sweep finds at once whatever it finds: nothing that would share a reading is still to come. Milliseconds. */
+const DELAY = 0
+
+export interface Sweep {
+  /**
+   * Goes through the service's list and marks what differs from what we know. `whole`: everything, and what is not
+   * listed any more; otherwise what is not at rest, and what is new.
+   */
+  run(whole: boolean, seen: Seen): Promise<void>
+  /** False on an empty store, until `firstLook` is through. */
+  looked(): Promise<boolean>
+  /**
+   * The first start on an empty store (product.md, Configuration): what rests is taken as known and makes no facts; the
+   * others are handed to `look`.
+   */
+  firstLook(look: (session: Session) => Promise<void>): Promise<void>
+}
+
+export function createSweep(options: {
+  service: Service
+  store: Store
+  intake: Intake
+  ownership: Ownership
+  clock: Clock
+  log: Log
+  /** The stream is connected, and tells of what is under way. */
+  streamConnected: () => boolean
+  /** `start_from: beginning`: everything that the service still shows makes facts. */
+  fromBeginning: boolean
+}): Sweep {
+  const { service, store, intake, ownership, clock, log, streamConnected, fromBeginning } = options
+  let done = false
+
+  const noteLooked = async (): Promise<void> => {
+    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
+    done = true
+  }
+
+  /** The service's clock, which a page of the list has just told. */
+  const latestThere = (): number => Math.round(clock.now() + service.clockOffset())
+
+  const looked = async (): Promise<boolean> => {
+    if (done) return true
+    done = (await store.checkpoint(FIRST_LOOK)) !== null
+    // Everything is news: a later start, whatever it is told to begin with, has nothing to take as known.
+    if (!done && fromBeginning) await noteLooked()
+    return done
+  }
+
+  const mark = async (page: readonly Session[], channel: Channel, at: number): Promise<void> => {
+    const sessions = await ownership.sortPage(page, latestThere())
+    const known = await store.glance(sessions.map(({ id }) => id))
+    const hints = sessions
+      .filter((session) => {
+        const before = known.get(session.id)
+        // Of what is under way the list shows little: its turns may have changed, and it has not.
+        return differs(session, before) || (before?.atRest === false && !streamConnected())
+      })
+      .map(({ id }): Hint => ({ sessionId: id, channel, at, scope: 'turns', delay: DELAY }))
+    if (hints.length > 0) await intake.hint(hints)
+  }
+
+  /** Walks a list to its end. @returns the ids that it showed, or null when it could not be read as a whole. */
+  const walk = async (status: string | null, each: (sessions: readonly Session[]) => Promise<void>) => {
+    const ids = new Set<string>()
+    for (let attempt = 0; attempt <= RESTARTS; attempt++) {
+      let after: string | null = null
+      for (;;) {
+        const query = {
+          limit: PAGE,
+          ...(status === null ? {} : { status }),
+          ...(after === null ? {} : { after }),
+        }
+        const { data, hasMore, lastId } = await service.listSessions(query)
+        await each(data)
+        for (const { id } of data) ids.add(id)
+        // More was promised and nothing came: the row of the cursor is gone. The list has no end there.
+        if (data.length === 0 && after !== null && (lastId === null || lastId === after)) break
+        if (!hasMore || lastId === null || lastId === after) return ids
+        after = lastId
+      }
+    }
+    log.warn({}, 'sweep: the list of sessions kept changing under the cursor; the next sweep goes on')
+    return null
+  }
+
+  /** Hints at the sessions that the store knows and no list showed; `pageOf` gives their ids, ascending. */
+  const markUnlisted = async (
+    pageOf: (after: string) => Promise<readonly string[]>,
+    listed: ReadonlySet<string>,
+    hint: Pick<Hint, 'channel' | 'at' | 'scope'>,
+  ): Promise<void> => {
+    let after = ''
+    for (;;) {
+      const ids = await pageOf(after)
+      const hints = ids
+        .filter((sessionId) => !listed.has(sessionId))
+        .map((sessionId): Hint => ({ ...hint, sessionId, delay: DELAY }))
+      if (hints.length > 0) await intake.hint(hints)
+      const last = ids.at(-1)
+      if (last === undefined || ids.length < COMPARE) return
+      after = last
+    }
+  }
+
+  /** Nothing is kept of a foreign session that is gone. One that was noted while the list was read may not be on it yet. */
+  const forgetUnlisted = async (listed: ReadonlySet<string>, before: number): Promise<void> => {
+    let after = ''
+    for (;;) {
+      const ids = await store.strangers(before, after, COMPARE)
+      const owners = ids
+        .filter((sessionId) => !listed.has(sessionId))
+        .map((sessionId) => ({ sessionId, owner: 'unknown' as const, at: before }))
+      if (owners.length > 0) await intake.commit({ owners })
+      const last = ids.at(-1)
+      if (last === undefined || ids.length < COMPARE) return
+      after = last
+    }
+  }
+
+  const aliveAfter = (after: string) => store.unseenSessions(Number.MAX_SAFE_INTEGER, after, COMPARE)
+  const activeAfter = (after: string) => store.activeSessions(after, COMPARE)
+
+  const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
+    const read = new Set<string>()
+    const listed = await walk(null, async (sessions) => {
+      // By the service's clock, which the list has told.
+      const quietBefore = clock.now() + service.clockOffset() - QUIET
+      const fresh = await ownership.sortPage(
+        sessions.filter(({ id }) => !read.has(id)),
+        latestThere(),
+      )
+      for (const { id } of sessions) read.add(id)
+      const quiet = fresh.filter((session) => isQuiet(session, quietBefore))
+      if (quiet.length > 0)
+        await intake.commit({
+          readings: quiet.map((session) => known(session, clock.now())),
+          ...(ownership.active ? { owners: quiet.map(({ id }) => oursNow(id, clock.now())) } : {}),
+        })
+      await Promise.all(fresh.filter((session) => !isQuiet(session, quietBefore)).map(look))
+    })
+    if (listed !== null) await noteLooked()
+  }
+
+  return {
+    looked,
+    firstLook,
+    async run(whole, seen) {
+      const channel: Channel =
+        seen.stream !== undefined ? 'stream' : seen.webhook !== undefined ? 'webhook' : 'poll'
+      const at = clock.now()
+      const { alive, foreign } = await store.countSessions()
+      if (whole || alive + foreign <= WHOLE_LIST) {
+        const listed = await walk(null, (sessions) => mark(sessions, channel, at))
+        if (listed === null) return
+        await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })
+        if (ownership.active) await forgetUnlisted(listed, at)
+        return
+      }
+      const { data } = await service.listSessions({ limit: PAGE })
+      await mark(data, channel, at)
+      const listed = new Set(data.map(({ id }) => id))
+      for (const status of ['working', 'requires_action']) {
+        const ids = await walk(status, (sessions) => mark(sessions, channel, at))
+        for (const id of ids ?? []) listed.add(id)
+      }
+      // What we believe to be under way and no list shows has come to rest.
+      await markUnlisted(activeAfter, listed, { channel, at, scope: 'turns' })
+    },
+  }
+}
+
+function isQuiet(session: Session, before: number): boolean {
+  const rests = session.status === 'idle' || session.status === 'failed'
+  return rests && session.actions.length === 0 && session.updatedAt < before
+}
+
+/** What rested before us is known, and makes no facts. */
+function known(session: Session, at: number): Reading {
+  const hint = { generation: null, nextLook: null, scope: 'session' as const }
+  return { ...asItIs(session, { revision: null, baseline: session.updatedAt, atRest: true, at }), hint }
+}
+
+function oursNow(sessionId: string, at: number): OwnerNote {
+  return { sessionId, owner: 'ours', at }
+}
+
+function differs(session: Session, known: SessionGlance | undefined): boolean {
+  if (known === undefined || known.deleted) return true
+  return known.updatedAt !== session.updatedAt || known.status !== session.status
+}

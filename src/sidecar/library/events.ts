@@ -1,0 +1,178 @@
+import type { PersistedEvent, TranscriptTypeOf, TransientType } from '../../core/event-type.ts'
+import type { HandlerContext } from '../../core/handler.ts'
+import type { Fields, Payload } from './payload.ts'
+import type {
+  ActionResource,
+  ArtifactResource,
+  CallSummary,
+  ItemResource,
+  SessionResource,
+  SessionSummary,
+  SkippedArtifact,
+  TurnResource,
+} from './resource.ts'
+
+interface SessionData {
+  session: SessionResource
+}
+
+interface TurnData {
+  turn: TurnResource
+  session: SessionSummary
+}
+
+interface SettledData extends TurnData {
+  /** What the turn published; null where the artifacts could not be listed. */
+  artifacts: ArtifactResource[] | null
+  /** Files that were left behind. */
+  artifacts_skipped: SkippedArtifact[]
+}
+
+interface ActionData {
+  action: ActionResource
+  session: SessionSummary
+}
+
+interface CallData {
+  call: CallSummary
+  /** null when the sidecar has never read the session. */
+  session: SessionSummary | null
+}
+
+/** Transcript facts and transient events. */
+export interface TranscriptData<P extends object = Fields> {
+  /** As the service gave it. Without the stream: the item of the session that records the event. */
+  payload: P
+  internal_type: string | null
+  /** A number, or its digits as text where a double would round it; null on transient events and items. */
+  seq: number | string | null
+  session: SessionSummary | null
+}
+
+interface StateEventData {
+  'session.created': SessionData
+  /** As the session was read last. */
+  'session.deleted': SessionData
+  'session.working': SessionData
+  'session.idle': SessionData
+  'session.requires_action': SessionData
+  /** `item`: why a run could not start, when no turn was opened. */
+  'session.failed': SessionData & { item?: ItemResource }
+  'turn.started': TurnData
+  'turn.completed': TurnData
+  'turn.failed': TurnData
+  /** A final status that this version does not know: `turn.status` names it. */
+  'turn.ended': TurnData
+  'turn.settled': SettledData
+  'action.required': ActionData
+  'action.resolved': ActionData
+  'call.answered': CallData
+  'call.failed': CallData
+  'call.not_delivered': CallData
+}
+
+type TranscriptEventData = {
+  [Name in PersistedEvent as TranscriptTypeOf<Name>]: TranscriptData<Payload<Name>>
+}
+type TransientEventData = { [Name in TransientType]: TranscriptData<Payload<Name>> }
+
+/**
+ * `data` by the type of the event. A program that uses a type of the service which is younger than this version adds it:
+ *
+ *     declare module 'agent-session-sidecar' {
+ *       interface EventData { 'agent.progress': TranscriptData<{ percent?: number }> }
+ *     }
+ */
+export interface EventData extends StateEventData, TranscriptEventData, TransientEventData {}
+
+/** A type of event that this version knows. */
+export type KnownType = keyof EventData
+
+/** `turn` and `stream.turn` of `stream.turn.ended`. */
+type Parent<Type extends string> = Type extends `${infer First}.${infer Rest}`
+  ? Rest extends `${string}.${string}`
+    ? First | `${First}.${Parent<Rest>}`
+    : First
+  : never
+
+/** What `on` takes: a known type, a family of them (`turn.*`, also for its future types), or everything (`*`). */
+export type EventType = KnownType | `${Parent<KnownType>}.*` | '*'
+
+export interface EventEnvelope<Type extends string, Data, SessionId extends string | null = string | null> {
+  type: Type
+  /** ISO 8601. */
+  timestamp: string
+  /** The same on every attempt: the idempotency key. */
+  id: string
+  session_id: SessionId
+  data: Data
+  /** `test`: the event was made up by `session-sidecar trigger`, to try the handler. */
+  delivery: { attempt: number; handler: string; test?: true }
+  /** When each channel first reported it, milliseconds. */
+  seen: { stream?: number; webhook?: number; poll?: number }
+}
+
+type Envelope<Type extends KnownType> = Type extends keyof StateEventData
+  ? EventEnvelope<Type, EventData[Type], string>
+  : EventEnvelope<Type, EventData[Type]>
+
+type EnvelopeOf<Type extends KnownType> = { [Each in Type]: Envelope<Each> }[Type]
+
+/**
+ * A string for which the compiler takes no literal: with plain `string` here, `event.type === 'turn.settled'` would leave
+ * this event beside the one that is meant. Editors show it as it stands.
+ */
+type UnlistedType = `${string} (a type that this version does not know)`
+
+/** An event whose type this version does not know, for example one that the service added later. */
+export type OtherEvent = EventEnvelope<
+  UnlistedType,
+  Partial<Omit<TranscriptData, 'session'>> & {
+    session: Pick<SessionResource, 'title' | 'status'> | null
+  } & Fields
+>
+
+/** An event that a handler gets, narrowed by its `type`. */
+export type Event = EnvelopeOf<KnownType> | OtherEvent
+
+/** State facts: what reading a session and its turns showed, and what became of function calls. */
+export type StateEvent = EnvelopeOf<keyof StateEventData>
+
+/** Events of the session's stream. */
+export type TranscriptEvent = EnvelopeOf<keyof TranscriptEventData | TransientType>
+
+/** Narrows an event to one type, where `event.type` alone is not at hand. */
+export function isFact<Type extends KnownType>(event: Event, type: Type): event is EnvelopeOf<Type> {
+  return event.type === type
+}
+
+/** The event that a handler of a type, a family or everything gets. Transient events go to handlers of their type only. */
+export type EventOf<Type extends EventType> = Type extends KnownType
+  ? EnvelopeOf<Type>
+  : Type extends '*'
+    ? EnvelopeOf<Exclude<KnownType, TransientType>> | OtherEvent
+    : Type extends `${infer Prefix}.*`
+      ? EnvelopeOf<Extract<Exclude<KnownType, TransientType>, `${Prefix}.${string}`>> | OtherEvent
+      : never
+
+/** The body of the request by which a tool is called over HTTP (product.md, Function tools). */
+export interface ToolCallRequest {
+  type: 'tool.call'
+  /** Also the idempotency key. */
+  call_id: string
+  name: string
+  arguments: unknown
+  session_id: string
+  turn_id: string | null
+  /** Milliseconds on the service's clock. */
+  created_at: number | null
+  expires_at: number | null
+  attempt: number
+  /** An earlier run gave no answer, or a crash cut it; it may have had its effect. */
+  uncertain: boolean
+  session: { title: string | null; metadata: Record<string, string> }
+  [field: string]: unknown
+}
+
+/** Throwing means retry, throwing DeadLetter means dead. */
+export type EventHandler<Type extends EventType> = (event: EventOf<Type>, context: HandlerContext) => unknown

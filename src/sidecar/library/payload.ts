@@ -1,0 +1,31 @@
+import type { PersistedEvent, TransientType } from '../../core/event-type.ts'
+import type { Open } from '../../std/open.ts'
+
+/** Fields beyond those that are known. */
+export interface Fields {
+  [field: string]: unknown
+}
+
+/**
+ * The fields of payloads that the interface of the service states. They are optional: nothing checks a frame's payload,
+ * and without the stream the payload of a transcript fact is an item of the session, which has `content` instead.
+ */
+interface StatedPayloads {
+  'agent.message': { text?: string }
+  'agent.text': { delta?: string }
+  'agent.tool_call': { toolName?: string; args?: unknown }
+  'tool.required': { name?: string; arguments?: unknown }
+  'mcp.unavailable': { server?: string; reason?: string }
+  'approval.resolved': {
+    approved?: boolean
+    toolCallId?: string
+    name?: string
+    /** Why a mode or a rule denied it. */
+    code?: Open<'denied_read_only' | 'denied_by_rule'>
+  }
+}
+
+/** The payload of an event of the stream. */
+export type Payload<Name extends PersistedEvent | TransientType> = Name extends keyof StatedPayloads
+  ? StatedPayloads[Name] & Fields
+  : Fields

@@ -1,0 +1,75 @@
+import type { Hint } from '../../core/hint.ts'
+import type { ChannelStatus, Observer } from '../../core/observer.ts'
+import type { Clock, Log, Timer } from '../../std/ports.ts'
+
+export interface PollSource {
+  start(): void
+  stop(): void
+  /** A look at the list of sessions is through (null), or failed. */
+  swept(problem: string | null): void
+  status(): ChannelStatus
+}
+
+/**
+ * Polling is a wish to look, made by the clock: often for what is not at rest, seldom for everything. The looking itself
+ * is the reconciler's, so that it costs the same budget as everybody's hints.
+ */
+export function createPoll(options: {
+  /** Milliseconds. */
+  interval: number
+  sweep: number
+  hint: (hints: readonly Hint[]) => Promise<void>
+  /** The service takes our token. */
+  authorized: () => boolean
+  observer: Observer
+  clock: Clock
+  log: Log
+}): PollSource {
+  const { clock, log } = options
+  let timers: Timer[] = []
+  let status: ChannelStatus = {
+    state: 'connecting',
+    since: clock.now(),
+    lastError: null,
+    lastEventAt: null,
+    lastSeq: null,
+  }
+
+  const become = (change: Partial<ChannelStatus> & Pick<ChannelStatus, 'state'>): void => {
+    const since = change.state === status.state ? status.since : clock.now()
+    status = { ...status, since, ...change }
+    options.observer.channel('poll', status)
+  }
+
+  const every = (ms: number, slot: number, whole: boolean): void => {
+    timers[slot] = clock.after(ms, () => {
+      const at = clock.now()
+      options
+        .hint([{ sessionId: null, channel: 'poll', at, scope: whole ? 'turns' : 'session', delay: 0 }])
+        .catch((error: unknown) => log.error({ err: error }, 'poll: the wish to look could not be stored'))
+      every(ms, slot, whole)
+    })
+  }
+
+  return {
+    start() {
+      options.observer.channel('poll', status)
+      every(options.interval, 0, false)
+      every(options.sweep, 1, true)
+    },
+    stop() {
+      for (const timer of timers) timer.cancel()
+      timers = []
+      become({ state: 'disabled' })
+    },
+    swept(problem) {
+      if (timers.length === 0) return
+      if (problem === null) become({ state: 'live', lastEventAt: clock.now() })
+      else become({ state: 'waiting', lastError: problem })
+    },
+    status: () =>
+      options.authorized() || status.state === 'disabled'
+        ? status
+        : { ...status, state: 'stopped', lastError: 'the token was rejected' },
+  }
+}

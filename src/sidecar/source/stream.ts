@@ -1,0 +1,302 @@
+import { backoff } from '../../std/backoff.ts'
+import { createThrottledLog } from '../../std/throttled-log.ts'
+import { messageOf, NetworkFault } from '../../std/errors.ts'
+import { ServiceError } from '../../core/errors.ts'
+import type { Frame, Meaning } from '../../protocol/frame.ts'
+import type { Hint } from '../../core/hint.ts'
+import type { ChannelStatus, Observer, TransientEvent } from '../../core/observer.ts'
+import type { Clock, Log, Random } from '../../std/ports.ts'
+import type { Service } from '../../core/ports.ts'
+import { isBefore } from '../../core/seq.ts'
+import { SLOT_FREED, StreamSlot } from '../../protocol/slot.ts'
+import type { Batch, Store } from '../../core/store.ts'
+import { createBatcher, lowestSeq, type Pending } from './batch.ts'
+import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
+import { createDoubt } from './cursor-doubt.ts'
+import { drain } from './drain.ts'
+import { createOpenings, type Opening } from './opening.ts'
+
+const RETRY_CAP = 60_000
+const FAILURE = { base: 1000, max: 60_000 }
+/** How much of a frame that cannot be read is kept, characters. */
+const QUARANTINED = 64 * 1024
+
+export interface StreamSource {
+  start(): void
+  /** Lets what is being written end, for `grace` milliseconds at most. */
+  stop(grace: number): Promise<void>
+  connected(): boolean
+  status(): ChannelStatus
+}
+
+export interface StreamOptions {
+  service: Service
+  store: Store
+  /** The one door. */
+  commit: (batch: Batch) => Promise<unknown>
+  /** Reads a frame; handed in, since what a frame means is the intake's to say. */
+  readFrame: (frame: Frame, at: number) => Meaning
+  onTransient: (event: TransientEvent) => void
+  /** null: there is room for frames; otherwise they wait until it settles, and the stream with them. */
+  room: (signal: AbortSignal) => Promise<void> | null
+  observer: Observer
+  clock: Clock
+  random: Random
+  log: Log
+  startFrom: StartFrom
+}
+
+/** How a connection ended, and how long to wait before the next, milliseconds. */
+interface End {
+  reason: string
+  error: string | null
+  wait: number
+}
+
+/**
+ * Follows the organization-wide stream: one connection at a time, drained into the store as fast as it comes, resumed at
+ * the last committed seq. Nothing here waits for a handler.
+ */
+export function createStream(options: StreamOptions): StreamSource {
+  const { service, store, commit, observer, clock, random, log } = options
+  const batchOf = createBatcher()
+  const cursors = createCursor(store, options.startFrom)
+  const openings = createOpenings(options)
+  const doubt = createDoubt(service)
+  const slot = new StreamSlot()
+  let abort: AbortController | null = null
+  let running = false
+  let done: Promise<void> = Promise.resolve()
+  let wake: (() => void) | null = null
+  /** Milliseconds, from the service's `retry:`. */
+  let retry = SLOT_FREED
+  let failures = 0
+  let status: ChannelStatus = {
+    state: 'waiting',
+    since: 0,
+    lastError: null,
+    lastEventAt: null,
+    lastSeq: null,
+  }
+
+  const become = (state: ChannelStatus['state'], lastError: string | null = status.lastError): void => {
+    if (state === status.state && lastError === status.lastError) return
+    status = { ...status, state, since: state === status.state ? status.since : clock.now(), lastError }
+    observer.channel('stream', status)
+  }
+
+  const run = async (): Promise<void> => {
+    let continuing = false
+    while (running) {
+      if (!service.authorized()) {
+        become('stopped', 'the token was rejected')
+        await pause(RETRY_CAP)
+        continue
+      }
+      const end: End = await connect(continuing).catch((error: unknown) => {
+        if (!running) return { reason: 'stopped', error: null, wait: 0 }
+        log.error({ err: error }, 'stream: the store could not be used')
+        failures++
+        const wait = backoff(FAILURE, failures, random, floor())
+        return { reason: 'failed', error: messageOf(error), wait }
+      })
+      if (!running) break
+      continuing = end.reason === 'replay_stop'
+      observer.streamReconnect(end.reason)
+      if (end.wait === 0) continue
+      become('waiting', end.error)
+      await pause(end.wait)
+    }
+    become('disabled')
+  }
+
+  /** Waits, at most until something is known to have changed. */
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = clock.after(ms, resolve)
+      wake = () => {
+        timer.cancel()
+        resolve()
+      }
+    })
+
+  const connect = async (continuing: boolean): Promise<End> => {
+    become('connecting')
+    const saved = await cursors.saved()
+    const opening = saved === null ? await openings.find() : null
+    const cursor = await cursors.next(saved, opening !== null)
+    // We were told to stop while the store was asked: there was no connection to end.
+    if (!running) return { reason: 'stopped', error: null, wait: 0 }
+    abort = new AbortController()
+    const openedAt = clock.steady()
+    let open = false
+    try {
+      const chunks = await service.openStream(cursor, abort.signal)
+      open = true
+      if (saved === null) await openings.connected(opening)
+      doubt.dispel()
+      become('live', null)
+      log.info({ cursor }, 'stream: connected')
+      // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
+      if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
+      await follow(chunks, cursor, opening, abort)
+      return await closed(saved, openedAt)
+    } catch (error) {
+      if (open) slot.ended(clock.steady(), 'broken')
+      cursors.broken(saved, open)
+      return await broken(error, cursor)
+    } finally {
+      abort.abort()
+      abort = null
+    }
+  }
+
+  const follow = async (
+    chunks: AsyncIterable<Uint8Array>,
+    cursor: string | null,
+    opening: Opening | null,
+    connection: AbortController,
+  ): Promise<void> => {
+    let warned = false
+    const accept = (frame: Frame): Pending | null | 'stop' => {
+      const at = clock.now()
+      const meaning = options.readFrame(frame, at)
+      if (meaning.kind === 'stop') {
+        cursors.stopAt(meaning.fromSeq)
+        return 'stop'
+      }
+      if (meaning.kind === 'transient') {
+        observer.frame({ type: meaning.type, seq: null, at })
+        const { type, sessionId, body } = meaning
+        opening?.transient(sessionId)
+        options.onTransient({ type, sessionId, body, at })
+        return null
+      }
+      status.lastEventAt = at
+      opening?.came(meaning.seq)
+      if (meaning.kind === 'unreadable') return { meaning, raw: frame.data, at }
+      observer.frame({ type: meaning.name, seq: meaning.seq, at })
+      if (!warned && cursor !== null && !isBefore(cursor, meaning.seq)) {
+        warned = true
+        log.warn(
+          { seq: meaning.seq, cursor },
+          'stream: frames from before the cursor came; they are deduplicated',
+        )
+      }
+      return { meaning, raw: '', at }
+    }
+    const commitNews = async (batch: readonly Pending[]): Promise<void> => {
+      const news = opening === null ? batch : await opening.sift(batch)
+      await write(news.filter(({ meaning }) => cursors.isOurs(meaning.seq)))
+    }
+    const onRetry = (ms: number) => (retry = ms)
+    const onPing = () => opening?.ping()
+    await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry, onPing })
+  }
+
+  const logThrottled = createThrottledLog<{ seq: string | null; reason: string }>(clock, (times, frame) =>
+    log.error(
+      { ...frame, times },
+      'stream: a frame cannot be read, and is missing in the transcript; it is kept in quarantine',
+    ),
+  )
+
+  const write = async (batch: readonly Pending[]): Promise<void> => {
+    if (batch.length === 0) return
+    for (const { meaning, raw, at } of batch) {
+      if (meaning.kind !== 'unreadable') continue
+      const { seq, reason } = meaning
+      logThrottled({ seq, reason })
+      observer.quarantined()
+      await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
+    }
+    const room = abort === null ? null : options.room(abort.signal)
+    if (room !== null) await room
+    const made = batchOf(batch)
+    const first = cursors.beginning ? lowestSeq(batch) : null
+    await commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
+    if (first !== null) cursors.begunAt(first)
+    if (made.cursor !== undefined) {
+      status.lastSeq = made.cursor
+      observer.streamCommitted(made.cursor)
+    }
+    failures = 0
+  }
+
+  /** `retry:` is a floor: the slot of the connection that ended is freed late. */
+  const floor = (): number => Math.min(RETRY_CAP, Math.max(0, retry))
+
+  const closed = async (saved: string | null, openedAt: number): Promise<End> => {
+    const moved = (await cursors.saved()) !== saved
+    slot.ended(clock.steady(), cursors.stoppedAt === null ? 'closed' : 'replay_stopped')
+    if (cursors.stoppedAt === null) {
+      // A service that closes at once, again and again, is not hurried by a `retry:` of nothing.
+      failures = moved || clock.steady() - openedAt >= RETRY_CAP ? 0 : failures + 1
+      const wait = failures === 0 ? floor() : backoff(FAILURE, failures, random, floor())
+      return { reason: 'closed', error: 'the service closed the stream', wait }
+    }
+    log.info({ fromSeq: cursors.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
+    // A replay that stops where it began would go round for ever.
+    const wait = Math.max(moved ? 0 : Math.max(FAILURE.base, floor()), slot.waitAfterStop(clock.steady()))
+    return { reason: 'replay_stop', error: null, wait }
+  }
+
+  const broken = async (error: unknown, cursor: string | null): Promise<End> => {
+    if (!running) return { reason: 'stopped', error: null, wait: 0 }
+    failures++
+    const wait = backoff(FAILURE, failures, random, floor())
+    const message = messageOf(error)
+    const refused = await doubt.grows(cursor, error)
+    if (error instanceof ServiceError) {
+      log.warn(
+        { code: error.code, status: error.status, requestId: error.requestId, wait },
+        `stream: ${message}`,
+      )
+      if (refused && cursor !== null) {
+        await loseCursor(cursor, `the service refused the cursor: ${message}`)
+        return { reason: 'cursor_lost', error: message, wait }
+      }
+      const taken = error.code === 'rate_limit_exceeded' && !error.unsent ? slot.refused(clock.steady()) : 0
+      return { reason: error.code, error: message, wait: Math.max(wait, taken, error.retryAfter ?? 0) }
+    }
+    if (error instanceof NetworkFault) log.warn({ reason: error.kind, wait }, `stream: ${message}`)
+    else log.error({ err: error, wait }, 'stream: could not go on')
+    return { reason: error instanceof NetworkFault ? error.kind : 'failed', error: message, wait }
+  }
+
+  /** The transcript has a gap now, which no reading fills; states are read anew. */
+  const loseCursor = async (cursor: string, why: string): Promise<void> => {
+    log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
+    await cursors.lose()
+    openings.forget()
+    await commit({ hints: [sweepHint(clock.now())] })
+  }
+
+  return {
+    start() {
+      running = true
+      status = { ...status, state: 'connecting', since: clock.now() }
+      service.onAuthorization((authorized) => {
+        if (authorized) wake?.()
+        else abort?.abort()
+      })
+      done = run().catch((error: unknown) => log.error({ err: error }, 'stream: stopped'))
+    },
+    async stop(grace) {
+      running = false
+      abort?.abort()
+      wake?.()
+      // A session that is looked up for a frame may hang: what was not committed comes again after the next start.
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const limit = clock.after(grace, resolve)
+      await Promise.race([done, promise])
+      limit.cancel()
+    },
+    connected: () => status.state === 'live',
+    status: () => status,
+  }
+}
+
+function sweepHint(at: number): Hint {
+  return { sessionId: null, channel: 'poll', at, scope: 'turns', delay: 0 }
+}

@@ -1,0 +1,172 @@
+import { messageOf } from '../../std/errors.ts'
+import { ServiceError } from '../../core/errors.ts'
+import type { Hint } from '../../core/hint.ts'
+import type { Observer } from '../../core/observer.ts'
+import type { Clock, Log, Random, Timer } from '../../std/ports.ts'
+import type { Service } from '../../core/ports.ts'
+import type { Store, SubscriptionRecord } from '../../core/store.ts'
+
+/** How long the secret of a subscription that we replaced stays valid: the service retries for about nine hours. */
+const RETIRED_KEPT = 12 * 3_600_000
+/**
+ * An active subscription of our address whose secret we do not have is replaced so often in so many milliseconds: another
+ * deployment with the same public_url does the same, and without an end to it each would delete the other's for ever.
+ */
+const REPLACED_MOST = 2
+const REPLACED_WITHIN = 3_600_000
+/** After a failure, milliseconds. */
+const RETRY = 30_000
+
+const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
+
+export interface SubscriptionKeeper {
+  start(): Promise<void>
+  stop(): void
+  /** Secrets of our subscriptions, the newest first. */
+  secrets(): readonly string[]
+  active(): boolean
+}
+
+/**
+ * Creates the webhook subscription, and creates it again when it is inactive or was deleted. Its secret is shown once, so it
+ * is stored at once; a subscription whose secret we do not have is replaced.
+ */
+export function createSubscriptionKeeper(options: {
+  /** `webhooks.public_url`. */
+  url: string
+  /** Milliseconds between two checks. */
+  interval: number
+  service: Service
+  store: Store
+  hint: (hints: readonly Hint[]) => Promise<void>
+  observer: Observer
+  clock: Clock
+  random: Random
+  log: Log
+}): SubscriptionKeeper {
+  const { url, service, store, observer, clock, random, log } = options
+  let records: SubscriptionRecord[] = []
+  let active = false
+  let timer: Timer | null = null
+  /** Steady milliseconds: when we replaced active subscriptions of another deployment. */
+  let replaced: number[] = []
+  let running = false
+
+  const tend = async (): Promise<void> => {
+    let wait = options.interval
+    try {
+      await check()
+    } catch (error) {
+      wait = Math.max(RETRY, error instanceof ServiceError ? (error.retryAfter ?? 0) : 0)
+      log.warn({ error: messageOf(error), wait }, 'webhooks: the subscription could not be checked')
+      // An unreachable service still has it.
+      if (!active || (error instanceof ServiceError && !error.transient)) report(false, messageOf(error))
+    }
+    if (running) timer = clock.after(wait, () => void tend())
+  }
+
+  const check = async (): Promise<void> => {
+    if (!service.authorized()) return
+    const known = new Map(records.map((record) => [record.id, record]))
+    const listed = await service.listWebhooks()
+    const ours = listed.filter((subscription) => subscription.url === url)
+    const good = ours.find(({ id, active }) => active && known.get(id)?.retiredAt === null)
+    const rivals = ours.filter(({ id, active }) => active && !known.has(id))
+    if (good === undefined && rivals.length > 0 && !mayReplace()) {
+      const ids = rivals.map(({ id }) => id).join(', ')
+      report(false, `another deployment subscribes ${url} as well (${ids}): ${ANOTHER_URL}`)
+      log.error(
+        { url, ids },
+        `webhooks: another deployment replaces our subscription again and again; ${ANOTHER_URL}`,
+      )
+      return
+    }
+    for (const { id } of ours) {
+      if (id === good?.id) continue
+      log.warn({ id }, 'webhooks: replacing a subscription that is inactive or whose secret we do not have')
+      await service.deleteWebhook(id)
+    }
+    if (good === undefined) await subscribe()
+    for (const { id, ...other } of listed) {
+      if (other.url === url || !known.has(id)) continue
+      log.warn({ id, url: other.url }, 'webhooks: ending our subscription of an earlier address')
+      await service.deleteWebhook(id)
+    }
+    await retire(good?.id ?? records[0]?.id)
+    report(true)
+  }
+
+  const mayReplace = (): boolean => {
+    const now = clock.steady()
+    replaced = replaced.filter((at) => now - at < REPLACED_WITHIN)
+    if (replaced.length >= REPLACED_MOST) return false
+    replaced.push(now)
+    return true
+  }
+
+  const subscribe = async (): Promise<void> => {
+    report(false)
+    const { id, secret } = await service.createWebhook(url, random.hex(16))
+    if (secret === null) throw new Error('the service showed no secret for the new subscription')
+    // No webhook reported what happened without a subscription, so all sessions are read. Stored before the secret: after a
+    // crash in between, the next start subscribes and comes here again.
+    await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
+    const record = { id, url, secret, createdAt: clock.now(), retiredAt: null }
+    await store.saveSubscription(record)
+    records = [record, ...records]
+    log.info({ id, url }, 'webhooks: subscribed')
+  }
+
+  const retire = async (current: string | undefined): Promise<void> => {
+    for (const record of records) {
+      if (record.id === current) continue
+      if (record.retiredAt === null) await store.saveSubscription({ ...record, retiredAt: clock.now() })
+      else if (record.retiredAt < clock.now() - RETIRED_KEPT) await store.forgetSubscription(record.id)
+    }
+    records = await store.subscriptions()
+  }
+
+  const report = (now: boolean, problem?: string): void => {
+    active = now
+    observer.subscription(now, problem)
+  }
+
+  return {
+    async start() {
+      running = true
+      records = await store.subscriptions()
+      await tend()
+    },
+    stop() {
+      running = false
+      timer?.cancel()
+    },
+    secrets: () => records.map(({ secret }) => secret),
+    active: () => active,
+  }
+}
+
+/**
+ * Deletes the subscriptions of earlier runs when webhooks are off: the service would go on sending. What fails is tried
+ * again at the next start.
+ */
+export async function endSubscriptions(
+  service: Pick<Service, 'listWebhooks' | 'deleteWebhook'>,
+  store: Pick<Store, 'subscriptions' | 'forgetSubscription'>,
+  log: Log,
+): Promise<void> {
+  try {
+    const records = await store.subscriptions()
+    if (records.length === 0) return
+    const listed = new Set((await service.listWebhooks()).map(({ id }) => id))
+    for (const { id, url } of records) {
+      if (listed.has(id)) {
+        log.warn({ id, url }, 'webhooks: they are off, so our subscription is ended')
+        await service.deleteWebhook(id)
+      }
+      await store.forgetSubscription(id)
+    }
+  } catch (error) {
+    log.warn({ error: messageOf(error) }, 'webhooks: an earlier subscription could not be ended')
+  }
+}

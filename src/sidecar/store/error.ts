@@ -1,0 +1,21 @@
+import { messageOf } from '../../std/errors.ts'
+
+const MEANING = {
+  full: 'the store cannot be written; is the disk full?',
+  busy: 'another program holds the store; stop it, or wait until it is done',
+  damaged: 'the store is damaged',
+  closed: 'the store is closed',
+  fenced: 'another process has taken the store over; nothing more of this one is written',
+  lost: 'the files of the store were deleted or replaced while it was in use; nothing more is written',
+}
+
+/** A write or reading that the store could not do. Nothing of it was written. */
+export class StoreError extends Error {
+  readonly kind: keyof typeof MEANING
+
+  constructor(kind: keyof typeof MEANING, cause?: unknown) {
+    super(cause === undefined ? MEANING[kind] : `${MEANING[kind]} (${messageOf(cause)})`, { cause })
+    this.name = 'StoreError'
+    this.kind = kind
+  }
+}

@@ -1,0 +1,37 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { messageOf, OperatorError } from '../../../std/errors.ts'
+import { copyDatabase, isThere, writeCopy, type Progress } from './copy.ts'
+import { inspectStore, type Inspection } from './inspect.ts'
+import { assertOwnLog } from './wal.ts'
+
+/**
+ * Copies a database while a sidecar works with it. The copy has its name only once it is whole and was read through.
+ * @throws {OperatorError} when there is nothing to copy, the target exists, or the copy is not sound.
+ */
+export async function backupStore(from: string, to: string, onProgress: Progress): Promise<Inspection> {
+  const source = resolve(from)
+  const target = resolve(to)
+  if (!existsSync(source)) throw new OperatorError(`store: there is no ${source}.`)
+  if (existsSync(target)) throw isThere(target)
+  try {
+    assertOwnLog(source)
+    const inspection = await writeCopy(target, async (partial) => {
+      await copyDatabase(source, partial, onProgress)
+      return inspectSound(partial, source)
+    })
+    return { ...inspection, file: target }
+  } catch (error) {
+    if (error instanceof OperatorError) throw error
+    throw new OperatorError(`store: ${source} could not be copied to ${target}: ${messageOf(error)}`)
+  }
+}
+
+/** @throws {OperatorError} when the copy of `source` is not sound. */
+export function inspectSound(partial: string, source: string): Inspection {
+  const inspection = inspectStore(partial)
+  if (inspection.problems.length === 0) return inspection
+  throw new OperatorError(
+    `store: ${source} is damaged, and so would be its copy: ${inspection.problems.join('; ')}.`,
+  )
+}

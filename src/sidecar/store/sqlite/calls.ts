@@ -1,0 +1,145 @@
+import { newCall, type Call, type CallRoom, type CallStep } from '../../../core/call.ts'
+import type { Sqlite } from './open.ts'
+import { callOf, callRow, type CallRow } from './rows.ts'
+
+/** The columns, in the order of a row. */
+const COLUMNS = Object.keys(
+  callRow(
+    newCall({
+      callId: '',
+      sessionId: '',
+      turnId: null,
+      name: '',
+      action: {},
+      createdAt: null,
+      expiresAt: null,
+      receivedAt: 0,
+      dueAt: 0,
+    }),
+  ),
+) as (keyof CallRow)[]
+
+interface Due {
+  call_id: string
+  due_at: number
+}
+
+/** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
+export class Calls {
+  readonly #claimed = new Set<string>()
+  readonly #insert
+  readonly #update
+  readonly #get
+  readonly #names
+  readonly #waiting
+  readonly #moving
+  readonly #nextWaiting
+  readonly #nextMoving
+  readonly #openOf
+  readonly #wake
+
+  constructor(db: Sqlite) {
+    this.#insert = db.prepare<CallRow>(
+      `INSERT INTO calls (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `@${name}`).join(', ')})
+       ON CONFLICT DO NOTHING`,
+    )
+    this.#update = db.prepare<CallRow>(
+      `UPDATE calls SET ${COLUMNS.map((name) => `${name} = @${name}`).join(', ')} WHERE call_id = @call_id`,
+    )
+    this.#get = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
+    const waiting = "ended_at IS NULL AND state = 'received'"
+    const moving = "ended_at IS NULL AND state <> 'received'"
+    this.#names = db
+      .prepare<[], string>(
+        `WITH RECURSIVE names(name) AS (
+           SELECT min(name) FROM calls WHERE ${waiting}
+           UNION ALL
+           SELECT (SELECT min(name) FROM calls WHERE ${waiting} AND name > names.name) FROM names
+           WHERE names.name IS NOT NULL
+         ) SELECT name FROM names WHERE name IS NOT NULL`,
+      )
+      .pluck()
+    this.#waiting = db.prepare<[string, number, number], CallRow>(
+      `SELECT * FROM calls WHERE ${waiting} AND name = +? AND due_at <= ? ORDER BY due_at LIMIT +?`,
+    )
+    this.#moving = db.prepare<[number, number], CallRow>(
+      `SELECT * FROM calls WHERE ${moving} AND due_at <= ? ORDER BY due_at LIMIT +?`,
+    )
+    this.#nextWaiting = db.prepare<[string, number], Due>(
+      `SELECT call_id, due_at FROM calls WHERE ${waiting} AND name = +? ORDER BY due_at LIMIT +?`,
+    )
+    this.#nextMoving = db.prepare<[number], Due>(
+      `SELECT call_id, due_at FROM calls WHERE ${moving} ORDER BY due_at LIMIT +?`,
+    )
+    this.#openOf = db.prepare<[string], CallRow>(
+      'SELECT * FROM calls WHERE session_id = ? AND ended_at IS NULL',
+    )
+    this.#wake = db.prepare<[string, string]>(
+      `UPDATE calls SET due_at = 0 WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL
+         AND call_id NOT IN (SELECT value FROM json_each(?))`,
+    )
+  }
+
+  /** @returns false when the call is known already. */
+  add(call: Call): boolean {
+    return this.#insert.run(callRow(call)).changes === 1
+  }
+
+  step({ callId, from, set }: CallStep): boolean {
+    const row = this.#get.get(callId)
+    if (row === undefined || !from.includes(row.state)) return false
+    this.#update.run(callRow({ ...callOf(row), ...set }))
+    return true
+  }
+
+  /**
+   * Whoever waits for the app and is not among the actions that the session still requires is due, also when nobody lives
+   * to be told, and when its action came and went without having been written down.
+   */
+  wakeOthers(sessionId: string, required: readonly string[]): void {
+    this.#wake.run(sessionId, JSON.stringify(required))
+  }
+
+  get(callId: string): Call | null {
+    const row = this.#get.get(callId)
+    return row === undefined ? null : callOf(row)
+  }
+
+  openOf(sessionId: string): Call[] {
+    return this.#openOf.all(sessionId).map(callOf)
+  }
+
+  claim(room: CallRoom, now: number): Call[] {
+    const calls = this.#take(room.others, (limit) => this.#moving.all(now, limit))
+    for (const name of this.#names.all()) {
+      calls.push(...this.#take(room.of(name), (limit) => this.#waiting.all(name, now, limit)))
+    }
+    return calls
+  }
+
+  #take(room: number, find: (limit: number) => CallRow[]): Call[] {
+    if (room <= 0) return []
+    const rows = find(room + this.#claimed.size).filter(({ call_id: id }) => !this.#claimed.has(id))
+    return rows.slice(0, room).map((row) => {
+      this.#claimed.add(row.call_id)
+      return callOf(row)
+    })
+  }
+
+  /** Whoever wrote a call as running works on it already. */
+  claimed(callId: string): void {
+    this.#claimed.add(callId)
+  }
+
+  release(callId: string): void {
+    this.#claimed.delete(callId)
+  }
+
+  next(room: CallRoom): number | null {
+    const limit = this.#claimed.size + 1
+    const rows = room.others > 0 ? [this.#nextMoving.all(limit)] : []
+    for (const name of this.#names.all()) if (room.of(name) > 0) rows.push(this.#nextWaiting.all(name, limit))
+    const due = rows.flatMap((each) => each.find(({ call_id: id }) => !this.#claimed.has(id))?.due_at ?? [])
+    return due.length === 0 ? null : Math.min(...due)
+  }
+}

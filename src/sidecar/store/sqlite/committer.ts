@@ -1,0 +1,211 @@
+import { codeOf } from '../../../std/errors.ts'
+import type { Clock, Timer } from '../../../std/ports.ts'
+import { StoreError } from '../error.ts'
+import type { Sqlite } from './open.ts'
+
+/** How soon a write must be on disk. */
+type Urgency =
+  | 'now'
+  /** It may be lost with the power: alone, it need not wait for the disk. */
+  | 'relaxed'
+  /** It waits for another write to share a transaction with, so many milliseconds at most. */
+  | { patience: number }
+
+interface Write {
+  run(): unknown
+  urgency: Urgency
+  /** Called once the write is durable, before anybody else runs. */
+  committed(result: unknown): void
+  failed(error: unknown): void
+}
+
+/** A program that holds the database is waited for so long, and looked at so often, milliseconds. */
+const HELD = 5000
+const AGAIN = 50
+
+/** Who is told of commits. */
+export interface Witness {
+  /** Each commit, seconds. */
+  onCommit?: (seconds: number) => void
+  /** Each write that was not done. */
+  onRefused?: (error: unknown) => void
+}
+
+/** What takes part in every transaction. */
+export interface Part {
+  /** Before its writes. @throws {StoreError} when they must not be. */
+  confirm(): void
+  /** After them. */
+  note(): void
+  /** The transaction is done. */
+  committed(): void
+}
+
+/**
+ * Group commit: writes that arrive together share one transaction and so one fdatasync. The promise stays per write: it
+ * settles after its transaction is on disk.
+ */
+export class Committer {
+  readonly #db: Sqlite
+  readonly #clock: Clock
+  readonly #witness: Witness
+  readonly #part: Part
+  readonly #begin
+  readonly #commit
+  readonly #rollback
+  #queue: Write[] = []
+  #scheduled = false
+  /** Steady milliseconds: since when another program holds the database. */
+  #heldSince: number | null = null
+  #again: Timer | null = null
+  /** Patient writes are waiting, and nothing else is. */
+  #patience: Timer | null = null
+
+  constructor(db: Sqlite, clock: Clock, witness: Witness, part: Part) {
+    this.#db = db
+    this.#part = part
+    this.#clock = clock
+    this.#witness = witness
+    this.#begin = db.prepare('BEGIN IMMEDIATE')
+    this.#commit = db.prepare('COMMIT')
+    this.#rollback = db.prepare('ROLLBACK')
+  }
+
+  /** `effect` changes memory according to what was written; it runs only after the commit. */
+  write<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
+    return this.#enqueue(run, effect, 'now')
+  }
+
+  /** Survives the end of the process, not that of the machine, unless it shares a transaction with others. */
+  writeRelaxed<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
+    return this.#enqueue(run, effect, 'relaxed')
+  }
+
+  /** Waits up to `patience` milliseconds to share a transaction. `run` is called when that begins. */
+  writePatiently<T>(run: () => T, effect: (result: T) => void, patience: number): Promise<T> {
+    return this.#enqueue(run, effect, { patience })
+  }
+
+  #enqueue<T>(run: () => T, effect: ((result: T) => void) | undefined, urgency: Urgency): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({
+        run,
+        urgency,
+        committed: (result) => {
+          effect?.(result as T)
+          resolve(result as T)
+        },
+        failed: (error) => {
+          const meaning = explain(error)
+          this.#witness.onRefused?.(meaning)
+          reject(meaning)
+        },
+      })
+      if (typeof urgency === 'object') this.#wait(urgency.patience)
+      else this.#schedule()
+    })
+  }
+
+  #wait(patience: number): void {
+    this.#patience ??= this.#clock.after(patience, () => {
+      this.#patience = null
+      this.#schedule()
+    })
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#clock.soon(() => this.flush())
+  }
+
+  /** Writes what waits. `last`: nobody can wait any longer. */
+  flush(last = false): void {
+    this.#scheduled = false
+    this.#again?.cancel()
+    this.#patience?.cancel()
+    this.#patience = null
+    const writes = this.#queue
+    if (writes.length === 0) return
+    this.#queue = []
+    try {
+      this.#transact(writes)
+    } catch (error) {
+      if (this.#waits(error, last)) {
+        this.#queue = writes.concat(this.#queue)
+        this.#scheduled = true
+        this.#again = this.#clock.after(AGAIN, () => this.flush())
+      }
+      // One bad write must not take the others with it: each gets a transaction of its own.
+      else if (writes.length === 1 || isHeld(error) || error instanceof StoreError)
+        for (const write of writes) write.failed(error)
+      else for (const write of writes) this.#alone(write)
+    }
+  }
+
+  /** Whether another program holds the database, and may yet let go. */
+  #waits(error: unknown, last: boolean): boolean {
+    if (!isHeld(error)) return false
+    const now = this.#clock.steady()
+    this.#heldSince ??= now
+    if (!last && now - this.#heldSince < HELD) return true
+    this.#heldSince = null
+    return false
+  }
+
+  #alone(write: Write): void {
+    try {
+      this.#transact([write])
+    } catch (error) {
+      write.failed(error)
+    }
+  }
+
+  #transact(writes: readonly Write[]): void {
+    if (!writes.every(({ urgency }) => urgency === 'relaxed')) return this.#commitAll(writes)
+    this.#db.pragma('synchronous = NORMAL')
+    try {
+      this.#commitAll(writes)
+    } finally {
+      this.#db.pragma('synchronous = FULL')
+    }
+  }
+
+  #commitAll(writes: readonly Write[]): void {
+    const results: unknown[] = []
+    const started = this.#clock.steady()
+    this.#begin.run()
+    this.#heldSince = null
+    try {
+      this.#part.confirm()
+      for (const write of writes) results.push(write.run())
+      this.#part.note()
+      this.#commit.run()
+    } catch (error) {
+      // Some faults, a full disk for one, have rolled it back already.
+      if (this.#db.inTransaction) this.#rollback.run()
+      throw error
+    }
+    this.#part.committed()
+    for (const [index, write] of writes.entries()) write.committed(results[index])
+    this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
+  }
+}
+
+/** A disk without room, one that fails, and one that was remounted to be read only. */
+const UNWRITABLE = /^SQLITE_(FULL|IOERR|READONLY)/
+
+/** What the driver's error means for whoever asked the store. */
+export function explain(error: unknown): unknown {
+  const code = codeOf(error)
+  if (UNWRITABLE.test(code)) return new StoreError('full', error)
+  if (isHeld(error)) return new StoreError('busy', error)
+  if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
+    return new StoreError('damaged', error)
+  return error
+}
+
+/** Another program holds the database. */
+function isHeld(error: unknown): boolean {
+  return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
+}

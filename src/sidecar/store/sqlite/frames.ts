@@ -1,0 +1,79 @@
+import type { StoredFact } from '../../../core/fact.ts'
+import { isBefore } from '../../../core/seq.ts'
+import type { StoreReader } from '../../../core/store-reader.ts'
+import type { Sqlite } from './open.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+
+/** Places of the log that one question looks through: others get their turn in between. */
+const STRETCH = 2048
+/** Characters of frames that one question gives, about: what a slow reader makes us hold. */
+const CHARACTERS = 256 * 1024
+
+/** The log read as the stream that it came from. Seqs ascend with places, since they are stored as they come. */
+export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'> {
+  const ends = db.prepare<[], { first: number | null; last: number | null }>(
+    'SELECT (SELECT min(pos) FROM facts) AS first, (SELECT max(pos) FROM facts) AS last',
+  )
+  const nextFrame = db.prepare<[number], { pos: number; seq: string }>(
+    'SELECT pos, seq FROM facts WHERE pos >= ? AND seq IS NOT NULL ORDER BY pos LIMIT 1',
+  )
+  const nextPlace = db.prepare<[number], number>('SELECT min(pos) FROM facts WHERE pos > ?').pluck()
+  const between = db.prepare<[number, number], FactRow>(
+    `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.pos > ? AND f.pos <= ? AND f.seq IS NOT NULL ORDER BY f.pos`,
+  )
+  // By the index of a session's facts: what a replay costs does not grow with the rest of the log.
+  const ofSession = db.prepare<[string, number], FactRow>(
+    `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.session_id = ? AND f.pos > ? AND f.seq IS NOT NULL
+       ORDER BY f.pos LIMIT ${STRETCH}`,
+  )
+
+  return {
+    async placeOf(seq) {
+      const { first, last } = ends.get() ?? { first: null, last: null }
+      if (first === null || last === null) return 0
+      let [low, high] = [first - 1, last]
+      while (low < high) {
+        const middle = Math.ceil((low + high) / 2)
+        const frame = nextFrame.get(middle)
+        if (frame === undefined || isBefore(seq, frame.seq)) high = middle - 1
+        else low = frame.pos
+      }
+      return low
+    },
+    async frames({ after, sessionId }) {
+      const last = ends.get()?.last ?? 0
+      if (sessionId !== undefined) {
+        const { frames, rows, reached, full } = read(ofSession.iterate(sessionId, after))
+        const more = full || rows === STRETCH
+        return { frames, next: more ? reached : Math.max(after, last), more }
+      }
+      const begin = nextPlace.get(after) ?? null
+      if (begin === null) return { frames: [], next: Math.max(after, last), more: false }
+      const end = begin + STRETCH - 1
+      const { frames, reached, full } = read(between.iterate(after, end))
+      const next = full ? reached : Math.min(end, last)
+      return { frames, next, more: next < last }
+    },
+  }
+}
+
+/** Takes rows until there are enough characters (`full`); `reached`: the place of the last one taken. */
+function read(found: Iterable<FactRow>): {
+  frames: StoredFact[]
+  rows: number
+  reached: number
+  full: boolean
+} {
+  const frames: StoredFact[] = []
+  let [rows, reached, characters] = [0, 0, 0]
+  for (const row of found) {
+    rows++
+    reached = row.pos
+    const fact = factOf(row)
+    if (fact === null) continue
+    frames.push(fact)
+    characters += fact.body.length
+    if (characters >= CHARACTERS) return { frames, rows, reached, full: true }
+  }
+  return { frames, rows, reached, full: false }
+}

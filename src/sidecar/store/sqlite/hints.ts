@@ -1,0 +1,188 @@
+import type { Hint, HintScope } from '../../../core/hint.ts'
+import type { HintedSession } from '../../../core/store.ts'
+import type { Sqlite } from './open.ts'
+import { seenOf, type SeenColumns } from './rows.ts'
+
+interface HintRow extends SeenColumns {
+  session_id: string
+  generation: number
+  scope: number
+  failures: number
+}
+
+/** Bits, so that one statement can join two scopes. */
+const SCOPES: Record<HintScope, number> = { session: 1, artifacts: 2, turns: 3 }
+
+function scopeOf(bits: number): HintScope {
+  if (bits === SCOPES.session) return 'session'
+  return bits === SCOPES.artifacts ? 'artifacts' : 'turns'
+}
+
+/** A session whose frames are held is read so soon, milliseconds: those that come together cost one reading. */
+const HELD_DELAY = 30
+
+/** A sweep is the hint of no session. */
+const SWEEP = ''
+
+/** The hints of one key since it was claimed, joined like a row of their own. */
+interface Since extends SeenColumns {
+  due_at: number
+  scope: number
+}
+
+function joined(first: Since, then: Since): Since {
+  return {
+    due_at: Math.min(first.due_at, then.due_at),
+    scope: first.scope | then.scope,
+    seen_stream: first.seen_stream ?? then.seen_stream,
+    seen_webhook: first.seen_webhook ?? then.seen_webhook,
+    seen_poll: first.seen_poll ?? then.seen_poll,
+  }
+}
+
+/** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
+export class Hints {
+  readonly #claimed = new Map<string, Since | null>()
+  readonly #add
+  readonly #due
+  readonly #next
+  readonly #clear
+  readonly #again
+  readonly #release
+  readonly #defer
+  readonly #restart
+  readonly #ensure
+  readonly #drop
+  #generation: number
+
+  /** `generation` must be above every one that an earlier process gave. */
+  constructor(db: Sqlite, generation: number) {
+    this.#generation = generation
+    this.#add = db.prepare<[Since & { session_id: string; generation: number }]>(
+      `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
+       VALUES (@session_id, @generation, @due_at, @scope, @seen_stream, @seen_webhook, @seen_poll, 0)
+       ON CONFLICT (session_id) DO UPDATE SET
+         generation = excluded.generation,
+         due_at = min(due_at, excluded.due_at),
+         scope = scope | excluded.scope,
+         seen_stream = coalesce(seen_stream, excluded.seen_stream),
+         seen_webhook = coalesce(seen_webhook, excluded.seen_webhook),
+         seen_poll = coalesce(seen_poll, excluded.seen_poll)`,
+    )
+    this.#due = db.prepare<[number, number], HintRow>(
+      `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
+       FROM hints WHERE due_at <= ? ORDER BY due_at LIMIT +?`,
+    )
+    this.#next = db.prepare<[number], { session_id: string; due_at: number }>(
+      'SELECT session_id, due_at FROM hints ORDER BY due_at LIMIT +?',
+    )
+    this.#clear = db.prepare<[string, number]>('DELETE FROM hints WHERE session_id = ? AND generation = ?')
+    this.#again = db.prepare<[string, number, number, number]>(
+      `INSERT INTO hints (session_id, generation, due_at, scope, failures) VALUES (?, ?, ?, ?, 0)
+       ON CONFLICT (session_id) DO UPDATE SET due_at = min(due_at, excluded.due_at),
+         scope = scope | excluded.scope, failures = 0`,
+    )
+    this.#release = db.prepare<[number, string]>(
+      'UPDATE hints SET due_at = ?, failures = failures + 1 WHERE session_id = ?',
+    )
+    this.#defer = db.prepare<[number, string]>('UPDATE hints SET due_at = ? WHERE session_id = ?')
+    this.#ensure = db.prepare<[string, number, number, number, number]>(
+      `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, failures) VALUES (?, ?, ?, ?, ?, 0)
+       ON CONFLICT (session_id) DO NOTHING`,
+    )
+    this.#drop = db.prepare<[string]>('DELETE FROM hints WHERE session_id = ?')
+    this.#restart = db.prepare<[Since & { session_id: string }]>(
+      `UPDATE hints SET due_at = @due_at, scope = @scope, failures = 0,
+         seen_stream = @seen_stream, seen_webhook = @seen_webhook, seen_poll = @seen_poll
+       WHERE session_id = @session_id`,
+    )
+  }
+
+  add({ sessionId, scope, channel, at, delay }: Hint, now: number): void {
+    const key = sessionId ?? SWEEP
+    const row = {
+      // Rounded down: what is due now is due in this very millisecond.
+      due_at: Math.floor(now + delay),
+      scope: SCOPES[scope],
+      seen_stream: channel === 'stream' ? at : null,
+      seen_webhook: channel === 'webhook' ? at : null,
+      seen_poll: channel === 'poll' ? at : null,
+    }
+    this.#add.run({ ...row, session_id: key, generation: ++this.#generation })
+    const since = this.#claimed.get(key)
+    if (since !== undefined) this.#claimed.set(key, since === null ? row : joined(since, row))
+  }
+
+  claim(limit: number, now: number): HintedSession[] {
+    const dirty: HintedSession[] = []
+    for (const row of this.#due.all(now, limit + this.#claimed.size)) {
+      if (dirty.length === limit) break
+      if (this.#claimed.has(row.session_id)) continue
+      this.#claimed.set(row.session_id, null)
+      dirty.push({
+        sessionId: row.session_id === SWEEP ? null : row.session_id,
+        generation: row.generation,
+        scope: scopeOf(row.scope),
+        seen: seenOf(row),
+        failures: row.failures,
+      })
+    }
+    return dirty
+  }
+
+  next(): number | null {
+    for (const row of this.#next.all(this.#claimed.size + 1)) {
+      if (!this.#claimed.has(row.session_id)) return row.due_at
+    }
+    return null
+  }
+
+  /** Adds a hint unless the session has one. */
+  ensure(sessionId: string, at: number, now: number): void {
+    this.#ensure.run(sessionId, ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at)
+  }
+
+  /** Removes the hint of a session that is no longer read. */
+  drop(sessionId: string): void {
+    this.#drop.run(sessionId)
+    if (this.#claimed.has(sessionId)) this.#claimed.set(sessionId, null)
+  }
+
+  /** Inside the transaction of the reading. */
+  done(sessionId: string | null, generation: number | null, nextLook: number | null, scope: HintScope): void {
+    const key = sessionId ?? SWEEP
+    if (generation !== null) this.#answer(key, generation)
+    if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), SCOPES[scope])
+  }
+
+  /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
+  swept(generation: number): void {
+    this.#answer(SWEEP, generation)
+  }
+
+  /**
+   * All that was asked before the claim is answered, and what was asked since is all that is left: else the oldest hint of
+   * a busy session would stand in the row, and its widest scope, for as long as more of them come.
+   */
+  #answer(key: string, generation: number): void {
+    if (this.#clear.run(key, generation).changes > 0) return
+    const since = this.#claimed.get(key)
+    if (since !== undefined && since !== null) this.#restart.run({ ...since, session_id: key })
+  }
+
+  /** After a reading that failed: it is due again later. */
+  postpone(sessionId: string | null, dueAt: number): void {
+    this.#release.run(Math.ceil(dueAt), sessionId ?? SWEEP)
+  }
+
+  /** After a reading that has to be made again: what came since its claim waits for nothing. */
+  defer(sessionId: string | null, dueAt: number): void {
+    const key = sessionId ?? SWEEP
+    const since = this.#claimed.get(key)?.due_at ?? Infinity
+    this.#defer.run(Math.ceil(Math.min(dueAt, since)), key)
+  }
+
+  release(sessionId: string | null): void {
+    this.#claimed.delete(sessionId ?? SWEEP)
+  }
+}

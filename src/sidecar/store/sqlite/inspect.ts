@@ -1,0 +1,183 @@
+import { existsSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
+import { recogniseStore, type Sqlite } from './open.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
+import { STEADY } from './time.ts'
+import { assertOwnLog } from './wal.ts'
+
+/** Problems of one kind that are listed one by one; the rest is only counted. */
+const LISTED = 20
+
+export interface Inspection {
+  file: string
+  bytes: number
+  /** Number of its last migration, and of the last one that this program knows. */
+  schema: number
+  newest: number
+  facts: number
+  pending: number
+  dead: number
+  openCalls: number
+  /** The stream's cursor. */
+  cursor: string | null
+  /** Our wall clock, milliseconds: when it was last written, to the second; null: never. */
+  writtenAt: number | null
+  /** What is wrong, one sentence each; empty when nothing is. */
+  problems: string[]
+}
+
+/**
+ * Reads a whole database and changes nothing, also while a sidecar works with it: SQLite's own check, the checksum of
+ * every fact, and that what is counted agrees with what is there.
+ * @throws {OperatorError} when it is not there, not ours, newer than this program, or cannot be read at all.
+ */
+export function inspectStore(path: string): Inspection {
+  const file = resolve(path)
+  if (!existsSync(file)) throw new OperatorError(`store: there is no ${file}.`)
+  let db: Sqlite | null = null
+  try {
+    assertOwnLog(file)
+    db = new Database(file, { readonly: true })
+    recogniseStore(db, file)
+    // One transaction, so that all counts are of the same moment.
+    db.exec('BEGIN')
+    return {
+      file,
+      bytes: sizeOf(file) + sizeOf(`${file}-wal`),
+      schema: versionOf(db),
+      newest: knownMigrations().length,
+      ...counts(db),
+      problems: [...definitions(db), ...structure(db), ...damagedFacts(db), ...disagreements(db)],
+    }
+  } catch (error) {
+    throw unreadable(error, file)
+  } finally {
+    db?.close()
+  }
+}
+
+/**
+ * What can be said of a store in a moment, however large: it is ours, of a version that we know, and defined as it was.
+ * @throws {OperatorError} as `inspectStore`.
+ */
+export function glanceAtStore(path: string): string[] {
+  const file = resolve(path)
+  let db: Sqlite | null = null
+  try {
+    assertOwnLog(file)
+    db = new Database(file, { readonly: true })
+    recogniseStore(db, file)
+    return definitions(db)
+  } catch (error) {
+    throw unreadable(error, file)
+  } finally {
+    db?.close()
+  }
+}
+
+/** A checkpoint of a database that is not open; null where it has none, or cannot be read. */
+export function checkpointIn(file: string, name: string): string | null {
+  let db: Sqlite | null = null
+  try {
+    db = new Database(file, { readonly: true })
+    return (
+      db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
+    )
+  } catch {
+    return null
+  } finally {
+    db?.close()
+  }
+}
+
+/** Where somebody else is in the way, the data may be sound. */
+const IN_THE_WAY = /^SQLITE_(CANTOPEN|READONLY|IOERR|BUSY|LOCKED|PERM|AUTH)/
+
+function unreadable(error: unknown, file: string): OperatorError {
+  if (error instanceof OperatorError) return error
+  if (IN_THE_WAY.test(codeOf(error))) {
+    return new OperatorError(
+      `store: ${file} cannot be opened (${messageOf(error)}), which says nothing of what is in it. Correct the rights ` +
+        'of the file and of its folder; of a store on a read-only file system, look at a copy.',
+    )
+  }
+  return new OperatorError(
+    `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or move it ` +
+      'away to start with an empty store.',
+  )
+}
+
+/** Commits are in the WAL at first: a store that is in use may have everything there. */
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}
+
+function counts(
+  db: Sqlite,
+): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor' | 'writtenAt'> {
+  const number = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
+  const checkpoint = (name: string): string | null =>
+    db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
+  const written = Number(checkpoint(STEADY) ?? 0)
+  return {
+    facts: number('SELECT count(*) FROM facts'),
+    pending: number('SELECT count(*) FROM deliveries WHERE status = 0'),
+    dead: number('SELECT count(*) FROM deliveries WHERE status = 2'),
+    openCalls: number('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
+    cursor: checkpoint('stream') || null,
+    writtenAt: written > 0 ? written : null,
+  }
+}
+
+function definitions(db: Sqlite): string[] {
+  return alteredDefinitions(db).map((name) => `the definition of ${name} is not what was written`)
+}
+
+function structure(db: Sqlite): string[] {
+  const rows = db.prepare<[], string>(`PRAGMA integrity_check(${LISTED})`).pluck().all()
+  return rows.filter((row) => row !== 'ok').map((row) => `structure: ${row}`)
+}
+
+function damagedFacts(db: Sqlite): string[] {
+  const problems: string[] = []
+  let more = 0
+  const rows = db.prepare<[], FactRow>(`SELECT ${FACT_COLUMNS} FROM facts f ORDER BY f.pos`)
+  for (const row of rows.iterate()) {
+    if (factOf(row) !== null) continue
+    if (problems.length < LISTED)
+      problems.push(`fact ${row.id} (place ${row.pos}) is not what was written: its checksum does not fit`)
+    else more++
+  }
+  if (more > 0) problems.push(`and ${more} facts more`)
+  return problems
+}
+
+/** Each statement finds what should not be there. */
+const DISAGREEMENTS: readonly [string, string][] = [
+  [
+    'SELECT count(*) FROM deliveries d LEFT JOIN facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',
+    'deliveries are of facts that are not there',
+  ],
+  [
+    `SELECT count(*) FROM lanes l WHERE l.pending <>
+       (SELECT count(*) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)`,
+    'lanes count other deliveries than there are',
+  ],
+  [
+    'SELECT count(*) FROM deliveries d LEFT JOIN lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',
+    'deliveries that are owed are in no lane',
+  ],
+  ['SELECT count(*) FROM calls WHERE NOT json_valid(action)', 'calls cannot be read'],
+  ['SELECT count(*) FROM sessions WHERE NOT json_valid(raw)', 'sessions cannot be read'],
+  ['SELECT count(*) FROM turns WHERE raw IS NOT NULL AND NOT json_valid(raw)', 'turns cannot be read'],
+]
+
+function disagreements(db: Sqlite): string[] {
+  return DISAGREEMENTS.flatMap(([sql, problem]) => {
+    const found = db.prepare<[], number>(sql).pluck().get() ?? 0
+    return found === 0 ? [] : [`${found} ${problem}`]
+  })
+}

@@ -1,0 +1,275 @@
+import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
+import type { StoredFact } from '../../../core/fact.ts'
+import type { Committed, HandlerRegistration } from '../../../core/store.ts'
+import type { HandlerRecord } from '../../../core/store-reader.ts'
+import type { BegunAttempts } from './begun.ts'
+import { gatherLanes } from './gather.ts'
+import type { Sqlite } from './open.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+
+/** Types are few, but they come from outside: what is remembered of them is bounded. */
+const TYPES_REMEMBERED = 1000
+
+interface Registered extends HandlerRegistration {
+  number: number
+}
+
+interface HandlerRow {
+  number: number
+  name: string
+  paused_at: number | null
+  pause_reason: string | null
+}
+
+/**
+ * Deliveries in lanes. A lane that somebody works on is claimed; one process a database (open.ts) lets the claims live in
+ * memory, where a crash frees them.
+ */
+export class Lanes {
+  readonly #claimed = new Set<number>()
+  readonly #byType = new Map<string, Registered[]>()
+  #handlers: Registered[] = []
+  #numbers: ReadonlyMap<string, number> = new Map()
+  readonly #db: Sqlite
+  readonly #addDelivery
+  readonly #growLane
+  readonly #shrinkLane
+  readonly #dropLane
+  readonly #postpone
+  readonly #finish
+  readonly #keepTrying
+  readonly #due
+  readonly #next
+  readonly #pending
+  readonly #listHandlers
+  readonly #begun: BegunAttempts
+  readonly onDamage: (pos: number) => void
+
+  constructor(db: Sqlite, begun: BegunAttempts, onDamage: (pos: number) => void) {
+    this.#db = db
+    this.#begun = begun
+    this.onDamage = onDamage
+    this.#addDelivery = db.prepare<[number, number, number]>(
+      `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, ?, ?, 0, 0, '')`,
+    )
+    this.#growLane = db.prepare<[number, string, number], { id: number; pending: number }>(
+      `INSERT INTO lanes (handler, key, pending, due_at) VALUES (?, ?, ?, 0)
+       ON CONFLICT (handler, key) DO UPDATE SET pending = pending + excluded.pending,
+         due_at = CASE WHEN pending = 0 THEN 0 ELSE due_at END
+       RETURNING id, pending`,
+    )
+    this.#shrinkLane = db.prepare<[number, number]>('UPDATE lanes SET pending = pending - ? WHERE id = ?')
+    this.#dropLane = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
+    this.#postpone = db.prepare<[number, number]>('UPDATE lanes SET due_at = ? WHERE id = ?')
+    this.#finish = db.prepare<[number, number, string, string, string | null, number, number]>(
+      `UPDATE deliveries SET status = ?, attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END,
+         answer = coalesce(?, answer)
+       WHERE fact_pos = ? AND handler = ? AND status = 0`,
+    )
+    this.#keepTrying = db.prepare<[number, string, string, string | null, number, number]>(
+      `UPDATE deliveries SET attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END,
+         answer = coalesce(?, answer)
+       WHERE fact_pos = ? AND handler = ? AND status = 0`,
+    )
+    this.#due = db.prepare<[number, number, number], { id: number; key: string }>(
+      'SELECT id, key FROM lanes WHERE handler = +? AND pending > 0 AND due_at <= ? ORDER BY due_at LIMIT +?',
+    )
+    this.#next = db.prepare<[number, number], { id: number; due_at: number }>(
+      'SELECT id, due_at FROM lanes WHERE handler = +? AND pending > 0 ORDER BY due_at LIMIT +?',
+    )
+    this.#pending = db.prepare<[number, number, number], FactRow & { attempts: number; cut: number }>(
+      `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
+       WHERE d.lane = +? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT +?`,
+    )
+    this.#listHandlers = db.prepare<[], HandlerRow>(
+      'SELECT number, name, paused_at, pause_reason FROM handlers ORDER BY number',
+    )
+  }
+
+  handlers(): HandlerRecord[] {
+    return this.#listHandlers.all().map((row) => ({
+      name: row.name,
+      number: row.number,
+      pausedAt: row.paused_at,
+      pauseReason: row.pause_reason,
+    }))
+  }
+
+  register(handlers: readonly HandlerRegistration[]): HandlerRecord[] {
+    const insert = this.#db.prepare<[string]>('INSERT INTO handlers (name) VALUES (?) ON CONFLICT DO NOTHING')
+    for (const { name } of handlers) insert.run(name)
+    const known = new Map(this.handlers().map((record) => [record.name, record]))
+    this.#byType.clear()
+    this.#handlers = handlers.map((handler) => ({ ...handler, number: known.get(handler.name)?.number ?? 0 }))
+    this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
+    for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)
+    return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
+  }
+
+  numberOf(name: string): number | null {
+    return this.#numbers.get(name) ?? null
+  }
+
+  /** One delivery for each handler that wants a fact; a lane is touched once however many facts it gets. */
+  fanOut(facts: readonly StoredFact[], into: Committed): void {
+    for (const [number, handler, byKey] of this.#sort(facts)) {
+      for (const [key, mine] of byKey) this.#extend(number, handler, key, mine, into)
+    }
+  }
+
+  #sort(facts: readonly StoredFact[]): Iterable<[number, string, Map<string, StoredFact[]>]> {
+    const sorted = new Map<number, [number, string, Map<string, StoredFact[]>]>()
+    for (const fact of facts) {
+      for (const handler of this.#interested(fact.type)) {
+        let entry = sorted.get(handler.number)
+        if (entry === undefined)
+          sorted.set(handler.number, (entry = [handler.number, handler.name, new Map()]))
+        const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
+        const list = entry[2].get(key)
+        if (list === undefined) entry[2].set(key, [fact])
+        else list.push(fact)
+      }
+    }
+    return sorted.values()
+  }
+
+  #extend(number: number, handler: string, key: string, facts: readonly StoredFact[], into: Committed): void {
+    const row = this.#growLane.get(number, key, facts.length)
+    if (row === undefined) throw new Error('the lane was not written')
+    for (const fact of facts) this.#addDelivery.run(fact.pos, number, row.id)
+    into.lanes.push({
+      lane: { id: row.id, handler, key },
+      claimed: row.pending === facts.length && !this.#claimed.has(row.id),
+      deliveries: facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
+    })
+  }
+
+  #interested(type: string): readonly Registered[] {
+    let list = this.#byType.get(type)
+    if (list === undefined) {
+      list = this.#handlers.filter((handler) => handler.wants(type))
+      if (this.#byType.size >= TYPES_REMEMBERED) this.#byType.clear()
+      this.#byType.set(type, list)
+    }
+    return list
+  }
+
+  /** Makes the claims of a commit real; called once it is durable. */
+  claimFresh(committed: Committed): void {
+    for (const news of committed.lanes) {
+      if (!news.claimed) continue
+      // Two commits that shared a transaction: the first one's claim holds.
+      if (this.#claimed.has(news.lane.id)) news.claimed = false
+      else this.#claimed.add(news.lane.id)
+    }
+  }
+
+  claim(handler: string, limit: number, now: number): Lane[] {
+    const number = this.numberOf(handler)
+    if (number === null) return []
+    const lanes: Lane[] = []
+    // Claimed lanes may stand first in the list; asking for as many more is enough.
+    for (const row of this.#due.all(number, now, limit + this.#claimed.size)) {
+      if (lanes.length === limit) break
+      if (this.#claimed.has(row.id)) continue
+      this.#claimed.add(row.id)
+      lanes.push({ id: row.id, handler, key: row.key })
+    }
+    return lanes
+  }
+
+  next(handler: string): number | null {
+    const number = this.numberOf(handler)
+    if (number === null) return null
+    for (const row of this.#next.all(number, this.#claimed.size + 1)) {
+      if (!this.#claimed.has(row.id)) return row.due_at
+    }
+    return null
+  }
+
+  release(lane: Lane): void {
+    this.#claimed.delete(lane.id)
+  }
+
+  isClaimed(id: number): boolean {
+    return this.#claimed.has(id)
+  }
+
+  postpone(lane: Lane, dueAt: number): void {
+    this.#postpone.run(dueAt, lane.id)
+  }
+
+  read(lane: Lane, after: number, limit: number, maxBytes: number): PendingDelivery[] {
+    const found: PendingDelivery[] = []
+    let bytes = 0
+    for (const row of this.#pending.iterate(lane.id, after, limit)) {
+      bytes += row.body.length
+      if (found.length > 0 && bytes > maxBytes) break
+      const fact = factOf(row)
+      if (fact === null) {
+        this.onDamage(row.pos)
+        continue
+      }
+      found.push({ attempts: row.attempts, cut: row.cut, fact })
+    }
+    return found
+  }
+
+  begin(lane: Lane, positions: readonly number[]): void {
+    const number = this.numberOf(lane.handler)
+    if (number !== null) this.#begun.begin(lane, number, positions)
+  }
+
+  /** Nothing of an attempt is stored. */
+  drop(lane: Lane, positions: readonly number[]): void {
+    const number = this.numberOf(lane.handler)
+    if (number !== null) this.#begun.drop(lane, number, positions)
+  }
+
+  /** After the transaction of `settle`. */
+  settled(acks: readonly Ack[]): void {
+    for (const { lane, pos } of acks) {
+      const number = this.numberOf(lane.handler)
+      if (number !== null) this.#begun.ended(number, pos)
+    }
+  }
+
+  settle(acks: readonly Ack[]): void {
+    const done = new Map<number, { handler: number; count: number }>()
+    for (const { lane, pos, result, attempts, attempt, dueAt } of acks) {
+      const number = this.numberOf(lane.handler)
+      if (number === null) continue
+      const entry = attemptText(attempt)
+      const answer = attempt.answer ?? null
+      this.#begun.store(lane, number, pos)
+      if (result === 'retry') {
+        this.#keepTrying.run(attempts, entry, entry, answer, pos, number)
+        if (dueAt !== null) this.#postpone.run(dueAt, lane.id)
+        continue
+      }
+      const status = result === 'delivered' ? 1 : 2
+      const { changes } = this.#finish.run(status, attempts, entry, entry, answer, pos, number)
+      if (changes !== 1) continue
+      const entryOfLane = done.get(lane.id)
+      if (entryOfLane === undefined) done.set(lane.id, { handler: number, count: 1 })
+      else entryOfLane.count++
+    }
+    for (const [id, { handler, count }] of done) {
+      this.#shrinkLane.run(count, id)
+      if (!this.isOrdered(handler)) this.#dropLane.run(id)
+    }
+  }
+
+  /** `number`: a handler's. One that is configured no more has its facts in order. */
+  isOrdered(number: number): boolean {
+    return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
+  }
+}
+
+/** The shortest JSON of an attempt: there is one in every delivered row. */
+function attemptText({ at, status, error, ms }: Attempt): string {
+  const outcome = status === undefined ? `"error":${JSON.stringify(error ?? '')}` : `"status":${status}`
+  const both =
+    status !== undefined && error !== undefined ? `${outcome},"error":${JSON.stringify(error)}` : outcome
+  return `{"at":${at},${both},"ms":${Math.round(ms)}}`
+}

@@ -1,0 +1,80 @@
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
+import { explainOpening } from './refusal.ts'
+
+/** A program that only reads holds a database without a log for a moment, milliseconds. */
+const READERS = 1000
+
+/**
+ * Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. A file
+ * that is there is not opened: to close it would free every lock that this process has on it, another store's as well.
+ */
+export function createPrivately(file: string): void {
+  try {
+    createFolder(dirname(file))
+    if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK)
+    else closeSync(openSync(file, 'a', 0o600))
+  } catch (error) {
+    throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2)
+  }
+}
+
+/** Step by step: Node's `recursive` goes round for ever below a folder that denies that anything can be there, as /proc does. */
+export function createFolder(folder: string): void {
+  if (existsSync(folder)) return
+  createFolder(dirname(folder))
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    // Another process may make it as well.
+    if (!existsSync(folder)) throw error
+  }
+}
+
+/**
+ * One process a file. An exclusive lock on a second, empty database is freed by the kernel however we die, and leaves
+ * the store itself open to readers (backup, check).
+ */
+export function lock(file: string): () => void {
+  createPrivately(`${file}-lock`)
+  const holder = new Database(`${file}-lock`, { timeout: 0 })
+  try {
+    holder.pragma('locking_mode = EXCLUSIVE')
+    holder.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    holder.close()
+    if (codeOf(error).startsWith('SQLITE_BUSY')) {
+      throw new OperatorError(
+        `store: ${file} is in use by another sidecar. Stop it, or give this one a store of its own (store.url).`,
+      )
+    }
+    throw explainOpening(error, file)
+  }
+  return () => holder.close()
+}
+
+/**
+ * The lock goes by name, and so does SQLite's log: a hard link, or a file that is mounted by itself into a container, is a
+ * second name with a log of its own, and two processes would write one database without seeing each other. SQLite's own
+ * lock is on the file whatever its name, and is exclusive only while no other connection is open.
+ * @throws {OperatorError} when another process has `file` open. For a file without a log of this name, or with several names.
+ */
+export function assertOneName(file: string): void {
+  const probe = new Database(file, { timeout: READERS })
+  try {
+    probe.pragma('locking_mode = EXCLUSIVE')
+    probe.exec('BEGIN EXCLUSIVE; ROLLBACK')
+  } catch (error) {
+    // What is no database is refused by who opens it.
+    if (!codeOf(error).startsWith('SQLITE_BUSY')) return
+    throw new OperatorError(
+      `store: ${file} is in use by another process, maybe under another name (a hard link, or the file mounted by itself ` +
+        'into a container). SQLite keeps a log for each name, so the two would damage it. Stop that process; mount the ' +
+        'folder, not the file.',
+    )
+  } finally {
+    probe.close()
+  }
+}

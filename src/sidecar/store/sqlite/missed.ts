@@ -1,0 +1,53 @@
+import { FIRST_LOOK } from '../../../core/checkpoint.ts'
+import { CHANNELS, STATE_TYPES } from '../../../core/fact.ts'
+import type { Expected, Miss } from '../../../core/store.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import type { Sqlite } from './open.ts'
+
+/** Facts that one step looks at: nothing else is done meanwhile. */
+const STEP = 2000
+const PLACE = 'missed_pos'
+
+interface Row {
+  pos: number
+  at: number
+  type: string
+  seen_stream: number | null
+  seen_webhook: number | null
+  seen_poll: number | null
+}
+
+/**
+ * Walks the log once, step by step, for facts of state that a channel did not tell of.
+ * @returns the next step, to be taken inside a transaction.
+ */
+export function createMissed(
+  db: Sqlite,
+  checkpoints: Checkpoints,
+): (expected: Expected, before: number, now: number) => { missed: Miss[]; more: boolean } {
+  // Columns behind the body are only read of facts of state: theirs is short.
+  const next = db.prepare<[number], Row>(
+    `SELECT pos, at, type, ${CHANNELS.map((channel) => `CASE family WHEN 'state' THEN seen_${channel} END AS seen_${channel}`).join(', ')}
+     FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
+  )
+  const state = new Set<string>(STATE_TYPES)
+
+  return (expected, before, now) => {
+    const looked = next.all(Number(checkpoints.get(PLACE) ?? 0))
+    // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
+    const young = looked.findIndex(({ at }) => at >= before && at <= now)
+    const old = young === -1 ? looked : looked.slice(0, young)
+    // What the first look found had happened before there was a channel to tell of it.
+    const from = Number(checkpoints.get(FIRST_LOOK) ?? 0)
+    const missed = old
+      .filter(({ type, at }) => state.has(type) && at > from)
+      .flatMap((row) =>
+        CHANNELS.filter(
+          (channel) => expected[channel]?.has(row.type) === true && row[`seen_${channel}`] === null,
+        ).map((channel): Miss => ({ channel, type: row.type })),
+      )
+    const last = old.at(-1)
+    if (last !== undefined) checkpoints.set(PLACE, String(last.pos))
+    return { missed, more: old.length === STEP }
+  }
+}

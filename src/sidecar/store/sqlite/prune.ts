@@ -1,0 +1,123 @@
+import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import type { Lanes } from './lanes.ts'
+import { seqOf } from './log.ts'
+import type { Sqlite } from './open.ts'
+
+/** Rows of a table that one step looks at: nothing else is done meanwhile. */
+const STEP = 500
+/** A sighting that no fact followed within this is of no use, milliseconds. */
+const SIGHTING_KEPT = 15 * 60_000
+
+interface OldFact {
+  pos: number
+  at: number
+  seq: string | null
+  owed: number
+}
+
+/**
+ * Removes what is delivered and older than `before`, step by step. What is undelivered or dead stays, and its fact with it.
+ * A call stays as long as its session requires its action, or is still to be read, maybe since before the call ended:
+ * forgotten, it would be taken for a new one and run again.
+ * @returns the next step, to be taken inside a transaction; it tells how many facts went and whether there is more.
+ */
+export function createPruning(
+  db: Sqlite,
+  lanes: Lanes,
+  checkpoints: Checkpoints,
+): (before: number, now: number) => { facts: number; more: boolean } {
+  const oldest = db.prepare<[number], OldFact>(
+    `SELECT pos, at, seq, EXISTS (SELECT 1 FROM deliveries WHERE fact_pos = pos AND status <> 1) AS owed
+     FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
+  )
+  const dropDeliveries = db.prepare<[number]>('DELETE FROM deliveries WHERE fact_pos = ?')
+  const dropFact = db.prepare<[number]>('DELETE FROM facts WHERE pos = ?')
+  const dropSightings = db.prepare<[number]>('DELETE FROM sightings WHERE at < ?')
+  const dropCalls = db.prepare<[number]>(
+    `DELETE FROM calls WHERE call_id IN (SELECT call_id FROM calls WHERE ended_at < ?
+       AND NOT EXISTS (SELECT 1 FROM actions WHERE actions.call_id = calls.call_id AND resolved_at IS NULL)
+       AND NOT EXISTS (SELECT 1 FROM hints WHERE hints.session_id = calls.session_id) LIMIT ${STEP})`,
+  )
+  const dropActions = db.prepare<[number]>(
+    `DELETE FROM actions WHERE call_id IN (SELECT call_id FROM actions WHERE resolved_at < ? LIMIT ${STEP})`,
+  )
+  const goneSession = db
+    .prepare<[number], string>('SELECT id FROM sessions WHERE deleted_at < ? LIMIT 1')
+    .pluck()
+  const dropTurns = db.prepare<[string]>(
+    `DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE session_id = ? LIMIT ${STEP})`,
+  )
+  const dropActionsOf = db.prepare<[string]>('DELETE FROM actions WHERE session_id = ?')
+  const dropSession = db.prepare<[string]>('DELETE FROM sessions WHERE id = ?')
+  // One that left the scope lives on elsewhere.
+  const dropOwner = db.prepare<[string]>(
+    "DELETE FROM session_owners WHERE session_id = ? AND owner <> 'foreign'",
+  )
+  const dropCheckpoint = db.prepare<[string]>('DELETE FROM checkpoints WHERE name = ?')
+  const nextLanes = db.prepare<[number], { id: number; pending: number }>(
+    `SELECT id, pending FROM lanes WHERE id > ? ORDER BY id LIMIT ${STEP}`,
+  )
+  const dropLane = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
+  /** Up to where a walk through facts and one through lanes have come; each starts over at its end, so may skip a step. */
+  const reached = { fact: 0, lane: 0 }
+
+  const pruneFacts = (before: number, now: number): { facts: number; more: boolean } => {
+    const looked = oldest.all(reached.fact)
+    // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
+    const young = looked.findIndex(({ at }) => at >= before && at <= now)
+    const old = young === -1 ? looked : looked.slice(0, young)
+    let facts = 0
+    let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
+    // Beyond the cursor lies what was told before it was let go of: the service may count from a lower number since.
+    const cursor = seqOf(checkpoints.get('stream')) ?? 0n
+    for (const { pos, at, seq, owed } of old) {
+      // Looked at again when the walk starts over.
+      if (owed === 1 || at >= before) continue
+      dropDeliveries.run(pos)
+      dropFact.run(pos)
+      facts++
+      const number = seqOf(seq)
+      if (number !== null && number > highest && number <= cursor) highest = number
+    }
+    if (facts > 0) checkpoints.set(PRUNED_SEQ, String(highest))
+    const whole = old.length === STEP
+    reached.fact = whole ? (old.at(-1)?.pos ?? 0) : 0
+    return { facts, more: whole }
+  }
+
+  const pruneSessions = (before: number): boolean => {
+    let rows = 0
+    while (rows < STEP) {
+      const id = goneSession.get(before)
+      if (id === undefined) return false
+      const { changes } = dropTurns.run(id)
+      rows += changes + 1
+      if (changes === STEP) continue
+      dropActionsOf.run(id)
+      dropSession.run(id)
+      dropOwner.run(id)
+      dropCheckpoint.run(`items/${id}`)
+    }
+    return true
+  }
+
+  const pruneLanes = (): boolean => {
+    const looked = nextLanes.all(reached.lane)
+    let dropped = 0
+    for (const { id, pending } of looked)
+      if (pending === 0 && !lanes.isClaimed(id)) dropped += dropLane.run(id).changes
+    const whole = looked.length === STEP
+    reached.lane = whole ? (looked.at(-1)?.id ?? 0) : 0
+    return whole && dropped > 0
+  }
+
+  return (before, now) => {
+    const { facts, more } = pruneFacts(before, now)
+    dropSightings.run(now - SIGHTING_KEPT)
+    const calls = dropCalls.run(before).changes
+    const actions = dropActions.run(before).changes
+    const sessions = pruneSessions(before)
+    return { facts, more: [more, calls === STEP, actions === STEP, sessions, pruneLanes()].includes(true) }
+  }
+}

@@ -1,0 +1,17 @@
+import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
+
+export function damaged(file: string, detail: string): OperatorError {
+  return new OperatorError(
+    `store: ${file} is damaged (${detail}). It was left as it is; put a backup in its place, or move it away ` +
+      'to start with an empty store: what the service still shows is then delivered again under the same ids.',
+  )
+}
+
+/** What an error of the driver means for who opens `file`. */
+export function explainOpening(error: unknown, file: string): unknown {
+  const code = codeOf(error)
+  if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))
+    return damaged(file, messageOf(error))
+  if (code.startsWith('SQLITE_')) return new OperatorError(`store: ${file}: ${messageOf(error)} (${code})`)
+  return error
+}

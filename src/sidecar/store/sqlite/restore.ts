@@ -1,0 +1,85 @@
+import { existsSync, linkSync, realpathSync, renameSync, rmSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { messageOf, OperatorError } from '../../../std/errors.ts'
+import { inspectSound } from './backup.ts'
+import { copyDatabase, writeCopy, type Progress } from './copy.ts'
+import type { Inspection } from './inspect.ts'
+import { assertOneName, createFolder, lock } from './lock.ts'
+import { assertOwnLog, hasOwnLog } from './wal.ts'
+
+export interface Restored extends Inspection {
+  /** Where it was read from. */
+  from: string
+  /** Where the database went that was there before; null: there was none. */
+  kept: string | null
+  /** Where the log went of a database that was not there any more; null: there was none, or it is kept with its database. */
+  keptLog: string | null
+}
+
+type Kept = Pick<Restored, 'kept' | 'keptLog'>
+
+/**
+ * Puts a copy in the place of a store. The former database is kept beside it with its log; the copy has the name only once
+ * it is whole, was read through and is on disk.
+ * @throws {OperatorError} when a sidecar uses the store, or the copy is not sound. Nothing was changed then.
+ */
+export async function restoreStore(
+  from: string,
+  to: string,
+  options: { now: number; onProgress: Progress },
+): Promise<Restored> {
+  const source = resolve(from)
+  if (!existsSync(source)) throw new OperatorError(`store: there is no ${source}.`)
+  const target = existsSync(to) ? realpathSync(to) : resolve(to)
+  if (realpathSync(source) === target)
+    throw new OperatorError(`store: ${source} is the store itself. Name the copy to restore.`, 2)
+  assertOwnLog(source)
+  createFolder(dirname(target))
+  const unlock = lock(target)
+  try {
+    // SQLite would write a log into the file that does not belong to it.
+    if (existsSync(target) && hasOwnLog(target)) assertOneName(target)
+    let kept: Kept = { kept: null, keptLog: null }
+    const inspection = await writeCopy(
+      target,
+      async (partial) => {
+        await copyDatabase(source, partial, options.onProgress)
+        return inspectSound(partial, source)
+      },
+      (partial) => {
+        kept = exchange(partial, target, options.now)
+      },
+    )
+    return { ...inspection, file: target, from: source, ...kept }
+  } catch (error) {
+    if (error instanceof OperatorError) throw error
+    throw new OperatorError(`store: ${source} could not be restored to ${target}: ${messageOf(error)}`)
+  } finally {
+    unlock()
+  }
+}
+
+/**
+ * The former database goes aside with its log, under names by which SQLite finds the two together. After a crash at any
+ * point, the former store is in its place, or the new one beside the log of the former, which is refused (wal.ts).
+ * @returns where the former one is.
+ */
+function exchange(partial: string, target: string, now: number): Kept {
+  const aside = `${target}.before-restore-${new Date(now).toISOString().replaceAll(/[:.]/g, '-')}`
+  const sides = ['', '-wal'].filter((end) => existsSync(target + end))
+  if (sides.includes('')) keepName(target, aside)
+  renameSync(partial, target)
+  if (sides.includes('-wal')) renameSync(`${target}-wal`, `${aside}-wal`)
+  rmSync(`${target}-shm`, { force: true })
+  if (sides.includes('')) return { kept: aside, keptLog: null }
+  return { kept: null, keptLog: sides.includes('-wal') ? `${aside}-wal` : null }
+}
+
+/** A second name, so that there is a store at every moment; where a file system knows none, it is moved. */
+function keepName(target: string, aside: string): void {
+  try {
+    linkSync(target, aside)
+  } catch {
+    renameSync(target, aside)
+  }
+}

@@ -1,0 +1,174 @@
+import { isObject } from '../../../std/json.ts'
+import type { Fact } from '../../../core/fact.ts'
+import type { HeldFrames, Owner, OwnerNote, OwnerRecord } from '../../../core/scope.ts'
+import type { Batch } from '../../../core/store.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import { seqOf } from './log.ts'
+import type { Sqlite } from './open.ts'
+
+/** The type of the fact that a turn.ended frame becomes. */
+const TURN_ENDED = 'stream.turn.ended'
+
+interface OwnerRow {
+  owner: Owner
+  adopted_at: number | null
+  from_seq: string | null
+}
+
+/** The part of a batch that is ours, or may be. */
+export interface Sifted extends Required<Pick<Batch, 'facts' | 'hints' | 'endedTurns'>> {
+  /** Sessions whose frames were held; each needs a hint, since only a reading releases them. */
+  held: ReadonlySet<string>
+}
+
+/**
+ * The owners of sessions, and held frames of sessions whose owner is not known yet. Every method runs inside a transaction
+ * of the caller.
+ */
+export class SessionOwners {
+  readonly #checkpoints
+  readonly #get
+  readonly #put
+  readonly #forget
+  readonly #hold
+  readonly #heldOf
+  readonly #dropHeld
+  readonly #held
+  readonly #strangers
+  readonly #countForeign
+
+  constructor(db: Sqlite, checkpoints: Checkpoints) {
+    this.#checkpoints = checkpoints
+    this.#get = db.prepare<[string], OwnerRow>(
+      'SELECT owner, adopted_at, from_seq FROM session_owners WHERE session_id = ?',
+    )
+    this.#put = db.prepare<[string, Owner, number, number | null, string | null]>(
+      `INSERT INTO session_owners (session_id, owner, noted_at, adopted_at, from_seq) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (session_id) DO UPDATE SET owner = excluded.owner, noted_at = excluded.noted_at,
+         adopted_at = excluded.adopted_at, from_seq = excluded.from_seq`,
+    )
+    this.#forget = db.prepare<[string]>('DELETE FROM session_owners WHERE session_id = ?')
+    this.#hold = db.prepare<[string, string, number, string]>(
+      'INSERT INTO held_frames (session_id, id, characters, fact) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING',
+    )
+    this.#heldOf = db
+      .prepare<[string], string>('SELECT fact FROM held_frames WHERE session_id = ? ORDER BY pos')
+      .pluck()
+    this.#dropHeld = db.prepare<[string]>('DELETE FROM held_frames WHERE session_id = ?')
+    this.#held = db.prepare<[], HeldFrames>(
+      'SELECT count(*) AS frames, ifnull(sum(characters), 0) AS characters FROM held_frames',
+    )
+    this.#strangers = db
+      .prepare<[number, string, number], string>(
+        `SELECT session_id FROM session_owners WHERE noted_at < ? AND session_id > ?
+           AND NOT (owner = 'ours' AND EXISTS (SELECT 1 FROM sessions WHERE id = session_id))
+         ORDER BY session_id LIMIT +?`,
+      )
+      .pluck()
+    this.#countForeign = db
+      .prepare<[], number>("SELECT count(*) FROM session_owners WHERE owner = 'foreign'")
+      .pluck()
+  }
+
+  of(ids: readonly string[]): Map<string, OwnerRecord> {
+    const found = new Map<string, OwnerRecord>()
+    for (const id of ids) {
+      const row = this.#get.get(id)
+      if (row !== undefined) found.set(id, { owner: row.owner, adoptedAt: row.adopted_at })
+    }
+    return found
+  }
+
+  isOthers(sessionId: string): boolean {
+    const owner = this.#get.get(sessionId)?.owner
+    return owner === 'foreign' || owner === 'gone'
+  }
+
+  note({ sessionId, owner, adoptedAt, at }: OwnerNote): void {
+    if (owner === 'unknown') {
+      this.#forget.run(sessionId)
+      return
+    }
+    const before = this.#get.get(sessionId)
+    const cursor = owner === 'pending' ? this.#checkpoints.get('stream') : (before?.from_seq ?? null)
+    this.#put.run(sessionId, owner, at, adoptedAt ?? before?.adopted_at ?? null, cursor)
+  }
+
+  /** Takes out the frames that were held of a session, in their order. */
+  release(sessionId: string): Fact[] {
+    const facts = this.#heldOf.all(sessionId).map(factIn)
+    if (facts.length > 0) this.#dropHeld.run(sessionId)
+    return facts
+  }
+
+  /** @returns how many there were. */
+  drop(sessionId: string): number {
+    return this.#dropHeld.run(sessionId).changes
+  }
+
+  held(): HeldFrames {
+    return this.#held.get() ?? { frames: 0, characters: 0 }
+  }
+
+  strangers(before: number, after: string, limit: number): string[] {
+    return this.#strangers.all(before, after, limit)
+  }
+
+  countForeign(): number {
+    return this.#countForeign.get() ?? 0
+  }
+
+  /** Frames of an unknown session are held, those of a foreign one are dropped, and so are hints about it. */
+  sift({ facts = [], hints = [], endedTurns = [] }: Batch): Sifted {
+    const rows = new Map<string, OwnerRow | undefined>()
+    const rowOf = (id: string): OwnerRow | undefined => {
+      if (!rows.has(id)) rows.set(id, this.#get.get(id))
+      return rows.get(id)
+    }
+    const isOthers = (id: string): boolean => ['foreign', 'gone'].includes(rowOf(id)?.owner ?? '')
+    const held = new Set<string>()
+    const isOurs = (fact: Fact): boolean => {
+      const { sessionId, seq } = fact
+      // Facts without a seq come from a reading, which is only of a session of ours.
+      if (sessionId === null || seq === null) return true
+      const row = rowOf(sessionId)
+      if (isOthers(sessionId) || this.#isBefore(seq, row?.from_seq ?? null)) return false
+      if (row?.owner === 'ours') return true
+      this.#hold.run(sessionId, fact.id, fact.body.length, JSON.stringify(fact))
+      held.add(sessionId)
+      return false
+    }
+    return {
+      facts: facts.filter(isOurs),
+      endedTurns: endedTurns.filter(({ sessionId }) => rowOf(sessionId)?.owner === 'ours'),
+      hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(sessionId)),
+      held,
+    }
+  }
+
+  /** A frame from before the session became ours. A service that restarted its seq has no such frame. */
+  #isBefore(seq: string, from: string | null): boolean {
+    const boundary = seqOf(from)
+    const number = seqOf(seq)
+    if (boundary === null || number === null || number > boundary) return false
+    const cursor = seqOf(this.#checkpoints.get('stream'))
+    return cursor !== null && cursor >= boundary
+  }
+}
+
+/** The turn whose end a frame reports. */
+export function endedBy({
+  type,
+  turnId,
+  sessionId,
+  at,
+}: Fact): { turnId: string; sessionId: string; at: number } | null {
+  return type === TURN_ENDED && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
+}
+
+/** A row that we wrote ourselves. */
+function factIn(text: string): Fact {
+  const fact: unknown = JSON.parse(text)
+  if (!isObject(fact)) throw new Error('a held frame cannot be read')
+  return fact as unknown as Fact
+}

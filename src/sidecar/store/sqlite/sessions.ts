@@ -1,0 +1,284 @@
+import { writeJson } from '../../../std/json.ts'
+import type { Action, Session, SessionSummary } from '../../../core/resource.ts'
+import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
+import type { SessionRecord } from '../../../core/store-reader.ts'
+import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
+import type { Sqlite } from './open.ts'
+import { objectOf, type SessionRow, type TurnRow } from './rows.ts'
+
+/** The newest settled turns that a comparison needs to know where to stop reading. */
+const SETTLED_KEPT = 3
+
+interface ActionRow {
+  call_id: string
+  raw: string
+}
+
+/** Sessions, turns and actions as last read. */
+export class Sessions {
+  readonly #get
+  readonly #put
+  readonly #unsettled
+  readonly #settled
+  readonly #turn
+  readonly #putTurn
+  readonly #endTurn
+  readonly #openActions
+  readonly #addAction
+  readonly #ownerOf
+  readonly #resolve
+  readonly #unseen
+  readonly #active
+  readonly #countAlive
+  readonly #countActive
+  readonly #leave
+  readonly #resolveAll
+
+  readonly onTwin: (callId: string, sessionId: string) => void
+
+  /** `onTwin`: an action has the id of one of another turn, and stays untold. */
+  constructor(db: Sqlite, onTwin: (callId: string, sessionId: string) => void) {
+    this.onTwin = onTwin
+    this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
+    this.#put = db.prepare(
+      `INSERT INTO sessions (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at)
+       VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET status = excluded.status, updated_at = excluded.updated_at, raw = excluded.raw,
+         at_rest = excluded.at_rest, revision = revision + 1, baseline = excluded.baseline,
+         read_at = excluded.read_at, deleted_at = excluded.deleted_at`,
+    )
+    this.#unsettled = db.prepare<[string], TurnRow>(
+      'SELECT * FROM turns WHERE session_id = +? AND settled = 0 ORDER BY created_at',
+    )
+    this.#settled = db.prepare<[string, number], TurnRow>(
+      'SELECT * FROM turns WHERE session_id = +? AND settled = 1 ORDER BY created_at DESC LIMIT +?',
+    )
+    this.#turn = db.prepare<[string], TurnRow>('SELECT * FROM turns WHERE id = ?')
+    this.#putTurn = db.prepare(
+      `INSERT INTO turns (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, raw = excluded.raw, final = excluded.final,
+         settled = excluded.settled, final_fact = excluded.final_fact,
+         ended_frame_at = coalesce(ended_frame_at, excluded.ended_frame_at), final_read_at = excluded.final_read_at`,
+    )
+    this.#endTurn = db.prepare<[string, string, number]>(
+      `INSERT INTO turns (id, session_id, ended_frame_at) VALUES (?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET ended_frame_at = coalesce(ended_frame_at, excluded.ended_frame_at)`,
+    )
+    this.#openActions = db.prepare<[string], ActionRow>(
+      'SELECT call_id, raw FROM actions WHERE session_id = +? AND resolved_at IS NULL ORDER BY created_at, call_id',
+    )
+    this.#addAction = db.prepare(
+      `INSERT INTO actions (call_id, session_id, type, raw, created_at, opened_at) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
+    )
+    this.#ownerOf = db.prepare<[string], { session_id: string; turn_id: string | null }>(
+      "SELECT session_id, iif(json_valid(raw), raw ->> 'turn_id', NULL) AS turn_id FROM actions WHERE call_id = ?",
+    )
+    this.#resolve = db.prepare<[number, string]>('UPDATE actions SET resolved_at = ? WHERE call_id = ?')
+    this.#unseen = db
+      .prepare<[number, string, number], string>(
+        'SELECT id FROM sessions WHERE deleted_at IS NULL AND read_at < ? AND id > ? ORDER BY id LIMIT +?',
+      )
+      .pluck()
+    this.#active = db
+      .prepare<[string, number], string>(
+        'SELECT id FROM sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > ? ORDER BY id LIMIT +?',
+      )
+      .pluck()
+    this.#leave = db.prepare<[number, string]>(
+      `UPDATE sessions SET deleted_at = ?, at_rest = 1, revision = revision + 1
+       WHERE id = ? AND deleted_at IS NULL`,
+    )
+    this.#resolveAll = db.prepare<[number, string]>(
+      'UPDATE actions SET resolved_at = ? WHERE session_id = ? AND resolved_at IS NULL',
+    )
+    this.#countAlive = db
+      .prepare<[], number>('SELECT count(*) FROM sessions WHERE deleted_at IS NULL')
+      .pluck()
+    this.#countActive = db
+      .prepare<[], number>('SELECT count(*) FROM sessions WHERE deleted_at IS NULL AND at_rest = 0')
+      .pluck()
+  }
+
+  known(id: string, turnIds: readonly string[]): KnownSession | null {
+    const row = this.#get.get(id)
+    if (row === undefined) return null
+    return {
+      ...glanceOf(row),
+      revision: row.revision,
+      session: sessionOf(row),
+      baseline: row.baseline,
+      turns: this.turnsOf(id, turnIds),
+      actions: this.openActions(id),
+    }
+  }
+
+  /** The newest settled turns, all unsettled ones, and `turnIds`. The session itself may not be known yet. */
+  turnsOf(id: string, turnIds: readonly string[]): KnownTurn[] {
+    const rows = new Map<string, TurnRow>()
+    for (const row of this.#unsettled.all(id)) rows.set(row.id, row)
+    for (const row of this.#settled.all(id, SETTLED_KEPT)) rows.set(row.id, row)
+    for (const turnId of turnIds) {
+      const row = rows.has(turnId) ? undefined : this.#turn.get(turnId)
+      if (row !== undefined) rows.set(turnId, row)
+    }
+    return [...rows.values()].map(turnOf)
+  }
+
+  openActions(id: string): Action[] {
+    return this.#openActions.all(id).flatMap((row) => parseAction(objectOf(row.raw)) ?? [])
+  }
+
+  summary(id: string): SessionSummary | null {
+    const row = this.#get.get(id)
+    if (row === undefined) return null
+    const { title, metadata, status } = sessionOf(row)
+    return { title, metadata, status }
+  }
+
+  glance(ids: readonly string[]): Map<string, SessionGlance> {
+    const found = new Map<string, SessionGlance>()
+    for (const id of ids) {
+      const row = this.#get.get(id)
+      if (row !== undefined) found.set(id, glanceOf(row))
+    }
+    return found
+  }
+
+  record(id: string): SessionRecord | null {
+    const row = this.#get.get(id)
+    return row === undefined ? null : recordOf(row)
+  }
+
+  /** Writes a reading, unless somebody else read and wrote in between. */
+  write(reading: Reading): boolean {
+    const row = this.#get.get(reading.sessionId)
+    if ((row?.revision ?? null) !== reading.revision) return false
+    const { session } = reading
+    if (session !== null) {
+      this.#put.run(
+        session.id,
+        session.status,
+        session.updatedAt,
+        writeJson(session.raw),
+        reading.atRest ? 1 : 0,
+        reading.baseline,
+        row?.first_seen ?? reading.at,
+        reading.at,
+        null,
+      )
+    } else if (row !== undefined) {
+      this.#put.run(
+        row.id,
+        row.status,
+        row.updated_at,
+        row.raw,
+        1,
+        row.baseline,
+        row.first_seen,
+        reading.at,
+        reading.at,
+      )
+    }
+    for (const turn of reading.turns) this.#writeTurn(turn)
+    for (const action of reading.opened) {
+      const owner = this.#ownerOf.get(action.callId)
+      if (owner !== undefined && (owner.session_id !== reading.sessionId || owner.turn_id !== action.turnId))
+        this.onTwin(action.callId, reading.sessionId)
+      this.#addAction.run(
+        action.callId,
+        reading.sessionId,
+        action.type,
+        writeJson(action.raw),
+        action.createdAt,
+        reading.at,
+      )
+    }
+    for (const callId of reading.resolved) this.#resolve.run(reading.at, callId)
+    return true
+  }
+
+  #writeTurn({ turn, final, settled, finalFact, endedFrameAt, finalReadAt }: KnownTurn): void {
+    this.#putTurn.run(
+      turn.id,
+      turn.sessionId,
+      turn.createdAt,
+      writeJson(turn.raw),
+      final ? 1 : 0,
+      settled ? 1 : 0,
+      finalFact ? 1 : 0,
+      endedFrameAt,
+      finalReadAt === null ? null : Math.round(finalReadAt),
+    )
+  }
+
+  endTurn(turnId: string, sessionId: string, at: number): void {
+    this.#endTurn.run(turnId, sessionId, at)
+  }
+
+  /** It is not ours any more: nothing more is expected of it, and a reading that is under way is not written. */
+  leave(id: string, at: number): void {
+    this.#leave.run(at, id)
+    this.#resolveAll.run(at, id)
+  }
+
+  unseen(before: number, after: string, limit: number): string[] {
+    return this.#unseen.all(before, after, limit)
+  }
+
+  active(after: string, limit: number): string[] {
+    return this.#active.all(after, limit)
+  }
+
+  count(): { alive: number; active: number } {
+    return { alive: this.#countAlive.get() ?? 0, active: this.#countActive.get() ?? 0 }
+  }
+}
+
+function glanceOf(row: SessionRow): SessionGlance {
+  return {
+    status: row.status,
+    updatedAt: row.updated_at,
+    deleted: row.deleted_at !== null,
+    atRest: row.at_rest === 1,
+  }
+}
+
+function sessionOf(row: SessionRow): Session {
+  const session = parseSession(objectOf(row.raw))
+  if (session === null) throw new Error(`session ${row.id}: the stored resource cannot be read`)
+  return session
+}
+
+export function recordOf(row: SessionRow): SessionRecord {
+  return {
+    session: sessionOf(row),
+    deletedAt: row.deleted_at,
+    firstSeenAt: row.first_seen,
+    readAt: row.read_at,
+    atRest: row.at_rest === 1,
+  }
+}
+
+function turnOf(row: TurnRow): KnownTurn {
+  const parsed = row.raw === null ? null : parseTurn(objectOf(row.raw))
+  return {
+    turn: parsed ?? {
+      id: row.id,
+      sessionId: row.session_id,
+      status: 'working',
+      createdAt: row.created_at,
+      startedAt: null,
+      completedAt: null,
+      artifacts: null,
+      raw: {},
+    },
+    read: parsed !== null,
+    final: row.final === 1,
+    settled: row.settled === 1,
+    endedFrameAt: row.ended_frame_at,
+    finalReadAt: row.final_read_at,
+    finalFact: row.final_fact === 1,
+  }
+}

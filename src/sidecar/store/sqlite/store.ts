@@ -1,0 +1,312 @@
+import type { Ack } from '../../../core/delivery.ts'
+import type { Clock, Log } from '../../../std/ports.ts'
+import type { Batch, Committed, HandlerRegistration, Store } from '../../../core/store.ts'
+import { StoreError } from '../error.ts'
+import { BegunAttempts, recoverBegun } from './begun.ts'
+import { Calls } from './calls.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { Committer, explain, type Witness } from './committer.ts'
+import { Hints } from './hints.ts'
+import { Lanes } from './lanes.ts'
+import { FactLog, seqOf } from './log.ts'
+import { createMissed } from './missed.ts'
+import { SessionOwners } from './session-owners.ts'
+import { openDatabase, openToAll, type Sqlite } from './open.ts'
+import { createPruning } from './prune.ts'
+import { createQuarantine } from './quarantine.ts'
+import { createReader } from './reader.ts'
+import { createRedelivery } from './redelivery.ts'
+import { Ownership } from './owner.ts'
+import { createScoping } from './scoping.ts'
+import { Sessions } from './sessions.ts'
+import { Subscriptions } from './subscriptions.ts'
+import { keepTime } from './time.ts'
+import { watchFile, type FileWatch } from './watch.ts'
+
+export interface StoreOptions extends Witness {
+  clock: Clock
+  log: Log
+  /** Called once, when another process took the store or its files are gone: nothing is written or handed out any more. */
+  onLost?: (error: StoreError) => void
+  /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
+  onDeadLettered?: (handler: string) => void
+}
+
+export interface SqliteOptions extends StoreOptions {
+  /** A file, or `:memory:`. */
+  path: string
+  /** Pages of 4 KiB after which the database counts as full; for trying what then happens. */
+  maxPages?: number
+}
+
+/** @throws {OperatorError} when the file cannot be used (open.ts). */
+export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): Store {
+  const { db, file, unlock } = openDatabase(path)
+  const rights = path === ':memory:' ? null : openToAll(path)
+  if (rights !== null)
+    options.log.warn({ file: path, rights }, 'store: every user of this machine may read it; chmod 600')
+  let store: Store
+  let watch: FileWatch | null = null
+  try {
+    if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
+    const ownership = new Ownership(db)
+    store = createSqliteStore(db, options, ownership)
+    if (file !== null) watch = watchFile({ db, file, ownership, clock: options.clock, log: options.log })
+  } catch (error) {
+    db.close()
+    unlock()
+    throw explain(error)
+  }
+  return {
+    ...store,
+    async close() {
+      await (watch === null ? store.close() : watch.close(() => store.close()))
+      unlock()
+    },
+  }
+}
+
+/** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
+export function createSqliteStore(
+  db: Sqlite,
+  { clock, log, onDeadLettered, onLost, ...witness }: StoreOptions,
+  ownership = new Ownership(db),
+): Store {
+  ownership.onLost = onLost ?? null
+  const checkpoints = new Checkpoints(db)
+  recoverBegun(db, ownership)
+  const begun = new BegunAttempts(db, clock, (run, effect) => committer.writeRelaxed(run, effect))
+  const time = keepTime(db, checkpoints, clock, ownership)
+  const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
+  const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
+  const facts = new FactLog(db, lanes)
+  const hints = new Hints(db, clock.now() * 1000)
+  const calls = new Calls(db)
+  const sessions = new Sessions(db, (callId, sessionId) =>
+    log.error(
+      { callId, sessionId },
+      'store: an action has the id of an earlier one: it makes no fact, and its call is not run',
+    ),
+  )
+  const owners = new SessionOwners(db, checkpoints)
+  const scoping = createScoping({ owners, facts, hints, sessions, checkpoints, clock })
+  const subscriptions = new Subscriptions(db)
+  let handlers: readonly HandlerRegistration[] = []
+  let closed = false
+
+  /** Why nothing is written any more. */
+  const refusal = (): StoreError | null => {
+    if (closed) return new StoreError('closed')
+    const { lost } = ownership
+    if (lost !== null) witness.onRefused?.(lost)
+    return lost
+  }
+
+  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> => {
+    const refused = refusal()
+    return refused === null ? committer.write(run, effect) : Promise.reject(refused)
+  }
+
+  const ask = async <T>(run: () => T): Promise<T> => {
+    // A process that lost the store must not act on what it reads.
+    if (ownership.lost !== null) throw ownership.lost
+    try {
+      return run()
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  const redelivery = createRedelivery(db, lanes, write)
+  const prune = createPruning(db, lanes, checkpoints)
+  const missed = createMissed(db, checkpoints)
+
+  /** Positions of damaged facts that are being marked; after a retry a fact is marked again. */
+  const damaged = new Set<number>()
+  /** A fact whose checksum does not match is never sent: its deliveries become dead letters. */
+  const markDamaged = (pos: number): void => {
+    if (damaged.has(pos)) return
+    damaged.add(pos)
+    log.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
+    const deadLetter = () => {
+      const pending = db
+        .prepare<[number], { lane: number; handler: string }>(
+          `SELECT d.lane, h.name AS handler FROM deliveries d JOIN handlers h ON h.number = d.handler
+           WHERE d.fact_pos = ? AND d.status = 0`,
+        )
+        .all(pos)
+      const entry = `{"at":${clock.now()},"error":"damaged in the store","ms":0}`
+      db.prepare(
+        `UPDATE deliveries SET status = 2, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
+         WHERE fact_pos = ? AND status = 0`,
+      ).run(entry, entry, pos)
+      for (const { lane } of pending)
+        db.prepare('UPDATE lanes SET pending = pending - 1 WHERE id = ?').run(lane)
+      return pending
+    }
+    write(deadLetter, (dead) => dead.forEach(({ handler }) => onDeadLettered?.(handler)))
+      .catch((error: unknown) =>
+        log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
+      )
+      .finally(() => damaged.delete(pos))
+  }
+
+  const commit = (given: Batch): Committed => {
+    const into: Committed = {
+      facts: [],
+      lanes: [],
+      stale: [],
+      refused: [],
+      sightings: [],
+      hinted: false,
+      newCalls: [],
+    }
+    const now = clock.steady()
+    const batch = given.scoped === true ? scoping(given, into) : given
+    if (batch.facts !== undefined) facts.append(batch.facts, into)
+    for (const { turnId, sessionId, at } of batch.endedTurns ?? []) sessions.endTurn(turnId, sessionId, at)
+    for (const hint of batch.hints ?? []) {
+      hints.add(hint, now)
+      if (hint.subject !== undefined) facts.sight(hint.subject, hint.channel, hint.at, into)
+      into.hinted = true
+    }
+    if (batch.cursor !== undefined) advance('stream', batch.cursor)
+    for (const reading of batch.readings ?? []) {
+      if (!sessions.write(reading)) {
+        into.stale.push(reading.sessionId)
+        continue
+      }
+      facts.append(reading.facts, into)
+      for (const call of reading.newCalls) if (calls.add(call)) into.newCalls.push(call.callId)
+      calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])
+      hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
+    }
+    for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls.push(call.callId)
+    for (const step of batch.calls ?? []) {
+      if (calls.step(step)) facts.append(step.facts ?? [], into)
+      else into.refused.push(step.callId)
+    }
+    for (const [name, value] of Object.entries(batch.checkpoints ?? {})) checkpoints.set(name, value)
+    return into
+  }
+
+  /** A cursor never moves back. One that is no number cannot be compared: the newest wins. */
+  const advance = (name: string, value: string): void => {
+    const known = seqOf(checkpoints.get(name))
+    const given = seqOf(value)
+    if (known === null || given === null || given > known) checkpoints.set(name, value)
+  }
+
+  return {
+    commit: (batch) =>
+      write(
+        () => commit(batch),
+        (committed) => {
+          lanes.claimFresh(committed)
+          for (const call of batch.newCalls ?? []) {
+            if (call.state === 'running' && committed.newCalls.includes(call.callId))
+              calls.claimed(call.callId)
+          }
+        },
+      ),
+
+    checkpoint: (name) => ask(() => checkpoints.get(name)),
+    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
+
+    claimHints: (limit, now) => ask(() => hints.claim(limit, now)),
+    async releaseHint(sessionId, dueAt) {
+      await write(() => hints.postpone(sessionId, dueAt))
+      hints.release(sessionId)
+    },
+    async deferHint(sessionId, dueAt) {
+      await write(() => hints.defer(sessionId, dueAt))
+      hints.release(sessionId)
+    },
+    doneHint: (sessionId) => hints.release(sessionId),
+    async finishSweep(generation) {
+      await write(() => hints.swept(generation))
+      hints.release(null)
+    },
+    nextHint: () => ask(() => hints.next()),
+
+    known: (id, turnIds = []) => ask(() => sessions.known(id, turnIds)),
+    knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
+    summary: (id) => ask(() => sessions.summary(id)),
+    glance: (ids) => ask(() => sessions.glance(ids)),
+    unseenSessions: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
+    countSessions: () => ask(() => ({ ...sessions.count(), foreign: owners.countForeign() })),
+    activeSessions: (after, limit) => ask(() => sessions.active(after, limit)),
+    owners: (ids) => ask(() => owners.of(ids)),
+    strangers: (before, after, limit) => ask(() => owners.strangers(before, after, limit)),
+    heldFrames: () => ask(() => owners.held()),
+
+    claimLanes: (handler, limit, now) => ask(() => lanes.claim(handler, limit, now)),
+    readLane: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),
+    async releaseLane(lane, dueAt) {
+      if (dueAt !== undefined) await write(() => lanes.postpone(lane, Math.ceil(dueAt)))
+      lanes.release(lane)
+    },
+    nextLane: (handler) => ask(() => lanes.next(handler)),
+    beginAttempts: (lane, positions) => lanes.begin(lane, positions),
+    endAttempts: (lane) => begun.end(lane),
+    dropAttempts: (lane, positions) => lanes.drop(lane, positions),
+    async settle(take, patience = 0) {
+      const refused = refusal()
+      if (refused !== null) throw refused
+      const settle = (): readonly Ack[] => {
+        const all = take()
+        lanes.settle(all)
+        return all
+      }
+      const settled = (all: readonly Ack[]): void => lanes.settled(all)
+      await (patience > 0
+        ? committer.writePatiently(settle, settled, patience)
+        : committer.write(settle, settled))
+    },
+
+    claimCalls: (room, now) => ask(() => calls.claim(room, now)),
+    releaseCall: (callId) => calls.release(callId),
+    call: (callId) => ask(() => calls.get(callId)),
+    nextCall: (room) => ask(() => calls.next(room)),
+    openCalls: (sessionId) => ask(() => calls.openOf(sessionId)),
+
+    async registerHandlers(registrations) {
+      handlers = registrations
+      return await write(() => lanes.register(registrations))
+    },
+    pauseHandler: (name, reason) =>
+      write(() => {
+        db.prepare('UPDATE handlers SET paused_at = ?, pause_reason = ? WHERE name = ?').run(
+          reason === null ? null : clock.now(),
+          reason,
+          name,
+        )
+      }),
+
+    subscriptions: () => ask(() => subscriptions.list()),
+    saveSubscription: (record) => write(() => subscriptions.save(record)),
+    forgetSubscription: (id) => write(() => subscriptions.forget(id)),
+
+    quarantine: createQuarantine(db, write),
+
+    retry: async (selection) => ({ count: await redelivery.retry(selection) }),
+    async replay(name, from) {
+      const handler = handlers.find((candidate) => candidate.name === name)
+      const number = lanes.numberOf(name)
+      if (handler === undefined || number === null) return { count: 0 }
+      return { count: await redelivery.replay(number, (type) => handler.wants(type), from) }
+    },
+    missed: (expected, before) => write(() => missed(expected, before, clock.now())),
+    prune: (before) => write(() => prune(before, clock.now())),
+
+    read: createReader(db, lanes, clock),
+
+    async close() {
+      if (closed) return
+      begun.stop()
+      committer.flush(true)
+      closed = true
+      db.close()
+    },
+  }
+}

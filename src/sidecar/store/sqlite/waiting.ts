@@ -1,0 +1,78 @@
+import type { OpenAction, OpenFunction, OpenTurn, StoreReader } from '../../../core/store-reader.ts'
+import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
+import { list, mapListed, NOTHING } from './listing.ts'
+import type { Sqlite } from './open.ts'
+import { objectOf } from './rows.ts'
+
+interface TurnRow {
+  raw: string
+  session: string
+}
+
+interface ActionRow {
+  raw: string
+  opened_at: number
+  session: string
+}
+
+const UNSETTLED = `FROM turns t JOIN sessions s ON s.id = t.session_id
+  WHERE t.settled = 0 AND t.raw IS NOT NULL AND s.deleted_at IS NULL`
+const OPEN = `FROM actions a JOIN sessions s ON s.id = a.session_id
+  WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
+const SINCE = 'coalesce(a.created_at, a.opened_at)'
+
+const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
+
+/** What somebody or something is waited for, the longest wait first. */
+export function createWaiting(
+  db: Sqlite,
+): Pick<StoreReader, 'openTurns' | 'openActions' | 'functionsBeside'> {
+  const turnAt = db
+    .prepare<[string], number>('SELECT coalesce(created_at, 0) FROM turns WHERE id = ?')
+    .pluck()
+  const turns = db.prepare<[number, string, number], TurnRow>(
+    `SELECT t.raw, s.raw AS session ${UNSETTLED} AND (coalesce(t.created_at, 0), t.id) > (?, ?)
+     ORDER BY coalesce(t.created_at, 0), t.id LIMIT ?`,
+  )
+  const actionAt = db.prepare<[string], number>(`SELECT ${SINCE} FROM actions a WHERE a.call_id = ?`).pluck()
+  const actions = db.prepare<[number, string, number], ActionRow>(
+    `SELECT a.raw, a.opened_at, s.raw AS session ${OPEN} AND (${SINCE}, a.call_id) > (?, ?)
+     ORDER BY ${SINCE}, a.call_id LIMIT ?`,
+  )
+
+  const functions = db.prepare<[string, number], OpenFunction>(
+    `SELECT substr(iif(json_valid(a.raw), a.raw ->> 'name', NULL), 1, 65) AS name, count(*) AS calls, min(${SINCE}) AS oldest
+     ${OPEN} AND a.type = 'function_call' GROUP BY 1
+     HAVING name IS NOT NULL AND name NOT IN (SELECT value FROM json_each(?)) ORDER BY oldest, name LIMIT ?`,
+  )
+
+  return {
+    async functionsBeside(tools, limit) {
+      return functions.all(JSON.stringify(tools), limit)
+    },
+    async openTurns({ after, limit }) {
+      const at = after === undefined ? -1 : turnAt.get(after)
+      if (at === undefined) return NOTHING
+      return mapListed(
+        list(turns.iterate(at, after ?? '', limit + 1), limit, sizeOf),
+        ({ raw, session }): OpenTurn[] => {
+          const turn = parseTurn(objectOf(raw))
+          const of = parseSession(objectOf(session))
+          return turn === null || of === null ? [] : [{ turn, session: of }]
+        },
+      )
+    },
+    async openActions({ after, limit }) {
+      const at = after === undefined ? -1 : actionAt.get(after)
+      if (at === undefined) return NOTHING
+      return mapListed(
+        list(actions.iterate(at, after ?? '', limit + 1), limit, sizeOf),
+        ({ raw, opened_at, session }): OpenAction[] => {
+          const action = parseAction(objectOf(raw))
+          const of = parseSession(objectOf(session))
+          return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
+        },
+      )
+    },
+  }
+}

@@ -1,0 +1,178 @@
+import type { Call } from '../../core/call.ts'
+import { backoff } from '../../std/backoff.ts'
+import { isParticular, ServiceError } from '../../core/errors.ts'
+import { messageOf } from '../../std/errors.ts'
+import { writeJson } from '../../std/json.ts'
+import type { Item } from '../../core/resource.ts'
+import { mayHaveActed, RETRY } from './posting.ts'
+import type { AnswerPolicy, ToolPorts } from './context.ts'
+import { endCall, putOff } from './ending.ts'
+import { namesOf } from './trace.ts'
+
+/**
+ * The sandbox did not hold the call, and the agent goes on without its result (interface.md, Answering required actions).
+ * A message with the result starts a fresh turn.
+ *
+ * Four lost replies to this message once made the service take it five times: it had no idempotency header. Where there is
+ * none, a message whose reply was lost is looked for in the transcript. It is sent once more, and only when it is certain
+ * that the first one did not arrive.
+ */
+
+/** Tries to send the message, where the service takes it once. */
+const TRIES = 10
+/** A full queue took nothing, and may stay full for as long as its turns take, milliseconds. */
+const QUEUE_FULL = 15_000
+/** Between two looks, milliseconds: a message that is queued may not show before the turns ahead of it are over. */
+const LOOK = { base: 2000, max: 300_000 }
+/** Looks after which a message that is not there will not arrive any more: a minute, twice what a request may take. */
+const ARRIVED_BY = 5
+/** Looks before we report that it is not known: about two hours, which no turn outlives. */
+const LOOKS = 31
+const PAGE = 100
+/** Pages of one look: in 1,000 items we expect to come to the creation of the call. */
+const PAGES = 10
+
+/** @returns when there is more to do, steady milliseconds; null when the call is closed. */
+export async function sendFreshTurn(
+  ports: ToolPorts,
+  policy: AnswerPolicy,
+  call: Call,
+  restarted: boolean,
+): Promise<number | null> {
+  const { service, log } = ports
+  if (policy.onNotDelivered === 'report') return await endNotDelivered(ports, call)
+  if (call.unsure) {
+    const found = await findMessage(ports, call)
+    if (found === 'there') {
+      log.warn(namesOf(ports, call), 'tools: an answer was not delivered; its fresh turn has arrived')
+      return await endNotDelivered(ports, call)
+    }
+    if (found === 'unknown' || call.posts < ARRIVED_BY) return await lookLater(ports, call)
+  } else if (restarted && !service.idempotent()) {
+    // A crash may have come between the message and its reply.
+    return await lookLater(ports, { ...call, posts: 0 })
+  }
+  // Known before: a header that is discovered meanwhile was not sent.
+  const idempotent = service.idempotent()
+  try {
+    await service.sendMessage(call.sessionId, textOf(call), `${call.callId}.resend`)
+    log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a fresh turn')
+    return await endNotDelivered(ports, call)
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    return await failed(ports, call, error, idempotent)
+  }
+}
+
+const LOST = 'the reply to the fresh turn was lost'
+
+async function failed(
+  ports: ToolPorts,
+  call: Call,
+  error: ServiceError,
+  idempotent: boolean,
+): Promise<number | null> {
+  const { random, log } = ports
+  const details = { ...namesOf(ports, call), code: error.code }
+  if (mayHaveActed(error) && !idempotent) {
+    if (call.unsure) return await giveUp(ports, call, `${LOST} twice: it is not sent a third time`)
+    log.warn(
+      details,
+      'tools: no reply to a fresh turn, and the service has no idempotency header: it is looked for before it is sent again',
+    )
+    return await lookLater(ports, { ...call, posts: 0 })
+  }
+  const { message } = error
+  if (error.code === 'queue_full') {
+    const ms = Math.max(QUEUE_FULL, error.retryAfter ?? 0)
+    return await putOff(ports, call, ms, { unsure: false, error: message, counted: false })
+  }
+  // An unreachable service uses up no tries. After 12 looks `posts` is 12: the looks use up no tries either.
+  const particular = isParticular(error)
+  const usedUp = particular && call.posts >= (call.unsure ? LOOKS + TRIES : TRIES)
+  if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
+    log.error(details, `tools: an answer was not delivered, nor a fresh turn: ${message}`)
+    return await endNotDelivered(ports, call, message)
+  }
+  const ms = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
+  // Nor are the tries at an unreachable service looks.
+  return await putOff(ports, call, ms, { unsure: false, error: message, counted: particular || !call.unsure })
+}
+
+function isFinalRefusal(error: ServiceError): boolean {
+  return error.status >= 400 && error.status < 500 && !error.transient && !error.unauthorized
+}
+
+async function lookLater(ports: ToolPorts, call: Call): Promise<number | null> {
+  if (call.posts >= LOOKS)
+    return await giveUp(ports, call, `${LOST}, and the transcript does not show whether it arrived`)
+  const ms = Math.min(LOOK.base * 2 ** call.posts, LOOK.max)
+  return await putOff(ports, call, ms, { unsure: true, error: LOST })
+}
+
+async function giveUp(ports: ToolPorts, call: Call, error: string): Promise<null> {
+  ports.log.error(namesOf(ports, call), `tools: an answer was not delivered: ${error}`)
+  return await endNotDelivered(ports, call, error)
+}
+
+/** What had no reply in the end is no error any more. */
+async function endNotDelivered(
+  ports: ToolPorts,
+  call: Call,
+  error = call.error === LOST ? null : call.error,
+): Promise<null> {
+  return await endCall(ports, call, 'not_delivered', 'not_delivered', error)
+}
+
+function textOf(call: Call): string {
+  return `${firstLineOf(call)}\n${call.result?.text ?? ''}`
+}
+
+/** Its call id makes it one of its kind. */
+function firstLineOf({ name, callId }: Call): string {
+  return `The result of the function call ${name} (${callId}) did not reach you. It is:`
+}
+
+/** Where the message is. `unknown`: it may be queued, or what there is cannot be read. */
+async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'absent' | 'unknown'> {
+  const session = await ports.refresh(call.sessionId)
+  // A deleted session has no transcript, and takes no message: the next try says so.
+  if (session === null) return 'absent'
+  try {
+    const found = await searchItems(ports, call)
+    // A message that waits behind a turn need not be an item yet.
+    const idle = session.status === 'idle' || session.status === 'failed'
+    return found === 'absent' && !idle ? 'unknown' : found
+  } catch (error) {
+    if (!isParticular(error)) throw error
+    ports.log.warn(
+      { ...namesOf(ports, call), code: error.code, error: messageOf(error) },
+      'tools: the transcript cannot be searched for a fresh turn',
+    )
+    return 'unknown'
+  }
+}
+
+/** Reads from the newest item back to the creation of the call. */
+async function searchItems({ service }: ToolPorts, call: Call): Promise<'there' | 'absent' | 'unknown'> {
+  const wanted = JSON.stringify(firstLineOf(call)).slice(1, -1)
+  let unreadable = false
+  let after: string | undefined
+  for (let page = 0; page < PAGES; page++) {
+    const { data, hasMore, lastId } = await service.listItems(
+      call.sessionId,
+      after === undefined ? { limit: PAGE } : { limit: PAGE, after },
+    )
+    if (data.some(({ raw }) => writeJson(raw).includes(wanted))) return 'there'
+    unreadable ||= data.some(isUnreadableMessage)
+    const reached = data.some(({ createdAt }) => createdAt !== null && createdAt < (call.createdAt ?? 0))
+    if (reached || !hasMore || lastId === null || lastId === after) return unreadable ? 'unknown' : 'absent'
+    after = lastId
+  }
+  return 'unknown'
+}
+
+/** A message of the user without its text: it may be ours. */
+function isUnreadableMessage({ raw }: Item): boolean {
+  return raw['role'] === 'user' && typeof raw['content'] !== 'string'
+}

@@ -1,0 +1,52 @@
+import type { Call } from '../../core/call.ts'
+import { closeGone } from './ending.ts'
+import { isRequired, REMOVED, type Tool, type ToolPorts } from './context.ts'
+import { timeLeft } from './deadline.ts'
+import { finish } from './ledger.ts'
+import { fits } from './output.ts'
+import { FAR, giveUp } from './run.ts'
+
+/** What the app says of a call that its tool put off with 202 (product.md, Function tools). */
+export type LateAnswer = { output: string } | { error: true }
+
+export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict' | 'too_long'
+
+/** Fixes the result of a call that waits for the app; it is then posted like any other. */
+export async function answerLater(
+  ports: ToolPorts,
+  tools: ReadonlyMap<string, Tool>,
+  callId: string,
+  answer: LateAnswer,
+): Promise<AnswerOutcome> {
+  const { store, clock } = ports
+  const call = await store.call(callId)
+  if (call === null) return 'not_found'
+  // Its 202 may still be on the way to us.
+  if (call.state !== 'running') return 'conflict'
+  if ('output' in answer && !fits(answer.output)) return 'too_long'
+  const result =
+    'output' in answer
+      ? ({ kind: 'output', text: answer.output } as const)
+      : ({ kind: 'error', text: (tools.get(call.name)?.spec ?? REMOVED).error } as const)
+  const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
+  return done ? 'accepted' : 'conflict'
+}
+
+/**
+ * Nothing to do until the app answers, unless the deadline is over or the service waits no longer.
+ * @returns when to look again, steady milliseconds; null when the call is closed.
+ */
+export async function awaitApp(
+  ports: ToolPorts,
+  tool: Tool,
+  call: Call,
+  restarted: boolean,
+): Promise<number | null> {
+  const left = timeLeft(ports, call)
+  if (left <= 0) return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
+  const state = await isRequired(ports, call)
+  if (state !== 'required') return await closeGone(ports, call, state, restarted)
+  const dueAt = Math.ceil(ports.clock.steady() + Math.min(left, FAR))
+  await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
+  return dueAt
+}

@@ -1,0 +1,57 @@
+/**
+ * How far an exchange got before it failed.
+ *
+ * - `unreachable`: nothing was sent. The connection was refused, the name has no address, or TLS failed.
+ * - `reset`: the request was sent at least in part, and the connection ended before a byte of an answer.
+ * - `unreadable`: at least one byte of an answer came, and the answer is cut off, too long, or not HTTP/1.1.
+ * - `timeout`: the answer was not complete in time.
+ * - `aborted`: we ended it.
+ * - `other`: it was not tried, because we cannot send it.
+ */
+export type NetworkFaultKind = 'unreachable' | 'reset' | 'unreadable' | 'timeout' | 'aborted' | 'other'
+
+/** An HTTP exchange that ended without an answer that can be used. */
+export class NetworkFault extends Error {
+  readonly kind: NetworkFaultKind
+
+  constructor(kind: NetworkFaultKind, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'NetworkFault'
+    this.kind = kind
+  }
+}
+
+/** A fault that the person who runs us can mend: said in plain words, without a stack trace. */
+export class OperatorError extends Error {
+  /** The exit code of the process: 1 failed, 2 unusable configuration or arguments, 3 token rejected. */
+  readonly exitCode: 1 | 2 | 3
+
+  constructor(message: string, exitCode: 1 | 2 | 3 = 1) {
+    super(message)
+    this.name = 'OperatorError'
+    this.exitCode = exitCode
+  }
+}
+
+/**
+ * What we say of a thing that a user's function threw: its class alone. The message may hold what it was given, and is
+ * not ours to spread; a function that wants to say more has its own `log`.
+ */
+export function thrownName(error: unknown): string {
+  try {
+    if (error instanceof Error && typeof error.name === 'string') return `it threw ${error.name}`
+  } catch {
+    // A name may be a getter that throws, too.
+  }
+  return 'it threw something that is no Error'
+}
+
+/** What an error of the system or of a library is called, such as `ENOENT`; empty where it has no such name. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** What a person may read of an error of ours or of a library's. Never sent to the model. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
