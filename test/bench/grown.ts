@@ -19,7 +19,7 @@ const TEXT = 'work '.repeat(60)
 /** A store with many facts, each delivered to the handler `app`, which is kept between runs. */
 export interface Grown {
   folder: string
-  /** The lowest seq above all that it holds. */
+  /** The seq after the last that was committed. */
   nextSeq: number
 }
 
@@ -31,7 +31,8 @@ export function hasGrown(facts: number): boolean {
 /** The store of so many facts and a hundredth as many sessions; built where there is none of today's schema. */
 export function openGrown(facts: number): Grown {
   const folder = folderOf(facts)
-  if (hasGrown(facts) && highestPosition(folder) > facts * OVERGROWN) rmSync(folder, { recursive: true })
+  if (hasGrown(facts) && ask(folder, 'SELECT max(pos) FROM facts') > facts * OVERGROWN)
+    rmSync(folder, { recursive: true })
   if (!hasGrown(facts)) {
     removeOutdated(facts)
     process.stderr.write(`grown: builds a store of ${facts} facts in ${folder}, which takes minutes, once\n`)
@@ -41,7 +42,7 @@ export function openGrown(facts: number): Grown {
     build(storeIn(unfinished), facts)
     renameSync(unfinished, folder)
   }
-  return { folder, nextSeq: highestPosition(folder) + 1 }
+  return { folder, nextSeq: ask(folder, "SELECT value FROM checkpoints WHERE name = 'stream'") + 1 }
 }
 
 function storeIn(folder: string): string {
@@ -63,9 +64,9 @@ function removeOutdated(facts: number): void {
     if (name.startsWith(nameOf(facts))) rmSync(path.join(DATA, name), { recursive: true })
 }
 
-function highestPosition(folder: string): number {
+function ask(folder: string, sql: string): number {
   using db = opened(storeIn(folder))
-  return Number(db.database.prepare('SELECT max(pos) FROM facts').pluck().get())
+  return Number(db.database.prepare(sql).pluck().get())
 }
 
 function opened(file: string): Disposable & { database: Database.Database } {
