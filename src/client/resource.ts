@@ -1,3 +1,4 @@
+import type { WebhookEvent } from '../protocol/implications.ts'
 import type { Reader } from './shape.ts'
 import {
   anything,
@@ -200,18 +201,7 @@ export const readWebhook = object({
   id,
   url: text,
   /** Empty: all. */
-  events:
-    listOf(
-      word<
-        | 'session.created'
-        | 'session.action_required'
-        | 'session.working'
-        | 'session.idle'
-        | 'session.failed'
-        | 'turn.completed'
-        | 'turn.failed'
-      >(),
-    ),
+  events: listOf(word<WebhookEvent>()),
   /** Only in the answer to the creation. */
   secret: orNull(text),
   /** False once deliveries were given up. */

@@ -19,4 +19,5 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'client/transport/offset.ts': ['client/offset'],
   'client/discovery/path.ts': ['client/path'],
   'protocol/answers.ts': ['client/wire'],
+  'protocol/implications.ts': ['intake/frame', 'intake/notice'],
 }

@@ -1,55 +1,11 @@
-import type { PersistedEvent } from '../../core/event-type.ts'
 import { streamFactId, transcriptType, type Fact } from '../../core/fact.ts'
 import type { Frame, Meaning } from '../../protocol/frame.ts'
-import type { Hint, HintScope } from '../../core/hint.ts'
+import type { Hint } from '../../core/hint.ts'
 import { isTooDeep } from '../../std/depth.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import { memberTexts } from '../../std/member.ts'
+import { FRAME_IMPLICATIONS, FRAME_WITHOUT_SESSION, UNKNOWN_FRAME } from '../../protocol/implications.ts'
 import { callIn, digitsOf, sessionIn, turnIn } from '../../protocol/mention.ts'
-
-/**
- * What a frame asks the reconciler to look at. Delays, in milliseconds, let hints that come together cost one reading; the
- * end of a turn waits for artifacts that settle at once.
- */
-interface News {
-  scope: HintScope
-  delay: number
-  subject?: string
-}
-
-const NEWS: Readonly<Record<string, News | null>> = {
-  'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
-  'turn.ended': { scope: 'turns', delay: 60, subject: 'turn.final' },
-  'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
-  'approval.requested': { scope: 'session', delay: 0, subject: 'action.required' },
-  'question.asked': { scope: 'session', delay: 0, subject: 'action.required' },
-  'tool.resolved': { scope: 'session', delay: 300, subject: 'action.resolved' },
-  'approval.resolved': { scope: 'session', delay: 300, subject: 'action.resolved' },
-  'question.answered': { scope: 'session', delay: 300, subject: 'action.resolved' },
-  'artifact.created': { scope: 'artifacts', delay: 400 },
-  'agent.error': { scope: 'turns', delay: 300 },
-  'mcp.unavailable': { scope: 'turns', delay: 300 },
-  'workspace.recovery_failed': { scope: 'turns', delay: 300 },
-  'message.dequeued': { scope: 'turns', delay: 300 },
-  // These change nothing that a state fact tells of.
-  'agent.message': null,
-  'agent.tool_call': null,
-  'agent.tool_result': null,
-  'agent.compaction': null,
-  'agent.todos': null,
-  'user.message': null,
-  'message.queued': null,
-  'file.changed': null,
-  'sandbox.created': null,
-  'sandbox.paused': null,
-  'sandbox.resumed': null,
-  'preview.ready': null,
-} satisfies Record<PersistedEvent, News | null>
-
-/** A name that this version does not know may mean anything: look, but not at once. */
-const UNKNOWN_NEWS: News = { scope: 'turns', delay: 1000 }
-/** A frame that names no session may concern any: the wish for a sweep, shared by all such frames. */
-const SWEEP_DELAY = 2000
 
 /** What can stand in a header: a cursor that cannot be sent would never open a stream again. */
 const CURSOR = /^[\u0021-\u007e]{1,256}$/
@@ -118,13 +74,13 @@ function hintsOf(
   payload: JsonObject,
   at: number,
 ): Hint[] {
-  const news = Object.hasOwn(NEWS, name) ? NEWS[name] : UNKNOWN_NEWS
-  if (news === null || news === undefined) return []
-  if (sessionId === null) return [{ sessionId, channel: 'stream', at, scope: 'session', delay: SWEEP_DELAY }]
-  const hint: Hint = { sessionId, channel: 'stream', at, scope: news.scope, delay: news.delay }
-  if (news.subject !== undefined) {
-    const key = news.subject.startsWith('turn') ? turnId : callIn(data, payload)
-    if (key !== null) hint.subject = `${news.subject}/${key}`
+  const implied = FRAME_IMPLICATIONS.get(name)
+  if (implied === null) return []
+  const { scope, delay, subject } = sessionId === null ? FRAME_WITHOUT_SESSION : (implied ?? UNKNOWN_FRAME)
+  const hint: Hint = { sessionId, channel: 'stream', at, scope, delay }
+  if (subject !== undefined) {
+    const key = subject.startsWith('turn') ? turnId : callIn(data, payload)
+    if (key !== null) hint.subject = `${subject}/${key}`
   }
   return [hint]
 }

@@ -1,19 +1,12 @@
-import type { Hint, HintScope } from '../../core/hint.ts'
+import type { Hint } from '../../core/hint.ts'
+import {
+  UNKNOWN_WEBHOOK,
+  WEBHOOK_IMPLICATIONS,
+  WEBHOOK_WITHOUT_SESSION,
+  type Implication,
+} from '../../protocol/implications.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 
-/** Names of webhook events (interface.md, Webhook events), and the state that each claims. */
-const NAMES: Readonly<Record<string, { scope: HintScope; subject: string }>> = {
-  'session.created': { scope: 'turns', subject: 'session.created' },
-  'session.action_required': { scope: 'session', subject: 'session.requires_action' },
-  'session.working': { scope: 'turns', subject: 'session.working' },
-  'session.idle': { scope: 'turns', subject: 'session.idle' },
-  'session.failed': { scope: 'turns', subject: 'session.failed' },
-  'turn.completed': { scope: 'turns', subject: 'turn.final' },
-  'turn.failed': { scope: 'turns', subject: 'turn.final' },
-}
-
-/** Hints of one delivery share a reading with the others that come with it. */
-const DELAY = 100
 /** Levels of the envelope that are searched; ids lie near the top. */
 const DEPTH = 4
 
@@ -23,24 +16,24 @@ const DEPTH = 4
  * a genuine hint is never thrown away.
  */
 export function readNotice(body: unknown, at: number): { hint: Hint; readable: boolean } {
-  const sweep: Hint = { sessionId: null, channel: 'webhook', at, scope: 'session', delay: DELAY }
-  if (!isObject(body)) return { hint: sweep, readable: false }
-  const found: Found = { name: null, session: null, turn: null }
-  search(body, DEPTH, found)
-  if (found.session === null) return { hint: sweep, readable: false }
-  const news = found.name === null ? undefined : NAMES[found.name]
-  const hint: Hint = {
-    sessionId: found.session,
+  const hintOf = (sessionId: string | null, { scope, delay }: Implication): Hint => ({
+    sessionId,
     channel: 'webhook',
     at,
-    scope: news?.scope ?? 'turns',
-    delay: DELAY,
+    scope,
+    delay,
+  })
+  if (!isObject(body)) return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
+  const found: Found = { name: null, session: null, turn: null }
+  search(body, DEPTH, found)
+  if (found.session === null) return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
+  const implied = found.name === null ? undefined : WEBHOOK_IMPLICATIONS.get(found.name)
+  const hint = hintOf(found.session, implied ?? UNKNOWN_WEBHOOK)
+  if (implied?.subject !== undefined) {
+    const key = implied.subject.startsWith('turn') ? found.turn : found.session
+    if (key !== null) hint.subject = `${implied.subject}/${key}`
   }
-  if (news !== undefined) {
-    const key = news.subject.startsWith('turn') ? found.turn : found.session
-    if (key !== null) hint.subject = `${news.subject}/${key}`
-  }
-  return { hint, readable: news !== undefined }
+  return { hint, readable: implied !== undefined }
 }
 
 interface Found {
@@ -57,7 +50,7 @@ function search(holder: JsonObject, depth: number, found: Found): void {
     const value = holder[key]
     if (typeof value === 'string') {
       if (stringOf(value) === null) continue
-      if (Object.hasOwn(NAMES, value)) found.name ??= value
+      if (WEBHOOK_IMPLICATIONS.has(value)) found.name ??= value
       else if (key === 'session_id' || key === 'sessionId' || key === 'session') found.session ??= value
       else if (key === 'turn_id' || key === 'turnId' || key === 'turn') found.turn ??= value
     } else if (isObject(value) && depth > 1) {
