@@ -107,7 +107,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return this.#found
   }
 
-  /** The document needs no token (interface.md, Discovery and health); one that wants it nevertheless gets it. */
+  /** The document needs no token (rule HLT-10); a service that asks for one nevertheless gets it. */
   async #read(): Promise<string> {
     const call = { operation: 'discover', method: 'GET', path: DOCUMENT } as const
     try {

@@ -3,7 +3,7 @@ import type { PermissionRule, Tool } from './resource.ts'
 import type { Open } from '../std/open.ts'
 import type { Fields } from './shape.ts'
 
-/** What requests take (interface.md, Endpoints). The service refuses fields that it does not know. */
+/** Fields of requests. The service refuses fields that it does not know (rule ERR-04). */
 
 export interface CallOptions {
   /** Ends the call with a ServiceError of code `aborted`. */

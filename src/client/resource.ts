@@ -15,7 +15,7 @@ import {
   word,
 } from './shape.ts'
 
-/** The resources (interface.md, Resources and their fields). Times are milliseconds on the service's clock. */
+/** The resources of the service. Times are milliseconds on its clock (rule GEN-20). */
 type Read<R> = R extends Reader<infer T> ? T : never
 
 /** Withheld secrets are named in `redacted`, which is no request field: an entry that has it cannot go back. */

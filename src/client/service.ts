@@ -68,7 +68,7 @@ export interface ServiceClient extends Service {
 
 /** A service that always has one more page would keep us for ever. */
 const PAGES_MAX = 100
-/** interface.md, Limits: a greater `limit` is refused. */
+/** A greater `limit` is refused (rule LIM-03). */
 const LIMIT_MAX = 100
 
 /**

@@ -17,7 +17,7 @@ export type FileInput =
       from: string
     }
 
-/** An entry as it is sent (interface.md, Files and artifacts). */
+/** An entry as it is sent (rules FIL-24 to FIL-26). */
 export interface InlineFile {
   type: 'inline'
   path: string

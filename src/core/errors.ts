@@ -2,7 +2,7 @@
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
 /**
- * The service refused or failed a request (interface.md, Errors).
+ * The service refused or failed a request (rule ERR-01).
  * `status` 0 means that no answer came: see `fault`.
  */
 export class ServiceError extends Error {

@@ -1,7 +1,7 @@
 import { STATE_TYPES, transcriptType, type StateType } from './fact.ts'
 import { guess } from '../std/nearest.ts'
 
-/** Names of the persisted events of the service's stream (interface.md, Event names). */
+/** Names of the persisted events of the service's stream (rules EVT-38 to EVT-62). */
 const PERSISTED_EVENTS = [
   'turn.started',
   'turn.ended',

@@ -25,7 +25,7 @@ export interface RetrySpec {
 /** An in-process handler. Throwing means retry, throwing DeadLetter means dead. */
 export type ModuleHandler = (event: CallbackEvent, context: HandlerContext) => unknown
 
-/** A callback as the handler sees it (product.md, Callbacks). */
+/** A callback as the handler sees it (README, Callbacks). */
 export interface CallbackEvent {
   type: string
   /** ISO 8601, when the sidecar took the fact in. */

@@ -8,7 +8,7 @@ export interface ListQuery {
   status?: string
 }
 
-/** The body of an answer to a function call (interface.md, Answering required actions). */
+/** The body of an answer to a function call (rules ACT-13, ACT-15). */
 export type Answer = { output: string } | { error: string }
 
 /**

@@ -85,7 +85,7 @@ export interface SessionSummary {
 
 /**
  * A turn is final when it no longer works: `completed`, `failed`, or any other word once `completed_at` is set or its
- * artifacts are looked after, which are null while it runs (interface.md, Turns).
+ * artifacts are looked after, which are null while it runs (rule TRN-11).
  */
 export function isFinal(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>): boolean {
   if (turn.status === 'working') return false

@@ -2,7 +2,7 @@ import { isObject, numberOf, stringOf, type Json, type JsonObject } from '../std
 import type { Action, Item, Session, Turn } from './resource.ts'
 
 /**
- * Resources as the service sends them, and as we store them (interface.md, Resources). Unknown fields stay in `raw`, null
+ * Resources as the service sends them, and as we store them. Unknown fields stay in `raw`, null
  * and absent are the same, and what we rely on must be there.
  */
 

@@ -11,7 +11,7 @@ export interface BudgetState {
   resetSeconds: number
 }
 
-/** An allowance that refills continuously up to `burst` (interface.md, Limits: rate limiting). */
+/** An allowance that refills continuously up to `burst` (rule LIM-36). */
 export class Bucket {
   readonly #clock: Clock
   readonly #burst: number

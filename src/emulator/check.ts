@@ -75,7 +75,7 @@ function acceptedBy(error: ErrorObject): string[] {
   return Object.keys(parent.properties ?? {})
 }
 
-/** The sentence for a name that the service does not read (interface.md, Conventions). */
+/** The sentence for a name that the service does not read (rules GEN-24 to GEN-26). */
 function unknownName(name: string, accepted: string[], place: string, noun: string): string {
   const close = nearest(name, accepted)
   const where = place === '' ? '' : ` in ${place}`

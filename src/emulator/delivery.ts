@@ -58,7 +58,7 @@ interface Held {
 
 /**
  * Carries deliveries: signed, at least once, six attempts over about nine hours, a receiver that takes more than ten
- * seconds abandoned (interface.md, Webhook events). `settled` is told of each that arrived or died.
+ * seconds abandoned (rules LIM-27, LIM-28). `settled` is told of each that arrived or died.
  */
 export class Courier {
   readonly #parts: Parts

@@ -1,4 +1,4 @@
-/** The names of persisted stream events (interface.md, Event names). */
+/** The names of persisted stream events (rules EVT-38 to EVT-62). */
 export const PERSISTED_EVENTS = [
   'turn.started',
   'turn.ended',

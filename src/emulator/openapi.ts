@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'The identity directory cannot be reached.',
 }
 
-/** Past changes that a client may notice (interface.md, Versioning). Additions are none. */
+/** Past changes that a client may notice (rules VER-05, VER-06). Additions are none. */
 const CHANGES = [
   {
     kind: 'reshape',

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
 
-/** Paging of a list that can be ordered (interface.md, Limits): sessions, turns and items. */
+/** Paging of a list that can be ordered (rules LIM-66 to LIM-68): sessions, turns and items. */
 export const orderedPage = Type.Object(
   {
     limit: Type.Optional(

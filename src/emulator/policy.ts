@@ -9,7 +9,7 @@ const permissionRuleSchema = Type.Object(
 
 export const permissionRulesSchema = Type.Array(permissionRuleSchema, { maxItems: 50 })
 
-/** A rule overrides the approval mode in both directions (interface.md, Session rules). */
+/** A rule overrides the approval mode in both directions (rules SES-61, SES-62). */
 export type PermissionRule = Static<typeof permissionRuleSchema>
 
 /** What the agent is about to do. */

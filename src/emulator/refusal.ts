@@ -13,7 +13,7 @@ const STATUS = {
 /** Every code but that of the 401, which a profile names. */
 export const CODES: readonly string[] = [...Object.keys(STATUS), 'queue_full', 'bridge_incompatible']
 
-/** An answer that is an error: `{error: {code, message, request_id}}` (interface.md, Errors). */
+/** An answer that is an error: `{error: {code, message, request_id}}` (rule ERR-01). */
 export class Refusal extends Error {
   override readonly name = 'Refusal'
   readonly status: number

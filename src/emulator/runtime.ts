@@ -3,7 +3,7 @@ import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
 /**
- * A session keeps the runtime with which it was created (interface.md, Versioning).
+ * A session keeps the runtime with which it was created (rule VER-16).
  * @throws {Refusal} `bridge_incompatible` when that is older than the `feature` that is asked for.
  */
 export function needRuntime(

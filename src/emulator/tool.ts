@@ -45,7 +45,7 @@ export const NETWORKED = [
 
 const networkedTool = Type.Object({ type: Type.Enum([...NETWORKED]), name: Type.Optional(name) }, closed)
 
-/** An entry of a `tools` array as it is sent (interface.md, Tool entry). */
+/** An entry of a `tools` array as it is sent (rules TOO-01 to TOO-27). */
 export type Tool = Static<typeof functionTool> | Static<typeof mcpTool> | Static<typeof networkedTool>
 
 const toolSchema = Type.Unsafe<Tool>({

@@ -40,7 +40,7 @@ interface WorkspaceOwner {
 
 /**
  * The sandbox of one session: it pauses after a while without work, wakes on the next, and is reclaimed once it has
- * been up for its lifetime. Time spent paused does not count (interface.md, Workspace).
+ * been up for its lifetime. Time spent paused does not count (rule STA-37).
  */
 export class Workspace {
   readonly #clock: Clock

@@ -36,7 +36,7 @@ export function parseOutcome(value: unknown): string | null {
 }
 
 /**
- * A list (interface.md, Conventions). One entry that cannot be read does not lose the others: it is left out and told.
+ * A list (rule GEN-22). An entry that cannot be read is left out and reported; the others are kept.
  * Without `last_id` the last entry's own id leads on.
  */
 export function parsePage<T>(value: unknown, parse: (entry: unknown) => T, onSkipped: OnSkipped): Page<T> {

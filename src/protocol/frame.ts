@@ -9,7 +9,7 @@ export interface Frame {
   data: string
 }
 
-/** What a frame means (interface.md, Stream frames). */
+/** What a frame means (rules EVT-08 to EVT-18). */
 export type Meaning =
   | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
   | { kind: 'transient'; type: string; sessionId: string | null; body: string }

@@ -1,6 +1,6 @@
 /**
  * How long after its end a connection surely holds no stream slot any more, milliseconds: the service frees it about 4.5
- * seconds after the client is gone (interface.md, Limits).
+ * seconds after the client is gone (rule LIM-51).
  */
 export const SLOT_FREED = 5000
 

@@ -9,10 +9,13 @@ const INTERVAL = 60_000
 const AGAIN = 50
 /** While old facts are looked through of which none can go, milliseconds. */
 const ON = 1000
-/** A channel that told nothing of a fact for so long missed it, milliseconds (product.md, Metrics). */
+/** A channel that has not reported a fact for so long missed it, milliseconds (README, Metrics). */
 const MISSED_AFTER = 600_000
 
-/** What each channel tells of (interface.md, Events). Polling is our own looking and misses nothing by itself. */
+/**
+ * The facts that each channel reports (rules WHS-16 to WHS-22, EVT-38 to EVT-62). Polling is not listed: it reads
+ * sessions itself and misses nothing.
+ */
 export const TELLS: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
   stream: new Set([
     'turn.started',

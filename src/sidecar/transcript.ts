@@ -8,7 +8,7 @@ const TRANSCRIPT = 'transcript'
 
 /**
  * Frames and items have ids of their own. Changing between them starts a new transcript at this start, which repeats
- * nothing that was delivered (product.md, Facts).
+ * nothing that was delivered.
  */
 export async function markTranscript(store: Store, log: Log, source: 'stream' | 'items'): Promise<void> {
   const before = await store.checkpoint(TRANSCRIPT)

@@ -2,7 +2,7 @@ import { createHmac, createSecretKey, hash, timingSafeEqual, type KeyObject } fr
 
 /**
  * The signature of the Agent Session Service on a webhook delivery: hex HMAC-SHA256 of
- * `<timestamp>.<raw body>` (interface.md, Webhook events). `timestamp` is the header's digits, untouched.
+ * `<timestamp>.<raw body>` (rules WHS-29, WHS-30). `timestamp` is the header's digits, untouched.
  */
 export function signServiceWebhook(secret: string, timestamp: string, body: Uint8Array | string): string {
   return createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest('hex')

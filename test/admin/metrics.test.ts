@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => metering.store.close())
 
-/** The contract's list: name, type, labels (product.md, Metrics), and what was added since. */
+/** Name, type and labels of each metric. Users build alerts on them: none is renamed or removed. */
 const CONTRACT = `
 build_info gauge version | api_requests_total counter operation,status_class | api_request_duration_seconds histogram operation
 api_retries_total counter code | api_rate_limit_remaining gauge bucket | stream_connected gauge

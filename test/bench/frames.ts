@@ -17,7 +17,7 @@ const EVENTS: readonly { type: string; payload: (text: string) => unknown }[] = 
 
 const CREATED_AT = 1_763_701_200_000
 
-/** The frame with `seq` (interface.md, Stream frames), padded to its size. Neighbours are of different sessions. */
+/** The frame with `seq` (rules EVT-08 to EVT-14), padded to its size. Neighbours are of different sessions. */
 export function encodeFrame(seq: number): Buffer {
   const event = EVENTS[seq % EVENTS.length]
   if (event === undefined) throw new RangeError(`no event for seq ${seq}`)

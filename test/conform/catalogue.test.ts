@@ -10,7 +10,7 @@ const ROW = /^\|\s*([A-Z]{3}-\d+)\s*\|\s*(.*?)\s*\|\s*(o?)\s*\|$/gm
 
 describe('the rules that come with the program', () => {
   it('are those of the rule list, word by word', () => {
-    const text = readFileSync(path.join(import.meta.dirname, '../contract/rules.md'), 'utf8')
+    const text = readFileSync(path.join(import.meta.dirname, '../../src/protocol/rules.md'), 'utf8')
     const listed = [...text.matchAll(ROW)].map(([, id, rule, open]) => ({
       id,
       text: rule,

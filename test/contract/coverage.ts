@@ -23,6 +23,7 @@ export interface Citation {
 const HERE = import.meta.dirname
 const TESTS = join(HERE, '..')
 const TABLE = join(HERE, 'COVERAGE.md')
+const RULES = join(TESTS, '../src/protocol/rules.md')
 
 const ROW = /^\| ([A-Z]{3}-\d+) \| (.*) \| (o?) *\|$/
 const SUITE = /^describe\.(?:each|for)\(PROFILES\)\([^]*?^\}\)$/gm
@@ -61,7 +62,7 @@ export function readCitations(file: string, text: string): Citation[] {
 }
 
 export function rulesOfRepository(): Rule[] {
-  return readRules(readFileSync(join(HERE, 'rules.md'), 'utf8'))
+  return readRules(readFileSync(RULES, 'utf8'))
 }
 
 export function citationsOfRepository(): Citation[] {
@@ -88,7 +89,7 @@ export function renderTable(rules: readonly Rule[], citations: readonly Citation
   })
   return `# Every rule of the interface, and the tests that prove it
 
-Written by \`npm run coverage:contract\` from the rule list beside it and the titles of the tests; not to be edited.
+Written by \`npm run coverage:contract\` from \`src/protocol/rules.md\` and the titles of the tests; not to be edited.
 \`o\` marks what the interface leaves open. Tests with \`a b\` run under both profiles of the open details.
 
 | prefix | rules | of them open | with a test | with a test under both profiles |

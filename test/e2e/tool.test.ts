@@ -440,7 +440,7 @@ describe.for(PROFILES)('outputs and refusals (%s)', (details) => {
   test('an output that as JSON is over the service’s body limit leaves no session parked', async () => {
     await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
     // Each of these characters takes six bytes. The service may cut the connection of a body that is too large instead
-    // of letting the client read its 400 (interface.md, Errors, rule 4); the gateway makes it so.
+    // of letting the client read its 400 (rules ERR-49, ERR-50); the gateway makes it so.
     rig.app.run = () => ({ body: '\u0001'.repeat(300_000) })
     await rig.client.start(CALL, 'say {{last}}')
     await rig.event('turn.settled')

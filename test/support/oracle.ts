@@ -22,7 +22,7 @@ export interface OracleOptions {
 /** How long nothing more may be delivered while something disagrees, milliseconds: to be slow is no fault. */
 const PATIENCE = 15_000
 
-/** Facts of what passes by: the service does not show it afterwards (product.md, Facts). */
+/** Facts of states that pass: the service does not show them afterwards (README, Facts). */
 const PASSING = /^(session\.(working|idle|requires_action|failed)|action\.|call\.)/
 
 const ENDS = ['turn.completed', 'turn.failed', 'turn.ended']
@@ -31,8 +31,8 @@ const STATE =
   /^(session\.(created|deleted|working|idle|requires_action|failed)|turn\.(started|completed|failed|ended|settled)|action\.(required|resolved)|call\.(answered|failed|not_delivered))$/
 
 /**
- * Waits until what the application was told, what the sidecar says and what the service did agree in everything that
- * product.md promises; fails with what still disagrees.
+ * Waits until what the application received, what the sidecar reports and what the service did agree in everything that
+ * the README promises; fails with what still disagrees.
  */
 export async function assertWhole(rig: Rig, options: OracleOptions = {}): Promise<void> {
   const begun = performance.now()
@@ -86,7 +86,7 @@ export function underWay(ledger: LedgerView): string[] {
   ]
 }
 
-/** What an event is about, by its natural key (product.md, Facts). */
+/** What an event is about, by its natural key (README, Facts). */
 export function naturalKey(event: Event): string {
   const { data, type, session_id: session } = event
   if (!STATE.test(type)) return `seq ${data.seq ?? event.id}`
@@ -224,7 +224,7 @@ function calls(
   return faults
 }
 
-/** Per session: the transcript by seq, state in causal order, a turn's end after its frame (product.md, Facts). */
+/** Per session: the transcript by seq, state in causal order, a turn's end after its frame (README, Facts). */
 export function order(events: readonly Event[]): string[] {
   const faults: string[] = []
   const first = new Map<string, number>()

@@ -21,8 +21,8 @@ interface OtherTurn extends Fields {
 }
 
 /**
- * A service of another make: it keeps to interface.md and chooses everything that is open there unlike either profile of
- * the emulator, with which it shares no line. A test moves it step by step.
+ * A service of another make. It keeps every rule of `src/protocol/rules.md`, and where a rule leaves a choice it
+ * chooses neither profile of the emulator. It shares no line with the emulator. A test moves it step by step.
  */
 export class OtherService implements AsyncDisposable {
   readonly url: string

@@ -50,7 +50,7 @@ export function findMessage(api: OpenApi, schema: unknown, choose: Choose = plai
   return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, choose, 0)))
 }
 
-/** The same for what steers a running turn (interface.md: `input.steer`). */
+/** The same for what steers a running turn (`input.steer`, rule INP-03). */
 export function findSteering(api: OpenApi, schema: unknown): Candidate | null {
   return findMessage(api, schema, (types) => types.find((type) => /steer/i.test(type)) ?? null)
 }

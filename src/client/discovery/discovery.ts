@@ -12,7 +12,7 @@ import { OpenApi } from './openapi.ts'
 import { fixedRoute } from './route.ts'
 import type { NoRoute, Route, RouteOverrides } from './route.ts'
 
-/** What the interface leaves open, as found in the service's own description (product.md, Discovery). */
+/** What the interface leaves open, as found in the service's own description (rules HLT-11 to HLT-15). */
 export interface Finding<Name extends string> {
   /** False while the document could not be read, or described nothing. */
   documented: boolean

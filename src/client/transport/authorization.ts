@@ -1,6 +1,6 @@
 import { ServiceError } from '../../core/errors.ts'
 
-/** The token, and whether the service still takes it. A rejected one is never sent again (interface.md, Authentication). */
+/** The token, and whether the service still takes it. A rejected one is never sent again (rule AUT-28). */
 export class Authorization {
   #token: string
   #accepted = true

@@ -3,7 +3,7 @@ import type { Clock, Random, Timer } from '../../std/ports.ts'
 import type { RateHeaders } from '../discovery/headers.ts'
 
 /**
- * The rate budget (interface.md, Limits): independent buckets, of which the service names two, creation and reads.
+ * The rate budget (rules LIM-34 to LIM-45): independent buckets. The service names two, creation and reads.
  *
  * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. The
  * directory that checks tokens is one for all of them: while it is unavailable, every bucket is closed. Then

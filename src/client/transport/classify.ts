@@ -12,13 +12,13 @@ export type Refusal = Pick<HttpReply, 'status' | 'headers' | 'body'>
 const MESSAGE_MAX = 500
 
 /**
- * The error that an answer reports (interface.md, Errors): `error.code` decides where there is one, otherwise the
+ * The error that an answer reports (rule ERR-01): `error.code` decides where there is one, otherwise the
  * status does, as `http_502`. `now` is our wall clock, milliseconds, for a `Retry-After` given as a date.
  */
 export function classify(reply: Refusal, now: number): ServiceError {
   const { status, headers } = reply
   const error = errorIn(reply.body)
-  // A 401 is terminal whatever it calls itself, and a directory that is away is not one (interface.md, Authentication).
+  // A 401 is terminal whatever its code (rule AUT-28). An unreachable directory gives 503, not 401 (rule ERR-37).
   const code = error.code ?? (status === 401 ? 'unauthorized' : `http_${status}`)
   return new ServiceError({
     code,

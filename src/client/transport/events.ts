@@ -12,8 +12,8 @@ const STREAMS = 'streams'
 const OPERATION = 'openStream'
 
 /**
- * Opens an event stream at `path` (interface.md, Event streams). It is not tried again here: whoever reads the stream
- * owns its reconnecting.
+ * Opens an event stream at `path` (rules EVT-01, EVT-04). One attempt: the reader of the stream decides when to
+ * reconnect.
  * @throws {ServiceError}
  */
 export async function openEvents(

@@ -4,8 +4,8 @@ import { ServiceError } from '../../core/errors.ts'
 const GROWTH = 1.25
 
 /**
- * How many entries of each list fit into an answer. Entries may be long (interface.md, Limits: a session's body 16 MiB), and
- * a page that is too long is no reason to see nothing of the list, nor of what lies behind it.
+ * How many entries of each list fit into an answer. A session is created with up to 16 MiB (rule LIM-02), so a page of
+ * sessions can be longer than an answer may be. A shorter page is then requested, and the rest of the list is not lost.
  */
 export class PageRoom {
   readonly #most = new Map<string, number>()

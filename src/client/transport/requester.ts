@@ -76,7 +76,7 @@ function usualBucket(operation: string): string {
 }
 
 const CREATES = new Set(['createSession', 'forkSession'])
-/** Bytes of an answer. One session was sent in 16 MiB (interface.md, Limits), and may take more to be said. */
+/** Bytes of an answer. A session is created with up to 16 MiB (rule LIM-02); its resource may be longer. */
 const ANSWER_MAX = 32 * 1024 * 1024
 const ATTEMPTS_MAX = 4
 /** Between attempts, milliseconds. */

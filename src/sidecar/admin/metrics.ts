@@ -36,7 +36,7 @@ export interface Metrics {
   scrape(): Promise<{ contentType: string; body: string }>
 }
 
-/** Counts what the parts tell (product.md, Metrics). Starts no timer. */
+/** Counts what the parts tell (README, Metrics). Starts no timer. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const meter = new Meter(registry)

@@ -63,7 +63,7 @@ const ID = 512
 /** Beside those that read streams. */
 const CONNECTIONS = 100
 
-/** The admin listener: probes, metrics and API (product.md, HTTP routes). */
+/** The admin listener: probes, metrics and API (README, Admin routes). */
 export function createAdmin(options: AdminOptions): Listener {
   const { store, actions, token, log } = options
   const parts = [

@@ -43,7 +43,7 @@ const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
 const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
 
 /**
- * Reads a configuration file, YAML or JSON (product.md, Configuration).
+ * Reads a configuration file, YAML or JSON (README, Configuration).
  * @param now milliseconds since the epoch, to warn of a token that expired; left out, nothing is said.
  * @throws {ConfigError} with every fault of it at once.
  */

@@ -9,7 +9,7 @@ import { tool } from './schema/tool.ts'
 
 /**
  * The configuration, said once: these schemas are the types, the validation and the JSON Schema that editors read
- * (product.md, Configuration).
+ * (README, Configuration).
  *
  * Four annotations go beyond JSON Schema:
  * - `format` names a check of checks.ts,

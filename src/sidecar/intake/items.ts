@@ -15,7 +15,7 @@ const PAGES = 20
 /** `none`: the rest cannot be read now, and is asked for again. */
 export type ItemsRead = 'all' | 'more' | 'none'
 
-/** The transcript without the stream: items since the last one, in order (product.md, Transcript facts). */
+/** The transcript without the stream: items since the last one, in order. */
 export interface Items {
   /**
    * `since`, `startedAt`: service clock; what is older than the former was there before us and makes no facts.

@@ -14,7 +14,7 @@ import type { Ownership } from './ownership.ts'
 import { asItIs, firstOf, nothingThere } from './reading.ts'
 import { createViewer, type Errand, type ViewOptions } from './view.ts'
 
-/** How long a turn's end waits for the stream's turn.ended (product.md, Facts), milliseconds. */
+/** How long a turn's end waits for the stream's turn.ended (README, Facts), milliseconds. */
 const FRAME_WAIT = 2000
 /** By how much the clocks of a service's machines may differ, milliseconds. */
 const CLOCKS_DIFFER = 60_000

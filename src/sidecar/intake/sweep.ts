@@ -29,7 +29,7 @@ export interface Sweep {
   /** False on an empty store, until `firstLook` is through. */
   looked(): Promise<boolean>
   /**
-   * The first start on an empty store (product.md, Configuration): what rests is taken as known and makes no facts; the
+   * The first start on an empty store: what rests is taken as known and makes no facts; the
    * others are handed to `look`.
    */
   firstLook(look: (session: Session) => Promise<void>): Promise<void>

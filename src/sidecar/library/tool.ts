@@ -41,7 +41,7 @@ export interface ToolDefinition {
 }
 
 /**
- * Defines a function tool (product.md, Library). `run` gets what `input` infers.
+ * Defines a function tool (README, As a library). `run` gets what `input` infers.
  * @throws {TypeError} when the schema or a setting cannot be used.
  */
 export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {

@@ -11,7 +11,7 @@ export const STREAM_BEGAN = 'stream_began'
 /** When we first followed the stream without a cursor, as opening.ts notes it. */
 export const STREAM_OPENED = 'stream_opened'
 
-/** First start only (product.md, Configuration). */
+/** First start only (README, Configuration). */
 export type StartFrom = 'now' | 'beginning' | { seq: string }
 
 /** From where the stream is asked for. */

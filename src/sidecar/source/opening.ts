@@ -25,7 +25,7 @@ const LOOKED_UP = 500
  * With `start_from: now` there is no cursor until the first frame is stored. When the connection, or we, went down before
  * that, what came in between is only in a replay from the very beginning. Seqs ascend over all sessions, so the news
  * begins with the first frame of a session that was made after we had started, and at the latest where the replay is over:
- * transient frames are not replayed (interface.md, Stream frames). How long something takes says nothing: we, the network
+ * transient frames are not replayed (rule EVT-18). How long something takes says nothing: we, the network
  * or the service may stand still.
  */
 export interface Opening {

@@ -40,7 +40,7 @@ export interface WebhookOptions {
 
 /**
  * Takes webhook deliveries: the raw bytes are verified before anything is parsed, and the answer is 2xx only once the
- * hint is durable (interface.md, Webhook events).
+ * hint is durable (rules WHS-26 to WHS-31).
  */
 export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options

@@ -10,7 +10,7 @@ import { endCall, putOff } from './ending.ts'
 import { namesOf } from './trace.ts'
 
 /**
- * The sandbox did not hold the call, and the agent goes on without its result (interface.md, Answering required actions).
+ * The sandbox did not hold the call, and the agent goes on without its result (rule ACT-21).
  * A message with the result starts a fresh turn.
  *
  * Four lost replies to this message once made the service take it five times: it had no idempotency header. Where there is

@@ -13,7 +13,7 @@ import { breakingPorts, type GivenPorts } from './breaking-ports.ts'
 import { giveUp, runBegun, runTool } from './run.ts'
 import { namesOf } from './trace.ts'
 
-/** A reading older than this does not allow a run any more, milliseconds (product.md, Function tools). */
+/** A reading older than this does not allow a run any more, milliseconds (README, Function tools). */
 const FRESH = 5000
 /** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
 const REMEMBERED = 10_000

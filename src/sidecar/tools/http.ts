@@ -14,7 +14,7 @@ const NO_OUTPUT = '(no output)'
 /** What stands before the tool passed the call on and got no answer that it could use. */
 const GATEWAY: ReadonlySet<number> = new Set([502, 504])
 
-/** A tool over HTTP (product.md, Function tools). */
+/** A tool over HTTP (README, Function tools). */
 export function createHttpRunner(
   tool: ToolSpec,
   target: { url: string; secrets: readonly string[] },

@@ -6,7 +6,7 @@ import { finish } from './ledger.ts'
 import { fits } from './output.ts'
 import { FAR, giveUp } from './run.ts'
 
-/** What the app says of a call that its tool put off with 202 (product.md, Function tools). */
+/** What the app says of a call that its tool put off with 202 (README, Function tools). */
 export type LateAnswer = { output: string } | { error: true }
 
 export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict' | 'too_long'

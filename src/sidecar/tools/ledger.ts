@@ -142,7 +142,7 @@ export function close(
   }
 }
 
-/** What a callback says of a call (product.md, Callbacks). The result itself is the model's, and is not repeated. */
+/** What a callback says of a call (README, Callbacks). The result itself is the model's, and is not repeated. */
 function callData(call: Call): JsonObject {
   return {
     call_id: call.callId,

@@ -2,7 +2,7 @@ import type { ToolResult } from '../../core/tool.ts'
 
 /** An output longer than this is not read, bytes: no answer could carry it. */
 export const OUTPUT_READ = 1024 * 1024
-/** The service takes bodies of 1 MiB (interface.md, Limits); what is around the output fits in 4 KiB. */
+/** The service takes bodies of 1 MiB (rule LIM-01); what is around the output fits in 4 KiB. */
 const ENCODED_MAX = 1024 * 1024 - 4096
 /** A character takes at most so many bytes in JSON. */
 const JSON_WORST = 6

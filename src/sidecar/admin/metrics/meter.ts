@@ -8,7 +8,7 @@ const PREFIX = 'session_sidecar_'
 /** Rows of a gauge: the label's value and the gauge's. */
 export type Rows = Iterable<readonly [string, number]>
 
-/** Makes metrics of one registry (product.md, Metrics). */
+/** Makes metrics of one registry. */
 export class Meter {
   readonly #registry: Registry
 

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../../std/ports.ts'
 import { isBefore } from '../../../core/seq.ts'
 import { PING, type RelayFrame } from './frame.ts'
 
-/** Unread bytes past which a reader gets no transient frames, and past which it is cut (interface.md, Stream frames). */
+/** Unread bytes past which a reader gets no transient frames, and past which it is cut (rules LIM-31, LIM-32). */
 const DROP_TRANSIENT = 1024 * 1024
 const CUT = 8 * 1024 * 1024
 /** Milliseconds between two pings. */

@@ -4,7 +4,7 @@ import type { StoreReader } from '../../../core/store-reader.ts'
 import { factFrame, stopFrame } from './frame.ts'
 import type { Hub, Reader } from './hub.ts'
 
-/** Frames of one replay; then the reader is told from where to ask again (interface.md, Limits). */
+/** Frames of one replay; then the reader is told from where to ask again (rule LIM-33). */
 const REPLAYED = 50_000
 
 /** A reader that can be waited for. */

@@ -23,7 +23,7 @@ export function faultOf(verdict: Verdict): string | null {
   return error ?? `status ${status}`
 }
 
-/** Reads the answer of an HTTP handler (product.md, Callbacks, the table). */
+/** Reads the answer of an HTTP handler (README, Callbacks). */
 export function readAnswer(
   reply: { status: number; headers: Record<string, string>; body: string },
   now: number,
