@@ -58,7 +58,8 @@ export class ServiceHost {
     return this.#api.ask(request.method, new URL(request.url), request.body?.toString())
   }
 
-  serve(asked: Asked, request: Pick<HttpRequest, 'headers' | 'body'>): HttpReply {
+  /** `lives`: the process that sent it is still there. */
+  serve(asked: Asked, request: Pick<HttpRequest, 'headers' | 'body'>, lives = true): HttpReply {
     const { operation } = asked
     const possible: Fault[] = ['bad_gateway', 'internal_error', 'directory']
     if (operation !== 'discover') possible.push('rate_limit')
@@ -66,13 +67,17 @@ export class ServiceHost {
     // An answer that is refused is followed by the error, once; that one is not refused.
     if (typeof asked.body['output'] === 'string') possible.push('project_limit')
     const fault = this.#sites.pass(`service ${operation}`, 'before', possible)
-    const said = this.#gate(asked, request, fault) ?? this.#act(asked, request)
+    const said = this.#gate(asked, request, { fault, lives }) ?? this.#act(asked, request)
     this.#note(asked, request, said)
     // It acted, and failed to say so.
     return this.#reply(fault === 'internal_error' ? refusal(500, 'internal_error') : said)
   }
 
-  #gate(asked: Asked, request: Pick<HttpRequest, 'headers'>, fault: Fault | null): Said | null {
+  #gate(
+    asked: Asked,
+    request: Pick<HttpRequest, 'headers'>,
+    { fault, lives }: { fault: Fault | null; lives: boolean },
+  ): Said | null {
     const { operation } = asked
     if (fault === 'bad_gateway') return { status: 502, body: '<html>bad gateway</html>' }
     const wait = String(this.#chance.int(1, 4))
@@ -85,7 +90,7 @@ export class ServiceHost {
     if (fault === 'project_limit') return refusal(429, 'project_limit_exceeded')
     if (fault === 'rate_limit') this.#limitedUntil = this.#agenda.now + Number(wait) * 1000
     const left = Math.ceil((this.#limitedUntil - this.#agenda.now) / 1000)
-    const more = Math.max(left, operation === 'stream' ? (this.#slots.refusal() ?? 0) : 0)
+    const more = Math.max(left, operation === 'stream' ? (this.#slots.refusal(lives) ?? 0) : 0)
     return more > 0 ? refusal(429, 'rate_limit_exceeded', { 'retry-after': String(more) }) : null
   }
 

@@ -44,13 +44,16 @@ export class Slots {
     this.#row = null
   }
 
-  /** Seconds to wait, when there is no slot; null when there is one. */
-  refusal(): number | null {
+  /**
+   * Seconds to wait, when there is no slot; null when there is one. An open that a crashed process had sent may arrive while
+   * the next one replays: what it is refused tells the next one nothing (`lives` false).
+   */
+  refusal(lives: boolean): number | null {
     const { agenda, most, trace } = this.#parts
     this.#freeAt = this.#freeAt.filter((at) => at > agenda.now)
     if (this.#held + this.#freeAt.length < most) return null
     // Where nothing else went wrong, the first refusal tells for all that follow.
-    if (this.#row !== null && this.#row.faults === this.#faults && ++this.#row.refused > 1)
+    if (lives && this.#row !== null && this.#row.faults === this.#faults && ++this.#row.refused > 1)
       trace.broken('I9', `a stream was opened ${this.#row.refused} times too soon after stopped replays`)
     return RETRY_AFTER
   }
