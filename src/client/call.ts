@@ -9,8 +9,8 @@ import { BODY_MAX, KEY_MAX } from './limits.ts'
 import type { ActOptions } from './request.ts'
 
 /** One call of the app: all its requests and waits end with `signal`. */
-export interface Errand {
-  operation: WholeName
+export interface Operation {
+  name: WholeName
   signal: AbortSignal
   /** Milliseconds that are left of its time. */
   left(): number
@@ -33,17 +33,17 @@ export interface Request {
 }
 
 /** The request as it is sent. @throws {ServiceError} `request_too_large`. */
-export function callOf(errand: Errand, route: Route, request: Request, key: string | undefined): Call {
-  const { operation, signal } = errand
+export function callOf(operation: Operation, route: Route, request: Request, key: string | undefined): Call {
+  const { name, signal } = operation
   const { ids = {}, query, body, limit = BODY_MAX, repeatable, onRepeat, maxAnswer } = request
   const text = body === undefined ? undefined : JSON.stringify(body())
   if (text !== undefined && Buffer.byteLength(text) > limit) throw tooLarge(Buffer.byteLength(text), limit)
   return {
-    operation,
+    operation: name,
     method: route.method,
     path: fillPath(route.path, ids, Object.values(ids).at(-1)) + queryOf(query),
     signal,
-    patience: errand.left(),
+    patience: operation.left(),
     ...(text === undefined ? {} : { text }),
     ...(key === undefined ? {} : { key }),
     ...(repeatable === undefined ? {} : { repeatable }),

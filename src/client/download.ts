@@ -26,13 +26,13 @@ export interface Download {
  */
 export async function download(
   transport: Transport,
-  operation: WholeName,
+  name: WholeName,
   request: Request,
   options: CallOptions | undefined,
 ): Promise<Download> {
   const connection = new AbortController()
-  const { headers, chunks } = await transport.within(operation, options, (errand) =>
-    transport.open(errand, request, connection),
+  const { headers, chunks } = await transport.within(name, options, (operation) =>
+    transport.open(operation, request, connection),
   )
   const links = [link(options?.signal, connection), link(transport.stopped, connection)]
   const unlink = (): void => {
@@ -50,7 +50,7 @@ export async function download(
           controller.close()
         } catch (error) {
           unlink()
-          controller.error(named(operation, broken(error, connection.signal)))
+          controller.error(named(name, broken(error, connection.signal)))
         }
       },
       async cancel() {

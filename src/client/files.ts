@@ -5,7 +5,7 @@ import type { ActOptions, CallOptions } from './request.ts'
 import { readFileContent, readFileListing, readSnapshot, readWrittenFile } from './resource.ts'
 import type { FileContent, FileListing, Snapshot, WrittenFile } from './resource.ts'
 import type { Reader } from './shape.ts'
-import type { Errand } from './call.ts'
+import type { Operation } from './call.ts'
 import type { Transport } from './transport.ts'
 import { batches } from './upload.ts'
 import type { FileInput } from './upload.ts'
@@ -44,40 +44,43 @@ const readWritten: Reader<WrittenFile[]> = (value) =>
 
 export function filesOf(transport: Transport): Files {
   /** `conflict` says that the workspace is not ready and nothing was done: each attempt is a request of its own. */
-  async function onceReady<T>(errand: Errand, attempt: () => Promise<T>): Promise<T> {
+  async function onceReady<T>(operation: Operation, attempt: () => Promise<T>): Promise<T> {
     for (let wait = COMING_UP.first; ; wait = Math.min(wait * 2, COMING_UP.most)) {
       try {
         return await attempt()
       } catch (error) {
-        if (!(error instanceof ServiceError) || error.code !== 'conflict' || wait > errand.left()) throw error
-        await sleep(transport.clock, wait, errand.signal)
+        if (!(error instanceof ServiceError) || error.code !== 'conflict' || wait > operation.left())
+          throw error
+        await sleep(transport.clock, wait, operation.signal)
       }
     }
   }
 
   return {
     write: (session, files, options) =>
-      transport.within('writeFiles', options, async (errand) => {
+      transport.within('writeFiles', options, async (operation) => {
         const written: WrittenFile[] = []
         for await (const batch of batches(files)) {
           const request = { ids: { session }, body: () => ({ files: batch }), act: true } as const
           written.push(
-            ...(await onceReady(errand, () => transport.read(errand, request, readWritten, 'written files'))),
+            ...(await onceReady(operation, () =>
+              transport.read(operation, request, readWritten, 'written files'),
+            )),
           )
         }
         return written
       }),
     refresh: (session, options) =>
-      transport.within('refreshFiles', options, (errand) =>
-        onceReady(errand, () =>
-          transport.read(errand, { ids: { session }, act: options ?? true }, readSnapshot, 'a snapshot'),
+      transport.within('refreshFiles', options, (operation) =>
+        onceReady(operation, () =>
+          transport.read(operation, { ids: { session }, act: options ?? true }, readSnapshot, 'a snapshot'),
         ),
       ),
     list: (session, { refresh = false } = {}, options) =>
-      transport.within('listFiles', options, (errand) => {
+      transport.within('listFiles', options, (operation) => {
         const query = refresh ? { [snapshotParameter(transport)]: '1' } : {}
-        return onceReady(errand, () =>
-          transport.read(errand, { ids: { session }, query }, readFileListing, 'a listing of files'),
+        return onceReady(operation, () =>
+          transport.read(operation, { ids: { session }, query }, readFileListing, 'a listing of files'),
         )
       }),
     read: (session, path, options) =>

@@ -1,5 +1,5 @@
 import { ServiceError } from '../core/errors.ts'
-import type { Errand } from './call.ts'
+import type { Operation } from './call.ts'
 import { sleep } from './transport/requester.ts'
 import type { Transport } from './transport.ts'
 
@@ -19,7 +19,7 @@ export const NO_LIMIT = Number.MAX_SAFE_INTEGER
  */
 export async function poll<T>(
   transport: Transport,
-  errand: Errand,
+  operation: Operation,
   interval: number,
   look: (hurry: () => void) => Promise<T | null>,
 ): Promise<T> {
@@ -34,9 +34,9 @@ export async function poll<T>(
       goodAt = clock.steady()
     } catch (error) {
       const passing = error instanceof ServiceError && error.transient && !FINAL.has(error.code)
-      if (!passing || errand.signal.aborted || clock.steady() - goodAt > OUTAGE) throw error
+      if (!passing || operation.signal.aborted || clock.steady() - goodAt > OUTAGE) throw error
     }
-    await sleep(clock, wait, errand.signal)
+    await sleep(clock, wait, operation.signal)
     wait = Math.min(wait * SLOWER, interval * SLOWEST)
   }
 }

@@ -7,15 +7,15 @@ import type { Transport } from './transport.ts'
 /** Deletes by id. When an attempt's reply was lost and a later one finds nothing, the first one did it. */
 export function remove(
   transport: Transport,
-  operation: WholeName,
+  name: WholeName,
   ids: Ids,
   options: CallOptions | undefined,
 ): Promise<void> {
-  return transport.within(operation, options, async (errand) => {
+  return transport.within(name, options, async (operation) => {
     let repeated = false
     const onRepeat = (): void => void (repeated = true)
     try {
-      await transport.send(errand, { ids, repeatable: true, onRepeat })
+      await transport.send(operation, { ids, repeatable: true, onRepeat })
     } catch (error) {
       if (!(repeated && error instanceof ServiceError && error.notFound)) throw error
     }

@@ -48,8 +48,8 @@ interface Parts {
 export function run(parts: Parts, sessionId: string, text: string, options: RunOptions = {}): Promise<Turn> {
   const { transport, sessions, turns, items } = parts
   const { functions = {}, error = ERROR, interval = INTERVAL, timeout = NO_LIMIT, ...limits } = options
-  return transport.within('sendMessage', { timeout, ...limits }, async (errand) => {
-    const { signal } = errand
+  return transport.within('sendMessage', { timeout, ...limits }, async (operation) => {
+    const { signal } = operation
     const newest = async (limit: number): Promise<Turn[]> =>
       (await turns.list(sessionId, { limit }, { signal }).page()).data
     const answerer = new Answerer(parts, functions, error, sessionId, signal)
@@ -60,12 +60,12 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
       else if (session.status === 'idle' || session.status === 'failed') return session
       return null
     }
-    await poll(transport, errand, interval, resting)
+    await poll(transport, operation, interval, resting)
     const [before] = await newest(1)
     const [lastItem] = (await items.list(sessionId, { limit: 1 }, { signal }).page()).data
     const { queued, position } = await sessions.send(sessionId, text, { signal })
     const expected = queued ? (position ?? 1) : 1
-    const turn = await poll(transport, errand, interval, async (hurry) => {
+    const turn = await poll(transport, operation, interval, async (hurry) => {
       const session = await resting(hurry)
       if (session === null) return null
       const fresh = newerThan(before?.id, await newest(expected + 1))

@@ -48,11 +48,11 @@ export function sessionsOf(transport: Transport): Sessions {
   }
   return {
     create: (session = {}, options) =>
-      transport.within('createSession', options, async (errand) => {
+      transport.within('createSession', options, async (operation) => {
         const files = await seeded(session)
         const body = (): object => bodyOf(session, files, () => transport.found.inputBody)
         const request = { body, act: options ?? true, limit: CREATE_BODY_MAX } as const
-        return transport.read(errand, request, readSession, 'a session')
+        return transport.read(operation, request, readSession, 'a session')
       }),
     list: ({ metadata, ...query } = {}, options) =>
       listOf(

@@ -10,7 +10,7 @@ import { link } from './signal.ts'
 import { FINAL } from './poll.ts'
 import type { CallOptions } from './request.ts'
 import { nextChunk } from './silence.ts'
-import type { Errand } from './call.ts'
+import type { Operation } from './call.ts'
 import { named } from './transport.ts'
 import type { Transport } from './transport.ts'
 
@@ -60,7 +60,7 @@ export async function openStream(
 ): Promise<EventStream> {
   const stream = new Subscription(transport, pathOf, options)
   try {
-    await transport.within('openStream', options, (errand) => stream.open(errand))
+    await transport.within('openStream', options, (operation) => stream.open(operation))
     return stream
   } catch (error) {
     stream.close()
@@ -137,14 +137,14 @@ class Subscription implements EventStream {
   }
 
   /** The first connection: tried again within the time of the call. */
-  async open(errand: Errand): Promise<void> {
+  async open(operation: Operation): Promise<void> {
     for (;;) {
       try {
-        return await this.#connect(errand.signal)
+        return await this.#connect(operation.signal)
       } catch (error) {
         const wait = this.#waitAfter(error)
-        if (wait > errand.left()) throw error
-        await sleep(this.#transport.clock, wait, errand.signal)
+        if (wait > operation.left()) throw error
+        await sleep(this.#transport.clock, wait, operation.signal)
       }
     }
   }

@@ -11,7 +11,7 @@ import type { Requester } from './transport/requester.ts'
 import type { Route } from './discovery/route.ts'
 import type { WholeDiscovery, WholeName } from './discovery/whole.ts'
 import { callOf, keyOf } from './call.ts'
-import type { Errand, Request } from './call.ts'
+import type { Operation, Request } from './call.ts'
 import type { CallOptions } from './request.ts'
 import type { Reader } from './shape.ts'
 import { link, raced } from './signal.ts'
@@ -59,12 +59,12 @@ export class Transport {
     return this.#parts.explorer.found
   }
 
-  /** Does something within the time of one call. @throws {ServiceError} that has `name` as its operation. */
+  /** Does something within the time of one call. @throws {ServiceError} that has `nameInErrors` as its operation. */
   async within<T>(
-    operation: WholeName,
+    name: WholeName,
     options: CallOptions | undefined,
-    run: (errand: Errand) => Promise<T>,
-    name: string = operation,
+    run: (operation: Operation) => Promise<T>,
+    nameInErrors: string = name,
   ): Promise<T> {
     const { clock, timeout: usual, requester } = this.#parts
     const { timeout = usual, signal: given } = options ?? {}
@@ -74,11 +74,11 @@ export class Transport {
     const timer = clock.after(timeout, () => limit.abort(late(timeout)))
     const unlink = [link(given, limit), link(requester.stopped, limit)]
     try {
-      const errand = { operation, signal: limit.signal, left: () => Math.max(0, deadline - clock.steady()) }
-      await this.#prepare(errand)
-      return await run(errand)
+      const operation = { name, signal: limit.signal, left: () => Math.max(0, deadline - clock.steady()) }
+      await this.#prepare(operation)
+      return await run(operation)
     } catch (error) {
-      throw named(name, limit.signal.aborted ? ended(limit.signal) : error)
+      throw named(nameInErrors, limit.signal.aborted ? ended(limit.signal) : error)
     } finally {
       timer.cancel()
       for (const off of unlink) off()
@@ -87,17 +87,17 @@ export class Transport {
 
   /** One request and what its answer says. */
   call<T>(
-    operation: WholeName,
+    name: WholeName,
     request: Request,
     options: CallOptions | undefined,
     read: Reader<T>,
     what: string,
   ): Promise<T> {
-    return this.within(operation, options, (errand) => this.read(errand, request, read, what))
+    return this.within(name, options, (operation) => this.read(operation, request, read, what))
   }
 
-  async read<T>(errand: Errand, request: Request, read: Reader<T>, what: string): Promise<T> {
-    const reply = await this.send(errand, request)
+  async read<T>(operation: Operation, request: Request, read: Reader<T>, what: string): Promise<T> {
+    const reply = await this.send(operation, request)
     try {
       return read(reply.body.trim() === '' ? null : readJson(reply.body), what)
     } catch (error) {
@@ -111,27 +111,34 @@ export class Transport {
     }
   }
 
-  send(errand: Errand, request: Request): Promise<HttpReply> {
+  send(operation: Operation, request: Request): Promise<HttpReply> {
     const key = keyOf(request.act, this.#parts.random)
-    return this.#routed(errand, (route) => this.#parts.requester.send(callOf(errand, route, request, key)))
+    return this.#routed(operation, (route) =>
+      this.#parts.requester.send(callOf(operation, route, request, key)),
+    )
   }
 
-  /** A body that is read as it comes. It ends with `lasting`, not with the errand. */
-  open(errand: Errand, request: Request, lasting: AbortController): Promise<HttpStream> {
+  /** A body that is read as it comes. It ends with `lasting`, not with the operation. */
+  open(operation: Operation, request: Request, lasting: AbortController): Promise<HttpStream> {
     const { streams, requester } = this.#parts
-    const off = link(errand.signal, lasting)
-    return this.#routed(errand, (route) => {
-      const call = callOf(errand, route, request, undefined)
-      const { operation, path } = call
+    const off = link(operation.signal, lasting)
+    return this.#routed(operation, (route) => {
+      const call = callOf(operation, route, request, undefined)
+      const { path } = call
       return requester.persist(call, () =>
-        openBody(streams, { operation, path, headers: { accept: '*/*' }, signal: lasting.signal }),
+        openBody(streams, {
+          operation: operation.name,
+          path,
+          headers: { accept: '*/*' },
+          signal: lasting.signal,
+        }),
       )
     }).finally(off)
   }
 
   /** @throws {ServiceError} `route_unknown` */
-  async routeOf(operation: WholeName): Promise<Route> {
-    const route = await this.#parts.explorer.route(operation)
+  async routeOf(name: WholeName): Promise<Route> {
+    const route = await this.#parts.explorer.route(name)
     if (route.found) return route
     const message = route.reason.replaceAll('service.routes', 'routes')
     throw new ServiceError({ code: 'route_unknown', status: 0, message })
@@ -149,16 +156,16 @@ export class Transport {
     }
   }
 
-  async #prepare({ signal }: Errand): Promise<void> {
+  async #prepare({ signal }: Operation): Promise<void> {
     const { explorer } = this.#parts
     signal.throwIfAborted()
     await raced(this.renewToken(), signal)
     if (explorer.lacking) await raced(explorer.discover(), signal)
   }
 
-  async #routed<T>({ operation }: Errand, go: (route: Route) => Promise<T>): Promise<T> {
-    const route = await this.routeOf(operation)
-    return this.#parts.explorer.follow(operation, route, go)
+  async #routed<T>({ name }: Operation, go: (route: Route) => Promise<T>): Promise<T> {
+    const route = await this.routeOf(name)
+    return this.#parts.explorer.follow(name, route, go)
   }
 }
 

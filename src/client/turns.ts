@@ -6,7 +6,7 @@ import { NO_LIMIT, poll } from './poll.ts'
 import type { ActOptions, CallOptions, OrderedQuery } from './request.ts'
 import { readItem, readTurn } from './resource.ts'
 import type { Item, Turn } from './resource.ts'
-import type { Errand } from './call.ts'
+import type { Operation } from './call.ts'
 import type { Transport } from './transport.ts'
 
 export interface Turns {
@@ -51,24 +51,24 @@ export function turnsOf(transport: Transport): Turns {
     })
   }
 
-  async function read(errand: Errand, session: string, turn: string): Promise<Turn> {
+  async function read(operation: Operation, session: string, turn: string): Promise<Turn> {
     const single = transport.found.routes.readTurn.found
-    if (single) return transport.read(errand, { ids: { session, turn } }, readTurn, 'a turn')
-    return listed(session, turn, { signal: errand.signal })
+    if (single) return transport.read(operation, { ids: { session, turn } }, readTurn, 'a turn')
+    return listed(session, turn, { signal: operation.signal })
   }
 
   return {
     list: (session, query = {}, options) => turnList(session, query, options),
     get: (session, turn, options) =>
-      transport.within('readTurn', options, (errand) => read(errand, session, turn)),
+      transport.within('readTurn', options, (operation) => read(operation, session, turn)),
     async cancel(session, turn, options) {
       const request = { ids: { session, turn }, act: options ?? true } as const
-      await transport.within('cancelTurn', options, (errand) => transport.send(errand, request))
+      await transport.within('cancelTurn', options, (operation) => transport.send(operation, request))
     },
     wait: (session, turn, { interval = INTERVAL, timeout = NO_LIMIT, ...options } = {}) =>
-      transport.within('readTurn', { timeout, ...options }, (errand) =>
-        poll(transport, errand, interval, async () => {
-          const found = await read(errand, session, turn)
+      transport.within('readTurn', { timeout, ...options }, (operation) =>
+        poll(transport, operation, interval, async () => {
+          const found = await read(operation, session, turn)
           const { status, completed_at: completedAt, artifacts } = found
           return isSettled({ status, completedAt, artifacts }) ? found : null
         }),

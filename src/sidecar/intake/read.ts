@@ -12,7 +12,7 @@ import { atHand, isOlder, readSession } from './look.ts'
 import { hintAfter } from './next-look.ts'
 import type { Ownership } from './ownership.ts'
 import { asItIs, firstOf, nothingThere } from './reading.ts'
-import { createViewer, type Errand, type ViewOptions } from './view.ts'
+import { createViewer, type ReadRequest, type ViewOptions } from './view.ts'
 
 /** How long a turn's end waits for the stream's turn.ended (README, Facts), milliseconds. */
 const FRAME_WAIT = 2000
@@ -79,28 +79,28 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const adoptedAt = before === null || before.deleted ? (noted?.adoptedAt ?? null) : null
     if (isOlder(first, before, latestThere())) return await writeNothing(entry, before)
     if (ownership.active && !(await admit(first, noted))) return true
-    const errand: Errand = {
+    const request: ReadRequest = {
       entry,
       before,
       firstLook: firstLook || adoptedAt !== null,
       startedAt: adoptedAt ?? startedAtThere(),
       streamTells: options.streamConnected(),
     }
-    const view = await readOn(errand, first)
+    const view = await readOn(request, first)
     if (view === null) return await writeGone(entry, sessionId)
     // Its metadata may have changed while its turns were read.
     if (ownership.active && !(await admit(view.session, noted))) return true
     const knownTurns = view.known?.turns ?? view.placeholders
     // A first look that failed leaves readings behind: by now others may have seen more.
     if (isOlder(view.session, view.known, latestThere())) return await writeNothing(entry, view.known)
-    const context = contextOf(errand)
+    const context = contextOf(request)
     const difference = compare(view.known, view.placeholders, view, context, finalSince)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
     // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
     const items = await options.items?.read(
       sessionId,
       difference.reading.baseline,
-      errand.startedAt,
+      request.startedAt,
       entry.failures,
     )
     const doubt = claims.weigh(view.session, [...knownTurns, ...difference.turns], view.known)
@@ -125,7 +125,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return clock.now() + service.clockOffset() - age
   }
 
-  const contextOf = ({ entry, firstLook, startedAt, streamTells }: Errand): DiffContext => ({
+  const contextOf = ({ entry, firstLook, startedAt, streamTells }: ReadRequest): DiffContext => ({
     now: clock.now(),
     steady: clock.steady(),
     seen: firstOf(entry.seen, clock.now()),

@@ -35,7 +35,7 @@ export interface ViewOptions {
 }
 
 /** One reading of a session. */
-export interface Errand {
+export interface ReadRequest {
   entry: HintedSession
   /** What we knew when it began. */
   before: KnownSession | null
@@ -53,7 +53,7 @@ export interface View extends Look {
 }
 
 /** Reads on from the session, `first`: all that a comparison needs. null: the session is gone. */
-export type Viewer = (errand: Errand, first: Session) => Promise<View | null>
+export type Viewer = (request: ReadRequest, first: Session) => Promise<View | null>
 
 export function createViewer(options: ViewOptions): Viewer {
   const { service, store, clock, log } = options
@@ -110,11 +110,11 @@ export function createViewer(options: ViewOptions): Viewer {
     }
   }
 
-  return async ({ before, entry, ...errand }, first) => {
+  return async ({ before, entry, ...request }, first) => {
     const taken = await takeCalls(before, first)
     const knownTurns = before?.turns ?? (await store.knownTurns(first.id, []))
-    const baseline = before?.baseline ?? baselineOf(first, errand)
-    const both = needsTurns(before, first, entry.scope !== 'session', errand.streamTells)
+    const baseline = before?.baseline ?? baselineOf(first, request)
+    const both = needsTurns(before, first, entry.scope !== 'session', request.streamTells)
       ? await readBoth(first, knownTurns, baseline)
       : { session: first, turns: null, passed: [] }
     tellOver(taken, both?.session ?? null)

@@ -27,7 +27,7 @@ export const FOUND: readonly Mutant[] = [
       '    const items = await options.items?.read(',
       '      sessionId,',
       '      difference.reading.baseline,',
-      '      errand.startedAt,',
+      '      request.startedAt,',
       '      entry.failures,',
       '    )',
       '    const doubt = claims.weigh(view.session, [...knownTurns, ...difference.turns], view.known)',
@@ -37,7 +37,7 @@ export const FOUND: readonly Mutant[] = [
     [
       '    const hint = hintAfter(entry, difference, context.steady)',
       '    const written = await write(entry, { ...difference.reading, hint })',
-      '    await options.items?.read(sessionId, difference.reading.baseline, errand.startedAt, 0)',
+      '    await options.items?.read(sessionId, difference.reading.baseline, request.startedAt, 0)',
       '    return written',
     ].join('\n'),
   ),
