@@ -25,7 +25,7 @@ const { processTerminal } = await import('./cli/terminal.ts')
 const LINGER = 1000
 
 process.exitCode = await runProgram(process.argv.slice(2), processTerminal(process), process.env)
-// Whoever reads slowly gets all of it.
+// A slow reader gets all of it.
 await new Promise((resolve) => process.stdout.write('', resolve))
-// A module of the user's may hold on to a timer or a pool: whoever stopped the program waits for it to end.
+// A module of the user's may hold on to a timer or a pool: the caller that stopped the program waits for it to end.
 setTimeout(() => process.exit(), LINGER).unref()

@@ -51,8 +51,8 @@ async function watch(
       if (shown !== '') terminal.err('\n')
       return 0
     }
-    const owed = rows.filter((row) => numberOf(row['pending']) !== 0)
-    if (owed.every((row) => field(row, 'state') === 'paused'))
+    const pending = rows.filter((row) => numberOf(row['pending']) !== 0)
+    if (pending.every((row) => field(row, 'state') === 'paused'))
       return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)
     const away = rows.filter((row) => field(row, 'state') === 'down').map((row) => field(row, 'name'))
     const line = `${count(left, 'delivery', 'deliveries')} left${away.length > 0 ? `; ${away.join(', ')} cannot be reached` : ''}`

@@ -67,10 +67,10 @@ function widthOf({ handlers, tools }: Config): number {
   return Math.max(LONGEST.length, ...own.map((subject) => subject.length))
 }
 
-/** One line, with the mend. */
-function renderFinding({ subject, state, message, mend }: Finding, width: number, paint: Paint): string {
+/** One line, with the fix. */
+function renderFinding({ subject, state, message, fix }: Finding, width: number, paint: Paint): string {
   const [colour, mark] = MARKS[state]
-  const advice = mend === undefined ? '' : `  ${paint('dim', `→ ${visible(mend)}`)}`
+  const advice = fix === undefined ? '' : `  ${paint('dim', `→ ${visible(fix)}`)}`
   return `${paint(colour, mark)} ${pad(visible(subject), width)}  ${visible(message)}${advice}\n`
 }
 
@@ -81,8 +81,8 @@ function renderEnd(findings: readonly Finding[]): string {
   if (failed.length + warned.length === 0) return '\nAll of it works. Nothing to do.\n'
   const verdict =
     failed.length === 0
-      ? 'It would work. Better mended:'
+      ? 'It would work. Better fixed:'
       : `${count(failed.length, 'thing')} would not work. What to do:`
-  const mends = new Set([...failed, ...warned].map(({ subject, mend }) => `${subject}: ${mend ?? ''}`))
-  return `\n${verdict}\n${[...mends].map((mend, index) => `  ${index + 1}. ${visible(mend)}\n`).join('')}`
+  const fixes = new Set([...failed, ...warned].map(({ subject, fix }) => `${subject}: ${fix ?? ''}`))
+  return `\n${verdict}\n${[...fixes].map((fix, index) => `  ${index + 1}. ${visible(fix)}\n`).join('')}`
 }

@@ -4,7 +4,7 @@ import path from 'node:path'
 
 /**
  * A folder for compiled code, by which a later start is faster; null where there is none that is ours alone, and then it
- * is as it was. Node's own choice is below `/tmp`, and it runs what it finds there, whoever wrote it.
+ * is as it was. Node's own choice is below `/tmp`, and it runs what it finds there, whichever user wrote it.
  */
 export function compileCache(env: NodeJS.ProcessEnv): string | null {
   try {

@@ -77,7 +77,7 @@ export async function dev(
   return await new Promise<never>(() => undefined)
 }
 
-/** Every run begins with an empty store; whoever holds the admin port holds the file of that name. */
+/** Every run begins with an empty store; the process that holds the admin port holds the file of that name. */
 async function freshStore(adminPort: number): Promise<string> {
   const file = `data/dev-${adminPort}.db`
   for (const suffix of ['', '-wal', '-shm']) await rm(file + suffix, { force: true })

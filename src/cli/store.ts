@@ -101,7 +101,7 @@ function summary(store: Inspection): string {
   const older = schema < newest ? ` (this program makes it ${newest} at its next start)` : ''
   return (
     `${file}: ${size(bytes)}, schema ${schema}${older}\n` +
-    `${count(facts, 'fact')}, ${pending} owed to handlers, ${count(dead, 'dead letter')}, ` +
+    `${count(facts, 'fact')}, ${count(pending, 'pending delivery', 'pending deliveries')}, ${count(dead, 'dead letter')}, ` +
     `${count(openCalls, 'open call')}, stream cursor ${cursor ?? 'none'}`
   )
 }

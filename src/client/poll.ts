@@ -41,7 +41,7 @@ export async function poll<T>(
   }
 }
 
-/** Errors without an answer that waiting does not mend. */
+/** Errors without an answer that waiting does not fix. */
 export const FINAL: ReadonlySet<string> = new Set([
   'aborted',
   'stopped',

@@ -164,7 +164,7 @@ class Subscription implements EventStream {
     }
   }
 
-  /** Milliseconds until another attempt makes sense. @throws what no attempt mends. */
+  /** Milliseconds until another attempt makes sense. @throws what no attempt fixes. */
   #waitAfter(error: unknown): number {
     if (!(error instanceof ServiceError) || !error.transient || FINAL.has(error.code)) throw error
     this.#failures++

@@ -78,7 +78,7 @@ export interface CallStep {
   set: Partial<Omit<Call, 'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'receivedAt'>>
 }
 
-/** How many calls whoever takes them from the ledger has room for; 0 or less: none. */
+/** How many more calls the tool host can run; 0 or less: none. */
 export interface CallRoom {
   /** Calls that wait for no run of a tool: a result is to be posted, or the app answers later. */
   others: number

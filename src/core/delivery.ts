@@ -10,11 +10,11 @@ export interface Attempt {
   error?: string
   /** How long it took, milliseconds. */
   ms: number
-  /** How a body began that came with an answer other than "done", for whoever looks for the reason. */
+  /** The first bytes of the body of a failed response, for the operator. */
   answer?: string
 }
 
-/** What a lane still owes its handler, with the fact that it is about. */
+/** A pending delivery of a lane, with its fact. */
 export interface PendingDelivery {
   /** Attempts that count against the handler's retry policy. */
   attempts: number
@@ -24,8 +24,8 @@ export interface PendingDelivery {
 }
 
 /**
- * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the others. Whoever claimed it
- * is alone with it until the lease ends.
+ * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the others. The worker that
+ * claimed it holds it alone until the lease ends.
  */
 export interface Lane {
   /** The store's own number of it. */

@@ -47,7 +47,7 @@ export interface Observer {
   commit(seconds: number): void
   /** A write was not done. */
   storeRefused(reason: StoreRefusal): void
-  /** A fact that `handler` was owed is damaged in the store: it became a dead letter, and nobody was called. */
+  /** A fact is damaged in the store: its delivery to `handler` became a dead letter without a call. */
   deadLettered(handler: string): void
 
   /** How many read the relay now. */

@@ -52,9 +52,9 @@ export interface Store {
 
   /** Lanes of a handler that are due and free, the longest due first, claimed for the caller. */
   claimLanes(handler: string, limit: number, now: number): Promise<Lane[]>
-  /** What a lane owes after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
+  /** Pending deliveries of a lane after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
   readLane(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
-  /** `dueAt` puts the lane off; without it the lane may be claimed at once if it still owes anything. */
+  /** `dueAt` puts the lane off; without it the lane may be claimed at once if it still has pending deliveries. */
   releaseLane(lane: Lane, dueAt?: number): Promise<void>
   nextLane(handler: string): Promise<number | null>
   /** An attempt of the facts at `positions` begins. Written when it takes long, so that a crash cannot hide it. */
@@ -117,7 +117,7 @@ export interface Batch {
   readings?: readonly Reading[]
   /**
    * Calls that a reading found, ahead of the reading itself: a tool need not wait for what it does not need. One that is
-   * added as `running` is claimed by whoever adds it.
+   * added as `running` is claimed by its caller.
    */
   newCalls?: readonly Call[]
   /** Steps of the call ledger; facts that hang on a step are committed only with it. */

@@ -10,8 +10,8 @@ import type { Subscription } from './subscription.ts'
 /** Attempts under way at once for one subscription; more wait their turn in memory. */
 const CONCURRENCY = 16
 
-/** Deliveries that may be owed to one subscription; each keeps its body in memory. */
-const MOST_OWED = 50_000
+/** Deliveries that may be pending for one subscription; each keeps its body in memory. */
+const MOST_PENDING = 50_000
 
 export interface Attempt {
   readonly at: number
@@ -21,7 +21,7 @@ export interface Attempt {
   readonly error: string | null
 }
 
-/** One event owed to one subscription, and how that went. */
+/** One event for one subscription, with its attempts. */
 export interface Delivery {
   readonly id: string
   readonly subscriptionId: string
@@ -31,7 +31,7 @@ export interface Delivery {
   readonly body: string
   readonly createdAt: number
   readonly attempts: Attempt[]
-  status: 'owed' | 'delivered' | 'dead'
+  status: 'pending' | 'delivered' | 'dead'
   /** Why it is dead. */
   reason: string | null
 }
@@ -40,7 +40,7 @@ export function newDelivery(
   of: Pick<Delivery, 'id' | 'subscriptionId' | 'event' | 'sessionId' | 'turnId' | 'body'> & { at: number },
 ): Delivery {
   const { at, ...rest } = of
-  return { ...rest, createdAt: at, attempts: [], status: 'owed', reason: null }
+  return { ...rest, createdAt: at, attempts: [], status: 'pending', reason: null }
 }
 
 interface Parts {
@@ -65,7 +65,7 @@ export class Courier {
   readonly #settled: (subscription: Subscription, delivery: Delivery) => void
   #agent: Agent | undefined
   readonly #queues = new Map<string, PQueue>()
-  readonly #owed = new Map<string, Set<Delivery>>()
+  readonly #pending = new Map<string, Set<Delivery>>()
   /** What waits for the webhooks to be switched on again, and for a partner to be swapped with. */
   #waiting: Held[] = []
   #partner: Held | undefined
@@ -81,11 +81,11 @@ export class Courier {
   }
 
   send(subscription: Subscription, delivery: Delivery): void {
-    const owed = this.#owed.get(subscription.id) ?? new Set()
-    if (owed.size >= MOST_OWED) {
-      return this.#finish(subscription, delivery, 'dead', `${MOST_OWED} deliveries are owed already`)
+    const pending = this.#pending.get(subscription.id) ?? new Set()
+    if (pending.size >= MOST_PENDING) {
+      return this.#finish(subscription, delivery, 'dead', `${MOST_PENDING} deliveries are pending already`)
     }
-    this.#owed.set(subscription.id, owed.add(delivery))
+    this.#pending.set(subscription.id, pending.add(delivery))
     if (!this.#parts.faults.on('reorder_webhooks')) return this.#schedule({ subscription, delivery }, 0)
     if (this.#partner === undefined) {
       this.#partner = { subscription, delivery }
@@ -98,20 +98,20 @@ export class Courier {
   /** Takes up a delivery where another courier left it. */
   resume(subscription: Subscription, delivery: Delivery): void {
     const { clock, limits } = this.#parts
-    this.#owed.set(subscription.id, (this.#owed.get(subscription.id) ?? new Set()).add(delivery))
+    this.#pending.set(subscription.id, (this.#pending.get(subscription.id) ?? new Set()).add(delivery))
     const last = delivery.attempts.at(-1)
     const due = last === undefined ? 0 : last.at + (limits.webhookRetryMs[delivery.attempts.length - 1] ?? 0)
     this.#schedule({ subscription, delivery }, Math.max(0, due - clock.now()))
   }
 
-  /** Gives up everything that is still owed to a subscription. */
+  /** Gives up all pending deliveries of a subscription. */
   abandon(subscription: Subscription, reason: string): void {
-    for (const delivery of this.#owed.get(subscription.id) ?? []) {
+    for (const delivery of this.#pending.get(subscription.id) ?? []) {
       delivery.status = 'dead'
       delivery.reason = reason
     }
-    this.#owed.delete(subscription.id)
-    // What stands in the queue is no longer owed and passes through it without a request.
+    this.#pending.delete(subscription.id)
+    // What stands in the queue is not pending any more and passes through it without a request.
     this.#queues.delete(subscription.id)
   }
 
@@ -141,7 +141,7 @@ export class Courier {
   }
 
   #enqueue(held: Held): void {
-    if (held.delivery.status !== 'owed' || this.#closing.signal.aborted) return
+    if (held.delivery.status !== 'pending' || this.#closing.signal.aborted) return
     if (this.#parts.faults.on('webhooks_off')) return void this.#waiting.push(held)
     const { id } = held.subscription
     let queue = this.#queues.get(id)
@@ -155,7 +155,7 @@ export class Courier {
   async #try({ subscription, delivery }: Held): Promise<void> {
     // What caused it is done first, and what is told is kept before it is told.
     await Promise.resolve()
-    if (delivery.status !== 'owed' || this.#closing.signal.aborted) return
+    if (delivery.status !== 'pending' || this.#closing.signal.aborted) return
     if (this.#parts.faults.use('give_up_webhooks'))
       return this.#finish(subscription, delivery, 'dead', 'given up by a fault')
     this.#parts.save()
@@ -187,7 +187,7 @@ export class Courier {
   ): void {
     delivery.status = status
     delivery.reason = reason
-    this.#owed.get(subscription.id)?.delete(delivery)
+    this.#pending.get(subscription.id)?.delete(delivery)
     this.#settled(subscription, delivery)
   }
 

@@ -24,7 +24,7 @@ interface Kept {
 
 /**
  * First answers by idempotency value: the same value gets the same answer and nothing is done again. Only answers of
- * requests that did something are kept, so that a client may mend a refused request and send it again.
+ * requests that did something are kept, so that a client may fix a refused request and send it again.
  */
 export class Idempotency {
   readonly #clock: Clock

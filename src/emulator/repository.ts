@@ -3,7 +3,7 @@ import { touch, type Repo, type Session } from './session.ts'
 import type { World } from './world.ts'
 
 /**
- * The repository that a new session asks for; its clone is owed until the workspace is built.
+ * The repository that a new session asks for; its clone is pending until the workspace is built.
  * @throws {Refusal} 400 when the organization has no repository-host connection: the scenario lists no repositories.
  */
 export function repoFor(world: World, body: unknown): Repo {

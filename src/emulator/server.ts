@@ -130,7 +130,7 @@ async function answer(
   send(reply, made)
 }
 
-/** An answer is lost once: whoever asks again with the same idempotency value gets it. */
+/** An answer is lost once: a repeat with the same idempotency value gets it. */
 const lostOnce = new WeakSet<Answer>()
 function replayed(answer: Answer): boolean {
   const before = lostOnce.has(answer)

@@ -15,7 +15,7 @@ export interface TourOptions {
   lookEveryMs?: number
 }
 
-/** What a tour sets in motion, so that whoever follows it knows when everything was seen. */
+/** What a tour sets in motion, so that its follower knows when everything was seen. */
 export interface TourCounts {
   sessions: number
   messages: number

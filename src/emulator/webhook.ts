@@ -62,23 +62,23 @@ export class Webhooks {
     this.#subscriptions.set(subscription.id, subscription)
   }
 
-  /** Goes on with what was owed when the emulator stopped, each at the time of its next attempt. */
+  /** Goes on with the deliveries that were pending when the emulator stopped, each at the time of its next attempt. */
   resume(deliveries: readonly Delivery[]): void {
     for (const delivery of deliveries) {
       const subscription = this.#subscriptions.get(delivery.subscriptionId)
-      if (delivery.status === 'owed' && subscription !== undefined)
+      if (delivery.status === 'pending' && subscription !== undefined)
         this.#courier.resume(subscription, delivery)
     }
   }
 
-  /** True if there was one. What it was owed is dropped. */
+  /** True if there was one. Its pending deliveries are dropped. */
   remove(id: string): boolean {
     const subscription = this.#subscriptions.get(id)
     if (subscription !== undefined) this.#courier.abandon(subscription, 'the subscription was deleted')
     return this.#subscriptions.delete(id)
   }
 
-  /** Owes a delivery to every active subscription that wants this event. */
+  /** Adds a pending delivery for every active subscription that wants this event. */
   tell(type: WebhookType, sessionId: string, turnId: string | null): void {
     const at = this.#parts.clock.now()
     for (const subscription of this.#subscriptions.values()) {

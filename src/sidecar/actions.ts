@@ -30,7 +30,7 @@ export function adminActions(
     },
     async retryDeliveries(selection) {
       if (selection.handler !== undefined) known(selection.handler)
-      // What is owed to a handler that is gone would be pending for nobody: it stays dead until one has that name again.
+      // A dead letter of a handler that was removed stays dead until a handler has that name again.
       const names =
         selection.handler === undefined ? specs.handlers.map(({ name }) => name) : [selection.handler]
       let count = 0

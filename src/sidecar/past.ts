@@ -27,7 +27,7 @@ export async function warnOfPast(
         'give store.url another file',
     )
   }
-  // Nothing that is owed is dropped, whatever becomes of a handler; and nobody would look for it.
+  // Pending deliveries of a removed handler are kept; without this line an operator would not know of them.
   const { deliveries } = await store.read.counts()
   for (const [handler, { pending }] of Object.entries(deliveries)) {
     if (pending === 0 || handlers.some(({ name }) => name === handler)) continue

@@ -21,7 +21,7 @@ export class NetworkFault extends Error {
   }
 }
 
-/** A fault that the person who runs us can mend: said in plain words, without a stack trace. */
+/** A fault that an operator can fix: reported in plain words, without a stack trace. */
 export class OperatorError extends Error {
   /** The exit code of the process: 1 failed, 2 unusable configuration or arguments, 3 token rejected. */
   readonly exitCode: 1 | 2 | 3

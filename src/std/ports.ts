@@ -31,8 +31,8 @@ export interface Random {
 }
 
 /**
- * Connections that a caller shares with nobody else, whatever the address: what waits for long would hold up the others.
- * Whoever hands in the same object shares them.
+ * Connections that a caller shares with no other, whatever the address: what waits for long would hold up the others.
+ * Callers that hand in the same object share them.
  */
 export interface HttpPool {
   /** Connections to one origin, at most. */

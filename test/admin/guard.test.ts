@@ -28,7 +28,7 @@ describe('with a token', () => {
         const reply = await get(path)
         expect(reply.status).toBe(401)
         expect(reply.headers['www-authenticate']).toBe('Bearer realm="session-sidecar"')
-        // A place among the connections is for whoever is let in.
+        // Only an admitted client keeps a connection.
         expect(reply.headers['connection']).toBe('close')
         expect(reply.headers['content-type']).toBe('application/problem+json')
       }

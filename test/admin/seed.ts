@@ -177,7 +177,7 @@ export function callOf(callId: string, sessionId: string, fields: Partial<Call> 
   }
 }
 
-/** Plays the dispatcher's part: the first fact that `committed` owes `handler` ends with `result`. */
+/** Plays the dispatcher's part: the first delivery of `committed` to `handler` ends with `result`. */
 export async function acknowledgeFirst(
   store: Store,
   committed: Committed,
@@ -186,7 +186,7 @@ export async function acknowledgeFirst(
 ): Promise<void> {
   const news = committed.lanes.find(({ lane }) => lane.handler === handler)
   const [delivery] = news?.deliveries ?? []
-  if (news === undefined || delivery === undefined) throw new Error('nothing is owed')
+  if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
   const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
   const attempt = { at: clock.now(), ms: 3, ...outcome }
   await store.settle(() => [

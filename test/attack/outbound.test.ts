@@ -66,7 +66,7 @@ describe('what the sidecar sends out', () => {
     await until('closed connection', () => cut > 0)
     // What the network between us holds is more than what is read.
     expect(sent).toBeLessThan(32 * 1024 * 1024)
-    const owed = async () => (await rig.list('/api/deliveries?status=pending&handler=endless')).length === 0
-    await until('delivery that is done', owed)
+    const done = async () => (await rig.list('/api/deliveries?status=pending&handler=endless')).length === 0
+    await until('delivery that is done', done)
   })
 })

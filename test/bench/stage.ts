@@ -47,7 +47,7 @@ export class Stage {
     return new Stage(bench, source, receiver, service, handler)
   }
 
-  /** Makes `count` frames ready, with seqs from `first`: to be sent when told, or as the replay of whoever connects with a cursor. */
+  /** Makes `count` frames ready, with seqs from `first`: to be sent when told, or as the replay for a client that connects with a cursor. */
   async load(count: number, { replay = false, first = 1 } = {}): Promise<void> {
     await this.source.do('load', { frames: count, replay, first })
     await this.receiver.do('expect', { frames: count, first })

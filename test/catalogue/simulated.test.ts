@@ -29,7 +29,7 @@ const said = ({ violation }: Outcome): string =>
 describe('an event loop that stands for a minute', () => {
   // [fault process-5]
   it.each(['plain turn', 'two calls at once', 'a call that its app puts off', 'polling only'])(
-    'claims nothing twice and buries nothing, whenever it comes: %s',
+    'claims nothing twice and dead-letters nothing, whenever it comes: %s',
     async (name) => {
       for (let nth = 1; nth <= 7; nth++) expect(await weather(fixed(name), 'asleep', nth)).toBe('held')
     },

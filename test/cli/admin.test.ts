@@ -283,7 +283,7 @@ describe('status', () => {
 })
 
 describe('a sidecar that cannot be asked', () => {
-  test('because it is not running is named with the mend', async () => {
+  test('because it is not running is reported with the fix', async () => {
     const { code, err } = await cli(['status', '--url', 'http://127.0.0.1:9'])
     expect({ code, err }).toEqual({
       code: 1,

@@ -22,7 +22,7 @@ interface Finding {
   subject: string
   state: string
   message: string
-  mend?: string
+  fix?: string
 }
 
 async function findings(
@@ -104,7 +104,7 @@ describe('check', () => {
     expect(blind.of('discovery')?.state).toBe('warn')
     expect(blind.of('route answer')).toMatchObject({
       state: 'fail',
-      mend: 'set service.routes.answer_path',
+      fix: 'set service.routes.answer_path',
     })
     expect(blind.of('route sendMessage')).toMatchObject({ state: 'warn' })
     expect(blind.of('route readSession')).toMatchObject({ state: 'ok' })
@@ -178,7 +178,7 @@ describe('check', () => {
       subject: 'scope',
       state: 'warn',
       message: `this organization has another webhook subscription (${other.config.webhooks?.public_url}): if it is that of another sidecar, each runs the other's tools`,
-      mend: 'set scope, such as scope: { metadata: { app: billing } }, here and there',
+      fix: 'set scope, such as scope: { metadata: { app: billing } }, here and there',
     })
     expect(await of('scope: { metadata: { app: billing } }')).toBeUndefined()
     const ours = `webhooks: { enabled: true, public_url: "${other.config.webhooks?.public_url}" }`
@@ -198,7 +198,7 @@ describe('check', () => {
     db.close()
     const damaged = await findings(store)
     expect(damaged.code).toBe(1)
-    expect(damaged.of('store')).toMatchObject({ state: 'fail', mend: 'put a backup in its place' })
+    expect(damaged.of('store')).toMatchObject({ state: 'fail', fix: 'put a backup in its place' })
   })
 
   test('warns before the token expires, and fails after', async () => {

@@ -16,7 +16,7 @@ async function run(caches: string): Promise<string[]> {
     code: 0,
     err: '',
   })
-  // Whoever comes first to a folder that all may write to decides what it holds.
+  // The first user that writes to a shared folder decides what it holds.
   expect(readdirSync(shared)).toEqual([])
   return readdirSync(path.join(caches, 'agent-session-sidecar'))
 }

@@ -128,7 +128,7 @@ test('the size of a store that is in use counts its WAL, and its other numbers a
   expect(kib).toBeGreaterThanOrEqual(before - rounded)
   expect(kib).toBeLessThanOrEqual(onDisk() + rounded)
   const { length } = await rows('events')
-  expect(out).toContain(`\n${length} facts, 0 owed to handlers, 0 dead letters, `)
+  expect(out).toContain(`\n${length} facts, 0 pending deliveries, 0 dead letters, `)
 })
 
 test('the check counts the tools of modules, and its end is what its lines say', async () => {

@@ -248,7 +248,7 @@ describe('check', () => {
   })
 
   // [fault webhook-5]
-  test('names all that would not work, each with its mend', async () => {
+  test('lists all that would not work, each with its fix', async () => {
     const { token } = emulator.mintToken(['sessions:read'])
     const file = await configured(
       [
@@ -265,12 +265,12 @@ describe('check', () => {
     const findings = out
       .trimEnd()
       .split('\n')
-      .map((line) => JSON.parse(line) as { subject: string; state: string; mend?: string })
+      .map((line) => JSON.parse(line) as { subject: string; state: string; fix?: string })
     const failed = findings.filter(({ state }) => state === 'fail')
     expect(failed.map(({ subject }) => subject)).toEqual(
       expect.arrayContaining(['scopes', 'clock', 'store', 'handler app']),
     )
-    for (const { mend } of failed) expect(mend).not.toBeUndefined()
+    for (const { fix } of failed) expect(fix).not.toBeUndefined()
     expect(findings).toContainEqual(expect.objectContaining({ subject: 'tool look', state: 'ok' }))
     expect(code).toBe(1)
   })

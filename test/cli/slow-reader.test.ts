@@ -10,7 +10,7 @@ const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
 /** Longer than the program waits for what else is under way, milliseconds. */
 const SLOW = 1500
 
-test('whoever reads slowly gets all of it', async () => {
+test('a slow reader gets all of it', async () => {
   await using rig = await Rig.open({ channels: ['stream', 'poll'] })
   await rig.client.start(...Array.from({ length: 8 }, (_, n) => `say ${n} ${'x'.repeat(100_000)}`))
   await until(

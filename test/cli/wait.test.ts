@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { adminApi, paged } from './admin-api.ts'
 import { cli, start } from './process.ts'
 
-/** The list of handlers; what `app` is owed is asked for each time. */
+/** The list of handlers; the pending deliveries of `app` are read each time. */
 function backlog(pending: () => number, state = 'up') {
   return (): unknown => ({
     object: 'list',
@@ -15,7 +15,7 @@ function backlog(pending: () => number, state = 'up') {
   })
 }
 
-test('--wait ends when the handler is owed nothing', async () => {
+test('--wait ends when the handler has no pending deliveries', async () => {
   const left = [12, 5, 0]
   const { url } = await adminApi({
     'POST /api/replay': () => ({ handler: 'app', count: 12 }),
@@ -65,7 +65,7 @@ test('--wait reads only the dead letters of the selection', async () => {
   expect(read.map(({ url }) => new URLSearchParams(url.split('?')[1]).get('since'))).toEqual([since, since])
 })
 
-test('whoever interrupts --wait ends the waiting alone', async () => {
+test('an interrupt of --wait ends the waiting alone', async () => {
   const { url, asked } = await adminApi({
     'POST /api/deliveries/retry': () => ({ count: 5, dry_run: false }),
     'GET /api/deliveries': paged([], () => ''),
@@ -81,7 +81,7 @@ test('whoever interrupts --wait ends the waiting alone', async () => {
   })
 })
 
-test('--wait over all handlers does not wait for one that is paused, where nobody else is owed anything', async () => {
+test('--wait over all handlers does not wait for a paused one when no other has pending deliveries', async () => {
   const { url } = await adminApi({
     'POST /api/deliveries/retry': () => ({ count: 3, dry_run: false }),
     'GET /api/deliveries': paged([], () => ''),

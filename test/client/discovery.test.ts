@@ -69,7 +69,7 @@ describe('a document with references, choices and names of its own', () => {
 })
 
 describe('without a document', () => {
-  test('the paths that the interface names stand, the others say what would mend it', () => {
+  test('the paths that the interface names stand, the others say what would fix it', () => {
     const found = discover(null)
     expect(found.documented).toBe(false)
     expect(found.fault).toBeNull()

@@ -255,7 +255,7 @@ describe('a request', () => {
   it('for what the description does not show says how to give it', async () => {
     const server = await startServer(() => ({ body: { paths: { '/v1/health': { get: {} } } } }))
     const bare = createClient({ baseUrl: server.url, token: 'svc_pat_one' })
-    const mended = createClient({
+    const repaired = createClient({
       baseUrl: server.url,
       token: 'svc_pat_one',
       routes: {
@@ -267,7 +267,7 @@ describe('a request', () => {
     })
     onTestFinished(async () => {
       await bare.close()
-      await mended.close()
+      await repaired.close()
       await server[Symbol.asyncDispose]()
     })
     expect(await faultOf(bare.sessions.send('s1', 'x'))).toMatchObject({
@@ -277,8 +277,8 @@ describe('a request', () => {
     expect(await faultOf(bare.turns.cancel('s1', 't1'))).toMatchObject({
       message: expect.stringMatching(/ routes\.cancel_path/),
     })
-    await mended.sessions.send('s1', 'hello')
-    await mended.turns.cancel('s1', 't1')
+    await repaired.sessions.send('s1', 'hello')
+    await repaired.turns.cancel('s1', 't1')
     expect(server.asked.slice(-2)).toMatchObject([
       { path: '/v1/sessions/s1/say', body: '{"words":"hello"}' },
       { path: '/v1/turns/t1/end' },

@@ -23,7 +23,7 @@ test.each([
   ['deleteAgent', 'DELETE of a saved agent; set service.routes.agent_path'],
   ['saveTemplate', 'POST that saves an environment template; set service.routes.save_template_path'],
   ['disconnect', 'operation that disconnects a model; set service.routes.disconnect_path'],
-] as const)('%s, where it is not found, says what is missing and how to mend it', (operation, what) => {
+] as const)('%s, where it is not found, says what is missing and how to fix it', (operation, what) => {
   expect(discoverWhole(null).routes[operation]).toEqual({
     found: false,
     reason: `the service's document has no ${what}`,

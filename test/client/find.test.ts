@@ -28,7 +28,7 @@ test.each([
   ['readTurn', 'GET of a single turn; set service.routes.turn_path'],
   ['sessionStream', 'event stream of one session; set service.routes.session_stream_path'],
   ['listArtifacts', 'list of the artifacts of a session'],
-] as const)('%s, where it is not found, says what is missing and how to mend it', (operation, what) => {
+] as const)('%s, where it is not found, says what is missing and how to fix it', (operation, what) => {
   expect(discover(null).routes[operation]).toEqual({
     found: false,
     reason: `the service's document has no ${what}`,

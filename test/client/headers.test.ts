@@ -75,7 +75,7 @@ describe('the header of idempotency', () => {
     'Idempotency Key',
     'Idempotency:',
     `idempotency${'x'.repeat(60)}`,
-  ])('is not %j, whoever says so', (name) => {
+  ])('is not %j, whatever header is configured', (name) => {
     expect(keyIn(taking([[name, 'idempotency']]))).toBeNull()
     expect(() => discover(null, { idempotency_header: name })).toThrow(
       new OperatorError(`service.routes.idempotency_header: "${name}" cannot be used as a header name`, 2),

@@ -199,7 +199,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     expect(reasons).toHaveLength(1)
   })
 
-  it('gives up at once on what no connection mends', async () => {
+  it('gives up at once on what no connection fixes', async () => {
     const { client, emulator } = await stand(profile, { limits: LIMITS })
     expect(await faultOf(client.sessions.events('no-such-session'))).toMatchObject({ code: 'not_found' })
     const { id } = await client.sessions.create()

@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await page.getByText('in session').first().waitFor()
     await page.goto(`${running.base}/#/`)
     await page.getByRole('heading', { name: 'Channels' }).waitFor()
-    expect(visited.complaints).toEqual([])
+    expect(visited.browserErrors).toEqual([])
   })
 
   it('says what is amiss with an address that leads nowhere', async () => {
@@ -133,7 +133,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
     await page.getByText('There is no such page.').waitFor()
     await page.goto(`${running.base}/#/sessions?status=%E0%A4%A`)
     await page.getByText('No session is like that.').waitFor()
-    expect(visited.complaints.filter((text) => !text.includes('404'))).toEqual([])
+    expect(visited.browserErrors.filter((text) => !text.includes('404'))).toEqual([])
   })
 
   it("leads from what waits to its session in the service's Console, where the configuration says how", async () => {

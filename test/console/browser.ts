@@ -31,8 +31,8 @@ export async function openBrowser(): Promise<Browser> {
 
 export interface Visit extends AsyncDisposable {
   page: Page
-  /** What the browser complained of: errors of scripts, refusals by the policy, failed loads. */
-  complaints: string[]
+  /** What the browser reported: errors of scripts, refusals by the policy, failed loads. */
+  browserErrors: string[]
 }
 
 /** A fresh browser profile with one page on `url`. */
@@ -44,11 +44,11 @@ export async function visit(
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
   const page = await context.newPage()
   page.setDefaultTimeout(PATIENCE)
-  const complaints: string[] = []
-  page.on('pageerror', (error) => complaints.push(error.message))
+  const browserErrors: string[] = []
+  page.on('pageerror', (error) => browserErrors.push(error.message))
   page.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(message.text())
+    if (message.type() === 'error') browserErrors.push(message.text())
   })
   await page.goto(url)
-  return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
+  return { page, browserErrors, [Symbol.asyncDispose]: () => context.close() }
 }

@@ -33,13 +33,13 @@ describe.skipIf(!hasBrowser)('ten thousand sessions', () => {
 
   it('are scrolled through with few of them in the page', { timeout: LONG }, async () => {
     await using visited = await visit(browser, `${running.base}/#/sessions`)
-    const { page, complaints } = visited
+    const { page, browserErrors } = visited
     await page.getByText('title of session-09999').waitFor()
     const { most } = (await page.evaluate(scrollThrough(SESSIONS))) as { most: number }
     await page.getByText('title of session-00000').waitFor()
     await page.getByText('10000 shown').waitFor()
     expect(most).toBeLessThan(80)
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   it('are found by a part of the title among all', async () => {

@@ -22,7 +22,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
 
   it('leads from the overview to the turn that waits', async () => {
     await using visited = await open()
-    const { page, complaints } = visited
+    const { page, browserErrors } = visited
     const now = page.getByRole('region', { name: 'Needs action now' })
     await now.getByText('2 dead letters for audit').waitFor()
     await now.getByText('1 session waits for a person').waitFor()
@@ -33,12 +33,12 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await page.getByRole('heading', { name: 'Clean the build' }).waitFor()
     expect(page.url()).toContain(`#/sessions/${stage.sessions.approval}?turn=turn_`)
     await page.locator('.turn summary').getByText('waits for a person: approval').waitFor()
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   it('shows a session by turn: facts, who saw them first, callbacks, the tool call, the artifact', async () => {
     await using visited = await open(`#/sessions/${stage.sessions.plain}`)
-    const { page, complaints } = visited
+    const { page, browserErrors } = visited
     await page.getByRole('heading', { name: 'Where is order 42?' }).waitFor()
     const calls = page.getByRole('table', { name: 'Tool calls' }).getByRole('row')
     await calls.filter({ hasText: 'lookup_order' }).getByText('answered').waitFor()
@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await page.getByLabel('Facts', { exact: true }).selectOption('state')
     await page.getByText('agent.message').waitFor({ state: 'detached' })
     expect(page.url()).toContain('family=state')
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   it('filters sessions by status and title, and keeps the filter in the address', async () => {
@@ -105,7 +105,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
 
   it('shows what agents wrote as text, whatever it is', async () => {
     await using visited = await open('#/sessions')
-    const { page, complaints } = visited
+    const { page, browserErrors } = visited
     await page.getByText(HOSTILE.markup).click()
     await page.getByRole('heading', { name: HOSTILE.markup }).waitFor()
     await page.locator('.said', { hasText: 'invoice \\u202egnp.exe' }).first().waitFor()
@@ -117,7 +117,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     expect(text).not.toContain('\u001B')
     expect(await page.locator('img, main script').count()).toBe(0)
     expect(await page.evaluate('window.hacked')).toBeUndefined()
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   it('is worked by keys alone', async () => {
@@ -162,7 +162,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     ['dark', 2000],
   ] as const)('fits a %s screen of %i pixels, with text that can be read', async (colorScheme, width) => {
     await using visited = await open('', { colorScheme, viewport: { width, height: 900 } })
-    const { page, complaints } = visited
+    const { page, browserErrors } = visited
     const { plain, approval } = stage.sessions
     const hashes = [
       '',
@@ -182,7 +182,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
       const folder = process.env['SCREENSHOTS']
       if (folder !== undefined) await page.screenshot({ path: `${folder}/${n}-${colorScheme}-${width}.png` })
     }
-    expect(complaints).toEqual([])
+    expect(browserErrors).toEqual([])
   })
 
   it('retries one delivery, then all dead letters after it counted them', async () => {
@@ -221,7 +221,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     emulator.resolveAction(String(action?.['call_id']), { approved: true })
     await people.getByText('Nobody is waited for.').waitFor()
     await list.page.getByRole('listitem').filter({ hasText: 'Clean the build' }).getByText('idle').waitFor()
-    expect([...list.complaints, ...inbox.complaints]).toEqual([])
+    expect([...list.browserErrors, ...inbox.browserErrors]).toEqual([])
   })
 
   it(

@@ -265,7 +265,7 @@ describe.each(PROFILES)('errors, profile %s', (profile) => {
     expect((await listen(bench)).response.statusCode).toBe(200)
   })
 
-  it('ERR-36 ERR-37 ERR-38 a directory that is away is 503 directory_unavailable with Retry-After, whoever asks', async () => {
+  it('ERR-36 ERR-37 ERR-38 an unreachable directory is 503 directory_unavailable with Retry-After, for every token', async () => {
     const bench = await open(profile)
     bench.emulator.faults.set({ directory_unavailable: 3, retry_after: 7 })
     for (const token of [bench.emulator.token, 'svc_pat_unknown', '']) {

@@ -194,7 +194,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect(stream.text.startsWith(`retry: ${profile === 'a' ? 8000 : 2000}\n\n`)).toBe(true)
     stream.leave()
     await until(() => (bench.emulator.openStreams() === 0 ? true : undefined))
-    // Whoever does not wait is refused; whoever waits as told is let in where the hint is long enough.
+    // A client that does not wait is refused; one that waits as hinted is accepted where the hint is long enough.
     expect((await bench.call('GET', '/v1/events')).status).toBe(429)
     await bench.emulator.advance(stream.retry ?? 0)
     const again = await listen(bench)

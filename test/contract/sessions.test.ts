@@ -230,17 +230,17 @@ describe.each(PROFILES)('the repository of a session, profile %s', (profile) => 
     ],
   }
 
-  it('SES-33 SES-34 SES-40 SES-43 SES-77 SES-116 is owed at creation and cloned with the workspace, on a branch of its own', async () => {
+  it('SES-33 SES-34 SES-40 SES-43 SES-77 SES-116 is pending at creation and cloned with the workspace, on a branch of its own', async () => {
     const bench = await open(profile, { scenario: { name: 'x', deployment } })
     const made = await bench.call('POST', '/v1/sessions', {
       environment: { repo: repo(bench, 'tea', 'shop') },
     })
     expect(made.status).toBe(201)
-    const owed = { full_name: 'tea/shop', branch: null, clone_error: null }
-    expect(made.body['environment']).toMatchObject({ state: 'unknown', repo: owed })
+    const pending = { full_name: 'tea/shop', branch: null, clone_error: null }
+    expect(made.body['environment']).toMatchObject({ state: 'unknown', repo: pending })
     const id = String(made.body['id'])
     await talk(bench, id, 'say hello')
-    expect((await environmentOf(bench, id))['repo']).toEqual({ ...owed, branch: 'trunk' })
+    expect((await environmentOf(bench, id))['repo']).toEqual({ ...pending, branch: 'trunk' })
     const query = `?${bench.details.files.snapshotQuery}=1`
     const files = await bench.call('GET', `/v1/sessions/${id}/files${query}`)
     expect(rowsOf(files.body).map(({ path }) => path)).toEqual(['README.md'])

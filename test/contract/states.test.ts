@@ -328,18 +328,18 @@ describe.each(PROFILES)('webhook deliveries, profile %s', (profile) => {
     return { bench, receiver, active }
   }
 
-  it('STA-40 a non-2xx answer makes an owed delivery retried', async () => {
+  it('STA-40 a non-2xx answer makes the service retry a pending delivery', async () => {
     const { bench, receiver } = await subscribed(500)
     await bench.session()
     await until(() => (bench.emulator.ledger().deliveries[0]?.attempts.length === 1 ? true : undefined))
-    expect(bench.emulator.ledger().deliveries[0]?.status).toBe('owed')
+    expect(bench.emulator.ledger().deliveries[0]?.status).toBe('pending')
     receiver.answer = 204
     await bench.emulator.advance(5000)
     await until(() => (bench.emulator.ledger().deliveries[0]?.status === 'delivered' ? true : undefined))
     expect(receiver.received[1]?.raw).toBe(receiver.received[0]?.raw)
   })
 
-  it('STA-41 no answer makes an owed delivery retried', async () => {
+  it('STA-41 no answer makes the service retry a pending delivery', async () => {
     const { bench, receiver } = await subscribed(null)
     await bench.session()
     await until(() => (receiver.received.length === 1 ? true : undefined))

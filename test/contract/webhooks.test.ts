@@ -66,7 +66,7 @@ describe.each(PROFILES)('webhooks, profile %s', (profile) => {
     expect(list.text).not.toContain(String(secret))
   })
 
-  it('WHS-12 WHS-13 deletes a subscription, with what it was owed', async () => {
+  it('WHS-12 WHS-13 deletes a subscription, with its pending deliveries', async () => {
     const bench = await openLax(profile)
     const receiver = await receive()
     receiver.answer = 500

@@ -107,7 +107,7 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('buries for good what was given up while the disk refused, though what came after it could be stored', async () => {
+  it('dead-letters for good what was given up while the disk refused, though what came after it could be stored', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 1, base: 1000, max: 1000 } } })
     const { settle } = world.store
     let refusals = 1
@@ -175,7 +175,7 @@ describe('delivering', () => {
     expect(dead?.attempts.map(({ status }) => status)).toEqual([500, 500, 500])
   })
 
-  it('buries what the handler gives up at once, and brings it back when it is asked to', async () => {
+  it('dead-letters what the handler gives up at once, and redelivers it on request', async () => {
     const world = await deliveryWorld({ reply: () => ({ kind: 'dead', status: 200, error: 'verdict dead' }) })
     await world.commit(facts(1))
     await world.clock.advance(100)
@@ -296,8 +296,8 @@ describe('delivering', () => {
     const stopping = world.stop(10_000)
     await world.clock.advance(10_000)
     await stopping
-    const [owed] = (await world.store.read.deliveries({ limit: 1 })).rows
-    expect(owed).toMatchObject({ status: 'pending', attempts: [] })
+    const [pending] = (await world.store.read.deliveries({ limit: 1 })).rows
+    expect(pending).toMatchObject({ status: 'pending', attempts: [] })
   })
 
   // Found by the simulation, seed 383698: what was waited for outlived the stop.
@@ -359,7 +359,7 @@ describe('delivering', () => {
   })
 })
 
-describe('a lane that owes what cannot be read', () => {
+describe('a lane with a pending delivery that cannot be read', () => {
   // Found by reading: claimed again and again within one turn of the event loop, it stopped the whole process.
   it('leaves others their turn, and is looked at again', async () => {
     const world = await deliveryWorld()

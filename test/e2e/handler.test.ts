@@ -237,7 +237,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     await rig.admin('POST', `/api/deliveries/${String(dead?.['id'])}/retry`)
     await rig.event('turn.completed')
     await until('no dead letter', async () => (await rig.list('/api/deliveries?status=dead')).length === 0)
-    // What it said stays until the fact is pruned, for whoever asks later what was wrong.
+    // What it said stays until the fact is pruned, for the operator.
     const path = `/api/deliveries/${String(dead?.['id'])}`
     await until('delivered', async () => (await rig.admin('GET', path))['status'] === 'delivered')
     expect(await rig.admin('GET', path)).toMatchObject({ last_answer: body(3) })
@@ -265,7 +265,10 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     )
     expect(dead).toMatchObject({ type: 'turn.started', session_id: poison })
     await rig.event('turn.settled', ({ session_id }) => session_id === poison)
-    await until('nothing owed', async () => (await rig.list('/api/deliveries?status=pending')).length === 0)
+    await until(
+      'no pending delivery',
+      async () => (await rig.list('/api/deliveries?status=pending')).length === 0,
+    )
     expect(await rig.list('/api/deliveries?status=dead')).toHaveLength(1)
   })
 

@@ -95,7 +95,7 @@ test('its replay stops, drops and frames without a session are taken as they are
   const session = service.session()
   const turn = service.begin(session)
   await rig.event('turn.started', turn)
-  // More is owed after the drop than one replay holds.
+  // More is missing after the drop than one replay holds.
   service.dropStreams()
   for (let count = 0; count < 23; count++) service.say(turn, `message ${count}`)
   service.announce('to all')

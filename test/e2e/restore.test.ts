@@ -38,7 +38,7 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
   })
 
   // Found by reading: its lane was claimed again and again, and nothing else ever got its turn.
-  test('a fact that is damaged while it is owed, alone in its lane, is a dead letter, and all else goes on', async () => {
+  test('a fact that is damaged while it is pending, alone in its lane, is a dead letter, and all else goes on', async () => {
     await using rig = await Rig.open({
       details,
       process: true,
@@ -47,7 +47,7 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
     rig.app.handle = () => ({ status: 503 })
     await rig.client.start('say one')
     const pending = (): Promise<unknown[]> => rig.list('/api/deliveries?status=pending')
-    await until('a delivery that is owed', async () => (await pending()).length === 1)
+    await until('a pending delivery', async () => (await pending()).length === 1)
     await rig.kill()
     const db = new Database(String(rig.config.store?.url).slice('sqlite:'.length))
     const { changes } = db
@@ -60,7 +60,7 @@ describe.for(PROFILES)('an old backup (%s)', (details) => {
     await rig.start()
     const other = await rig.client.start('say two')
     await rig.event('turn.settled', ({ session_id }) => session_id === other)
-    await until('nothing owed', async () => (await pending()).length === 0)
+    await until('no pending delivery', async () => (await pending()).length === 0)
     expect(await rig.list('/api/deliveries?status=dead')).toMatchObject([
       { type: 'turn.settled', attempts: [{ error: 'damaged in the store' }] },
     ])

@@ -41,7 +41,7 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     expect(await startup(rig)).toBe(200)
   })
 
-  test('a stop cuts a start short, whoever else stops waits for it, and nothing is left', async () => {
+  test('a stop cuts a start short, other calls of stop wait for it, and nothing is left', async () => {
     await using rig = await Rig.open({ details, start: false })
     const asked = Promise.withResolvers<void>()
     rig.gateway.intercept = () => {
@@ -151,9 +151,9 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     await rig.stop()
     rig.config = { ...rig.config, handlers: handlers.filter(({ name }) => name !== 'old') }
     await rig.start()
-    const owed = await rig.list('/api/deliveries?status=pending&handler=old')
-    expect(owed).not.toHaveLength(0)
-    expect(warnings(rig)).toEqual([{ handler: 'old', pending: owed.length }])
+    const pending = await rig.list('/api/deliveries?status=pending&handler=old')
+    expect(pending).not.toHaveLength(0)
+    expect(warnings(rig)).toEqual([{ handler: 'old', pending: pending.length }])
 
     await rig.stop()
     rig.app.handle = () => ({})

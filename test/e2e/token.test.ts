@@ -8,7 +8,7 @@ import { assertWhole } from '../support/oracle.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
-/** As long as a few rounds of polling and a stream's reconnect: whoever would ask again has done so by then, milliseconds. */
+/** As long as a few rounds of polling and a stream's reconnect: a part that would ask again has done so by then, milliseconds. */
 const QUIET = 700
 
 describe.for(PROFILES)('the token (%s)', (details) => {

@@ -300,7 +300,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.delivered().filter(({ type }) => type === 'call.answered')).toHaveLength(2)
   })
 
-  test('a tool that is removed takes nothing with it: its results are posted, and those that its app still owes', async () => {
+  test('a tool that is removed takes nothing with it: its results are posted, and so are those that its app sends later', async () => {
     await using rig = await open({ tools: { lookup_order: {}, later: {} } })
     rig.gateway.intercept = ({ method, url }) =>
       method === 'POST' && url?.includes('/sessions/') === true ? 'reset' : undefined
@@ -309,13 +309,13 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     const calls = async (query: string) => await rig.list(`/api/calls?${query}`)
     await until('a result', async () => (await calls('state=finished')).length === 1)
     await until('a call put off', async () => (await calls('state=running')).length === 1)
-    const [owed] = await calls('state=running')
+    const [pending] = await calls('state=running')
     await rig.stop()
     rig.config = { ...rig.config, tools: [] }
     rig.gateway.intercept = () => undefined
     await rig.start()
     expect(
-      (await rig.raw('POST', `/api/calls/${String(owed?.['call_id'])}/answer`, { output: 'late' })).status,
+      (await rig.raw('POST', `/api/calls/${String(pending?.['call_id'])}/answer`, { output: 'late' })).status,
     ).toBe(202)
     await rig.event('turn.settled', ({ session_id: id }) => id === session)
     const outputs = answersOf(rig).map(({ output }) => output)

@@ -33,7 +33,7 @@ describe.for(PROFILES)('a list that the service cannot read (%s)', (details) => 
 describe.for(PROFILES)('one session that the service cannot read (%s)', (details) => {
   test('does not keep the first look from its end, and is told of once it can be read', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'], start: false, tools: { later: {} } })
-    const broken = await rig.client.start('call later {"n":1}', 'say Mended')
+    const broken = await rig.client.start('call later {"n":1}', 'say Repaired')
     const [call] = await rig.client.required(broken)
     rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/turns`) ? BROKEN : undefined)
     await rig.start()

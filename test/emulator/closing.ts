@@ -13,7 +13,7 @@ const call = (path: string, body: unknown): Promise<Response> =>
     body: JSON.stringify(body),
   })
 
-// Nobody listens there: the delivery stays owed.
+// No server listens there: the delivery stays pending.
 await call('/v1/webhooks', { url: 'http://127.0.0.1:9/hook', events: [] })
 for (const text of [
   'hang',

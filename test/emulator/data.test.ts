@@ -186,7 +186,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     await until(() => (received.length === 1 ? true : undefined))
   })
 
-  it('a delivery that is owed is tried again at its time, with the attempts that it had', async () => {
+  it('a pending delivery is tried again at its time, with the attempts that it had', async () => {
     const data = dataFile()
     const receiver = await receive()
     receiver.answer = 500
@@ -197,7 +197,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     receiver.answer = 200
 
     const second = await again(first, data, { allowHttpWebhooks: true })
-    expect(second.emulator.ledger().deliveries).toMatchObject([{ status: 'owed' }])
+    expect(second.emulator.ledger().deliveries).toMatchObject([{ status: 'pending' }])
     expect(receiver.received).toHaveLength(1)
     await second.emulator.advance(6000)
     await until(() => (second.emulator.ledger().deliveries[0]?.status === 'delivered' ? true : undefined))

@@ -138,12 +138,12 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect(stream.frames).toHaveLength(profile === 'a' ? 1 : marker)
   })
 
-  it('webhooks_off owes deliveries until it is lifted', async () => {
+  it('webhooks_off keeps deliveries pending until it is lifted', async () => {
     const { bench, receiver } = await subscribed(profile)
     await set(bench, { webhooks_off: true })
     await bench.session()
     await bench.emulator.advance(60_000)
-    expect(deliveryOf(bench, 0)).toMatchObject({ status: 'owed', attempts: [] })
+    expect(deliveryOf(bench, 0)).toMatchObject({ status: 'pending', attempts: [] })
     await set(bench, {})
     await until(() => (receiver.received.length === 1 ? true : undefined))
   })

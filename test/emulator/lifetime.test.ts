@@ -50,7 +50,7 @@ describe('the emulator as a thing that starts and ends', () => {
     expect(stdout).toBe('closed\n')
   })
 
-  it('closes with streams open, turns running, calls waiting and webhooks owed, and leaves nothing behind', async () => {
+  it('closes with streams open, turns running, calls waiting and webhooks pending, and leaves nothing behind', async () => {
     const receiver = await receive()
     const before = getActiveResourcesInfo().filter(
       (name) => name === 'TCPSocketWrap' || name === 'TCPServerWrap',

@@ -124,9 +124,9 @@ describe('steps of a scenario', () => {
       (await bench.call('GET', `/v1/sessions/${id}`)).status,
     ]
     expect(statuses).toEqual([500, 200])
-    const mended = await open('a', { scenario: doing([{ faults: { server_errors: 9 } }, { faults: {} }]) })
-    await talk(mended, await mended.session())
-    expect(mended.emulator.faults.get()).toEqual({})
+    const repaired = await open('a', { scenario: doing([{ faults: { server_errors: 9 } }, { faults: {} }]) })
+    await talk(repaired, await repaired.session())
+    expect(repaired.emulator.faults.get()).toEqual({})
   })
 
   it('a reply fits by phrase, pattern or instructions, and one without `when` fits all', async () => {

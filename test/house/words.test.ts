@@ -51,3 +51,52 @@ describe('what comments cite', () => {
     expect(cited.filter((citation) => !ids.has(citation.split(': ')[1] ?? ''))).toEqual([])
   })
 })
+
+/** Words that are never right, in prose, in identifiers and in names of files. */
+const BANNED = [
+  'mend(?:s|ed|ing)?',
+  'owe(?:s|d)?',
+  'bur(?:y|ies|ied|ying)',
+  'errands?',
+  'nudg(?:e|es|ed|ing)',
+  'pump(?:s|ed|ing)?',
+  'passengers?',
+  'complain(?:s|ed|ing|ts?)?',
+  'whoever',
+]
+
+/** `word` by itself, and as a part of a name such as `isMended` or `MOST_OWED`. */
+function bannedWords(): RegExp {
+  const each = BANNED.flatMap((word) => {
+    const capital = (word[0] ?? '').toUpperCase() + word.slice(1)
+    return [`(?<![A-Za-z])${word}(?![a-z])`, `${capital}(?![a-z])`]
+  })
+  const upper = BANNED.map((word) => `(?<![A-Z])${shout(word)}(?![A-Z])`)
+  return new RegExp([...each, ...upper].join('|'), 'g')
+}
+
+/** The pattern for the word in capitals. */
+function shout(word: string): string {
+  return word.replaceAll(/[a-z]/g, (letter) => letter.toUpperCase())
+}
+
+describe('words that are never right', () => {
+  it('are in no source, test, document or configuration', () => {
+    const files = texts('src', 'test', 'config', '.github', 'README.md', 'CHANGELOG.md')
+    expect(found(files, bannedWords())).toEqual([])
+    expect(files.map(({ path }) => path).filter((path) => bannedWords().test(path))).toEqual([])
+  })
+
+  it('are found in prose, identifiers and constants, and not in other words', () => {
+    const line =
+      'Whoever owes; isMended MOST_OWED #owed passengers: amend allowed followed showed umpire recommended'
+    expect(found([{ path: 'a', text: line }], bannedWords())).toEqual([
+      'a:1: Whoever',
+      'a:1: owes',
+      'a:1: Mended',
+      'a:1: OWED',
+      'a:1: owed',
+      'a:1: passengers',
+    ])
+  })
+})

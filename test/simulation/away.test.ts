@@ -26,7 +26,7 @@ const MONTH: Scenario = {
 }
 
 it(
-  'keeps all that is owed to a handler that is away for 30 days, through nights asleep and jumps of the clock by hours',
+  'keeps all pending deliveries of a handler that is unreachable for 30 days, through nights asleep and jumps of the clock by hours',
   { timeout: 60_000 },
   async () => {
     const simulation = new Simulation(1, MONTH, NOTHING)

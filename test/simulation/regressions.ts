@@ -109,7 +109,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a stop waited for whoever did not answer a tool',
+    name: 'a stop waited for a service that did not reply to an answer',
     scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
     steps: [
       [1, 'before', 'http answer', 'lost'],
@@ -118,7 +118,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a call whose action was found gone kept no fresh turn that was owed',
+    name: 'a call whose action was found gone kept no pending fresh turn',
     scenario: { ...fixed('an answer that is not delivered'), faultsUntil: 20_000 },
     steps: [[0, 'before', 'service message', 'bad_gateway']],
   },
@@ -821,7 +821,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [],
   },
   {
-    name: 'calls that could not be written down leave their places to whoever finds them next',
+    name: 'calls that could not be stored leave their slots to the next reader that finds them',
     scenario: story([{ do: 'call', calls: [CALL, CALL] }], { channels: STREAM, faultsUntil: 20_000 }),
     steps: [[1, 'before', 'store.commit new calls', 'disk_error']],
   },

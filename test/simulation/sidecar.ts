@@ -39,7 +39,7 @@ const METERED = 8
 
 export interface Running {
   engine: Engine
-  /** For whoever comes through the admin API. */
+  /** For callers of the admin API. */
   store: Pick<Store, 'pauseHandler'>
   service: ServiceClient
   admin: AdminActions

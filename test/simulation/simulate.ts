@@ -35,7 +35,7 @@ const options = readCommand(USAGE, readOptions)
 const { seed: first, seeds, mode } = options
 const scenario = options.scenario === null ? undefined : FIXED[options.scenario]
 
-// Whoever has read enough closes the pipe.
+// A reader that has read enough closes the pipe.
 process.stdout.once('error', () => process.exit(1))
 process.exitCode = (await chosen().catch(refuse)) ? 0 : 1
 

@@ -61,7 +61,7 @@ export class Simulation {
   lookedFrom: number | null = null
   /** True time when that look was through. */
   lookedAt: number | null = null
-  /** How much is owed to handlers and to the service. */
+  /** How much is pending for handlers and for the service. */
   readonly underWay
   /** True time at which the first copy of a webhook's delivery came, by its signature. */
   readonly #arrived = new Map<string, number>()
@@ -251,7 +251,7 @@ export class Simulation {
   #expectEnd(life: Life, ms: number): void {
     this.agenda.in(ms, () => {
       if (!life.alive) return
-      // Whoever slept gets his time anew.
+      // A process that slept gets its time anew.
       if (life.asleepUntil + ms > this.agenda.now)
         this.#expectEnd(life, life.asleepUntil + ms - this.agenda.now)
       else this.trace.broken('I11', 'the stop did not end')
@@ -338,7 +338,7 @@ export class Simulation {
     })
   }
 
-  /** Nothing goes wrong any more, and all that was wrong is mended. */
+  /** Nothing goes wrong any more, and all that was wrong is repaired. */
   calm(): void {
     this.sites.quiet = true
     this.watch.calm()

@@ -114,7 +114,7 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
   return wrapped as unknown as Store
 }
 
-/** Asked by pumps that have nothing to take. */
+/** Asked by poll loops that have nothing to take. */
 const LOOKS: ReadonlySet<Method> = new Set<Method>(['nextHint', 'nextLane', 'nextCall'])
 
 /** What the disk may refuse. */

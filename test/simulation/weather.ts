@@ -3,7 +3,7 @@ import { closeDisk, fillDisk, emptyDisk } from './database.ts'
 import type { Fault } from './faults.ts'
 import type { Simulation } from './simulation.ts'
 
-/** What befalls the whole house, and how it is mended. Asked every half second, true time. */
+/** What befalls the whole house, and how it is repaired. Asked every half second, true time. */
 export class Weather {
   readonly #simulation: Simulation
   readonly #chance: Chance
@@ -56,7 +56,7 @@ export class Weather {
     if (fault !== null) this.#kinds[fault]?.()
   }
 
-  /** Whoever sets a clock may well restart what runs on the machine. */
+  /** An operator who sets a clock may also restart what runs on the machine. */
   #setClock(offset: number): void {
     const simulation = this.#simulation
     simulation.wall.offset = offset
@@ -64,11 +64,11 @@ export class Weather {
     this.#later(() => (simulation.wall.offset = 0))
   }
 
-  #later(mend: () => void): void {
+  #later(undo: () => void): void {
     const { agenda, sites } = this.#simulation
     agenda.in(this.#chance.int(300, 6000), () => {
-      // Calm has mended it already.
-      if (!sites.quiet) mend()
+      // Calm has undone it already.
+      if (!sites.quiet) undo()
     })
   }
 }

@@ -42,7 +42,7 @@ it('finds nothing wrong with a sound store, and counts what it holds, also while
   expect(readFileSync(path)).toEqual(before)
 })
 
-it('names each fact that is not what was written, and those that nobody is owed', async () => {
+it('names each fact that is not what was written, and those without a delivery', async () => {
   const path = await filled()
   const db = new Database(path)
   db.prepare("UPDATE facts SET body = replace(body, '{', '{ ') WHERE pos IN (3, 7)").run()
@@ -152,12 +152,12 @@ it.each([
   expect(statSync(path, { throwIfNoEntry: false })?.mtimeMs).toBe(before)
 })
 
-// Whoever did as he was told threw a sound store away.
+// An operator who followed the message threw a sound store away.
 it('says of a store that cannot be opened that nothing is known of what is in it', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
   await store.close()
-  // A folder in the place of its log: SQLite cannot open the store, whoever asks.
+  // A folder at the path of its log: SQLite cannot open the store, for any user.
   mkdirSync(`${path}-wal`)
   mkdirSync(`${path}-shm`)
   expect(() => inspectStore(path)).toThrow(

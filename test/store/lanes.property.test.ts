@@ -17,11 +17,11 @@ const root = mkdtempSync(join(tmpdir(), 'sidecar-lanes-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 let files = 0
 
-/** What must be true of lanes: per session, what is owed and in which order, and who has been told that it is theirs. */
+/** What must be true of lanes: per session, what is pending and in which order, and who has claimed it. */
 class Model {
   seq = 0
   /** Undelivered, by session, in the order of the log. */
-  owed = new Map<string, string[]>(SESSIONS.map((session) => [session, []]))
+  pending = new Map<string, string[]>(SESSIONS.map((session) => [session, []]))
   held = new Map<string, Lane>()
   ended = new Map<string, string>()
 }
@@ -51,10 +51,10 @@ class Commit implements Command {
   async run(model: Model, { store }: World): Promise<void> {
     const facts = this.sessions.map((session) => {
       const seq = String(++model.seq)
-      model.owed.get(session)?.push(seq)
+      model.pending.get(session)?.push(seq)
       return frameFact(seq, session)
     })
-    // The last one is told of again: it must not be owed twice.
+    // The last one is told of again: it must not be pending twice.
     const { lanes } = await store.commit({ facts: [...facts, ...facts.slice(-1)], cursor: String(model.seq) })
     for (const { lane, claimed, deliveries } of lanes) {
       assert.deepEqual(
@@ -74,7 +74,7 @@ class Claim implements Command {
   async run(model: Model, { store, clock }: World): Promise<void> {
     const lanes = await store.claimLanes('app', 10, clock.steady())
     const free = SESSIONS.filter(
-      (session) => (model.owed.get(session)?.length ?? 0) > 0 && !model.held.has(session),
+      (session) => (model.pending.get(session)?.length ?? 0) > 0 && !model.held.has(session),
     )
     assert.deepEqual(lanes.map(({ key }) => key).toSorted(), free)
     for (const lane of lanes) model.held.set(lane.key, lane)
@@ -97,10 +97,10 @@ class Work implements Command {
     const lane = model.held.get(this.session)
     if (lane === undefined) throw new Error('not held')
     const found: PendingDelivery[] = await store.readLane(lane, 0, 5, 1e6)
-    const owed = model.owed.get(this.session) ?? []
+    const pending = model.pending.get(this.session) ?? []
     assert.deepEqual(
       found.map(({ fact }) => fact.seq),
-      owed.slice(0, 5),
+      pending.slice(0, 5),
     )
     const taken = found.slice(0, this.count)
     await store.settle(() =>
@@ -115,7 +115,7 @@ class Work implements Command {
     )
     if (this.result === 'retry') return
     for (const { fact } of taken) model.ended.set(String(fact.seq), this.result)
-    owed.splice(0, taken.length)
+    pending.splice(0, taken.length)
   }
   toString = () => `work(${this.session} ${this.count} ${this.result})`
 }
@@ -182,9 +182,9 @@ it('lanes never lose or reorder a fact, whatever is committed, claimed, settled,
       try {
         await world.start()
         await fc.asyncModelRun(() => ({ model, real: world }), list)
-        const owed = [...model.owed.values()].reduce((sum, seqs) => sum + seqs.length, 0)
+        const pending = [...model.pending.values()].reduce((sum, seqs) => sum + seqs.length, 0)
         const dead = [...model.ended.values()].filter((result) => result === 'dead').length
-        expect((await world.store.read.counts()).deliveries['app']).toMatchObject({ pending: owed, dead })
+        expect((await world.store.read.counts()).deliveries['app']).toMatchObject({ pending, dead })
       } finally {
         await world.store.close()
       }

@@ -59,7 +59,7 @@ describe('a lane', () => {
     expect(await store.nextLane('app')).toBe(dueAt)
   })
 
-  it('tells its news, so that whoever has the lane need not read', async () => {
+  it('returns its new deliveries, so that the holder of the lane need not read', async () => {
     const { store } = await openStore()
     const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
     expect(seqs(lanes[0]?.deliveries ?? [])).toEqual(['1', '2'])
@@ -82,7 +82,7 @@ describe('a lane', () => {
 })
 
 describe('what became of an attempt', () => {
-  it('is written with its log; what is delivered or dead is owed no more', async () => {
+  it('is written with its log; what is delivered or dead is pending no more', async () => {
     const { store } = await openStore()
     const { lanes } = await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
     const { lane, deliveries } = lanes[0] ?? { lane: undefined, deliveries: [] }
@@ -173,11 +173,11 @@ describe('a fact that is damaged on the disk', () => {
     expect(await seqsOf({ order: 'asc', limit: 5 })).toEqual(['1', '3'])
   })
 
-  it('is a dead letter again when somebody retries it, and leaves no lane that owes nothing readable', async () => {
+  it('is a dead letter again after a retry, and leaves no lane without a readable delivery', async () => {
     const { store, clock } = await damagedStore()
     const lane = await laneOf(store, clock.steady())
-    const owed = await read(store, lane)
-    await store.settle(() => owed.map((delivery) => ack(lane, delivery, 'delivered')))
+    const pending = await read(store, lane)
+    await store.settle(() => pending.map((delivery) => ack(lane, delivery, 'delivered')))
     await store.releaseLane(lane)
     expect(await store.retry({})).toEqual({ count: 1 })
     expect(await read(store, await laneOf(store, clock.steady()))).toEqual([])

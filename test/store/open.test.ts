@@ -53,7 +53,7 @@ async function filled(): Promise<string> {
 }
 
 describe('opening the store', () => {
-  it('says that everybody may read a store that was put there so, and what mends it', async () => {
+  it('says that everybody may read a store that was put there so, and how to fix it', async () => {
     const path = await filled()
     const lines = async (): Promise<unknown[]> => {
       const log = keepingLog()
@@ -237,7 +237,7 @@ describe('opening the store', () => {
       (path: string) => truncateSync(path, Math.floor(statSync(path).size / 2 / 4096) * 4096),
     ],
     ['a header of noise', (path: string) => overwrite(path, 0, 64)],
-  ])('refuses a file with %s: says how to mend it and leaves it alone', async (_, damage) => {
+  ])('refuses a file with %s: says how to fix it and leaves it alone', async (_, damage) => {
     const path = await filled()
     damage(path)
     const before = hashOf(path)

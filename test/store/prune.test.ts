@@ -49,7 +49,7 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
 describe('retention', () => {
   const DAY = 86_400_000
 
-  it('removes what is delivered and old, never what is owed or dead, nor what is young', async () => {
+  it('removes what is delivered and old, never what is pending or dead, nor what is young', async () => {
     const { store, clock } = await openStore()
     const { lanes } = await store.commit({
       facts: [1, 2, 3].map((seq) => frameFact(seq, `ses_${seq}`, { at: clock.now() })),
@@ -155,7 +155,7 @@ describe('retention', () => {
     })
     const { lanes } = await store.commit({ facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)) })
     await store.settle(() =>
-      lanes.flatMap(({ lane, deliveries }) => deliveries.map((owed) => ack(lane, owed, 'delivered'))),
+      lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'delivered'))),
     )
     for (const { lane } of lanes) await store.releaseLane(lane)
     await store.commit({ readings: [reading(1, { session: null, resolved: many, at: clock.now() })] })

@@ -34,9 +34,9 @@ describe('dead letters', () => {
     expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
     expect(await store.retry({})).toEqual({ count: 3 })
     const lanes = await store.claimLanes('app', 10, clock.steady())
-    const owed = await Promise.all(lanes.map((lane) => read(store, lane)))
-    expect(owed.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
-    expect(new Set(owed.map((lane) => seqs(lane).join()))).toEqual(new Set(expected))
+    const pending = await Promise.all(lanes.map((lane) => read(store, lane)))
+    expect(pending.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
+    expect(new Set(pending.map((lane) => seqs(lane).join()))).toEqual(new Set(expected))
     expect(await store.retry({})).toEqual({ count: 0 })
   })
 
@@ -118,10 +118,10 @@ describe('much to be delivered again', () => {
     expect(ends).toEqual(['somebody else', 'all of it'])
     expect(count).toBe(MANY)
     const lanes = await store.claimLanes('app', 10, clock.steady())
-    const owed = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, MANY, 1e9)))
-    expect(owed).toHaveLength(3)
-    expect(owed.flat()).toHaveLength(MANY)
-    for (const lane of owed) {
+    const pending = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, MANY, 1e9)))
+    expect(pending).toHaveLength(3)
+    expect(pending.flat()).toHaveLength(MANY)
+    for (const lane of pending) {
       const numbers = seqs(lane).map(Number)
       expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
     }

@@ -9,7 +9,7 @@ import { until } from './until.ts'
 export type ProfileName = 'a' | 'b'
 export const PROFILES: readonly ProfileName[] = ['a', 'b']
 
-/** Whoever uses the service: makes sessions, sends messages, cancels and deletes, in the words of the profile. */
+/** A client of the service: makes sessions, sends messages, cancels and deletes, in the words of the profile. */
 export class Client {
   readonly #emulator: Emulator
   readonly details: OpenDetails

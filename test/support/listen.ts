@@ -27,7 +27,7 @@ export async function listen(handle: RequestListener, port = 0): Promise<Listeni
   }
 }
 
-/** Below the ports that systems give to whoever asks for any (32768 on Linux, 49152 elsewhere). */
+/** Below the ports that systems give when any will do (32768 on Linux, 49152 elsewhere). */
 const FIRST = 20_000
 const EACH = 1000
 const POOLS = 12

@@ -45,7 +45,7 @@ export async function assertWhole(rig: Rig, options: OracleOptions = {}): Promis
     const delivered = rig.app.delivered(options.handler).length
     if (delivered > most) limit = performance.now() + PATIENCE
     most = delivered
-    // A wrong order or a second id does not mend itself.
+    // A wrong order or a second id does not become right.
     if (lasting.length > 0 || performance.now() > limit) {
       throw new Error(`${faults.length} disagreements:\n${faults.slice(0, 30).join('\n')}`)
     }
@@ -267,7 +267,7 @@ export function order(events: readonly Event[]): string[] {
   return [...new Set(faults)]
 }
 
-/** The sidecar's own books: nothing owed, nothing dead that should not be, every event delivered once. */
+/** The sidecar's own books: nothing pending, nothing dead that should not be, every event delivered once. */
 async function deliveries(
   rig: Rig,
   { dead = 0, handler = 'app', restored = false }: OracleOptions,

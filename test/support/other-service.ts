@@ -247,14 +247,14 @@ export class OtherService implements AsyncDisposable {
     response.write('\uFEFFretry: 50\r\n\r\n: hello\r\n\r\n')
     const cursor = request.headers['last-event-id']
     if (cursor !== undefined) {
-      const owed = this.#log.filter(({ seq }) => seq > Number(cursor))
-      for (const { text } of owed.slice(0, this.replay)) response.write(text)
-      if (owed.length > this.replay) {
+      const missed = this.#log.filter(({ seq }) => seq > Number(cursor))
+      for (const { text } of missed.slice(0, this.replay)) response.write(text)
+      if (missed.length > this.replay) {
         const data = {
           type: 'stream.truncated',
           internal_type: 'x',
           seq: null,
-          payload: { from_seq: String(owed[this.replay]?.seq) },
+          payload: { from_seq: String(missed[this.replay]?.seq) },
         }
         response.write(`event: stream.truncated\r\ndata: ${JSON.stringify(data)}\r\n\r\n`)
         return

@@ -722,7 +722,7 @@ describe('an answer', () => {
     })
   })
 
-  it('that was not delivered still owes the fresh turn when a reading finds the action gone', async () => {
+  it('that was not delivered keeps its pending fresh turn when a read finds the action gone', async () => {
     const world = toolWorld()
     world.service.reply = (callId) => {
       world.service.waiting.delete(callId)
@@ -742,7 +742,7 @@ describe('an answer', () => {
 })
 
 describe('stopping', () => {
-  it('lets runs end within the grace, and leaves behind whoever waits for a service that does not answer', async () => {
+  it('lets runs end within the grace, and abandons those that wait for a service that does not answer', async () => {
     const world = toolWorld({ spec: { concurrency: 1 } })
     world.service.reply = () => never()
     await world.found()

@@ -38,7 +38,7 @@ export async function openDisk(folder: string, mayMount: boolean): Promise<Disk>
 function smallDisk(folder: string): Disk {
   const ballast = path.join(folder, BALLAST)
   const free = (): void => rmSync(ballast, { force: true })
-  // Nothing stays mounted when whoever watches is interrupted.
+  // Nothing stays mounted when the campaign is interrupted.
   const leave = (): void => void execFileSync('umount', ['--lazy', folder])
   process.once('exit', leave)
   return {

@@ -17,7 +17,7 @@ const LOOK = 250
 /** People wait so long for a turn to end by itself, milliseconds. */
 const GIVEN_UP = 15_000
 
-/** What is over once it was so: no waiting mends it. */
+/** What is final once it was wrong: waiting does not help. */
 const LASTING = [sameIds, signed, inOrder, notAhead, once, sameAnswers, rightAnswers, runs, logged]
 /** What comes to be so at rest. */
 const AT_REST = [busy, delivered, closed, agreed, gauges]
@@ -27,7 +27,7 @@ const IN_THE_END = [...AT_REST, whole]
 /**
  * Waits until everything rests and agrees, `patience` milliseconds at the most without anything being delivered. Dead letters are looked at and then
  * brought back, so that in the end everything was delivered.
- * @returns what is wrong: what no waiting mends, or what the waiting did not.
+ * @returns what is wrong: what waiting cannot change, and what it did not.
  */
 export async function judge(world: World, patience: number): Promise<Fault[]> {
   let limit = performance.now() + patience
@@ -42,10 +42,10 @@ export async function judge(world: World, patience: number): Promise<Fault[]> {
       givenUp += GIVEN_UP
       await world.load.cancelAll().catch(() => undefined)
     }
-    const owed = owedIn(world)
-    if (owed < least) limit = performance.now() + patience
-    least = Math.min(least, owed)
-    if (owed > 0 && performance.now() < limit) {
+    const left = pendingIn(world)
+    if (left < least) limit = performance.now() + patience
+    least = Math.min(least, left)
+    if (left > 0 && performance.now() < limit) {
       await pause(LOOK)
       continue
     }
@@ -78,7 +78,7 @@ export async function judge(world: World, patience: number): Promise<Fault[]> {
 }
 
 /** Deliveries that are pending. */
-function owedIn({ store }: World): number {
+function pendingIn({ store }: World): number {
   using books = new Books(store)
   return books.count(`SELECT count(*) FROM deliveries WHERE status = ${PENDING}`)
 }

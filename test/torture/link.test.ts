@@ -76,17 +76,17 @@ describe('a line between two processes', () => {
     await once(direct, 'data')
     direct.destroy()
     expect(heard).toBe('one')
-    await link.mend()
+    await link.restore()
     await expect.poll(() => heard).toBe('onetwo')
   })
 
-  test('gives up what it held for whoever hung up', async () => {
+  test('gives up what it held for a client that hung up', async () => {
     const arrived: string[] = []
     echo.on('connection', (socket: Socket) => socket.on('data', (bytes) => arrived.push(bytes.toString())))
     await link.ail('stall')
     client.end('two')
     await expect.poll(() => client.destroyed).toBe(true)
-    await link.mend()
+    await link.restore()
     client = await open()
     expect(arrived).toEqual(['one'])
   })
@@ -98,7 +98,7 @@ describe('a line between two processes', () => {
     expect(error.code).toBe('ECONNREFUSED')
     client.write('two')
     await expect.poll(() => heard).toBe('onetwo')
-    await link.mend()
+    await link.restore()
     client.destroy()
     client = await open()
   })

@@ -58,7 +58,7 @@ export class Link implements AsyncDisposable {
     return met.length
   }
 
-  /** Until `mend`. */
+  /** Until `restore`. */
   async ail(ailment: Ailment): Promise<void> {
     this.#trouble(null)
     if (ailment === 'stall') this.#held ??= Promise.withResolvers()
@@ -70,7 +70,7 @@ export class Link implements AsyncDisposable {
     return this.#held !== null || this.#delay > 0 || !this.#server.listening
   }
 
-  async mend(): Promise<void> {
+  async restore(): Promise<void> {
     for (const trouble of this.#troubles) trouble.until ??= Date.now()
     this.#held?.resolve()
     this.#held = null

@@ -52,7 +52,7 @@ export class Load {
 
   async #run(wait: number): Promise<void> {
     while (this.#running) {
-      // The service is killed, limits and fails: whoever uses it tries something else.
+      // The service is killed, limits and fails: its client tries something else.
       await this.#act().catch(() => this.#tally.add('load refused'))
       await pause(this.#chance.int(0, wait))
     }

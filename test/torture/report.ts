@@ -55,7 +55,7 @@ export function table(outcomes: readonly Outcome[], seconds: number): string {
 }
 
 /** What was wrong in a round, and how to look at it and play it again. */
-export function complaint({ seed, faults, folder }: Outcome): string {
+export function describeFaults({ seed, faults, folder }: Outcome): string {
   const told = faults.slice(0, 20).map(({ invariant, message }) => `  ${invariant}: ${message}`)
   return [
     `round ${seed}: ${faults.length} violations`,

@@ -35,7 +35,7 @@ const LOAD = 250
 const CALM = 90_000
 /** How long it may take until idle connections are closed, milliseconds. */
 const RETURN = 30_000
-/** The connection of whoever asks, and of the service's pings. */
+/** The connection of the client, and of the service's pings. */
 const LEFT_OVER = 4
 
 /** A storm, then calm, then the truth. */

@@ -66,7 +66,7 @@ export class Sidecar {
     }
     this.lives.push(life)
     this.#child = child
-    // Nothing stays behind when whoever watches is interrupted.
+    // Nothing stays behind when the campaign is interrupted.
     const leave = (): void => void child.kill('SIGKILL')
     process.once('exit', leave)
     const ready = Promise.withResolvers<boolean>()

@@ -2,7 +2,7 @@ import { Chance } from '../simulation/chance.ts'
 import { programOf, type Build } from '../support/build.ts'
 import { readCommand } from '../support/command.ts'
 import { readOptions, USAGE, type Options } from './options.ts'
-import { complaint, table } from './report.ts'
+import { describeFaults, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
 
 /**
@@ -55,18 +55,18 @@ async function playAll(options: Options, build: Build): Promise<Outcome[]> {
         { seed: own, build, mount: own % 4 < 2 },
         stormOf(own, kills === null ? null : most),
       )
-      // A round that ended early owes the rest of its kills.
+      // The kills that a round which ended early left out come in the next.
       wanted += Math.max(0, most - killsOf(outcome))
       outcomes.push(outcome)
       process.stdout.write(`${progress(outcomes, options)}\n`)
-      if (outcome.faults.length > 0) process.stdout.write(`${complaint(outcome)}\n`)
+      if (outcome.faults.length > 0) process.stdout.write(`${describeFaults(outcome)}\n`)
     }
   }
   await Promise.all(Array.from({ length: parallel }, lane))
   if (kills === null && rounds === null && !wrong()) {
     const outcome = await playSteady({ seed: seed++, build, mount: false }, minutes * 60_000 * STEADY)
     outcomes.push(outcome)
-    if (outcome.faults.length > 0) process.stdout.write(`${complaint(outcome)}\n`)
+    if (outcome.faults.length > 0) process.stdout.write(`${describeFaults(outcome)}\n`)
   }
   return outcomes
 }

@@ -46,7 +46,7 @@ async function clear(world: World): Promise<void> {
   world.mood.tools = 0
   await world.freeDisk()
   for (const link of Object.values(world.links)) {
-    await link.mend()
+    await link.restore()
     link.cutAll()
   }
   await world.service.faults({})
@@ -75,7 +75,7 @@ async function ailLink(world: World, chance: Chance): Promise<void> {
   world.tally.add(`proxy fault ${ailment}`)
   world.tally.add(`proxy line ${name}`)
   await pause(chance.int(50, LASTING))
-  await link.mend()
+  await link.restore()
 }
 
 async function setFaults(world: World, chance: Chance): Promise<void> {

@@ -188,7 +188,7 @@ export class World implements AsyncDisposable {
   async replaceToken(): Promise<void> {
     this.#token = await this.service.mint()
     this.secrets.set(`the service token ${this.secrets.size}`, this.#token.token)
-    // At once, as whoever rotates secrets does: nobody reads half a token.
+    // At once, as tools that rotate secrets do: no reader sees half a token.
     const next = path.join(this.folder, 'token-next')
     writeFileSync(next, this.#token.token)
     renameSync(next, path.join(this.folder, 'token'))

@@ -10,7 +10,7 @@ createServer(async (request, response) => {
   const chunks = []
   for await (const chunk of request) chunks.push(chunk)
   const body = Buffer.concat(chunks)
-  // Before anything else: whoever can reach this port could have sent it.
+  // Verify first: anything that reaches this port could have sent it.
   if (!isGenuine(request.headers, body)) return response.writeHead(401).end()
   if (request.url === '/events') {
     takeEvent(JSON.parse(body))

@@ -39,7 +39,7 @@ class App(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        # Before anything else: whoever can reach this port could have sent it.
+        # Verify first: anything that reaches this port could have sent it.
         if not is_genuine(self.headers, body):
             return self.answer(401)
         if self.path == "/events":

@@ -11,7 +11,7 @@ const printer: SpanExporter = {
   },
   async shutdown() {},
 }
-// Before the sidecar starts: whoever traces the whole program sets its SDK up first.
+// Before the sidecar starts: a program that is traced as a whole sets its SDK up first.
 trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(printer)] }))
 
 const sidecar = await createSidecar({

@@ -48,7 +48,7 @@ function readers(program: Command, does: Does): void {
   calls.addHelpText('after', examples(['session-sidecar calls --state running']))
   does(remote(calls), async () => (await import('../calls.ts')).calls)
 
-  const deliveries = reading(program, 'deliveries', 'callbacks owed, made and given up')
+  const deliveries = reading(program, 'deliveries', 'callbacks pending, delivered and dead')
     .addOption(
       new Option('--status <status>', 'only with this status').choices(['pending', 'delivered', 'dead']),
     )

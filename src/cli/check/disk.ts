@@ -10,15 +10,15 @@ const LITTLE = 1024 * MIB
 
 /** Room on the disk that `folder` is on. */
 export async function checkDisk(folder: string): Promise<Finding> {
-  const mend = 'make room, or point store.url at another disk'
+  const fix = 'make room, or point store.url at another disk'
   try {
     const { bavail, bsize } = await statfs(folder)
     const free = bavail * bsize
     const told = `${sizeOf(free)} free at ${folder}`
-    if (free < LEAST) return fail('disk', told, mend)
-    return free < LITTLE ? warn('disk', `${told}: little, while a handler is away`, mend) : ok('disk', told)
+    if (free < LEAST) return fail('disk', told, fix)
+    return free < LITTLE ? warn('disk', `${told}: little, while a handler is away`, fix) : ok('disk', told)
   } catch (error) {
-    return warn('disk', `${folder} cannot be measured: ${messageOf(error)}`, mend)
+    return warn('disk', `${folder} cannot be measured: ${messageOf(error)}`, fix)
   }
 }
 

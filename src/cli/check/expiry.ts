@@ -7,10 +7,10 @@ const SOON = 7 * 24 * 60 * 60 * 1000
 
 /** The service does not report when its token expires; the configuration may. */
 export function expiryFinding({ service: { tokenExpiresAt: at } }: Config, now: number): Finding {
-  const mend = 'mint a new one, put it into service.token or its file, and correct service.token_expires_at'
+  const fix = 'mint a new one, put it into service.token or its file, and correct service.token_expires_at'
   if (at === null)
     return ok('token expiry', 'not known: with service.token_expires_at a warning comes in time')
-  if (at <= now) return fail('token expiry', `it expired ${span(now - at)} ago`, mend)
+  if (at <= now) return fail('token expiry', `it expired ${span(now - at)} ago`, fix)
   const told = `it expires in ${span(at - now)}`
-  return at - now < SOON ? warn('token expiry', told, mend) : ok('token expiry', told)
+  return at - now < SOON ? warn('token expiry', told, fix) : ok('token expiry', told)
 }

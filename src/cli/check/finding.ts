@@ -1,24 +1,24 @@
-/** One line of the doctor: what was looked at, how it is, and the mend where it is not well. */
+/** One line of the doctor: what was checked, its state, and how to fix it. */
 export interface Finding {
   subject: string
-  /** `warn`: works, and yet better mended. `fail`: would not work. */
+  /** `warn`: works, but should be fixed. `fail`: would not work. */
   state: 'ok' | 'warn' | 'fail'
   message: string
-  mend?: string
+  fix?: string
 }
 
 export const ok = (subject: string, message: string): Finding => ({ subject, state: 'ok', message })
 
-export const warn = (subject: string, message: string, mend: string): Finding => ({
+export const warn = (subject: string, message: string, fix: string): Finding => ({
   subject,
   state: 'warn',
   message,
-  mend,
+  fix,
 })
 
-export const fail = (subject: string, message: string, mend: string): Finding => ({
+export const fail = (subject: string, message: string, fix: string): Finding => ({
   subject,
   state: 'fail',
   message,
-  mend,
+  fix,
 })

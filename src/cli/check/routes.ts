@@ -52,12 +52,12 @@ function headerFinding({ name, found, without, override }: DiscoveryResult): Fin
 
 /** What a route that is not there costs depends on what is turned on. */
 function missing({ tools, webhooks }: Config, name: OperationName, reason: string): Finding {
-  const [why, mend = 'set it in service.routes'] = reason.split('; ')
+  const [why, fix = 'set it in service.routes'] = reason.split('; ')
   const told = `${why}`
-  if (name === 'answer' && tools.length > 0) return fail(`route ${name}`, `${told}: no tool can answer`, mend)
+  if (name === 'answer' && tools.length > 0) return fail(`route ${name}`, `${told}: no tool can answer`, fix)
   if (name === 'sendMessage' && tools.some(({ onNotDelivered }) => onNotDelivered === 'resend'))
-    return warn(`route ${name}`, `${told}: an answer that was not delivered is not sent again`, mend)
+    return warn(`route ${name}`, `${told}: an answer that was not delivered is not sent again`, fix)
   if (name.endsWith('Webhook') && webhooks.enabled && webhooks.publicUrl !== null)
-    return fail(`route ${name}`, `${told}: no subscription can be made`, mend)
+    return fail(`route ${name}`, `${told}: no subscription can be made`, fix)
   return ok(`route ${name}`, `${told}; nothing that is turned on needs it`)
 }

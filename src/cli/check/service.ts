@@ -19,8 +19,8 @@ export async function checkService(config: Config): Promise<Finding[]> {
     (enabled && publicUrl !== null) || config.scope === null ? ask(config, '/v1/webhooks') : null,
   ])
   if (health.fault !== null) {
-    const mend = 'correct service.base_url, or see to it that this machine reaches it'
-    return [fail('service', `${baseUrl} cannot be reached: ${health.fault}`, mend)]
+    const fix = 'correct service.base_url, or see to it that this machine reaches it'
+    return [fail('service', `${baseUrl} cannot be reached: ${health.fault}`, fix)]
   }
   const findings = [tokenFinding(config, health)]
   if (health.status !== 200) return findings

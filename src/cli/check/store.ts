@@ -77,7 +77,7 @@ async function soundness(path: string, file: string): Promise<Finding> {
     : warn(
         'store',
         `${path} is sound, with ${count(dead, 'dead letter')}`,
-        'mend the handler, then "session-sidecar deliveries retry --dead"',
+        'fix the handler, then "session-sidecar deliveries retry --dead"',
       )
 }
 

@@ -20,7 +20,7 @@ export interface Route {
 
 export interface NoRoute {
   found: false
-  /** For the operator, with the mend. */
+  /** For the operator, with the fix. */
   reason: string
 }
 
@@ -79,6 +79,6 @@ export function overriddenRoute<Key extends string>(
 }
 
 export function noRoute(what: string, key?: string): NoRoute {
-  const mend = key === undefined ? '' : `; set service.routes.${key}`
-  return { found: false, reason: `the service's document has no ${what}${mend}` }
+  const fix = key === undefined ? '' : `; set service.routes.${key}`
+  return { found: false, reason: `the service's document has no ${what}${fix}` }
 }

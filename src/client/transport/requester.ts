@@ -81,7 +81,7 @@ const ANSWER_MAX = 32 * 1024 * 1024
 const ATTEMPTS_MAX = 4
 /** Between attempts, milliseconds. */
 const PAUSE = { base: 250, max: 5000 }
-/** Requests that wait for their turn; whoever asks for more has lost count. */
+/** Requests that wait for their turn; a program that has more has a leak. */
 const WAITING_MAX = 1000
 
 /** Every request to the service goes through here: who may send, when, how often, and what came of it. */
@@ -166,7 +166,7 @@ export class Requester {
       let taken = false
       try {
         const run = async () => {
-          // Whoever asks after the stop, or waited for its turn meanwhile.
+          // The request came after the stop, or waited for its turn meanwhile.
           if (this.#stop.signal.aborted) throw stopped()
           return budget.wait(bucket) > 0 ? null : { reply: await once() }
         }

@@ -9,7 +9,7 @@ import type { Trial } from '../trial.ts'
 interface Refusal {
   ids: string
   body: JsonObject
-  /** Rules about what the message owes beyond the refusal, and the words that show it. */
+  /** Rules about what the message must say beyond the refusal, and the words that show it. */
   telling?: readonly [ids: string, ...words: string[]]
 }
 
@@ -18,7 +18,7 @@ const rule = (entry: JsonObject): JsonObject => ({ agent: { permission_rules: [e
 const functions = (count: number): JsonObject[] =>
   Array.from({ length: count }, (_, index) => ({ type: 'function', name: `f${index}` }))
 
-/** Bodies that no session may be made of, with the rules that say so and the words that the refusal owes. */
+/** Bodies that no session may be made of, with the rules that say so and the words that the refusal must contain. */
 const REFUSALS: readonly Refusal[] = [
   { ids: 'ERR-04', body: { titel: 'x' }, telling: ['GEN-25', 'title', 'metadata', 'agent', 'environment'] },
   {

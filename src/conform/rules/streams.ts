@@ -10,9 +10,9 @@ import type { Trial } from '../trial.ts'
 /** Milliseconds: a ping comes every fifteen seconds; one that is later than this is late. */
 const PING = 15_000
 const LATE = 2500
-/** How long what is owed at once may take, milliseconds. */
+/** How long an immediate answer may take, milliseconds. */
 const SOON = 2000
-/** How long a stream that owes nothing is listened to, milliseconds. */
+/** How long a stream that must stay silent is read, milliseconds. */
 const SILENCE = 300
 
 const opening = reading('the event stream opens', 'EVT-29 EVT-32 GEN-08', async (trial) => {

@@ -14,14 +14,14 @@ export function keptLedger({ ledger }: World): Kept[] {
       from: (place) => ledger.actions.from(place),
       final: ({ resolution }) => resolution !== null,
       write: ({ deadline: _deadline, resolve: _resolve, ...rest }) => rest,
-      // Whoever waited for it is gone, and so is its turn.
+      // The turn that waited for it ended with the former process.
       read: (record) => ({ ...record, deadline: null, resolve: () => undefined }),
       restore: (actions, forgotten) => ledger.restoreActions(actions, forgotten),
     }),
     keptRoll('answer', answerSchema, ledger.answers),
     keptRoll('message', messageSchema, ledger.messages),
     keptRoll('probe', probeSchema, ledger.probes),
-    keptRoll('delivery', deliverySchema, ledger.deliveries, ({ status }) => status !== 'owed'),
+    keptRoll('delivery', deliverySchema, ledger.deliveries, ({ status }) => status !== 'pending'),
   ]
 }
 

@@ -194,7 +194,7 @@ export const deliverySchema = object({
   body: string(),
   createdAt: number(),
   attempts: array(object({ at: number(), ms: number(), status: maybeNumber, error: maybeString })),
-  status: oneOf(['owed', 'delivered', 'dead']),
+  status: oneOf(['pending', 'delivered', 'dead']),
   reason: maybeString,
 })
 

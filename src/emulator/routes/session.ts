@@ -40,7 +40,7 @@ export function sessionOperations(details: OpenDetails, limits: Limits): Operati
       bodyLimit: limits.createBodyBytes,
       success: {
         status: 201,
-        description: 'The session; a clone is owed, not done.',
+        description: 'The session; a clone is pending, not done.',
         schema: shape('Session'),
       },
       handle: ({ world, body, token }) => {

@@ -62,7 +62,7 @@ export interface HandlerReport {
   lastError: string | null
 }
 
-/** An action that cannot be done as things are. The message is shown to whoever asked. */
+/** An action that cannot be done as things are. The message is shown to the caller. */
 export class ActionRefused extends Error {
   readonly code: 'not_found' | 'conflict' | 'invalid_request'
 

@@ -23,12 +23,12 @@ export interface Door {
 
 /**
  * Who gets in. `everybody`: wherever we listen. `page`: the console's files, which are for all where there is an API.
- * `login`: a browser that gave the token before. `token`: whoever sends it.
+ * `login`: a browser that gave the token before. `token`: every request that carries it.
  */
 export type Access = 'everybody' | 'page' | 'login' | 'token'
 
 /**
- * Lets a request in or throws. With a token, whoever has it; without one, programs on this machine, and no page that a
+ * Lets a request in or throws. With a token, every request that carries it; without one, programs on this machine, and no page that a
  * browser on this machine shows but the console.
  */
 export function admit(
@@ -84,7 +84,7 @@ const PROXY_HEADER = new RegExp(
   ].join('|')})$`,
 )
 
-/** A proxy on this machine names us by our own address, whoever sent it the request. */
+/** A proxy on this machine names us by our own address, wherever the request came from. */
 function refuseProxies(headers: IncomingHttpHeaders): void {
   const sign = Object.keys(headers).find((name) => PROXY_HEADER.test(name))
   if (sign === undefined) return

@@ -11,7 +11,7 @@ export interface Listener {
   close(): Promise<void>
 }
 
-/** By what listeners space out their complaints. */
+/** The clock of the throttled logs of listeners. */
 export const STEADY = { steady: () => performance.now() }
 
 /** Milliseconds between looks for connections that overstayed their time: Node's 30 s would double the limits. */

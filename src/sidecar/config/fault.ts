@@ -9,7 +9,7 @@ export interface Fault {
   column: number | null
   /** `handlers[0].url`; empty for the configuration as a whole. */
   path: string
-  /** What is wrong and how to mend it. Never a secret's value. */
+  /** What is wrong and how to fix it. Never a secret's value. */
   message: string
 }
 

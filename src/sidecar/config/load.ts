@@ -56,7 +56,7 @@ export async function loadConfig(file: string, env: Environment, now = 0): Promi
 }
 
 /**
- * One section of a configuration file, for commands that need no more: whoever asks a sidecar or copies its store has no
+ * One section of a configuration file, for commands that need no more: a command that calls a sidecar or copies its store has no
  * reason to have the service's token, and what is wrong in other sections is no reason to refuse.
  * @throws {ConfigError} with every fault of that section at once.
  */

@@ -19,7 +19,7 @@ export function printConfig(loaded: { settings: Settings; config: Config }): str
   })
 }
 
-/** Every secret of a configuration, longest first: for whoever writes something that people will read. */
+/** Every secret of a configuration, longest first: for output that people will read. */
 function secretValues(config: Config): string[] {
   const { service, admin, webhooks, store, handlers, tools } = config
   const values = [service.token, admin.token ?? '', ...webhooks.secrets]

@@ -62,7 +62,7 @@ export function settle(tree: Json | undefined, shape: Shape, expanded: ReadonlyS
   function walkObject(value: JsonObject, of: Shape, path: (string | number)[]): void {
     for (const [key, item] of Object.entries(value)) {
       if (item === null || item === undefined || item === '') {
-        // An unknown key stays, to be complained about.
+        // An unknown key stays: the check reports it.
         if (propertyOf(of, key) !== undefined) delete value[key]
         continue
       }

@@ -31,23 +31,23 @@ export function watchSecrets(
   const watched = config.secretFiles.map((source): Watched => ({
     source,
     current: source.secrets,
-    complaint: '',
+    warning: '',
     looking: null,
   }))
   let timer: Timer | null = null
   let stopped = false
 
   async function look(one: Watched): Promise<void> {
-    // To open a pipe waits for whoever writes to it: what came of it at the start stays.
+    // Opening a pipe blocks until a process writes to it, so what was read at the start stays.
     if (!(await areFiles(one.source))) return
     let secrets: string[]
     try {
       secrets = await readParts(one.source.parts)
-      one.complaint = ''
+      one.warning = ''
     } catch (error) {
-      const complaint = messageOf(error)
-      if (!stopped && complaint !== one.complaint) warn(`${complaint}; the last secret stays in force`)
-      one.complaint = complaint
+      const warning = messageOf(error)
+      if (!stopped && warning !== one.warning) warn(`${warning}; the last secret stays in force`)
+      one.warning = warning
       return
     }
     if (stopped || same(secrets, one.current)) return
@@ -86,7 +86,7 @@ interface Watched {
   source: SecretSource
   current: string[]
   /** What was warned about last; empty while all is well. */
-  complaint: string
+  warning: string
   looking: Promise<void> | null
 }
 
@@ -97,7 +97,7 @@ async function areFiles({ parts }: SecretSource): Promise<boolean> {
   return regular.every(Boolean)
 }
 
-/** What is wrong with a file that is gone is said by whoever reads it. */
+/** A missing file counts as regular: reading it reports what is wrong. */
 async function isFileOrGone(file: string): Promise<boolean> {
   try {
     const found = await stat(file)

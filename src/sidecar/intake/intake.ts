@@ -8,7 +8,7 @@ import type { Batch, Committed, Reading, Store } from '../../core/store.ts'
 import type { Ownership } from './ownership.ts'
 import { callWithoutTool } from './without-tool.ts'
 
-/** Whoever has work to do after a commit. A wake makes it prompt; each has a timer that makes it certain. */
+/** The parts that have work after a commit. A wake makes it prompt; each has a timer that makes it certain. */
 export interface Wakes {
   /** Hints are about to be written; `ours`: those about sessions that are known to be ours. */
   dirty(hints: readonly Hint[], ours: readonly Hint[]): void

@@ -48,7 +48,7 @@ export function createAhead(options: {
         // No news tells of a session that is gone, and its hint may be done with already.
         if (session === null && !reading.taken) options.onGone(sessionId)
       },
-      // Whoever takes it sees its failure; one that nobody takes may fail unseen.
+      // The reader that takes it sees its failure; one that is not taken may fail unseen.
       () => undefined,
     )
   }

@@ -259,7 +259,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       idle = resolve
       let limit = clock.after(grace, () => {
         for (const abort of active.values()) abort.abort()
-        // Whoever waits for the service is left behind: the next start goes on from the ledger.
+        // A run that waits for the service is abandoned: the next start goes on from the ledger.
         limit = clock.after(LEFT_BEHIND, resolve)
       })
       await promise

@@ -15,7 +15,7 @@ let reading: Promise<{ firstAt: number; lastAt: number }> | null = null
 serve({
   read(argument) {
     reading = read(Value.Parse(Read, argument))
-    // Whoever waits for the frames is told.
+    // Waiters for the frames are informed.
     reading.catch(() => undefined)
   },
   /** When the first and the last of the frames had been read. */

@@ -94,7 +94,7 @@ function open(request: IncomingMessage, response: ServerResponse): void {
     if (stream === response) stream = null
   })
   stream = response
-  // A reader that is killed in the middle is reported by whoever waits for its callbacks.
+  // A reader that is killed in the middle is reported by the waiter for its callbacks.
   if (replay && request.headers['last-event-id'] === '0') send().catch(() => undefined)
 }
 

@@ -30,17 +30,17 @@ const most = (name: string, unit: string, value: number): Measure => ({
   floor: { at: 'most', value },
 })
 
-/** A handler that is away and a million facts that it is owed: what they cost in memory, and in starting. */
+/** An unreachable handler with a million pending facts: what they cost in memory, and at the start. */
 export const backlog: Scenario = {
   measures: [most(MEMORY, 'MB', 20), most(START, 's', 2)],
   async open(bench) {
-    const owing = bench.folder()
-    await fill(owing, bench.scaled(FACTS))
+    const full = bench.folder()
+    await fill(full, bench.scaled(FACTS))
     return {
       async ours() {
         const empty = await measure(bench.folder())
-        const full = await measure(owing)
-        return { [MEMORY]: full.memory - empty.memory, [START]: full.start - empty.start }
+        const loaded = await measure(full)
+        return { [MEMORY]: loaded.memory - empty.memory, [START]: loaded.start - empty.start }
       },
     }
   },

@@ -1,6 +1,6 @@
 import { mutant, tested, type Mutant } from './mutant.ts'
 
-/** Bugs that were there, and that the simulation found: their mends undone. */
+/** Bugs that were there, and that the simulation found, with their fixes undone. */
 export const FOUND: readonly Mutant[] = [
   mutant(
     'a wall clock set back makes all sessions old',
@@ -139,7 +139,7 @@ export const FOUND: readonly Mutant[] = [
     'await Promise.all([done, promise])',
   ),
   mutant(
-    'a stop waits for whoever does not answer a tool',
+    'a stop waits for a service that does not reply to an answer',
     'sidecar/tools/host.ts',
     'limit = clock.after(LEFT_BEHIND, resolve)',
     'limit = clock.after(LEFT_BEHIND, () => undefined)',
@@ -157,7 +157,7 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'the fresh turn is not owed once its action is gone',
+    'the fresh turn is not pending once its action is gone',
     'sidecar/tools/ending.ts',
     "  if (call.outcome === 'not_delivered') return null\n",
     '',
@@ -211,7 +211,7 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'a call is let go of by whoever did not hold it',
+    'a call is released by a part that did not hold it',
     'sidecar/tools/host.ts',
     'if (active.get(callId) !== abort) return',
     '',

@@ -166,7 +166,7 @@ export const TOOLS: readonly Mutant[] = [
     '      for (const held of places.values()) held.begin()\n      let added: ReadonlySet<string> = new Set()\n',
   ),
   mutant(
-    'a call that is known already is run by whoever finds it',
+    'a known call is run by every reader that finds it',
     'sidecar/tools/host.ts',
     'if (added.has(callId)) held.begin()',
     'if (added.size >= 0) held.begin()',

@@ -3,9 +3,9 @@ import { mutant, type Mutant } from './mutant.ts'
 /** Bugs in what goes, and in what is delivered once more. */
 export const UPKEEP: readonly Mutant[] = [
   mutant(
-    'pruning takes what is owed',
+    'pruning takes what is pending',
     'sidecar/store/sqlite/prune.ts',
-    'if (owed === 1 || at >= before) continue',
+    'if (pending === 1 || at >= before) continue',
     'if (at >= before) continue',
   ),
   mutant(
@@ -21,7 +21,7 @@ export const UPKEEP: readonly Mutant[] = [
     '',
   ),
   {
-    name: 'pruning takes a lane that owes something',
+    name: 'pruning takes a lane with pending deliveries',
     edits: [
       ['sidecar/store/sqlite/prune.ts', 'if (pending === 0 && !lanes.isClaimed(id))', 'if (pending < 9)'],
       [

@@ -36,7 +36,7 @@ function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
     if (wanted.get(handler)?.wants(type) !== true) continue
     const what = `${type} ${id} for ${handler}`
     const receipt = watch.receipt(handler, id)
-    if (status === null) return { invariant: 'I1', message: `${what} is owed by nobody` }
+    if (status === null) return { invariant: 'I1', message: `${what} has no delivery` }
     if (status === PENDING && !atRest) continue
     if (status === PENDING) return { invariant: 'I1', message: `${what} is still pending` }
     if (status === DELIVERED && (receipt?.taken ?? 0) === 0)

@@ -46,7 +46,7 @@ export class Endings {
     const { now } = agenda
     const left = this.#left.get(callId)
     const unwanted = this.#unwanted.get(callId) ?? Infinity
-    // What is owed then is a fresh turn, for as long as it takes.
+    // A fresh turn is pending then, for as long as it takes.
     if (state.calls.get(callId)?.notDelivered === true) return
     const late = (since: number): void =>
       trace.broken('prompt', `${callId} was closed ${Math.round(now - since)} ms after its action was gone`)

@@ -1,7 +1,7 @@
 /** Milliseconds, true time. */
 const WITHIN = 5000
 
-/** What one life may ask for in a while: whoever goes round asks for far more. */
+/** What one life may ask for in a while: a loop without waits asks for far more. */
 export class Restraint {
   readonly #most: number
   readonly #asked: number[] = []

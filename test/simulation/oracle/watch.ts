@@ -186,11 +186,11 @@ export class Watch {
       this.#broken('spin', 'the store is asked for work again and again without a pause')
   }
 
-  /** Only what is older than `before` may go, and nothing that is owed. */
+  /** Only what is older than `before` may go, and nothing that is pending. */
   pruned(before: number): void {
     if (this.#gone === null) return
     const wrong = this.#gone.wrong.get(this.#goneUpTo, before) ?? 0
-    if (wrong > 0) this.#broken('I1', `${wrong} facts went before their time, or while they were owed`)
+    if (wrong > 0) this.#broken('I1', `${wrong} facts went before their time, or while they were pending`)
     this.#goneUpTo = this.#gone.last.get() ?? 0
   }
 

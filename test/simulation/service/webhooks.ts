@@ -30,8 +30,8 @@ export class Webhooks {
   readonly #chance: Chance
   readonly #sites: Sites
   readonly #state: ServiceState
-  /** Deliveries that are still owed. */
-  owed = 0
+  /** Deliveries that are still pending. */
+  pending = 0
   /** Hands a parcel to the sidecar. Answers once at most, with its status. */
   carry: (parcel: Parcel, answer: (status: number) => void) => void = () => undefined
 
@@ -41,7 +41,7 @@ export class Webhooks {
     this.#sites = sites
     this.#state = state
     state.onNotice = (type, session, turn) => {
-      for (const subscription of this.subscriptions) this.#owe(subscription, type, session, turn)
+      for (const subscription of this.subscriptions) this.#enqueue(subscription, type, session, turn)
     }
   }
 
@@ -62,7 +62,7 @@ export class Webhooks {
     return at !== -1
   }
 
-  #owe(subscription: Subscription, type: string, session: ModelSession, turn: ModelTurn | null): void {
+  #enqueue(subscription: Subscription, type: string, session: ModelSession, turn: ModelTurn | null): void {
     if (!subscription.active) return
     const ids = { session_id: session.id, ...(turn === null ? {} : { turn_id: turn.id }) }
     const id = this.#state.id('del_')
@@ -74,7 +74,7 @@ export class Webhooks {
             event: { name: type },
             data: turn === null ? { object: 'session', id: session.id } : { turn, ...ids },
           }
-    this.owed++
+    this.pending++
     this.#attempt(subscription, session.id, Buffer.from(JSON.stringify(turnless(body))), 0)
   }
 
@@ -90,10 +90,10 @@ export class Webhooks {
       if (over) return
       over = true
       const wait = SCHEDULE[failures]
-      if (good) this.owed--
+      if (good) this.pending--
       else if (wait === undefined || !this.subscriptions.includes(subscription)) {
         subscription.active = false
-        this.owed--
+        this.pending--
       } else this.#agenda.in(wait, () => this.#attempt(subscription, sessionId, body, failures + 1))
     }
     this.#agenda.in(PATIENCE, () => done(false))

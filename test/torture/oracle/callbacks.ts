@@ -39,7 +39,7 @@ function lastingBody({ type, timestamp, session_id, data }: Event): string {
   return JSON.stringify([type, timestamp, session_id, lasting])
 }
 
-/** Whoever sent it has the handler's secret. */
+/** The sender has the handler's secret. */
 export function signed({ world: { app } }: Evidence): Fault[] {
   return app.callbacks
     .filter(({ name, signedWith }) => !signedWith.includes(SECRETS[name] ?? ''))

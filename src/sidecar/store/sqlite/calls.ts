@@ -93,8 +93,8 @@ export class Calls {
   }
 
   /**
-   * Whoever waits for the app and is not among the actions that the session still requires is due, also when nobody lives
-   * to be told, and when its action came and went without having been written down.
+   * A call that waits for the app and is not among the actions that the session still requires is due, also after a
+   * restart, and when its action came and went without having been stored.
    */
   wakeOthers(sessionId: string, required: readonly string[]): void {
     this.#wake.run(sessionId, JSON.stringify(required))
@@ -126,7 +126,7 @@ export class Calls {
     })
   }
 
-  /** Whoever wrote a call as running works on it already. */
+  /** The tool host that wrote a call as running works on it already. */
   claimed(callId: string): void {
     this.#claimed.add(callId)
   }

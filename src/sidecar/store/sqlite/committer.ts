@@ -195,7 +195,7 @@ export class Committer {
 /** A disk without room, one that fails, and one that was remounted to be read only. */
 const UNWRITABLE = /^SQLITE_(FULL|IOERR|READONLY)/
 
-/** What the driver's error means for whoever asked the store. */
+/** The driver's error as the callers of the store know it. */
 export function explain(error: unknown): unknown {
   const code = codeOf(error)
   if (UNWRITABLE.test(code)) return new StoreError('full', error)

@@ -32,7 +32,7 @@ const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status
   FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
   LEFT JOIN lanes l ON l.id = d.lane`
 
-/** What is owed and what became of it, for people, the newest facts first. */
+/** Deliveries with their states, for people, the newest facts first. */
 export function createDeliveries(
   db: Sqlite,
   lanes: Lanes,

@@ -1,7 +1,7 @@
 import type { Sqlite } from './open.ts'
 
 /**
- * What an unordered handler is owed has a lane for each fact. Once the handler is ordered its facts go through the lanes of
+ * Each pending fact of an unordered handler has a lane of its own. Once the handler is ordered its facts go through the lanes of
  * their sessions, beside which they would come in any order.
  */
 export function gatherLanes(db: Sqlite, handler: number): void {

@@ -168,7 +168,7 @@ const DISAGREEMENTS: readonly [string, string][] = [
   ],
   [
     'SELECT count(*) FROM deliveries d LEFT JOIN lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',
-    'deliveries that are owed are in no lane',
+    'pending deliveries are in no lane',
   ],
   ['SELECT count(*) FROM calls WHERE NOT json_valid(action)', 'calls cannot be read'],
   ['SELECT count(*) FROM sessions WHERE NOT json_valid(raw)', 'sessions cannot be read'],

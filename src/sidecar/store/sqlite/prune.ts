@@ -13,7 +13,7 @@ interface OldFact {
   pos: number
   at: number
   seq: string | null
-  owed: number
+  pending: number
 }
 
 /**
@@ -28,7 +28,7 @@ export function createPruning(
   checkpoints: Checkpoints,
 ): (before: number, now: number) => { facts: number; more: boolean } {
   const oldest = db.prepare<[number], OldFact>(
-    `SELECT pos, at, seq, EXISTS (SELECT 1 FROM deliveries WHERE fact_pos = pos AND status <> 1) AS owed
+    `SELECT pos, at, seq, EXISTS (SELECT 1 FROM deliveries WHERE fact_pos = pos AND status <> 1) AS pending
      FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
   )
   const dropDeliveries = db.prepare<[number]>('DELETE FROM deliveries WHERE fact_pos = ?')
@@ -71,9 +71,9 @@ export function createPruning(
     let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
     // Beyond the cursor lies what was told before it was let go of: the service may count from a lower number since.
     const cursor = seqOf(checkpoints.get('stream')) ?? 0n
-    for (const { pos, at, seq, owed } of old) {
+    for (const { pos, at, seq, pending } of old) {
       // Looked at again when the walk starts over.
-      if (owed === 1 || at >= before) continue
+      if (pending === 1 || at >= before) continue
       dropDeliveries.run(pos)
       dropFact.run(pos)
       facts++

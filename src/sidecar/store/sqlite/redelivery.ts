@@ -7,7 +7,7 @@ import type { Sqlite } from './open.ts'
 /** Rows that one transaction looks at: nobody waits long for it, however much is to be delivered again. */
 const STEP = 500
 
-interface Owed {
+interface RedeliverableRow {
   fact_pos: number
   handler: number
   lane: number
@@ -34,10 +34,10 @@ export function createRedelivery(
   lanes: Lanes,
   write: <T>(run: () => T) => Promise<T>,
 ): Redelivery {
-  const one = db.prepare<[number, number], Owed & { status: number }>(
+  const one = db.prepare<[number, number], RedeliverableRow & { status: number }>(
     'SELECT fact_pos, handler, lane, status FROM deliveries WHERE fact_pos = ? AND handler = ?',
   )
-  const dead = db.prepare<[number, number], Owed & { at: number }>(
+  const dead = db.prepare<[number, number], RedeliverableRow & { at: number }>(
     `SELECT d.fact_pos, d.handler, d.lane, f.at FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
      WHERE d.handler = ? AND d.status = 2 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT ${STEP}`,
   )
@@ -72,7 +72,7 @@ export function createRedelivery(
     return id
   }
 
-  const revive = ({ fact_pos, handler, lane }: Owed): void => {
+  const revive = ({ fact_pos, handler, lane }: RedeliverableRow): void => {
     // The lane may have been removed since it was empty.
     const id = grow.run(lane).changes === 1 ? lane : extend(handler, fact_pos)
     again.run(id, fact_pos, handler)

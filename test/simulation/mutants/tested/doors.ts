@@ -63,7 +63,7 @@ export const DOORS: readonly Mutant[] = [
   ),
   tested(
     { file: CONNECTIONS, only: 'busiest address first' },
-    'a connection makes room whoever has the most',
+    'a connection makes room whichever client has the most',
     'sidecar/admin/connections.ts',
     '      busy > victim.busy ||\n      (busy === victim.busy && isLonger(connection, victim.connection))',
     '      isLonger(connection, victim.connection)',

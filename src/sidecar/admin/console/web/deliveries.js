@@ -87,7 +87,7 @@ function Delivery({ delivery, onRetry }) {
   </div>`
 }
 
-/** How often it was tried and what came of it; while it is owed or dead also the handler's own words. */
+/** How often it was tried and what came of it; while it is pending or dead also the response of the handler. */
 function said({ attempts, status, last_answer: words }) {
   const last = attempts.at(-1)
   if (last === undefined) return 'not tried yet'

@@ -79,11 +79,11 @@ function Now({ list }) {
           </p>`
         : html`<ul class="troubles">
             ${list.map(
-              ({ id, tone, what, mend, link, at }) =>
+              ({ id, tone, what, fix, link, at }) =>
                 html`<li key=${id} class=${tone}>
                   <a data-item href=${link}><strong>${what}</strong></a
                   >${at !== null && html` <span class="faint">for <${Age} at=${at} /></span>`}
-                  <p>${mend}</p>
+                  <p>${fix}</p>
                 </li>`,
             )}
           </ul>`

@@ -97,7 +97,7 @@ function handlerTroubles({ name, state, since, last_error: error, pending, dead 
         `dead ${name}`,
         'bad',
         `${count(dead, 'dead letter')} for ${name}`,
-        'Look at what the handler answered, mend it, then retry them.',
+        'Read what the handler answered, fix it, then retry them.',
         href(['deliveries'], { status: 'dead', handler: name }),
       ),
     )
@@ -174,6 +174,6 @@ function actionTroubles({ data, has_more: more }) {
   ]
 }
 
-function trouble(id, tone, what, mend, link, at = null) {
-  return { id, tone, what, mend, link, at }
+function trouble(id, tone, what, fix, link, at = null) {
+  return { id, tone, what, fix, link, at }
 }
