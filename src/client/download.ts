@@ -1,3 +1,4 @@
+import { SilenceWatchdog } from '../protocol/connection.ts'
 import { NetworkFault } from '../std/errors.ts'
 import { ServiceError } from '../core/errors.ts'
 import { unanswered } from './transport/classify.ts'
@@ -35,7 +36,9 @@ export async function download(
     transport.open(operation, request, connection),
   )
   const links = [link(options?.signal, connection), link(transport.stopped, connection)]
-  const unlink = (): void => {
+  const silence = new SilenceWatchdog(transport.clock, connection)
+  const release = (): void => {
+    silence.stop()
     for (const off of links) off()
   }
   const iterator = chunks[Symbol.asyncIterator]()
@@ -44,17 +47,17 @@ export async function download(
     {
       async pull(controller) {
         try {
-          const chunk = await nextChunk(iterator, connection, transport.clock)
+          const chunk = await nextChunk(iterator, silence)
           if (chunk !== null) return controller.enqueue(chunk)
-          unlink()
+          release()
           controller.close()
         } catch (error) {
-          unlink()
+          release()
           controller.error(named(name, broken(error, connection.signal)))
         }
       },
       async cancel() {
-        unlink()
+        release()
         await iterator.return?.()
       },
     },

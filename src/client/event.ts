@@ -1,6 +1,7 @@
 import { isObject, stringOf } from '../std/json.ts'
 import type { JsonObject } from '../std/json.ts'
-import { digitsOf, sessionIn, turnIn } from '../protocol/mention.ts'
+import { digitsOf, seqIn, sessionIn, stopIn, turnIn } from '../protocol/mention.ts'
+import type { Frame } from '../protocol/frame.ts'
 import { readJson } from './transport/json.ts'
 import type { Fields } from './shape.ts'
 
@@ -73,23 +74,17 @@ export function isEvent<Name extends EventName>(event: StreamEvent, name: Name):
   return Object.entries(STATED[name] ?? {}).every(([field, kind]) => typeof event.payload[field] === kind)
 }
 
-/** A frame as the parser of Server-Sent Events hands it over. */
-export interface Frame {
-  event?: string | undefined
-  id?: string | undefined
-  data: string
-}
-
 /** Reads a frame, whatever it is; `stop` is the frame that says where a replay that reached its limit goes on. */
 export function readFrame(frame: Frame): { stop: string } | { event: StreamEvent } {
   const data = dataOf(frame.data)
   const payload = isObject(data['payload']) ? data['payload'] : {}
-  const stop = digitsOf(data['from_seq']) ?? digitsOf(payload['from_seq'])
+  const seq = digitsOf(frame.id) ?? seqIn(data, frame.data)
+  const stop = stopIn(seq, data, payload, frame.data)
   if (stop !== null) return { stop }
   return {
     event: {
       type: stringOf(data['type']) ?? stringOf(frame.event) ?? 'message',
-      seq: digitsOf(frame.id) ?? digitsOf(data['seq']),
+      seq,
       internal_type: stringOf(data['internal_type']),
       session_id: sessionIn(data, payload),
       turn_id: turnIn(data, payload),

@@ -1,27 +1,21 @@
-import { NetworkFault } from '../std/errors.ts'
-import type { Clock } from '../std/ports.ts'
-
-/** The service pings its streams every 15 s: three missed ones are a dead connection, milliseconds. */
-const SILENCE = 45_000
+import type { SilenceWatchdog } from '../protocol/connection.ts'
 
 /**
- * The next chunk of a body, or the end of the connection when nothing comes for too long. Only the wait of a reader
- * counts: one that takes its time over a chunk is not the peer's silence.
+ * The next chunk of a body; null at its end. Only the wait for a chunk counts as silence: a reader that takes a minute over
+ * one is not the service's silence.
  * @throws {NetworkFault}
  */
 export async function nextChunk(
   chunks: AsyncIterator<Uint8Array, unknown>,
-  connection: AbortController,
-  clock: Clock,
+  silence: SilenceWatchdog,
 ): Promise<Uint8Array | null> {
-  const silent = new NetworkFault('timeout', `nothing came for ${SILENCE / 1000} s`)
-  const timer = clock.after(SILENCE, () => connection.abort(silent))
+  silence.wait()
   try {
     const next = await chunks.next()
     return next.done === true ? null : next.value
   } catch (error) {
-    throw connection.signal.reason === silent ? silent : error
+    throw silence.fault ?? error
   } finally {
-    timer.cancel()
+    silence.heard()
   }
 }

@@ -1,13 +1,15 @@
-import { backoff } from '../std/backoff.ts'
 import { ServiceError } from '../core/errors.ts'
-import { SLOT_FREED, StreamSlot } from '../protocol/slot.ts'
+import { NetworkFault } from '../std/errors.ts'
+import { FrameReader, SilenceWatchdog } from '../protocol/connection.ts'
+import { ReconnectPolicy, type Brought } from '../protocol/reconnect-policy.ts'
+import { ResumePoint } from '../protocol/resume-point.ts'
 import { openEvents } from './transport/events.ts'
 import { sleep } from './transport/requester.ts'
 import { broken } from './download.ts'
-import type { StreamEvent } from './event.ts'
-import { FrameReader } from './frames.ts'
+import { readFrame, type StreamEvent } from './event.ts'
 import { link } from './signal.ts'
 import { FINAL } from './poll.ts'
+import type { Frame } from '../protocol/frame.ts'
 import type { CallOptions } from './request.ts'
 import { nextChunk } from './silence.ts'
 import type { Operation } from './call.ts'
@@ -39,17 +41,18 @@ export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable
   close(): void
 }
 
-const RETRY_CAP = 60_000
-const FAILURE = { base: 1000, max: 60_000 }
 const PATIENCE = 300_000
+
 interface Connection {
   chunks: AsyncIterator<Uint8Array, unknown>
   frames: FrameReader
+  silence: SilenceWatchdog
   abort: AbortController
   unlink: () => void
-  openedAt: number
   /** Where it began. */
   from: string | null
+  /** An event came. */
+  useful: boolean
 }
 
 /** Opens an event stream: once this resolves, what happens from now on will be on it. @throws {ServiceError} */
@@ -79,13 +82,8 @@ class Subscription implements EventStream {
   /** The last seq that was read, handed over or not. */
   #seen: string | null
   #cursor: string | null
-  /** Where a replay that stopped at its limit goes on. */
-  #resumeAt: string | null = null
-  /** Milliseconds; the service's `retry:` once it said one. */
-  #retry = SLOT_FREED
-  readonly #slot = new StreamSlot()
-  #wasOpen = false
-  #failures = 0
+  readonly #point = new ResumePoint()
+  readonly #policy: ReconnectPolicy
   #goodAt: number
   #next = { reason: 'closed', wait: 0 }
   #closed = false
@@ -99,7 +97,10 @@ class Subscription implements EventStream {
     this.#options = options
     this.#seen = after === undefined ? null : String(after)
     this.#cursor = this.#seen
-    this.#goodAt = transport.clock.steady()
+    const { clock, random } = transport
+    // The first connection has the time of one call: it waits for no slot that may be free.
+    this.#policy = new ReconnectPolicy({ clock, random, slotInUse: false })
+    this.#goodAt = clock.steady()
     this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
   }
 
@@ -164,74 +165,71 @@ class Subscription implements EventStream {
     }
   }
 
-  /** Milliseconds until another attempt makes sense. @throws what no attempt fixes. */
-  #waitAfter(error: unknown): number {
+  /** Milliseconds until another attempt makes sense. @throws what no attempt can fix. */
+  #waitAfter(error: unknown, anything = false): number {
     if (!(error instanceof ServiceError) || !error.transient || FINAL.has(error.code)) throw error
-    this.#failures++
-    const { clock, random } = this.#transport
-    const wait = backoff(FAILURE, this.#failures, random, this.#floor())
-    // An open that our own budget refused says nothing of the slots.
-    const noSlot = error.code === 'rate_limit_exceeded' && !error.unsent
-    const taken = noSlot ? this.#slot.refused(clock.steady()) : 0
-    return Math.max(wait, taken, error.retryAfter ?? 0)
+    return this.#policy.broken(error, { anything })
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
     const { clock, streams } = this.#transport
     const abort = new AbortController()
     const unlink = [link(this.#ending.signal, abort), link(signal, abort)]
-    const from = this.#from()
+    const from = this.#point.next(this.#seen)
     try {
       await this.#transport.renewToken()
       const chunks = await openEvents(streams, await this.#pathOf(), from, abort.signal)
       unlink[1]?.()
-      this.#wasOpen = true
+      this.#policy.opened()
       this.#goodAt = clock.steady()
       this.#connection = {
         chunks: chunks[Symbol.asyncIterator](),
-        frames: new FrameReader((ms) => (this.#retry = ms)),
+        frames: new FrameReader({
+          onFrame: (frame) => this.#accept(frame),
+          onRetry: (ms) => this.#policy.retry(ms),
+          onPing: () => undefined,
+        }),
+        silence: new SilenceWatchdog(clock, abort),
         abort,
         unlink: () => unlink[0]?.(),
-        openedAt: this.#goodAt,
         from,
+        useful: false,
       }
-      this.#resumeAt = null
     } catch (error) {
+      this.#point.refused()
       for (const off of unlink) off()
       throw error
     }
   }
 
   async #receive(connection: Connection): Promise<void> {
-    const { clock } = this.#transport
     try {
-      const chunk = await nextChunk(connection.chunks, connection.abort, clock)
-      if (chunk === null) return this.#ended(connection)
-      this.#goodAt = clock.steady()
-      const { events, stop } = connection.frames.read(chunk)
-      this.#ready = events.filter((event) => this.#isNews(event))
-      if (events.length > 0) this.#failures = 0
-      if (stop === null) return
-      this.#resumeAt = stop
-      // A replay that stops where it began would go round for ever.
-      const moved = this.#seen !== connection.from
-      this.#slot.ended(clock.steady(), 'replay_stopped')
-      const rest = this.#slot.waitAfterStop(clock.steady())
-      this.#drop('replay_stop', moved ? rest : Math.max(FAILURE.base, this.#floor()))
+      const chunk = await nextChunk(connection.chunks, connection.silence)
+      if (chunk === null) return this.#drop('closed', this.#policy.closed(this.#brought(connection)))
+      this.#goodAt = this.#transport.clock.steady()
+      read(connection.frames, chunk)
+      if (connection.frames.stopped)
+        this.#drop('replay_stop', this.#policy.stopped(this.#brought(connection)))
     } catch (error) {
-      this.#slot.ended(clock.steady(), 'broken')
       const fault = broken(error, connection.abort.signal)
-      this.#drop(fault.code, this.#waitAfter(fault))
+      this.#drop(fault.code, this.#waitAfter(fault, connection.useful))
     }
   }
 
-  /** The service ended it. One that does so at once, again and again, is not hurried by a `retry:` of nothing. */
-  #ended({ from, openedAt }: Connection): void {
-    const { clock, random } = this.#transport
-    const useful = this.#seen !== from || clock.steady() - openedAt >= RETRY_CAP
-    this.#failures = useful ? 0 : this.#failures + 1
-    this.#slot.ended(clock.steady(), 'closed')
-    this.#drop('closed', useful ? this.#floor() : backoff(FAILURE, this.#failures, random, this.#floor()))
+  #brought({ from, useful }: Connection): Brought {
+    return { anything: useful, moved: this.#seen !== from }
+  }
+
+  /** @returns true when the replay stopped. */
+  #accept(frame: Frame): boolean {
+    const meaning = readFrame(frame)
+    if ('stop' in meaning) {
+      this.#point.stopAt(meaning.stop)
+      return true
+    }
+    if (this.#connection !== null) this.#connection.useful = true
+    if (this.#isNews(meaning.event)) this.#ready.push(meaning.event)
+    return false
   }
 
   #drop(reason: string, wait: number): void {
@@ -243,6 +241,7 @@ class Subscription implements EventStream {
     const connection = this.#connection
     if (connection === null) return
     this.#connection = null
+    connection.silence.stop()
     connection.unlink()
     connection.abort.abort()
   }
@@ -254,16 +253,14 @@ class Subscription implements EventStream {
     this.#seen = seq
     return true
   }
+}
 
-  /** What a stopped replay names may be the next event: going on from the last that was read misses none. */
-  #from(): string | null {
-    const [seen, stopped] = [this.#seen, this.#resumeAt]
-    if (seen === null || stopped === null) return seen ?? stopped
-    return BigInt(stopped) < BigInt(seen) ? stopped : seen
-  }
-
-  /** `retry:` is a floor: the slot of the connection that ended is freed late. */
-  #floor(): number {
-    return this.#wasOpen ? Math.min(RETRY_CAP, Math.max(0, this.#retry)) : 0
+/** @throws {ServiceError} `malformed_answer` for a frame without end. */
+function read(frames: FrameReader, chunk: Uint8Array): void {
+  try {
+    frames.read(chunk)
+  } catch (error) {
+    if (!(error instanceof NetworkFault)) throw error
+    throw new ServiceError({ code: 'malformed_answer', status: 200, message: error.message, cause: error })
   }
 }

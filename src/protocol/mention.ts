@@ -1,4 +1,5 @@
 import { isObject, stringOf, type JsonObject } from '../std/json.ts'
+import { memberTexts } from '../std/member.ts'
 import { isWhole } from '../core/seq.ts'
 
 /** Where a frame mentions what it is about is not shown: the data, then the payload, under either spelling. */
@@ -24,6 +25,37 @@ function idIn(data: JsonObject, payload: JsonObject, keys: readonly string[]): s
     }
   }
   return null
+}
+
+/** The seq that the data of a frame names. `text`: that of the data. */
+export function seqIn(data: JsonObject, text: string): string | null {
+  return digitsAt(data, 'seq', () => text)
+}
+
+/**
+ * From where the rest of a replay that stopped has to be requested; null: the frame says nothing of the kind. The name of
+ * such a frame is not shown: it is any frame without a seq that carries `from_seq`. An event that is persisted, such as
+ * `agent.compaction`, may have a member of that name for its own reasons.
+ */
+export function stopIn(
+  seq: string | null,
+  data: JsonObject,
+  payload: JsonObject,
+  text: string,
+): string | null {
+  if (seq !== null) return null
+  const ofPayload = (): string => memberTexts(text, ['payload'])[0] ?? ''
+  return digitsAt(data, 'from_seq', () => text) ?? digitsAt(payload, 'from_seq', ofPayload)
+}
+
+/**
+ * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is read from the text. Nothing
+ * else in a frame needs this: the text itself is what is stored and passed on.
+ */
+function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => string): string | null {
+  const value = holder[name]
+  const inexact = typeof value === 'number' && !Number.isSafeInteger(value)
+  return digitsOf(inexact ? memberTexts(text(), [name])[0] : value)
 }
 
 /** A seq given as a number or as text; every digit is kept. */

@@ -78,8 +78,13 @@ export async function all<T>(list: AsyncIterable<T>): Promise<T[]> {
   return entries
 }
 
-/** The machine's clock, but waits of ours are a hundred times as short: 45 s of silence are 450 ms. */
+/** A steady clock a hundred times as fast as the machine's: 45 s of silence are 450 ms. */
 export function quickClock(): Clock {
   const clock = systemClock()
-  return { ...clock, after: (ms, run) => clock.after(ms / 100, run) }
+  return {
+    ...clock,
+    steady: () => clock.steady() * 100,
+    // A timer of Node may fire up to a millisecond early, which is a hundred of these.
+    after: (ms, run) => clock.after(Math.ceil(ms / 100) + 1, run),
+  }
 }

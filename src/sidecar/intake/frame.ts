@@ -3,9 +3,8 @@ import type { Frame, Meaning } from '../../protocol/frame.ts'
 import type { Hint } from '../../core/hint.ts'
 import { isTooDeep } from '../../std/depth.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
-import { memberTexts } from '../../std/member.ts'
 import { FRAME_IMPLICATIONS, FRAME_WITHOUT_SESSION, UNKNOWN_FRAME } from '../../protocol/implications.ts'
-import { callIn, digitsOf, sessionIn, turnIn } from '../../protocol/mention.ts'
+import { callIn, seqIn, sessionIn, stopIn, turnIn } from '../../protocol/mention.ts'
 
 /** What can stand in a header: a cursor that cannot be sent would never open a stream again. */
 const CURSOR = /^[\u0021-\u007e]{1,256}$/
@@ -25,12 +24,9 @@ export function readFrame(frame: Frame, at: number): Meaning {
   }
   if (!isObject(data)) return { kind: 'unreadable', reason: 'data is not an object', seq: line }
   const payload = isObject(data.payload) ? data.payload : {}
-  const ofData = (): string => frame.data
-  const ofPayload = (): string => memberTexts(frame.data, ['payload'])[0] ?? ''
-  const seq = line ?? digitsAt(data, 'seq', ofData)
-  const fromSeq = digitsAt(data, 'from_seq', ofData) ?? digitsAt(payload, 'from_seq', ofPayload)
-  // An event that is persisted may have a member of that name for its own reasons.
-  if (fromSeq !== null && seq === null) return { kind: 'stop', fromSeq }
+  const seq = line ?? seqIn(data, frame.data)
+  const fromSeq = stopIn(seq, data, payload, frame.data)
+  if (fromSeq !== null) return { kind: 'stop', fromSeq }
   const name = stringOf(data.type) ?? stringOf(frame.event)
   if (name === null) return { kind: 'unreadable', reason: 'the frame has no type', seq: line }
   const sessionId = sessionIn(data, payload)
@@ -51,19 +47,6 @@ export function readFrame(frame: Frame, at: number): Meaning {
   const ended =
     name === 'turn.ended' && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
   return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
-}
-
-/**
- * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is read from the text. Nothing
- * else in a frame needs this: the text itself is what is stored and handed on.
- */
-function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => string): string | null {
-  const value = holder[name]
-  return digitsOf(isInexact(value) ? memberTexts(text(), [name])[0] : value)
-}
-
-function isInexact(value: unknown): boolean {
-  return typeof value === 'number' && !Number.isSafeInteger(value)
 }
 
 function hintsOf(

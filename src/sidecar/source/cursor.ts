@@ -1,5 +1,6 @@
 import { PRUNED_SEQ } from '../../core/checkpoint.ts'
 import { isBefore } from '../../core/seq.ts'
+import { ResumePoint } from '../../protocol/resume-point.ts'
 import type { Store } from '../../core/store.ts'
 
 /** The highest seq that was committed. */
@@ -44,9 +45,7 @@ export async function forgetCursor(store: Pick<Store, 'setCheckpoint'>): Promise
 }
 
 export function createCursor(store: Store, startFrom: StartFrom): Cursor {
-  let stoppedAt: string | null = null
-  /** What `stoppedAt` was when the last connection was asked for. */
-  let asked: string | null = null
+  const point = new ResumePoint()
   let began: string | null = null
   let beginning = false
 
@@ -58,11 +57,9 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
       if (startFrom === 'now') return null
       return startFrom === 'beginning' ? '0' : startFrom.seq
     },
-    stopAt(seq) {
-      stoppedAt = seq
-    },
+    stopAt: (seq) => point.stopAt(seq),
     get stoppedAt() {
-      return stoppedAt
+      return point.stoppedAt
     },
     get beginning() {
       return beginning
@@ -73,24 +70,20 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
     },
     isOurs: (seq) => began === null || seq === null || !isBefore(seq, began),
     async next(saved, replaying) {
-      const stopped = stoppedAt
-      asked = stopped
-      stoppedAt = null
       began = await store.checkpoint(STREAM_BEGAN)
       beginning = saved === null && began === null
-      if (saved === null) return replaying ? (stopped ?? '0') : null
-      if (stopped === null || !isBefore(stopped, saved)) return saved
-      // What lies before what we have is deduplicated; what lies before the news was never ours.
-      return began !== null && isBefore(stopped, began) ? began : stopped
+      // What lies before the beginning was never ours.
+      const cursor = point.next(saved, began)
+      if (saved !== null) return cursor
+      return replaying ? (cursor ?? '0') : null
     },
     broken(saved, opened) {
-      // A refused open brought nothing: the rest of the replay is still to be asked for.
-      if (!opened) stoppedAt = asked
+      if (!opened) point.refused()
       // What came before the stop may not have been stored: without a cursor only the beginning is sure to hold it.
-      else if (saved === null) stoppedAt = null
+      else if (saved === null) point.forget()
     },
     async lose() {
-      stoppedAt = null
+      point.forget()
       await forgetCursor(store)
     },
   }

@@ -1,16 +1,8 @@
-import { createParser } from 'eventsource-parser'
-import { NetworkFault } from '../../std/errors.ts'
+import { FrameReader, SilenceWatchdog } from '../../protocol/connection.ts'
 import type { Frame } from '../../protocol/frame.ts'
-import type { Clock, Timer } from '../../std/ports.ts'
+import type { Clock } from '../../std/ports.ts'
 import { batchSize, charactersOf, type Pending } from './batch.ts'
-import { createLineCutter, LINE_KEPT } from './lines.ts'
 
-/** The service pings every 15 s: three missed ones are a dead connection, milliseconds. */
-const SILENCE = 45_000
-const SILENCE_LOOKS = 9
-const PING = 'ping'
-/** One frame, characters: more than a line gives. */
-const MAX_FRAME = 2 * LINE_KEPT
 /** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
 const MAX_PENDING = 4 * 1024 * 1024
 
@@ -39,28 +31,19 @@ export async function drain(options: DrainOptions): Promise<void> {
   let characters = 0
   const disk: { writing: Promise<void> | null; failed: boolean } = { writing: null, failed: false }
   let failure: unknown = null
-  let stopped = false
-  let lastByte = clock.steady()
-
-  const parser = createParser({
-    maxBufferSize: MAX_FRAME,
-    onEvent: ({ event, id, data }) => {
-      if (stopped) return
-      const accepted = options.accept({ event, id, data })
-      if (accepted === 'stop') stopped = true
-      else if (accepted !== null) {
+  const silence = new SilenceWatchdog(clock, connection)
+  const reader = new FrameReader({
+    onFrame: (frame) => {
+      const accepted = options.accept(frame)
+      if (accepted === 'stop') return true
+      if (accepted !== null) {
         pending.push(accepted)
         characters += charactersOf(accepted)
       }
+      return false
     },
     onRetry: options.onRetry,
-    onComment: (comment) => {
-      if (comment.trim() === PING) options.onPing()
-    },
-    onError: (error) => {
-      if (error.type === 'max-buffer-size-exceeded')
-        failure = new NetworkFault('other', `a frame is longer than ${MAX_FRAME} characters`)
-    },
+    onPing: options.onPing,
   })
 
   const write = async (): Promise<void> => {
@@ -85,40 +68,25 @@ export async function drain(options: DrainOptions): Promise<void> {
       })
   }
 
-  const watchdog = every(clock, SILENCE / SILENCE_LOOKS, () => {
-    if (clock.steady() - lastByte < SILENCE) return
-    failure = new NetworkFault('timeout', `nothing came for ${SILENCE / 1000} s`)
-    connection.abort()
-  })
-  const decoder = new TextDecoder()
-  const cut = createLineCutter()
   try {
+    silence.wait()
     for await (const chunk of chunks) {
-      lastByte = clock.steady()
-      parser.feed(cut(decoder.decode(chunk, { stream: true })))
-      if (failure !== null || stopped) break
+      silence.heard()
+      reader.read(chunk)
+      if (failure !== null || reader.stopped) break
       if (pending.length > 0) startWriting()
       // The disk is slower than the network: let the service wait rather than our memory grow.
       while (characters > MAX_PENDING && disk.writing !== null) await disk.writing
-      lastByte = clock.steady()
+      silence.wait()
     }
   } catch (error) {
-    if (failure === null && !stopped) failure = error
+    if (failure === null && !reader.stopped) failure = silence.fault ?? error
   } finally {
-    watchdog.cancel()
+    silence.stop()
     connection.abort()
   }
   while (disk.writing !== null) await disk.writing
   // What came after a batch that could not be written would move the cursor past it.
   if (!disk.failed) await write()
   if (failure !== null) throw failure
-}
-
-function every(clock: Clock, ms: number, run: () => void): Timer {
-  let timer = clock.after(ms, tick)
-  function tick(): void {
-    run()
-    timer = clock.after(ms, tick)
-  }
-  return { cancel: () => timer.cancel() }
 }

@@ -1,4 +1,3 @@
-import { backoff } from '../../std/backoff.ts'
 import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf, NetworkFault } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
@@ -8,7 +7,7 @@ import type { ChannelStatus, Observer, TransientEvent } from '../../core/observe
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
 import { isBefore } from '../../core/seq.ts'
-import { SLOT_FREED, StreamSlot } from '../../protocol/slot.ts'
+import { ReconnectPolicy } from '../../protocol/reconnect-policy.ts'
 import type { Batch, Store } from '../../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
@@ -16,8 +15,8 @@ import { createDoubt } from './cursor-doubt.ts'
 import { drain } from './drain.ts'
 import { createOpenings, type Opening } from './opening.ts'
 
-const RETRY_CAP = 60_000
-const FAILURE = { base: 1000, max: 60_000 }
+/** A rejected token is looked at again after so long even when nothing reports a new one, milliseconds. */
+const TOKEN_CHECK = 60_000
 /** How much of a frame that cannot be read is kept, characters. */
 const QUARANTINED = 64 * 1024
 
@@ -63,14 +62,14 @@ export function createStream(options: StreamOptions): StreamSource {
   const cursors = createCursor(store, options.startFrom)
   const openings = createOpenings(options)
   const doubt = createDoubt(service)
-  const slot = new StreamSlot()
+  // The process that ran before this one may have held a slot.
+  const policy = new ReconnectPolicy({ clock, random, slotInUse: true })
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
   let wake: (() => void) | null = null
-  /** Milliseconds, from the service's `retry:`. */
-  let retry = SLOT_FREED
-  let failures = 0
+  /** This connection brought something that was committed. */
+  let committed = false
   let status: ChannelStatus = {
     state: 'waiting',
     since: 0,
@@ -90,15 +89,13 @@ export function createStream(options: StreamOptions): StreamSource {
     while (running) {
       if (!service.authorized()) {
         become('stopped', 'the token was rejected')
-        await pause(RETRY_CAP)
+        await pause(TOKEN_CHECK)
         continue
       }
       const end: End = await connect(continuing).catch((error: unknown) => {
         if (!running) return { reason: 'stopped', error: null, wait: 0 }
         log.error({ err: error }, 'stream: the store could not be used')
-        failures++
-        const wait = backoff(FAILURE, failures, random, floor())
-        return { reason: 'failed', error: messageOf(error), wait }
+        return { reason: 'failed', error: messageOf(error), wait: policy.failed() }
       })
       if (!running) break
       continuing = end.reason === 'replay_stop'
@@ -128,11 +125,12 @@ export function createStream(options: StreamOptions): StreamSource {
     // We were told to stop while the store was asked: there was no connection to end.
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
     abort = new AbortController()
-    const openedAt = clock.steady()
     let open = false
+    committed = false
     try {
       const chunks = await service.openStream(cursor, abort.signal)
       open = true
+      policy.opened()
       if (saved === null) await openings.connected(opening)
       doubt.dispel()
       become('live', null)
@@ -140,9 +138,8 @@ export function createStream(options: StreamOptions): StreamSource {
       // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
       if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
       await follow(chunks, cursor, opening, abort)
-      return await closed(saved, openedAt)
+      return await closed(saved)
     } catch (error) {
-      if (open) slot.ended(clock.steady(), 'broken')
       cursors.broken(saved, open)
       return await broken(error, cursor)
     } finally {
@@ -189,7 +186,7 @@ export function createStream(options: StreamOptions): StreamSource {
       const news = opening === null ? batch : await opening.sift(batch)
       await write(news.filter(({ meaning }) => cursors.isOurs(meaning.seq)))
     }
-    const onRetry = (ms: number) => (retry = ms)
+    const onRetry = (ms: number) => policy.retry(ms)
     const onPing = () => opening?.ping()
     await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry, onPing })
   }
@@ -220,31 +217,20 @@ export function createStream(options: StreamOptions): StreamSource {
       status.lastSeq = made.cursor
       observer.streamCommitted(made.cursor)
     }
-    failures = 0
+    committed = true
   }
 
-  /** `retry:` is a floor: the slot of the connection that ended is freed late. */
-  const floor = (): number => Math.min(RETRY_CAP, Math.max(0, retry))
-
-  const closed = async (saved: string | null, openedAt: number): Promise<End> => {
-    const moved = (await cursors.saved()) !== saved
-    slot.ended(clock.steady(), cursors.stoppedAt === null ? 'closed' : 'replay_stopped')
-    if (cursors.stoppedAt === null) {
-      // A service that closes at once, again and again, is not hurried by a `retry:` of nothing.
-      failures = moved || clock.steady() - openedAt >= RETRY_CAP ? 0 : failures + 1
-      const wait = failures === 0 ? floor() : backoff(FAILURE, failures, random, floor())
-      return { reason: 'closed', error: 'the service closed the stream', wait }
-    }
+  const closed = async (saved: string | null): Promise<End> => {
+    const brought = { anything: committed, moved: (await cursors.saved()) !== saved }
+    if (cursors.stoppedAt === null)
+      return { reason: 'closed', error: 'the service closed the stream', wait: policy.closed(brought) }
     log.info({ fromSeq: cursors.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
-    // A replay that stops where it began would go round for ever.
-    const wait = Math.max(moved ? 0 : Math.max(FAILURE.base, floor()), slot.waitAfterStop(clock.steady()))
-    return { reason: 'replay_stop', error: null, wait }
+    return { reason: 'replay_stop', error: null, wait: policy.stopped(brought) }
   }
 
   const broken = async (error: unknown, cursor: string | null): Promise<End> => {
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
-    failures++
-    const wait = backoff(FAILURE, failures, random, floor())
+    const wait = policy.broken(error, { anything: committed })
     const message = messageOf(error)
     const refused = await doubt.grows(cursor, error)
     if (error instanceof ServiceError) {
@@ -256,8 +242,7 @@ export function createStream(options: StreamOptions): StreamSource {
         await loseCursor(cursor, `the service refused the cursor: ${message}`)
         return { reason: 'cursor_lost', error: message, wait }
       }
-      const taken = error.code === 'rate_limit_exceeded' && !error.unsent ? slot.refused(clock.steady()) : 0
-      return { reason: error.code, error: message, wait: Math.max(wait, taken, error.retryAfter ?? 0) }
+      return { reason: error.code, error: message, wait }
     }
     if (error instanceof NetworkFault) log.warn({ reason: error.kind, wait }, `stream: ${message}`)
     else log.error({ err: error, wait }, 'stream: could not go on')

@@ -17,7 +17,7 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'a stop frame ends the stream for good',
     'sidecar/source/stream.ts',
-    "return { reason: 'replay_stop', error: null, wait }",
+    "return { reason: 'replay_stop', error: null, wait: policy.stopped(brought) }",
     "return { reason: 'replay_stop', error: null, wait: 1e9 }",
   ),
   mutant(
@@ -34,9 +34,9 @@ export const CHANNELS: readonly Mutant[] = [
   ),
   mutant(
     'half-open connections live for ever',
-    'sidecar/source/drain.ts',
-    'if (clock.steady() - lastByte < SILENCE) return',
-    'if (clock.steady() - lastByte >= 0) return',
+    'protocol/connection.ts',
+    'if (this.#clock.steady() - this.#waitsSince < SILENCE) {',
+    'if (this.#clock.steady() - this.#waitsSince >= 0) {',
   ),
   mutant(
     'after a failed write the rest of the batch is written',

@@ -1,0 +1,149 @@
+import { createParser, type EventSourceParser } from 'eventsource-parser'
+import { NetworkFault } from '../std/errors.ts'
+import type { Clock, Timer } from '../std/ports.ts'
+import type { Frame } from './frame.ts'
+
+/** The service pings its streams every 15 s: three missed ones are a dead connection, milliseconds. */
+const SILENCE = 45_000
+/** How often the silence is checked: a timer for every chunk would cost more than the chunk. */
+const SILENCE_CHECKS = 9
+const PING = 'ping'
+/** How much of one line is given to the parser, characters. The service's largest body is 16 MiB. */
+const LINE_KEPT = 16 * 1024 * 1024
+/** A longer line is taken to have no end, characters. */
+const LINE_MAX = 16 * LINE_KEPT
+/** One frame, characters: more than one line gives. */
+const FRAME_MAX = 2 * LINE_KEPT
+
+interface FrameReaderOptions {
+  /** @returns true when the frame says that the replay stopped: the rest of the connection is not read. */
+  onFrame: (frame: Frame) => boolean
+  /** Milliseconds, the service's `retry:`. */
+  onRetry: (ms: number) => void
+  /** The service has nothing to send and is there. */
+  onPing: () => void
+}
+
+/** Makes frames of the bytes of one connection. */
+export class FrameReader {
+  readonly #parser: EventSourceParser
+  readonly #decoder = new TextDecoder()
+  readonly #lines = new LineCutter()
+  #stopped = false
+  #tooLong = false
+
+  constructor({ onFrame, onRetry, onPing }: FrameReaderOptions) {
+    this.#parser = createParser({
+      maxBufferSize: FRAME_MAX,
+      onEvent: ({ event, id, data }) => {
+        if (!this.#stopped) this.#stopped = onFrame({ event, id, data })
+      },
+      onRetry,
+      onComment: (comment) => {
+        if (comment.trim() === PING) onPing()
+      },
+      onError: ({ type }) => {
+        this.#tooLong ||= type === 'max-buffer-size-exceeded'
+      },
+    })
+  }
+
+  /** The replay stopped at its limit: the connection says nothing more. */
+  get stopped(): boolean {
+    return this.#stopped
+  }
+
+  /**
+   * Reports the frames that became whole with this chunk.
+   * @throws {NetworkFault} for a line or a frame without end.
+   */
+  read(chunk: Uint8Array): void {
+    this.#parser.feed(this.#lines.cut(this.#decoder.decode(chunk, { stream: true })))
+    if (this.#tooLong) throw new NetworkFault('other', `a frame is longer than ${FRAME_MAX} characters`)
+  }
+}
+
+/**
+ * Cuts lines that are too long. A persisted frame with `data:` of 20 MiB and `id: 7` becomes one with data that cannot be
+ * parsed and the same id, so that the cursor gets past it.
+ */
+class LineCutter {
+  /** Characters of the line that has begun. */
+  #length = 0
+
+  /** What to give to the parser of a piece of the stream. @throws {NetworkFault} when a line has no end. */
+  cut(text: string): string {
+    const last = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r'))
+    if (this.#length + text.length <= LINE_KEPT) {
+      this.#length = last === -1 ? this.#length + text.length : text.length - last - 1
+      return text
+    }
+    let kept = ''
+    let from = 0
+    for (const { index } of text.matchAll(/[\r\n]/g)) {
+      kept += this.#take(text.slice(from, index)) + text.charAt(index)
+      this.#length = 0
+      from = index + 1
+    }
+    return kept + this.#take(text.slice(from))
+  }
+
+  #take(line: string): string {
+    const kept = line.slice(0, Math.max(0, LINE_KEPT - this.#length))
+    this.#length += line.length
+    if (this.#length > LINE_MAX)
+      throw new NetworkFault('other', `a line is longer than ${LINE_MAX} characters`)
+    return kept
+  }
+}
+
+/**
+ * Ends a connection that sends nothing for 45 s while its reader waits. A reader that takes a minute over a chunk, because
+ * its disk is slow, is not the service's silence.
+ */
+export class SilenceWatchdog {
+  readonly #clock: Clock
+  readonly #connection: AbortController
+  /** Steady milliseconds; null while the reader is busy. */
+  #waitsSince: number | null = null
+  #timer: Timer | null = null
+  #fault: NetworkFault | null = null
+
+  constructor(clock: Clock, connection: AbortController) {
+    this.#clock = clock
+    this.#connection = connection
+  }
+
+  /** Why it ended the connection; null when it did not. */
+  get fault(): NetworkFault | null {
+    return this.#fault
+  }
+
+  /** The reader asks for the next chunk. */
+  wait(): void {
+    this.#waitsSince = this.#clock.steady()
+    this.#timer ??= this.#clock.after(SILENCE / SILENCE_CHECKS, () => this.#check())
+  }
+
+  /** A chunk came, and is being read. */
+  heard(): void {
+    this.#waitsSince = null
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+    this.#timer = null
+    this.#waitsSince = null
+  }
+
+  #check(): void {
+    this.#timer = null
+    if (this.#waitsSince === null) return
+    if (this.#clock.steady() - this.#waitsSince < SILENCE) {
+      this.#timer = this.#clock.after(SILENCE / SILENCE_CHECKS, () => this.#check())
+      return
+    }
+    this.#fault = new NetworkFault('timeout', `nothing came for ${SILENCE / 1000} s`)
+    this.#connection.abort(this.#fault)
+  }
+}

@@ -1,0 +1,99 @@
+import { ServiceError } from '../core/errors.ts'
+import { backoff } from '../std/backoff.ts'
+import type { Clock, Random } from '../std/ports.ts'
+import { SLOT_FREED, StreamSlot } from './slot.ts'
+
+/** The longest that a `retry:` of the service delays the next connection, milliseconds. */
+const RETRY_CAP = 60_000
+/** A connection that was open for so long was of use, even if it brought nothing, milliseconds. */
+const OF_USE = 60_000
+const BACKOFF = { base: 1000, max: 60_000 }
+
+/** What a connection brought. */
+export interface Brought {
+  /** Anything that was kept. */
+  anything: boolean
+  /** The next connection begins at a later seq. */
+  moved: boolean
+}
+
+interface ReconnectPorts {
+  clock: Clock
+  random: Random
+  /** Whether a slot may still be held by a connection that this process did not make, that of a former one. */
+  slotInUse: boolean
+}
+
+/** How long to wait for the next connection of one stream. All times are milliseconds. */
+export class ReconnectPolicy {
+  readonly #clock: Clock
+  readonly #random: Random
+  readonly #slot = new StreamSlot()
+  #floor: number
+  /** The last of the service's `retry:`, within the cap. */
+  #retry: number = SLOT_FREED
+  /** Failures in a row. */
+  #failures = 0
+  #openedAt: number | null = null
+
+  constructor({ clock, random, slotInUse }: ReconnectPorts) {
+    this.#clock = clock
+    this.#random = random
+    this.#floor = slotInUse ? SLOT_FREED : 0
+  }
+
+  /** The service said `retry:`. It is a floor: the slot of the connection that ended is freed late. */
+  retry(ms: number): void {
+    this.#retry = Math.min(RETRY_CAP, Math.max(0, ms))
+    this.#floor = this.#retry
+  }
+
+  opened(): void {
+    this.#openedAt = this.#clock.steady()
+    this.#floor = this.#retry
+  }
+
+  /** The service closed the connection. One that it closes at once, again and again, is not hurried by a `retry:` of 0. */
+  closed({ anything, moved }: Brought): number {
+    if (anything) this.#failures = 0
+    const now = this.#clock.steady()
+    const openFor = now - (this.#openedAt ?? now)
+    this.#end(now, 'closed')
+    if (moved || openFor >= OF_USE) {
+      this.#failures = 0
+      return this.#floor
+    }
+    return this.failed()
+  }
+
+  /** The replay stopped at its limit: the rest is requested at once. One that stops where it began would go round for ever. */
+  stopped({ anything, moved }: Brought): number {
+    if (anything) this.#failures = 0
+    const now = this.#clock.steady()
+    this.#end(now, 'replay_stopped')
+    return Math.max(moved ? 0 : Math.max(BACKOFF.base, this.#floor), this.#slot.waitAfterStop(now))
+  }
+
+  /** The connection was refused, or broke. */
+  broken(error: unknown, { anything }: Pick<Brought, 'anything'>): number {
+    if (anything) this.#failures = 0
+    const now = this.#clock.steady()
+    if (this.#openedAt !== null) this.#end(now, 'broken')
+    const wait = this.failed()
+    if (!(error instanceof ServiceError)) return wait
+    // An open that our own budget refused says nothing of the slots.
+    const noSlot = error.code === 'rate_limit_exceeded' && !error.unsent
+    return Math.max(wait, noSlot ? this.#slot.refused(now) : 0, error.retryAfter ?? 0)
+  }
+
+  /** There was no connection to end: what has to be there before it failed. */
+  failed(): number {
+    this.#failures++
+    return backoff(BACKOFF, this.#failures, this.#random, this.#floor)
+  }
+
+  #end(now: number, how: Parameters<StreamSlot['ended']>[1]): void {
+    this.#openedAt = null
+    this.#slot.ended(now, how)
+  }
+}

@@ -1,0 +1,45 @@
+import { isBefore } from '../core/seq.ts'
+
+/**
+ * Where the next connection of a stream begins. A replay of 1,500 frames stops after 200 of them and names `from_seq`. Only
+ * 150 were kept when the connection ended, so the next one begins after the 150th. Where the service names an earlier seq
+ * than the last that was kept, it begins there: repeated frames are recognised, missing ones are lost.
+ */
+export class ResumePoint {
+  #stoppedAt: string | null = null
+  /** What `#stoppedAt` was when the last connection was asked for. */
+  #asked: string | null = null
+
+  /** From where the rest of a stopped replay has still to be requested. */
+  get stoppedAt(): string | null {
+    return this.#stoppedAt
+  }
+
+  /** The replay stopped at its limit; `seq` is its `from_seq`. */
+  stopAt(seq: string): void {
+    this.#stoppedAt = seq
+  }
+
+  /**
+   * @param last the last seq that was kept; null: none was
+   * @param first what comes before it is not wanted; null: no bound
+   * @returns the cursor of the next connection; null: live frames only
+   */
+  next(last: string | null, first: string | null = null): string | null {
+    const stopped = this.#stoppedAt
+    this.#asked = stopped
+    this.#stoppedAt = null
+    if (last === null || stopped === null) return last ?? stopped
+    if (!isBefore(stopped, last)) return last
+    return first !== null && isBefore(stopped, first) ? first : stopped
+  }
+
+  /** The connection was refused, so it brought nothing: the rest has still to be requested. */
+  refused(): void {
+    this.#stoppedAt = this.#asked
+  }
+
+  forget(): void {
+    this.#stoppedAt = null
+  }
+}
