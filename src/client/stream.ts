@@ -97,9 +97,9 @@ class Subscription implements EventStream {
     this.#options = options
     this.#seen = after === undefined ? null : String(after)
     this.#cursor = this.#seen
-    const { clock, random } = transport
+    const { clock, random, slot } = transport
     // The first connection has the time of one call: it waits for no slot that may be free.
-    this.#policy = new ReconnectPolicy({ clock, random, slotInUse: false })
+    this.#policy = new ReconnectPolicy({ clock, random, slot, slotInUse: false })
     this.#goodAt = clock.steady()
     this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
   }
@@ -112,6 +112,7 @@ class Subscription implements EventStream {
     this.#closed = true
     for (const off of this.#unlink) off()
     this.#leave()
+    this.#policy.left()
     this.#ending.abort()
   }
 

@@ -1,5 +1,6 @@
 import { messageOf } from '../std/errors.ts'
 import { ServiceError } from '../core/errors.ts'
+import { StreamSlot } from '../protocol/slot.ts'
 import type { Clock, HttpReply, HttpStream, Random } from '../std/ports.ts'
 import type { Authorization } from './transport/authorization.ts'
 import type { Explorer } from './explorer.ts'
@@ -33,6 +34,8 @@ export interface TransportParts {
 /** Takes the calls of an app to the service: token, discovery, time limit, route, retries; and gives errors their names. */
 export class Transport {
   readonly #parts: TransportParts
+  /** Of all streams of the client. */
+  readonly slot = new StreamSlot()
 
   constructor(parts: TransportParts) {
     this.#parts = parts

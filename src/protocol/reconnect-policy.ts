@@ -1,7 +1,7 @@
 import { ServiceError } from '../core/errors.ts'
 import { backoff } from '../std/backoff.ts'
 import type { Clock, Random } from '../std/ports.ts'
-import { SLOT_FREED, StreamSlot } from './slot.ts'
+import { SLOT_FREED, type StreamSlot } from './slot.ts'
 
 /** The longest that a `retry:` of the service delays the next connection, milliseconds. */
 const RETRY_CAP = 60_000
@@ -20,7 +20,9 @@ export interface Brought {
 interface ReconnectPorts {
   clock: Clock
   random: Random
-  /** Whether a slot may still be held by a connection that this process did not make, that of a former one. */
+  /** Shared by all streams under one token. */
+  slot: StreamSlot
+  /** A connection of a former process may still hold a slot: also the first one after a failure waits for it. */
   slotInUse: boolean
 }
 
@@ -28,7 +30,7 @@ interface ReconnectPorts {
 export class ReconnectPolicy {
   readonly #clock: Clock
   readonly #random: Random
-  readonly #slot = new StreamSlot()
+  readonly #slot: StreamSlot
   #floor: number
   /** The last of the service's `retry:`, within the cap. */
   #retry: number = SLOT_FREED
@@ -36,9 +38,10 @@ export class ReconnectPolicy {
   #failures = 0
   #openedAt: number | null = null
 
-  constructor({ clock, random, slotInUse }: ReconnectPorts) {
+  constructor({ clock, random, slot, slotInUse }: ReconnectPorts) {
     this.#clock = clock
     this.#random = random
+    this.#slot = slot
     this.#floor = slotInUse ? SLOT_FREED : 0
   }
 
@@ -84,6 +87,11 @@ export class ReconnectPolicy {
     // An open that our own budget refused says nothing of the slots.
     const noSlot = error.code === 'rate_limit_exceeded' && !error.unsent
     return Math.max(wait, noSlot ? this.#slot.refused(now) : 0, error.retryAfter ?? 0)
+  }
+
+  /** We closed the connection. */
+  left(): void {
+    if (this.#openedAt !== null) this.#end(this.#clock.steady(), 'broken')
   }
 
   /** There was no connection to end: what has to be there before it failed. */

@@ -2,8 +2,17 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { createClient, isEvent } from '../../src/client/index.ts'
 import type { Reconnection, StreamEvent } from '../../src/client/index.ts'
 import type { Emulator } from '../../src/emulator/index.ts'
-import { startServer } from '../support/service/server.ts'
-import { faultOf, PROFILES, quickClock, readUntil, stand, until, untilTurnEnds } from './support.ts'
+import { startServer, type TestServer } from '../support/service/server.ts'
+import {
+  faultOf,
+  NO_JITTER,
+  PROFILES,
+  quickClock,
+  readUntil,
+  stand,
+  until,
+  untilTurnEnds,
+} from './support.ts'
 
 /** Connections come again at once. */
 const LIMITS = { retryMs: 10, streamSlotMs: 0 }
@@ -243,6 +252,11 @@ async function streaming(write: (connection: number, cursor: string | undefined)
   return { client, server }
 }
 
+/** What each connection asked to go on from. */
+function cursorsOf({ asked }: TestServer): (string | undefined)[] {
+  return asked.flatMap(({ path, headers }) => (path === '/v1/events' ? [headers['last-event-id']] : []))
+}
+
 describe('a stream', () => {
   it('passes on what it does not understand, and keeps every digit of a seq', async () => {
     const long = '123456789012345678901'
@@ -274,10 +288,7 @@ describe('a stream', () => {
     await using stream = await client.events.stream({ after: 1 })
     const events = await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
     expect(events.map(({ type }) => type)).toEqual(['n2', 'n3'])
-    const cursors = server.asked.flatMap(({ path, headers }) =>
-      path === '/v1/events' ? [headers['last-event-id']] : [],
-    )
-    expect(cursors).toEqual(['1', '2'])
+    expect(cursorsOf(server)).toEqual(['1', '2'])
   })
 
   it('keeps to the `retry:` of the service, within a minute', async () => {
@@ -311,7 +322,7 @@ describe('a stream', () => {
       after: 0,
       onReconnect: (notice) => notices.push(notice),
     })
-    const refused = await faultOf(client.sessions.list({}, { timeout: 1000 })[Symbol.asyncIterator]().next())
+    const refused = await faultOf(client.sessions.list({}, { timeout: 20_000 })[Symbol.asyncIterator]().next())
     expect(refused).toMatchObject({ code: 'rate_limit_exceeded' })
     await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
     expect(notices).toMatchObject([
@@ -319,6 +330,99 @@ describe('a stream', () => {
       { reason: 'rate_limit_exceeded' },
       { reason: 'replay_stop', wait: 0 },
     ])
+  })
+
+  it('takes a persisted event with a `from_seq` of its own for an event, and no frame after a replay stop for one', async () => {
+    const { client, server } = await streaming((connection) =>
+      connection === 1
+        ? [
+            'id: 1\ndata: {"type":"agent.compaction","seq":1,"payload":{"from_seq":1,"to_seq":1}}\n\n',
+            'id: 2\ndata: {"type":"n2","seq":2,"payload":{}}\n\n',
+            'event: replay.stopped\ndata: {"type":"replay.stopped","seq":null,"payload":{"from_seq":3}}\n\n' +
+              'id: 9\ndata: {"type":"n9","seq":9,"payload":{}}\n\n',
+          ]
+        : ['id: 3\ndata: {"type":"n3","seq":3,"payload":{}}\n\n'],
+    )
+    const reasons: string[] = []
+    await using stream = await client.events.stream({
+      after: 0,
+      onReconnect: ({ reason }) => reasons.push(reason),
+    })
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
+    expect(events.map(({ type }) => type)).toEqual(['agent.compaction', 'n2', 'n3'])
+    expect(reasons).toEqual(['replay_stop'])
+    expect(cursorsOf(server)).toEqual(['0', '2'])
+  })
+
+  it('requests the rest of a stopped replay again after the request for it was refused', async () => {
+    const { client, server } = await streaming((connection) => {
+      if (connection === 2) return null
+      const seq = connection === 1 ? 5 : 2
+      return [
+        `id: ${seq}\ndata: {"type":"n${seq}","seq":${seq},"payload":{}}\n\n`,
+        ...(connection === 1
+          ? ['data: {"from_seq":2}\n\n']
+          : ['id: 6\ndata: {"type":"n6","seq":6,"payload":{}}\n\n']),
+      ]
+    })
+    await using stream = await client.events.stream({ after: 0 })
+    await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n6')
+    expect(cursorsOf(server)).toEqual(['0', '2', '2'])
+  })
+
+  it('gets past an event that is too long to hold: it is cut at 16 MiB and keeps its seq', async () => {
+    const mib = 1024 * 1024
+    const { client } = await streaming(() => [
+      'id: 1\ndata: {"type":"n1","seq":1,"payload":{}}\n\n',
+      `event: file.changed\nid: 2\ndata: {"type":"file.changed","seq":2,"payload":{"text":"${'x'.repeat(20 * mib)}"}}\n\n`,
+      'id: 3\ndata: {"type":"n3","seq":3,"payload":{}}\n\n',
+    ])
+    await using stream = await client.events.stream({ after: 0 })
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
+    expect(events.map(({ type, seq }) => [type, seq])).toEqual([
+      ['n1', '1'],
+      ['file.changed', '2'],
+      ['n3', '3'],
+    ])
+    expect(events[1]).toMatchObject({ data: {}, payload: {} })
+    expect(events[1]?.raw.length).toBe(16 * mib - 'data: '.length)
+  })
+
+  it('ends with an error at an event without end', async () => {
+    const line = `data: ${'x'.repeat(1024 * 1024)}\n`
+    const { client } = await streaming(() => Array.from({ length: 40 }, () => line))
+    await using stream = await client.events.stream()
+    expect(await faultOf(stream[Symbol.asyncIterator]().next())).toMatchObject({
+      code: 'malformed_answer',
+      message: 'a frame is longer than 33554432 characters',
+    })
+  })
+
+  it('is refused once where the only slot is that of a stream that the client has just closed', async () => {
+    const clock = quickClock()
+    let freeAt = 0
+    let refused = 0
+    const server = await startServer((asked, response) => {
+      if (asked.path !== '/v1/events') return { body: { paths: {} } }
+      if (clock.steady() < freeAt) {
+        refused++
+        return { status: 429, body: { error: { code: 'rate_limit_exceeded', message: 'no slot' } } }
+      }
+      response.on('close', () => (freeAt = clock.steady() + 4500))
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(': ping\n\n')
+      return null
+    })
+    const client = createClient({ baseUrl: server.url, token: 'svc_pat_one', clock, random: NO_JITTER })
+    onTestFinished(async () => {
+      await client.close()
+      await server[Symbol.asyncDispose]()
+    })
+    const first = await client.events.stream()
+    first.close()
+    await until(() => (freeAt > 0 ? true : undefined))
+    await using _ = await client.events.stream()
+    expect(refused).toBe(1)
   })
 
   it('gives up when the service stays away for longer than its patience', async () => {

@@ -178,4 +178,36 @@ describe('draining a connection', () => {
     expect(committed).toBe(400)
     expect(most).toBeLessThan(110)
   })
+
+  it('does not take a disk that needs a minute for a service that is silent', async () => {
+    const clock = new VirtualClock()
+    const connection = new AbortController()
+    const held: (() => void)[] = []
+    async function* fast(): AsyncGenerator<Uint8Array> {
+      for (let seq = 1; seq <= 6; seq++)
+        yield encoder.encode(frame(seq, 'agent.message', { payload: { body: 'x'.repeat(MIB) } }))
+    }
+    let committed = 0
+    const done = drain({
+      chunks: fast(),
+      connection,
+      accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
+      commit: async (batch) => {
+        await new Promise<void>((resolve) => void held.push(resolve))
+        committed += batch.length
+      },
+      onPing: () => undefined,
+      onRetry: () => undefined,
+      clock,
+    })
+    await clock.settle()
+    await clock.advance(60_000)
+    expect(connection.signal.aborted).toBe(false)
+    while (held.length > 0) {
+      held.shift()?.()
+      await clock.settle()
+    }
+    await done
+    expect(committed).toBe(6)
+  })
 })

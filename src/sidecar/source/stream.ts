@@ -8,6 +8,7 @@ import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
 import { isBefore } from '../../core/seq.ts'
 import { ReconnectPolicy } from '../../protocol/reconnect-policy.ts'
+import { StreamSlot } from '../../protocol/slot.ts'
 import type { Batch, Store } from '../../core/store.ts'
 import { createBatcher, lowestSeq, type Pending } from './batch.ts'
 import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
@@ -63,7 +64,7 @@ export function createStream(options: StreamOptions): StreamSource {
   const openings = createOpenings(options)
   const doubt = createDoubt(service)
   // The process that ran before this one may have held a slot.
-  const policy = new ReconnectPolicy({ clock, random, slotInUse: true })
+  const policy = new ReconnectPolicy({ clock, random, slot: new StreamSlot(), slotInUse: true })
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
