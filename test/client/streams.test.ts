@@ -322,7 +322,9 @@ describe('a stream', () => {
       after: 0,
       onReconnect: (notice) => notices.push(notice),
     })
-    const refused = await faultOf(client.sessions.list({}, { timeout: 20_000 })[Symbol.asyncIterator]().next())
+    const refused = await faultOf(
+      client.sessions.list({}, { timeout: 20_000 })[Symbol.asyncIterator]().next(),
+    )
     expect(refused).toMatchObject({ code: 'rate_limit_exceeded' })
     await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'n3')
     expect(notices).toMatchObject([
@@ -332,6 +334,7 @@ describe('a stream', () => {
     ])
   })
 
+  // [fault stream-3]
   it('takes a persisted event with a `from_seq` of its own for an event, and no frame after a replay stop for one', async () => {
     const { client, server } = await streaming((connection) =>
       connection === 1
@@ -370,6 +373,7 @@ describe('a stream', () => {
     expect(cursorsOf(server)).toEqual(['0', '2', '2'])
   })
 
+  // [fault stream-10]
   it('gets past an event that is too long to hold: it is cut at 16 MiB and keeps its seq', async () => {
     const mib = 1024 * 1024
     const { client } = await streaming(() => [
