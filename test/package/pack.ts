@@ -7,7 +7,16 @@ import { ROOT } from '../readme/document.ts'
 
 const run = promisify(execFile)
 /** What the build reads and what the package holds beside it. */
-const SOURCES = ['package.json', 'tsconfig.json', 'src', 'config', 'README.md', 'CHANGELOG.md', 'LICENSE']
+const SOURCES = [
+  'package.json',
+  'tsconfig.json',
+  'rolldown.config.ts',
+  'src',
+  'config',
+  'README.md',
+  'CHANGELOG.md',
+  'LICENSE',
+]
 
 /** What the examples of the documents use beside the package. */
 const OF_EXAMPLES = ['zod', '@opentelemetry/api', '@opentelemetry/sdk-trace-base']
