@@ -28,7 +28,7 @@ import { sessionRoutes } from './routes/sessions.ts'
 import { statusRoutes, type StatusReport } from './routes/status.ts'
 import { toolRoutes } from './routes/tools.ts'
 import { waitingRoutes } from './routes/waiting.ts'
-import { compileCheck } from './validation.ts'
+import { createCheck } from './validation.ts'
 
 export interface AdminOptions extends ProbeSources {
   listen: { host: string; port: number }
@@ -191,8 +191,8 @@ const SECURITY = {
 }
 
 function add(app: FastifyInstance, route: Route, version: string): void {
-  const checkQuery = route.open ? null : compileCheck('query', route.query)
-  const checkBody = route.method === 'POST' ? compileCheck('body', route.body) : null
+  const checkQuery = route.open ? null : createCheck('query', route.query)
+  const checkBody = route.method === 'POST' ? createCheck('body', route.body) : null
   app.route<{ Params: Record<string, string> }>({
     method: route.method,
     // A stream has no end at which its length could be told.

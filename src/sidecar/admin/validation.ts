@@ -15,11 +15,12 @@ const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
 /** Checks `value` against `schema` and fills in defaults. */
 export type Check = (value: unknown) => void
 
-/** @returns what throws a Problem that names every fault. */
-export function compileCheck(part: Part, schema: TObject): Check {
-  const validate: ValidateFunction = (part === 'query' ? queries : bodies).compile(schema)
+/** @returns what throws a Problem that names every fault. Compiled at the first value: sixty schemas would hold a start up. */
+export function createCheck(part: Part, schema: TObject): Check {
+  let validate: ValidateFunction | null = null
   const known = Object.keys(schema.properties)
   return (value) => {
+    validate ??= (part === 'query' ? queries : bodies).compile(schema)
     if (validate(value)) return
     const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'anyOf')
     const faults = errors.map((error) => faultOf(part, error, known))
