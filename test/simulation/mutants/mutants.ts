@@ -7,6 +7,7 @@ import { READINGS } from './readings.ts'
 import { SCOPE } from './scope.ts'
 import { STORE } from './store.ts'
 import { DELIVERY } from './tested/delivery.ts'
+import { STREAM } from './tested/stream.ts'
 import { DOORS } from './tested/doors.ts'
 import { FACE } from './tested/face.ts'
 import { FILES } from './tested/files.ts'
@@ -26,6 +27,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...FOUND,
   ...DOORS,
   ...DELIVERY,
+  ...STREAM,
   ...FILES,
   ...FACE,
 ]
