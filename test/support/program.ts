@@ -61,12 +61,12 @@ export async function inProcess(
 }
 
 /** The real binary. Resolves once it says that it has started. */
-export async function asProcess(config: ConfigInput, folder: string): Promise<Program> {
+export async function asProcess(config: ConfigInput, folder: string, nodeOptions = ''): Promise<Program> {
   const file = path.join(folder, 'sidecar.json')
   await writeFile(file, JSON.stringify({ ...config, log: { level: 'info', format: 'json' } }))
   const child = spawn(process.execPath, [MAIN, 'run', '-c', file], {
     cwd: folder,
-    env: { PATH: process.env['PATH'] },
+    env: { PATH: process.env['PATH'], NODE_OPTIONS: nodeOptions },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   const lines: LogLine[] = []

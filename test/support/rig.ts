@@ -32,7 +32,7 @@ export interface RigOptions {
   /** Functions of the library; only in this process. */
   prepare?: (sidecar: Sidecar) => void
   /** The real binary instead of a sidecar in this process. */
-  process?: boolean
+  process?: boolean | { nodeOptions: string }
   /** False: the test starts it. */
   start?: boolean
   /** Follows the service of another rig, with an application and a store of its own. */
@@ -101,7 +101,10 @@ export class Rig implements AsyncDisposable {
   /** Starts the sidecar; with the store on disk, where the last one ended. On an empty store it waits for the first look. */
   async start(): Promise<void> {
     const { process = false, prepare } = this.#options
-    this.program = process ? await asProcess(this.config, this.folder) : await inProcess(this.config, prepare)
+    this.program =
+      process === false
+        ? await inProcess(this.config, prepare)
+        : await asProcess(this.config, this.folder, process === true ? '' : process.nodeOptions)
     const { start_from = 'now' } = this.config.stream ?? {}
     if (!this.#looked && start_from === 'now') {
       await until('first look', async () => (await this.raw('GET', '/startupz')).status === 200)

@@ -17,7 +17,7 @@ export const DOORS: readonly Mutant[] = [
         'if (chunks.push(chunk) > limit)',
       ],
     ],
-    test: { file: WEBHOOKS, only: 'nothing but those' },
+    test: { file: 'attack/exhaustion.test.ts', only: 'console login' },
   },
   tested(
     { file: WEBHOOKS, only: 'nothing but those' },
