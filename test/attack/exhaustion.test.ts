@@ -20,7 +20,7 @@ let admin: number
 
 beforeAll(async () => {
   // What a hundred bodies keep of their chunks does not fit into this heap, however late the collector runs.
-  const process = { nodeOptions: '--max-old-space-size=96' }
+  const process = { nodeOptions: '--max-old-space-size=64' }
   rig = await Rig.open({ channels: ['webhook', 'poll'], start: false, process })
   const { listen = '', public_url: _, ...webhooks } = rig.config.webhooks ?? {}
   rig.config = {

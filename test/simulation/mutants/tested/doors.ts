@@ -17,7 +17,7 @@ export const DOORS: readonly Mutant[] = [
         'if (chunks.push(chunk) > limit)',
       ],
     ],
-    test: { file: 'attack/exhaustion.test.ts', only: 'console login' },
+    test: { file: WEBHOOKS, only: 'nothing but those' },
   },
   tested(
     { file: WEBHOOKS, only: 'nothing but those' },
