@@ -139,7 +139,7 @@ test('the configuration of the stand-alone one loads, with the secrets that it n
   const secrets = await folderWith({
     'service-token': 'svc_pat_x\n',
     'callback-secret': 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n',
-    'admin-token': 'x\n',
+    'admin-token': '8b1f0c6d2a7e4f5390c1d2e3f4a5b6c7\n',
   })
   const configuration = readFileSync(path.join(ROOT, FOLDER, 'standalone/configuration.yaml'), 'utf8')
   const mounted = podOf(STATEFUL).container.volumeMounts.find(({ name }) => name === 'secrets')?.mountPath
