@@ -61,7 +61,9 @@ function plainHttp(): Plugin {
   const values = Object.entries(Object.getOwnPropertyDescriptors(http)).filter(([, one]) => 'value' in one)
   return {
     name: 'plain http',
-    resolveId: (name) => (name === 'node:http' ? id : null),
+    // A dependency that asks with `require` gets all of it, and reads only what it uses: undici needs a getter of it.
+    resolveId: (name, importer) =>
+      name === 'node:http' && importer?.startsWith(SOURCE) === true ? id : null,
     load: (name) =>
       name === id
         ? `export const { ${values.map(([key]) => key).join(', ')} } = process.getBuiltinModule('node:http')`

@@ -174,6 +174,12 @@ test('has a binary that runs', async () => {
   expect(stdout).toContain('session-sidecar')
 })
 
+test('its binary delivers every fact of the tour and answers every call', { timeout: LONG }, async () => {
+  const main = path.join(packed.installed, 'dist/main.js')
+  const { stdout } = await run(process.execPath, [main, 'dev', '--once'], { cwd: packed.folder })
+  expect(stdout).toContain('everything at rest')
+})
+
 test('an install of it brings what it runs on, and not the Node that this project installs for itself', () => {
   const read = (folder: string) =>
     JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
