@@ -56,12 +56,21 @@ export const CALLBACKS: readonly Mutant[] = [
     "if (pollLoop.running && health.state === 'up') transients.offer(fact)",
     "if (pollLoop.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '' }, [{ attempts: 0, cut: 0, fact }])",
   ),
-  mutant(
-    'one lane of a handler keeps the others waiting',
-    'sidecar/deliver/lane-runner.ts',
-    'while (this.#inFlight < concurrency && ',
-    'while (this.#inFlight < Math.min(concurrency, 1) && ',
-  ),
+  {
+    name: 'one lane of a handler keeps the others waiting',
+    edits: [
+      [
+        'sidecar/deliver/lane-runner.ts',
+        'while (this.#inFlight < concurrency && ',
+        'while (this.#inFlight < Math.min(concurrency, 1) && ',
+      ],
+      [
+        'sidecar/deliver/lane-runner.ts',
+        'if (this.#waiting > 0 && (taken >= TURN',
+        'if (taken < 0 && (taken >= TURN',
+      ],
+    ],
+  },
   mutant(
     'an attempt that a crash cut gives its number to the next',
     'sidecar/store/sqlite/begun.ts',
