@@ -1,4 +1,5 @@
 import type { Ack } from '../../core/delivery.ts'
+import { pause } from '../../std/pause.ts'
 import { createThrottledLog } from '../../std/throttled-log.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import type { Store } from '../../core/store.ts'
@@ -36,10 +37,9 @@ interface Batch {
 export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log: Log): AckBatcher {
   let open: Batch = { acks: [], owners: [] }
   let writing = false
-  let stopped = false
+  const stopping = new AbortController()
   let refused = false
   let waiting: (() => void)[] = []
-  let endPause: () => void = () => undefined
 
   /** One commit at a time, so that a later one never overtakes one that is refused. */
   const write = async (): Promise<void> => {
@@ -59,16 +59,16 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
       return batch.acks
     }
     for (;;) {
-      const last = stopped
+      const last = stopping.signal.aborted
       try {
-        await store.settle(take, stopped ? 0 : PATIENCE)
+        await store.settle(take, last ? 0 : PATIENCE)
         return accepted()
       } catch (error) {
         take()
         report({ err: error, attempts: batch.acks.length })
         if (last) return accepted()
         refused = true
-        if (!stopped) await pause()
+        await pause(clock, AGAIN, stopping.signal)
       }
     }
   }
@@ -87,15 +87,6 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
     ),
   )
 
-  const pause = (): Promise<void> =>
-    new Promise((resolve) => {
-      const timer = clock.after(AGAIN, resolve)
-      endPause = () => {
-        timer.cancel()
-        resolve()
-      }
-    })
-
   return {
     add(ack, owner) {
       open.acks.push(ack)
@@ -109,9 +100,6 @@ export function createAckBatcher(store: Pick<Store, 'settle'>, clock: Clock, log
       if (refused) waiting.push(run)
       else run()
     },
-    stop() {
-      stopped = true
-      endPause()
-    },
+    stop: () => stopping.abort(),
   }
 }

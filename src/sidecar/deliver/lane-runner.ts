@@ -1,6 +1,7 @@
 import type { Lane, LaneNews, PendingDelivery } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { HandlerSpec } from '../../core/handler.ts'
+import { Fifo } from '../../std/fifo.ts'
 import type { Clock, Log, Random, Timer } from '../../std/ports.ts'
 import type { SessionSummary } from '../../core/resource.ts'
 import type { Store } from '../../core/store.ts'
@@ -10,7 +11,7 @@ import type { HandlerHealth } from './health.ts'
 import { ActiveLane } from './lane.ts'
 import type { MemoryWindow } from './memory-window.ts'
 import { attemptNumber, decide } from './policy.ts'
-import type { Recorder } from './recorder.ts'
+import type { Ended, Recorder } from './recorder.ts'
 import type { Outgoing, Target } from './targets/target.ts'
 import { attemptOf, type Verdict } from './targets/verdict.ts'
 
@@ -48,7 +49,7 @@ export interface Lanekeeper {
 
 /**
  * The lanes of one handler that are at work: a lane has its head alone in flight, lanes run side by side in the slots of the
- * handler's concurrency. One loop: `#next` finds what a lane needs, `#attempt` sends its head, `#ended` applies the outcome.
+ * handler's concurrency. One loop: `#next` finds what a lane needs, `#attempt` sends its head, `#apply` records the outcome.
  * It goes through 40,000 callbacks in a burst, so nothing in it is a promise but what waits for the store.
  */
 export class LaneRunner {
@@ -56,9 +57,7 @@ export class LaneRunner {
   readonly #keeper: Lanekeeper
   readonly #batch: { max: number; wait: number }
   readonly #lanes = new Map<number, ActiveLane>()
-  #ready: ActiveLane[] = []
-  /** Index of the first lane in `#ready`. */
-  #readyHead = 0
+  readonly #ready = new Fifo<ActiveLane>()
   #inFlight = 0
   #phase: 'running' | 'closing' | 'stopped' = 'running'
   /** Ends what waits only for time. */
@@ -79,11 +78,7 @@ export class LaneRunner {
 
   /** Slots that no lane uses or waits for. */
   get free(): number {
-    return this.#waiting > 0 ? 0 : this.#keeper.spec.concurrency - this.#inFlight
-  }
-
-  get #waiting(): number {
-    return this.#ready.length - this.#readyHead
+    return this.#ready.length > 0 ? 0 : this.#keeper.spec.concurrency - this.#inFlight
   }
 
   /** Works on a claimed lane. `deliveries`: all that are pending in it; null where the store has to be read. */
@@ -198,18 +193,14 @@ export class LaneRunner {
 
   #fillSlots(): void {
     const { concurrency } = this.#keeper.spec
-    while (this.#inFlight < concurrency && this.#waiting > 0) {
-      const active = this.#ready[this.#readyHead++]
-      if (this.#readyHead >= COMPACT) {
-        this.#ready = this.#ready.slice(this.#readyHead)
-        this.#readyHead = 0
-      }
+    while (this.#inFlight < concurrency && this.#ready.length > 0) {
+      const active = this.#ready.shift()
       if (active?.state !== 'ready') continue
       this.#inFlight++
       active.slotAt = this.#ports.clock.steady()
       this.#take(active, 0)
     }
-    if (this.#waiting === 0) this.#keeper.onSlot()
+    if (this.#ready.length === 0) this.#keeper.onSlot()
   }
 
   /** Goes on in the lane's slot, or frees it. `taken`: attempts that it made in the slot. */
@@ -228,7 +219,7 @@ export class LaneRunner {
       return false
     }
     if (taken === 0) return true
-    if (this.#waiting > 0 && (taken >= TURN || this.#ports.clock.steady() - active.slotAt >= TURN_TIME))
+    if (this.#ready.length > 0 && (taken >= TURN || this.#ports.clock.steady() - active.slotAt >= TURN_TIME))
       return false
     const fact = active.first()?.fact
     return fact !== undefined && this.#batch.wait === 0 && !this.#lacksSummary(fact)
@@ -284,11 +275,7 @@ export class LaneRunner {
     this.#keeper.target.send(outgoing, ended)
   }
 
-  #apply(
-    verdict: Exclude<Verdict, { kind: 'aborted' }>,
-    ended: { lane: ActiveLane; batch: readonly PendingDelivery[]; attempt: ReturnType<typeof attemptOf> },
-    positions: readonly number[],
-  ): void {
+  #apply(verdict: Exclude<Verdict, { kind: 'aborted' }>, ended: Ended, positions: readonly number[]): void {
     const { store, clock, random } = this.#ports
     const { health, recorder, spec, onRoom } = this.#keeper
     const { lane, batch, attempt } = ended
@@ -302,16 +289,15 @@ export class LaneRunner {
       return
     }
     if (health.answered()) onRoom()
+    if (verdict.kind === 'retry') health.become(health.state, attempt.error ?? `status ${attempt.status}`)
     switch (decision.kind) {
       case 'delivered':
         lane.drop(batch.length)
         return recorder.delivered(ended)
       case 'dead':
-        if (verdict.kind === 'retry') health.become(health.state, attempt.error ?? `status ${attempt.status}`)
         lane.drop(batch.length)
         return recorder.dead(ended)
       case 'retry':
-        health.become(health.state, attempt.error ?? `status ${attempt.status}`)
         if (decision.spent.length > 0) recorder.dead({ ...ended, batch: decision.spent })
         lane.dueAt = clock.steady() + decision.wait
         return recorder.retry({ ...ended, batch: decision.left }, { dueAt: lane.dueAt, wait: decision.wait })
@@ -398,6 +384,3 @@ export class LaneRunner {
     return { handler: this.#keeper.spec.name, lane: active.lane.key }
   }
 }
-
-/** Lanes that had a slot already and stay in the array before it is copied. */
-const COMPACT = 1024

@@ -1,5 +1,6 @@
 import type { Lane, PendingDelivery } from '../../core/delivery.ts'
 import type { SessionSummary } from '../../core/resource.ts'
+import { Fifo } from '../../std/fifo.ts'
 import type { AckOwner } from './ack-batcher.ts'
 import type { MemoryWindow } from './memory-window.ts'
 
@@ -17,14 +18,12 @@ export class ActiveLane implements AckOwner {
   readonly lane: Lane
   readonly #window: MemoryWindow
   readonly #onAcknowledged: (lane: ActiveLane) => void
-  #deliveries: PendingDelivery[] = []
-  /** Index of the head in `#deliveries`. */
-  #head = 0
+  readonly #deliveries = new Fifo<PendingDelivery>()
   /** Position of the last fact at hand. */
   #last = 0
   /** Nothing is pending in the store beyond what is at hand. */
   #complete: boolean
-  /** News came that is not at hand. */
+  /** Facts were committed that are not at hand. */
   #missed = false
   /** Deliveries in the middle became pending again: the store is read from the start. */
   #stale = false
@@ -114,39 +113,28 @@ export class ActiveLane implements AckOwner {
   }
 
   get size(): number {
-    return this.#deliveries.length - this.#head
+    return this.#deliveries.length
   }
 
   first(): PendingDelivery | undefined {
-    return this.#deliveries[this.#head]
+    return this.#deliveries.first()
   }
 
   head(count: number): readonly PendingDelivery[] {
-    return this.#deliveries.slice(this.#head, this.#head + count)
+    return this.#deliveries.head(count)
   }
 
   /** The first `count` have an outcome. */
   drop(count: number): void {
     for (let left = count; left > 0; left--) {
-      const delivery = this.#deliveries[this.#head]
+      const delivery = this.#deliveries.shift()
       if (delivery === undefined) break
       this.#window.release(delivery)
-      this.#head++
-    }
-    if (this.#head === this.#deliveries.length) {
-      this.#deliveries = []
-      this.#head = 0
-    } else if (this.#head >= COMPACT) {
-      this.#deliveries = this.#deliveries.slice(this.#head)
-      this.#head = 0
     }
   }
 
-  /** Lets go of what is at hand. */
+  /** Drops what is at hand. */
   clear(): void {
     this.drop(this.size)
   }
 }
-
-/** Delivered entries that stay in the array before it is copied. */
-const COMPACT = 256

@@ -66,7 +66,7 @@ export const CALLBACKS: readonly Mutant[] = [
       ],
       [
         'sidecar/deliver/lane-runner.ts',
-        'if (this.#waiting > 0 && (taken >= TURN',
+        'if (this.#ready.length > 0 && (taken >= TURN',
         'if (taken < 0 && (taken >= TURN',
       ],
     ],

@@ -231,7 +231,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'what became of attempts is forgotten when the disk refuses it',
     'sidecar/deliver/ack-batcher.ts',
-    'const last = stopped\n',
+    'const last = stopping.signal.aborted\n',
     'const last = true\n',
   ),
 ]
