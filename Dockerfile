@@ -6,7 +6,7 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts --loglevel=notice
-COPY tsconfig.json rolldown.config.ts ./
+COPY tsconfig.json .rolldown.config.ts ./
 COPY src ./src
 RUN npm run build
 

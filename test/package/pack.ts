@@ -10,7 +10,7 @@ const run = promisify(execFile)
 const SOURCES = [
   'package.json',
   'tsconfig.json',
-  'rolldown.config.ts',
+  '.rolldown.config.ts',
   'src',
   'config',
   'README.md',
