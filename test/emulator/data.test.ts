@@ -186,7 +186,18 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     await until(() => (received.length === 1 ? true : undefined))
   })
 
-  it('a pending delivery is tried again at its time, with the attempts that it had', async () => {
+  it.each<[string, (data: string) => void]>([
+    ['', () => undefined],
+    // The status had another name in the first version of the file.
+    [
+      ', also one of a file of version 1',
+      (data) =>
+        new Database(data)
+          .exec(`UPDATE record SET json = json_set(json, '$.status', 'o' || 'wed') WHERE kind = 'delivery'`)
+          .exec('PRAGMA user_version = 1')
+          .close(),
+    ],
+  ])('a pending delivery is tried again at its time, with the attempts that it had%s', async (_, change) => {
     const data = dataFile()
     const receiver = await receive()
     receiver.answer = 500
@@ -196,7 +207,9 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     await until(() => (first.emulator.ledger().deliveries[0]?.attempts.length === 1 ? true : undefined))
     receiver.answer = 200
 
-    const second = await again(first, data, { allowHttpWebhooks: true })
+    await first.emulator.close()
+    change(data)
+    const second = await open(profile, { data, allowHttpWebhooks: true })
     expect(second.emulator.ledger().deliveries).toMatchObject([{ status: 'pending' }])
     expect(receiver.received).toHaveLength(1)
     await second.emulator.advance(6000)
@@ -399,7 +412,7 @@ describe('a data file that cannot be used', () => {
       "UPDATE record SET json = '{}' WHERE kind = 'token'",
       'the token 0: the body must have required property',
     ],
-    ['PRAGMA user_version = 7', 'was written by another version (7, this one reads 1)'],
+    ['PRAGMA user_version = 7', 'was written by another version (7, this one reads 2)'],
   ])('%s: it is refused with the cause', async (change, cause) => {
     const data = await used()
     new Database(data).exec(change).close()

@@ -5,8 +5,15 @@ import Database from 'better-sqlite3'
 
 /** Marks the file as an emulator's: "SEMU". */
 const APPLICATION_ID = 0x53454d55
-/** The shape of the records; a file with another one is refused. */
-const VERSION = 1
+/** The shape of the records; a file with a later one is refused. */
+const VERSION = 2
+/** What makes records of the version that stands at the index those of the next. */
+const UPGRADES = [
+  '',
+  // Before 2, a webhook delivery that had not ended had a status of another name.
+  `UPDATE record SET json = json_set(json, '$.status', 'pending')
+   WHERE kind = 'delivery' AND json_valid(json) AND json_extract(json, '$.status') NOT IN ('delivered', 'dead')`,
+]
 /** Up to this size the whole file is checked at each start; a larger one would make a start take seconds. */
 const CHECKED_AT_START = 64 * 1024 * 1024
 /** How long a start waits for a process that is just letting go of the file, milliseconds. */
@@ -168,12 +175,17 @@ function prepare(db: Database.Database, path: string, profile: string): void {
   db.pragma('synchronous = NORMAL')
   // The first writing takes the lock.
   db.pragma(`application_id = ${APPLICATION_ID}`)
-  if (!empty) return
   db.transaction(() => {
-    db.exec(TABLES)
+    if (empty) {
+      db.exec(TABLES)
+      db.prepare('INSERT INTO fact (name, value) VALUES (?, ?)').run('open_details', profile)
+    } else for (const upgrade of UPGRADES.slice(versionOf(db))) db.exec(upgrade)
     db.pragma(`user_version = ${VERSION}`)
-    db.prepare('INSERT INTO fact (name, value) VALUES (?, ?)').run('open_details', profile)
   })()
+}
+
+function versionOf(db: Database.Database): number {
+  return Number(db.pragma('user_version', { simple: true }))
 }
 
 function recognise(db: Database.Database, path: string, profile: string): void {
@@ -182,10 +194,10 @@ function recognise(db: Database.Database, path: string, profile: string): void {
       `${path} is a database of some other program. It was left as it is; name another file.`,
     )
   }
-  const version = db.pragma('user_version', { simple: true })
-  if (version !== VERSION) {
+  const version = versionOf(db)
+  if (version < 1 || version > VERSION) {
     throw new DataFileError(
-      `${path} was written by another version (${String(version)}, this one reads ${VERSION}). ` +
+      `${path} was written by another version (${version}, this one reads ${VERSION}). ` +
         'It was left as it is; run that version, or name another file.',
     )
   }
