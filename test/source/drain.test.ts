@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../src/protocol/frame.ts'
 import { readFrame } from '../../src/sidecar/intake/frame.ts'
 import type { Pending } from '../../src/sidecar/source/batch.ts'
-import { drain } from '../../src/sidecar/source/drain.ts'
+import { drain, type DrainOptions } from '../../src/sidecar/source/drain.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frame, transient } from './stream-world.ts'
 
@@ -50,6 +50,39 @@ const RECORDED =
   'id: 3\nevent: turn.ended\ndata: {"type":"turn.ended",\ndata: "session_id":"ses_1"}\n\n' +
   ': ping\n\n' +
   frame('9007199254740993')
+
+/** A disk on which each write waits until the test lets it through. */
+class HeldDisk {
+  readonly #held: (() => void)[] = []
+  /** Frames that are written. */
+  committed = 0
+
+  get waiting(): number {
+    return this.#held.length
+  }
+
+  letOneThrough(): void {
+    this.#held.shift()?.()
+  }
+
+  async commit(batch: readonly Pending[]): Promise<void> {
+    await new Promise<void>((resolve) => void this.#held.push(resolve))
+    this.committed += batch.length
+  }
+}
+
+function drainTo(
+  disk: HeldDisk,
+  options: Pick<DrainOptions, 'chunks' | 'connection' | 'clock'>,
+): Promise<void> {
+  return drain({
+    ...options,
+    accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
+    commit: (batch) => disk.commit(batch),
+    onPing: () => undefined,
+    onRetry: () => undefined,
+  })
+}
 
 describe('draining a connection', () => {
   // [fault stream-9]
@@ -144,70 +177,46 @@ describe('draining a connection', () => {
   it('stops reading while the disk is slow: what waits is bounded', async () => {
     const clock = new VirtualClock()
     const body = 'x'.repeat(64 * 1024)
-    const held: (() => void)[] = []
+    const disk = new HeldDisk()
     let taken = 0
-    let committed = 0
     async function* fast(): AsyncGenerator<Uint8Array> {
       for (let seq = 1; seq <= 400; seq++) {
         taken++
         yield encoder.encode(frame(seq, 'agent.message', { payload: { body } }))
       }
     }
-    const done = drain({
-      chunks: fast(),
-      connection: new AbortController(),
-      accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
-      commit: async (batch) => {
-        await new Promise<void>((resolve) => void held.push(resolve))
-        committed += batch.length
-      },
-      onPing: () => undefined,
-      onRetry: () => undefined,
-      clock,
-    })
+    const done = drainTo(disk, { chunks: fast(), connection: new AbortController(), clock })
     await clock.settle()
     // 4 MiB wait at most, and one batch of 1 MiB is being written.
     expect(taken).toBeLessThan(90)
     let most = 0
-    while (committed < 400 && held.length > 0) {
-      held.shift()?.()
+    while (disk.committed < 400 && disk.waiting > 0) {
+      disk.letOneThrough()
       await clock.settle()
-      most = Math.max(most, taken - committed)
+      most = Math.max(most, taken - disk.committed)
     }
     await done
-    expect(committed).toBe(400)
+    expect(disk.committed).toBe(400)
     expect(most).toBeLessThan(110)
   })
 
   it('does not take a disk that needs a minute for a service that is silent', async () => {
     const clock = new VirtualClock()
     const connection = new AbortController()
-    const held: (() => void)[] = []
+    const disk = new HeldDisk()
     async function* fast(): AsyncGenerator<Uint8Array> {
       for (let seq = 1; seq <= 6; seq++)
         yield encoder.encode(frame(seq, 'agent.message', { payload: { body: 'x'.repeat(MIB) } }))
     }
-    let committed = 0
-    const done = drain({
-      chunks: fast(),
-      connection,
-      accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
-      commit: async (batch) => {
-        await new Promise<void>((resolve) => void held.push(resolve))
-        committed += batch.length
-      },
-      onPing: () => undefined,
-      onRetry: () => undefined,
-      clock,
-    })
+    const done = drainTo(disk, { chunks: fast(), connection, clock })
     await clock.settle()
     await clock.advance(60_000)
     expect(connection.signal.aborted).toBe(false)
-    while (held.length > 0) {
-      held.shift()?.()
+    while (disk.waiting > 0) {
+      disk.letOneThrough()
       await clock.settle()
     }
     await done
-    expect(committed).toBe(6)
+    expect(disk.committed).toBe(6)
   })
 })
