@@ -6,8 +6,8 @@ import { JOURNEYS, render, travel } from './journeys.ts'
  * what `npm run journeys` counts then. The targets on the way are 18, 14 and 14.
  */
 const CEILINGS: Readonly<Record<string, { way: number; all: number }>> = {
-  // Before delivery ran its lanes in one loop and the JSON scanner was split: 36 and 67, 49 and 76, 35 and 56.
-  'frame to callback': { way: 38, all: 69 },
+  // Before delivery ran its lanes in one loop, on a queue of std, and the JSON scanner was split: 36 and 67, 49 and 76, 35 and 56.
+  'frame to callback': { way: 38, all: 70 },
   'webhook to state fact': { way: 49, all: 78 },
   'call to answer': { way: 35, all: 58 },
 }
