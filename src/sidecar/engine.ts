@@ -249,7 +249,7 @@ export function createEngine(options: EngineOptions): Engine {
       tolerance: options.webhooks.tolerance,
       secrets: () => [...options.webhooks.secrets(), ...(subscription?.secrets() ?? [])],
       readNotice,
-      storeHint: (one) => hint([one]),
+      storeHints: hint,
     }),
     async start() {
       dispatcher = await openHandlers(options.handlers, options.source, {

@@ -166,6 +166,8 @@ export async function startAll(
     },
   })
 
+  void lost.promise.then(() => engine.webhooks.forget())
+
   const admin = createAdmin({
     listen: config.admin.listen,
     token: () => adminToken,
@@ -229,12 +231,7 @@ export async function startAll(
       listen: config.webhooks.listen,
       path: config.webhooks.path,
       screen: engine.webhooks.screen,
-      receive: async (delivery) => {
-        if (acknowledges) return await engine.webhooks.receive(delivery)
-        // Also a delivery that was stored before: what is stored may be gone.
-        observer.webhook('store_failed')
-        return { status: 503, outcome: 'store_failed' }
-      },
+      receive: engine.webhooks.receive,
       observer,
       log,
     })

@@ -45,7 +45,7 @@ it.each(HALVES)('the webhook listener closes at once beside a connection that se
     listen: { host: '127.0.0.1', port: 0 },
     path: '/hooks',
     screen: () => null,
-    receive: async () => ({ status: 200, outcome: 'accepted' }),
+    receive: (_delivery, answer) => answer({ status: 200, outcome: 'accepted' }),
     log: memoryLog(),
   })
   const { port } = await listener.listen()

@@ -1,7 +1,11 @@
 import type { Random } from '../../src/std/ports.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
 import { readNotice } from '../../src/sidecar/intake/notice.ts'
-import { createWebhookReceiver, type WebhookDelivery } from '../../src/sidecar/source/webhook.ts'
+import {
+  createWebhookReceiver,
+  type WebhookAnswer,
+  type WebhookDelivery,
+} from '../../src/sidecar/source/webhook.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { deafObserver, keepingLog } from '../support/ports.ts'
 import { Tally } from './tally.ts'
@@ -14,15 +18,17 @@ const TOLERANCE = 300_000
 export async function attackWebhooks(count: number, random: Random): Promise<Tally> {
   const clock = new VirtualClock()
   let stored = 0
-  const { receive } = createWebhookReceiver({
+  const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: () => SECRETS,
     readNotice,
-    storeHint: async () => void stored++,
+    storeHints: async (hints) => void (stored += hints.length),
     observer: deafObserver,
     clock,
     log: keepingLog(),
   })
+  const receive = (delivery: WebhookDelivery) =>
+    new Promise<WebhookAnswer>((resolve) => receiver.receive(delivery, resolve))
   const genuine = (): WebhookDelivery & { body: Buffer; timestamp: string; signature: string } => {
     const timestamp = String(clock.now() - whole(random, TOLERANCE))
     const body = Buffer.from(

@@ -304,7 +304,7 @@ export class Simulation {
     this.agenda.in(
       0,
       () => {
-        void running.engine.webhooks.receive({ signature, timestamp, body }).then(({ status }) => {
+        running.engine.webhooks.receive({ signature, timestamp, body }, ({ status }) => {
           if (!life.alive) return
           if (status === 200) this.watch.acknowledged(sessionId, since)
           this.trace.note(this.agenda.now, 'webhook answered', String(status))

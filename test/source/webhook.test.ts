@@ -3,7 +3,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
 import { readNotice } from '../../src/sidecar/intake/notice.ts'
-import { createWebhookReceiver } from '../../src/sidecar/source/webhook.ts'
+import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../../src/sidecar/source/webhook.ts'
 import { StoreError } from '../../src/sidecar/store/error.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
@@ -12,7 +12,7 @@ const SECRET = 'a-secret-of-the-service'
 const BODY = JSON.stringify({ event: 'turn.completed', session_id: 'ses_1', turn_id: 'trn_1' })
 const TOLERANCE = 300_000
 
-function receiver(secrets: readonly string[] = [SECRET]) {
+function open(secrets: readonly string[] = [SECRET]) {
   const clock = new VirtualClock()
   const hints: Hint[] = []
   const outcomes: string[] = []
@@ -22,34 +22,36 @@ function receiver(secrets: readonly string[] = [SECRET]) {
     outcomes,
     secrets,
     parsed: 0,
-    store: async (hint: Hint): Promise<void> => void hints.push(hint),
+    store: async (given: readonly Hint[]): Promise<void> => void hints.push(...given),
   }
-  const { receive } = createWebhookReceiver({
+  const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: () => world.secrets,
     readNotice: (body, at) => {
       world.parsed++
       return readNotice(body, at)
     },
-    storeHint: (hint) => world.store(hint),
+    storeHints: (given) => world.store(given),
     observer: fanOut([{ webhook: (outcome) => outcomes.push(outcome) }]),
     clock,
     log: keepingLog(),
   })
+  const receive = (delivery: WebhookDelivery) =>
+    new Promise<WebhookAnswer>((resolve) => receiver.receive(delivery, resolve))
   const deliver = (more: { body?: string; secret?: string; signature?: string; timestamp?: string } = {}) => {
     const { body = BODY, secret = SECRET, timestamp = String(clock.now()) } = more
     const signature = more.signature ?? signServiceWebhook(secret, timestamp, body)
     return receive({ signature, timestamp, body: Buffer.from(body) })
   }
-  return Object.assign(world, { receive, deliver })
+  return Object.assign(world, { receive, deliver, forget: receiver.forget })
 }
 
 describe('the webhook receiver', () => {
   it('answers 2xx once the hint is stored, and says what it is about', async () => {
-    const world = receiver()
+    const world = open()
     let stored: () => void = () => undefined
-    world.store = (hint) => {
-      world.hints.push(hint)
+    world.store = (hints) => {
+      world.hints.push(...hints)
       return new Promise<void>((resolve) => (stored = resolve))
     }
     let answered = false
@@ -82,13 +84,13 @@ describe('the webhook receiver', () => {
     ['with a prefix', { signature: `sha256=${genuine}` }],
     ['empty', { signature: '' }],
   ])('turns away a signature that is %s before it looks at the body', async (_, more) => {
-    const world = receiver()
+    const world = open()
     expect(await world.deliver(more)).toEqual({ status: 401, outcome: 'forged' })
     expect([world.parsed, world.hints]).toEqual([0, []])
   })
 
   it('turns away a delivery without its headers', async () => {
-    const world = receiver()
+    const world = open()
     const body = Buffer.from(BODY)
     expect((await world.receive({ signature: undefined, timestamp: '1763701200000', body })).status).toBe(401)
     expect((await world.receive({ signature: genuine, timestamp: undefined, body })).status).toBe(401)
@@ -101,7 +103,7 @@ describe('the webhook receiver', () => {
     ['five minutes old', -300_000, 'accepted'],
     ['five minutes ahead', 300_000, 'accepted'],
   ])('takes or leaves a timestamp %s', async (_, off, outcome) => {
-    const world = receiver()
+    const world = open()
     expect((await world.deliver({ timestamp: String(world.clock.now() + off) })).outcome).toBe(outcome)
   })
 
@@ -109,13 +111,13 @@ describe('the webhook receiver', () => {
   it.each(['1763701200', '', '-1', '1.7637012e12', ' 1763701200000', '9'.repeat(17)])(
     'counts %o as stale: it is no time in milliseconds',
     async (timestamp) => {
-      expect(await receiver().deliver({ timestamp })).toEqual({ status: 401, outcome: 'stale' })
+      expect(await open().deliver({ timestamp })).toEqual({ status: 401, outcome: 'stale' })
     },
   )
 
   // [fault webhook-1]
   it('stores the same delivery once when it comes a thousand times at once', async () => {
-    const world = receiver()
+    const world = open()
     const timestamp = String(world.clock.now())
     const answers = await Promise.all(Array.from({ length: 1000 }, () => world.deliver({ timestamp })))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
@@ -123,9 +125,33 @@ describe('the webhook receiver', () => {
     expect(world.outcomes.filter((outcome) => outcome === 'duplicate')).toHaveLength(999)
   })
 
+  it('stores deliveries that come together by one write', async () => {
+    const world = open()
+    let writes = 0
+    const { store } = world
+    world.store = (hints) => {
+      writes++
+      return store(hints)
+    }
+    const bodies = Array.from({ length: 100 }, (_, index) => `{"session_id":"ses_${index}"}`)
+    const answers = await Promise.all(bodies.map((body) => world.deliver({ body })))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    expect([writes, world.hints.length]).toEqual([1, 100])
+  })
+
+  it('stores a copy of an earlier delivery again once the store is lost', async () => {
+    const world = open()
+    const timestamp = String(world.clock.now())
+    await world.deliver({ timestamp })
+    expect(await world.deliver({ timestamp })).toEqual({ status: 200, outcome: 'duplicate' })
+    world.forget()
+    world.store = () => Promise.reject(new StoreError('fenced'))
+    expect(await world.deliver({ timestamp })).toEqual({ status: 503, outcome: 'store_failed' })
+  })
+
   // [fault webhook-9] [fault process-6]
   it('answers 503 when the hint cannot be stored, to copies too, and takes the next try', async () => {
-    const world = receiver()
+    const world = open()
     const { store } = world
     world.store = () => Promise.reject(new StoreError('full'))
     const timestamp = String(world.clock.now())
@@ -141,7 +167,7 @@ describe('the webhook receiver', () => {
 
   // [fault webhook-6]
   it('takes the old and the new secret while they rotate, and no other after', async () => {
-    const world = receiver(['new', 'old'])
+    const world = open(['new', 'old'])
     expect((await world.deliver({ secret: 'old' })).status).toBe(200)
     expect((await world.deliver({ secret: 'new' })).status).toBe(200)
     world.secrets = ['new']
@@ -149,14 +175,14 @@ describe('the webhook receiver', () => {
   })
 
   it('takes nothing when there is no secret', async () => {
-    const world = receiver([])
+    const world = open([])
     expect((await world.deliver({ secret: '' })).status).toBe(401)
   })
 
   it.each(['', '{"half":', '[]', '{"event":"garden.watered"}', 'null'])(
     'answers 2xx to the genuine body %o that it cannot read, and asks for a sweep',
     async (body) => {
-      const world = receiver()
+      const world = open()
       expect(await world.deliver({ body })).toEqual({ status: 200, outcome: 'unreadable' })
       expect(world.hints).toMatchObject([{ sessionId: null }])
     },

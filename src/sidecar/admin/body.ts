@@ -18,6 +18,8 @@ export class BodyRefused extends Error {
   }
 }
 
+export type BodyDone = (error: BodyRefused | null, body?: Buffer) => void
+
 /**
  * Reads the bodies of one listener in bounded memory, whatever their senders do. Up to 64 KiB a body only needs its
  * connection. A longer one must announce its length, and all longer ones together share `shared` bytes.
@@ -41,18 +43,17 @@ export class BodyReader {
     return null
   }
 
-  /** @throws {BodyRefused} */
-  async read(request: IncomingMessage, limit: number): Promise<Buffer> {
+  /** `done` gets the body, or why it was not read to its end. */
+  read(request: IncomingMessage, limit: number, done: BodyDone): void {
     const refusal = this.refusalOf(request, limit)
-    if (refusal !== null) throw refusal
+    if (refusal !== null) return done(refusal)
     const announced = announcedBytes(request)
     const share = announced > SMALL ? announced : 0
     this.#free -= share
-    try {
-      return await collect(request, announced === 0 ? Math.min(limit, SMALL) : announced, announced)
-    } finally {
+    collect(request, announced === 0 ? Math.min(limit, SMALL) : announced, (error, body) => {
       this.#free += share
-    }
+      done(error, body)
+    })
   }
 }
 
@@ -61,28 +62,35 @@ function announcedBytes({ headers }: IncomingMessage): number {
   return Number(headers['content-length'] ?? 0)
 }
 
-function collect(request: IncomingMessage, limit: number, announced: number): Promise<Buffer> {
-  const buffer = new ByteBuffer(limit, announced)
+/** `limit`: bytes, the announced ones where there are any. */
+function collect(request: IncomingMessage, limit: number, done: BodyDone): void {
+  const buffer = new ByteBuffer(limit, announcedBytes(request))
   let chunks = 0
-  return new Promise((resolve, reject) => {
-    const refuse = (status: 400 | 413, message: string): void => {
-      // It still flows, so that nothing is kept of what comes before the connection closes.
-      request.off('data', take)
-      request.resume()
-      reject(new BodyRefused(status, message))
-    }
-    const take = (chunk: Buffer): void => {
-      if (buffer.length + chunk.length > limit)
-        return refuse(413, `a body without a content-length has at most ${limit} bytes`)
-      if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)
-        return refuse(400, `a body comes in chunks of at least ${CHUNK_BYTES} bytes`)
-      buffer.append(chunk)
-    }
-    request.on('data', take)
-    request.once('end', () => resolve(buffer.bytes()))
-    request.once('error', () => refuse(400, 'the body was cut'))
-    request.once('close', () => refuse(400, 'the body was cut'))
+  let isDone = false
+  const refuse = (status: 400 | 413, message: string): void => {
+    if (isDone) return
+    isDone = true
+    // It still flows, so that nothing is kept of what comes before the connection closes.
+    request.off('data', take)
+    request.resume()
+    done(new BodyRefused(status, message))
+  }
+  const cut = (): void => refuse(400, 'the body was cut')
+  const take = (chunk: Buffer): void => {
+    if (buffer.length + chunk.length > limit)
+      return refuse(413, `a body without a content-length has at most ${limit} bytes`)
+    if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)
+      return refuse(400, `a body comes in chunks of at least ${CHUNK_BYTES} bytes`)
+    buffer.append(chunk)
+  }
+  request.on('data', take)
+  request.once('end', () => {
+    if (isDone) return
+    isDone = true
+    done(null, buffer.bytes())
   })
+  request.once('error', cut)
+  request.once('close', cut)
 }
 
 /** Whether the headers announce a body. */

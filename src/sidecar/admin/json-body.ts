@@ -13,14 +13,12 @@ export function readJsonBodies(
   const bodies = new BodyReader(shared)
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: IncomingMessage) => {
-    const body = await bodies.read(payload, request.routeOptions.bodyLimit ?? limit)
-    if (body.length === 0) return undefined
-    return await new Promise<unknown>((resolve, reject) => {
-      void parse(request, body.toString(), (error, value: unknown) => {
-        if (error === null) resolve(value)
-        else reject(error)
-      })
-    })
-  })
+  app.addContentTypeParser(
+    'application/json',
+    (request: FastifyRequest, payload: IncomingMessage, done: (error: Error | null, body?: unknown) => void) =>
+      bodies.read(payload, request.routeOptions.bodyLimit ?? limit, (error, body) => {
+        if (error !== null || body === undefined || body.length === 0) return done(error)
+        void parse(request, body.toString(), done)
+      }),
+  )
 }

@@ -4,10 +4,9 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import type { Log } from '../../std/ports.ts'
-import { BodyReader, BodyRefused } from './body.ts'
+import { BodyReader, BodyRefused, type BodyDone } from './body.ts'
 import { keepConnections } from './connections.ts'
 import { CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
-import { pathOf } from './problem.ts'
 
 /** The headers of a delivery; undefined when one is missing or came more than once. */
 export interface WebhookHead {
@@ -30,8 +29,8 @@ export interface WebhookListenerOptions {
   path: string
   /** The answer to a delivery that its headers alone condemn; null when its body must be read. */
   screen: (head: WebhookHead) => WebhookAnswer | null
-  /** Verifies and stores; 200 only once the hint is durable. */
-  receive: (delivery: WebhookDelivery) => Promise<WebhookAnswer>
+  /** Verifies and stores; `answer` is called once, with 200 only once the hint is durable. */
+  receive: (delivery: WebhookDelivery, answer: (given: WebhookAnswer) => void) => void
   /** Told of deliveries that never came to `receive`. */
   observer?: Pick<Observer, 'webhook'>
   log: Log
@@ -98,8 +97,8 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     ),
   })
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage) =>
-    bodies.read(payload, BODY),
+  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage, done: BodyDone) =>
+    bodies.read(payload, BODY, done),
   )
 
   const logThrottled = createThrottledLog(STEADY, (times) =>
@@ -149,22 +148,21 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     )
     return answer(reply, 503)
   })
-  app.post('*', async (request, reply) => {
-    const { body } = request
-    const { status } = await receive({
-      ...headOf(request.raw),
-      body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
+  app.post('*', (request, reply) => {
+    const { body, raw } = request
+    const delivery = { ...headOf(raw), body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) }
+    receive(delivery, ({ status }) => {
+      // Those who prove themselves keep their connection.
+      if (status === 401) reply.header('connection', 'close')
+      answer(reply, status)
     })
-    // Those who prove themselves keep their connection.
-    if (status === 401) reply.header('connection', 'close')
-    return answer(reply, status)
   })
 
   return { listen: () => open(app, options.listen), close }
 }
 
 function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 415 | null {
-  if (pathOf(url ?? '') !== path) return 404
+  if (url !== path && url?.split('?', 1)[0] !== path) return 404
   if (method !== 'POST') return 405
   const encoding = headers['content-encoding']
   return encoding === undefined || encoding.toLowerCase() === 'identity' ? null : 415

@@ -4,6 +4,8 @@ import type { KnownSession, KnownTurn } from '../../core/store.ts'
 
 /** Claims, and sessions that do not agree, that are remembered: with more to read nobody waits for a single one. */
 const KEPT = 10_000
+/** The same of one session: each is looked up with each of its readings. */
+const KEPT_OF_SESSION = 100
 /** By so much a resource may lag behind what tells of it, or behind another; then it was about something else. Milliseconds. */
 const LAG = 30_000
 
@@ -51,6 +53,8 @@ export function createClaims(clock: { steady(): number }): Claims {
   const add = (sessionId: string, subject: string): void => {
     const ofSession = claims.get(sessionId) ?? new Map<string, number>()
     if (ofSession.has(subject) || kept >= KEPT) return
+    const [oldest] = ofSession.size >= KEPT_OF_SESSION ? ofSession.keys() : []
+    if (oldest !== undefined) drop(sessionId, oldest)
     claims.set(sessionId, ofSession.set(subject, clock.steady()))
     kept++
   }

@@ -1,5 +1,6 @@
 import type { Hint } from '../../core/hint.ts'
 import type { TransientEvent } from '../../core/observer.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import type { Session } from '../../core/resource.ts'
 import { inScope, type HeldFrames, type OwnerNote, type OwnerRecord, type Scope } from '../../core/scope.ts'
@@ -57,7 +58,7 @@ export interface StartedOwnership extends Ownership {
 
 export function createOwnership(options: OwnershipOptions): StartedOwnership {
   const { scope, store, commit, clock, log } = options
-  const remembered = new Map<string, OwnerRecord['owner']>()
+  const remembered = new BoundedMap<string, OwnerRecord['owner']>(REMEMBERED)
   let active = scope !== null
   let held: HeldFrames = { frames: 0, characters: 0 }
   let lookups = 0
@@ -66,12 +67,8 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
   const isFull = (): boolean => held.frames >= HELD_FRAMES || held.characters >= HELD_CHARACTERS
 
   const remember = (sessionId: string, owner: OwnerNote['owner']): void => {
-    remembered.delete(sessionId)
-    if (owner === 'unknown') return
-    remembered.set(sessionId, owner)
-    if (remembered.size <= REMEMBERED) return
-    const [oldest] = remembered.keys()
-    if (oldest !== undefined) remembered.delete(oldest)
+    if (owner === 'unknown') remembered.delete(sessionId)
+    else remembered.set(sessionId, owner)
   }
 
   const noteOf = (sessionId: string, owner: OwnerNote['owner']): OwnerNote => ({

@@ -1,10 +1,13 @@
 import type { Hint } from '../../core/hint.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
+import { BoundedMap } from '../../std/bounded-map.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import { isServiceSignature, verifyServiceWebhook } from '../../std/signature.ts'
 
 /** Deliveries of which we know that their hint is stored; a copy of one is answered without storing it again. */
 const REMEMBERED = 10_000
+/** Deliveries whose hints are stored by one write. */
+const BATCH = 256
 
 export interface WebhookHead {
   signature: string | undefined
@@ -20,10 +23,15 @@ export interface WebhookAnswer {
   outcome: WebhookOutcome
 }
 
+export type Answer = (given: WebhookAnswer) => void
+
 export interface WebhookReceiver {
   /** The answer to a delivery that its headers alone condemn, before a byte of the body is read; null for all others. */
   screen: (head: WebhookHead) => WebhookAnswer | null
-  receive: (delivery: WebhookDelivery) => Promise<WebhookAnswer>
+  /** `answer` is called once. */
+  receive: (delivery: WebhookDelivery, answer: Answer) => void
+  /** The store is lost, and with it maybe what was stored: a copy of an earlier delivery is stored again, or refused. */
+  forget: () => void
 }
 
 export interface WebhookOptions {
@@ -32,31 +40,37 @@ export interface WebhookOptions {
   /** Every secret that is valid now, the newest first. */
   secrets: () => readonly string[]
   readNotice: (body: unknown, at: number) => { hint: Hint; readable: boolean }
-  storeHint: (hint: Hint) => Promise<void>
+  /** Settles once all of them are durable. */
+  storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
   clock: Clock
   log: Log
 }
 
+/** A genuine delivery whose hint is not stored yet. */
+interface Pending {
+  signature: string
+  hint: Hint
+  readable: boolean
+  answer: Answer
+  /** Of further copies. */
+  copies: Answer[] | null
+}
+
 /**
  * Takes webhook deliveries: the raw bytes are verified before anything is parsed, and the answer is 2xx only once the
- * hint is durable (rules WHS-26 to WHS-31).
+ * hint is durable (rules WHS-26 to WHS-31). Deliveries that come together are stored by one write.
  */
 export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options
-  const seen = new Map<string, Promise<void>>()
+  /** By signature, which covers the timestamp and the body: the same one is the same delivery. */
+  let stored = new BoundedMap<string, true>(REMEMBERED)
+  const pending = new Map<string, Pending>()
+  let batch: Pending[] = []
 
-  const answer = (status: WebhookAnswer['status'], outcome: WebhookOutcome): WebhookAnswer => {
+  const answered = (status: WebhookAnswer['status'], outcome: WebhookOutcome): WebhookAnswer => {
     observer.webhook(outcome)
     return { status, outcome }
-  }
-
-  const remember = (key: string, stored: Promise<void>): void => {
-    if (seen.size >= REMEMBERED) {
-      const [oldest] = seen.keys()
-      if (oldest !== undefined) seen.delete(oldest)
-    }
-    seen.set(key, stored)
   }
 
   const reject = ({ signature, timestamp }: WebhookHead): 'forged' | 'stale' | null => {
@@ -68,39 +82,66 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
 
   const screen = (head: WebhookHead): WebhookAnswer | null => {
     const outcome = reject(head)
-    return outcome === null ? null : answer(401, outcome)
+    return outcome === null ? null : answered(401, outcome)
   }
 
-  const receive = async ({ signature, timestamp, body }: WebhookDelivery): Promise<WebhookAnswer> => {
-    if (signature === undefined || timestamp === undefined) return answer(401, 'forged')
-    const refusal = screen({ signature, timestamp })
-    if (refusal !== null) return refusal
-    if (!verifyServiceWebhook(options.secrets(), timestamp, body, signature)) return answer(401, 'forged')
-    // The signature covers the timestamp and the body: the same one is the same delivery.
-    const known = seen.get(signature)
-    if (known !== undefined) {
-      const stored = await known.then(
-        () => true,
-        () => false,
-      )
-      if (stored) return answer(200, 'duplicate')
-    }
-    const { hint, readable } = options.readNotice(parse(body), clock.now())
-    const stored = options.storeHint(hint)
-    remember(signature, stored)
+  /** `before`: deliveries of the batch one turn of the event loop ago. While more come, they share its write. */
+  const collect = (before: number): void => {
+    const { length } = batch
+    if (length > before && length < BATCH) return clock.soon(() => collect(length))
+    const complete = batch
+    batch = []
+    void store(complete)
+  }
+
+  const store = async (deliveries: readonly Pending[]): Promise<void> => {
     try {
-      await stored
+      await options.storeHints(deliveries.map(({ hint }) => hint))
     } catch (error) {
-      seen.delete(signature)
-      log.error({ err: error }, 'webhook: the hint could not be stored; the service will send it again')
-      return answer(503, 'store_failed')
+      log.error(
+        { err: error, deliveries: deliveries.length },
+        'webhook: hints could not be stored; the service will send them again',
+      )
+      for (const delivery of deliveries) settle(delivery, false)
+      return
     }
+    for (const delivery of deliveries) settle(delivery, true)
+  }
+
+  const settle = ({ signature, readable, answer, copies }: Pending, isStored: boolean): void => {
+    pending.delete(signature)
+    if (isStored) {
+      stored.set(signature, true)
+      answer(answered(200, readable ? 'accepted' : 'unreadable'))
+    } else answer(answered(503, 'store_failed'))
+    for (const answerCopy of copies ?? [])
+      answerCopy(isStored ? answered(200, 'duplicate') : answered(503, 'store_failed'))
+  }
+
+  const receive = ({ signature, timestamp, body }: WebhookDelivery, answer: Answer): void => {
+    if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
+    const refusal = screen({ signature, timestamp })
+    if (refusal !== null) return answer(refusal)
+    if (!verifyServiceWebhook(options.secrets(), timestamp, body, signature))
+      return answer(answered(401, 'forged'))
+    if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
+    const first = pending.get(signature)
+    if (first !== undefined) return void (first.copies ??= []).push(answer)
+    const { hint, readable } = options.readNotice(parse(body), clock.now())
     if (!readable)
       log.warn({ bytes: body.length }, 'webhook: a genuine delivery cannot be read; sessions are swept')
-    return answer(200, readable ? 'accepted' : 'unreadable')
+    const delivery = { signature, hint, readable, answer, copies: null }
+    pending.set(signature, delivery)
+    if (batch.push(delivery) === 1) clock.soon(() => collect(0))
   }
 
-  return { screen, receive }
+  return {
+    screen,
+    receive,
+    forget() {
+      stored = new BoundedMap(REMEMBERED)
+    },
+  }
 }
 
 function parse(body: Buffer): unknown {

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { BodyReader, BodyRefused } from '../../../src/sidecar/admin/body.ts'
+import { BodyReader } from '../../../src/sidecar/admin/body.ts'
 import { startEmulator } from '../../../src/emulator/index.ts'
 import { CHUNKINGS, sendBody, type Chunking } from './sender.ts'
 
@@ -27,13 +27,10 @@ export const BODY_READERS = CHUNKINGS.flatMap((chunking) => {
 async function readBody(bytes: number, chunking: Chunking): Promise<number> {
   const reader = new BodyReader(64 * 1024 * 1024)
   const server = createServer((request, response) => {
-    reader.read(request, 64 * 1024 * 1024).then(
-      (body) => response.end(String(body.length)),
-      (error: unknown) => {
-        if (!(error instanceof BodyRefused)) throw error
-        response.writeHead(error.statusCode, { connection: 'close' }).end()
-      },
-    )
+    reader.read(request, 64 * 1024 * 1024, (error, body) => {
+      if (error === null) response.end(String(body?.length))
+      else response.writeHead(error.statusCode, { connection: 'close' }).end()
+    })
   })
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   try {

@@ -5,14 +5,14 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'acknowledge first',
     'sidecar/source/webhook.ts',
-    '    try {\n      await stored\n',
-    "    stored.catch(() => undefined)\n    if (readable) return answer(200, 'accepted')\n    try {\n      await stored\n",
+    '    if (batch.push(delivery) === 1)',
+    "    if (readable) answer({ status: 200, outcome: 'accepted' })\n    if (batch.push(delivery) === 1)",
   ),
   mutant(
     'webhook hints are dropped',
     'sidecar/source/webhook.ts',
-    'const stored = options.storeHint(hint)',
-    'const stored = Promise.resolve()',
+    'await options.storeHints(deliveries.map(({ hint }) => hint))',
+    'await Promise.resolve()',
   ),
   mutant(
     'a stop frame ends the stream for good',
@@ -59,8 +59,8 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'a webhook that could not be stored is a duplicate',
     'sidecar/source/webhook.ts',
-    'if (stored) return answer(200',
-    'if (known !== undefined) return answer(200',
+    'if (first !== undefined) return void (first.copies ??= []).push(answer)',
+    "if (first !== undefined) return answer(answered(200, 'duplicate'))",
   ),
   mutant(
     'the secret of a subscription is not stored',

@@ -100,7 +100,7 @@ export const STORE: readonly Mutant[] = [
   mutant(
     'a fenced process acknowledges webhooks',
     'sidecar/source/webhook.ts',
-    "return answer(503, 'store_failed')",
-    "return (error as { kind?: string }).kind === 'fenced' ? answer(200, 'accepted') : answer(503, 'store_failed')",
+    'for (const delivery of deliveries) settle(delivery, false)',
+    "for (const delivery of deliveries) settle(delivery, (error as { kind?: string }).kind === 'fenced')",
   ),
 ]
