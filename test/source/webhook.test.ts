@@ -3,7 +3,11 @@ import type { Hint } from '../../src/core/hint.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
 import { readNotice } from '../../src/sidecar/intake/notice.ts'
-import { createWebhookReceiver, type WebhookAnswer, type WebhookDelivery } from '../../src/sidecar/source/webhook.ts'
+import {
+  createWebhookReceiver,
+  type WebhookAnswer,
+  type WebhookDelivery,
+} from '../../src/sidecar/source/webhook.ts'
 import { StoreError } from '../../src/sidecar/store/error.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'

@@ -5,7 +5,9 @@ it('keeps the last keys that were set, and at most twice as many', () => {
   const map = new BoundedMap<number, string>(3)
   for (let key = 1; key <= 100; key++) {
     map.set(key, `of ${key}`)
-    const kept = Array.from({ length: key }, (_, index) => index + 1).filter((one) => map.get(one) !== undefined)
+    const kept = Array.from({ length: key }, (_, index) => index + 1).filter(
+      (one) => map.get(one) !== undefined,
+    )
     expect(kept.length).toBeLessThanOrEqual(6)
     expect(kept.slice(-3)).toEqual([key - 2, key - 1, key].filter((one) => one > 0))
   }

@@ -15,7 +15,11 @@ export function readJsonBodies(
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
     'application/json',
-    (request: FastifyRequest, payload: IncomingMessage, done: (error: Error | null, body?: unknown) => void) =>
+    (
+      request: FastifyRequest,
+      payload: IncomingMessage,
+      done: (error: Error | null, body?: unknown) => void,
+    ) =>
       bodies.read(payload, request.routeOptions.bodyLimit ?? limit, (error, body) => {
         if (error !== null || body === undefined || body.length === 0) return done(error)
         void parse(request, body.toString(), done)
