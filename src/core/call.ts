@@ -40,15 +40,13 @@ export interface Call {
   startedAt: number | null
   finishedAt: number | null
   endedAt: number | null
-  /** Steady milliseconds: nothing is done for this call before. */
-  dueAt: number
 }
 
-/** A call as it is taken on. Times: wall clock of the service (`createdAt`, `expiresAt`), ours, and steady (`dueAt`). */
+/** A call as it is taken on, due at once. Times: wall clock of the service (`createdAt`, `expiresAt`), and ours. */
 export function newCall(
   fields: Pick<
     Call,
-    'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'createdAt' | 'expiresAt' | 'receivedAt' | 'dueAt'
+    'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'createdAt' | 'expiresAt' | 'receivedAt'
   >,
 ): Call {
   return {
@@ -76,6 +74,8 @@ export interface CallStep {
   callId: string
   from: readonly CallState[]
   set: Partial<Omit<Call, 'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'receivedAt'>>
+  /** Nothing more is done for the call for so many milliseconds; absent: when it is due stays as it is. */
+  after?: number
 }
 
 /** How many more calls the tool host can run; 0 or less: none. */

@@ -49,8 +49,8 @@ export interface Ack {
   result: 'delivered' | 'retry' | 'dead'
   attempts: number
   attempt: Attempt
-  /** With `retry`: steady milliseconds before which the lane is left alone. */
-  dueAt: number | null
+  /** With `retry`: the lane is left alone for so many milliseconds from the commit on. */
+  after: number | null
 }
 
 /** A delivery as people see it. */

@@ -8,28 +8,35 @@ import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
  * Everything that must survive us. Asynchronous, and work is claimed, so that a database shared by several replicas fits
- * the same port. A promise of a write settles only after the write is durable.
+ * the same port. A promise of a write settles only after the write is durable. What is due is due on the store's clock:
+ * callers hand in and get milliseconds from now, never a reading of a process's clock.
  */
 export interface Store {
+  log: FactLog
+  resources: Resources
+  hints: HintQueue
+  lanes: LaneQueue
+  calls: CallQueue
+  settings: Settings
+  operator: Operator
+  read: StoreReader
+  close(): Promise<void>
+}
+
+export interface FactLog {
   /** The one door for facts: all of a batch or nothing. */
   commit(batch: Batch): Promise<Committed>
+  /**
+   * Facts of state, taken in before `before` (our wall clock), that a channel should have told of and did not. Each is
+   * returned once. `expected`: the types that each channel tells of. A step of bounded length; `more` asks for the next.
+   */
+  missed(expected: Expected, before: number): Promise<{ missed: Miss[]; more: boolean }>
+  /** Removes what is delivered and older than `before` (our wall clock), and counts its facts. A step, as above. */
+  prune(before: number): Promise<{ facts: number; more: boolean }>
+}
 
-  /** The value of a checkpoint, null when there is none. */
-  checkpoint(name: string): Promise<string | null>
-  setCheckpoint(name: string, value: string | null): Promise<void>
-
-  /** Dirty sessions that are due and not claimed, oldest first; claimed until `releaseHint`, `deferHint` or a commit that clears them. */
-  claimHints(limit: number, now: number): Promise<HintedSession[]>
-  releaseHint(sessionId: string | null, dueAt: number): Promise<void>
-  /** Nothing failed, and nothing is answered yet: due again at `dueAt`, or when what came since the claim is. */
-  deferHint(sessionId: string | null, dueAt: number): Promise<void>
-  /** Gives a claim back after the commit that cleared the hint, or that found it renewed. */
-  doneHint(sessionId: string | null): void
-  /** The wish for a sweep is fulfilled, unless a new one came meanwhile. */
-  finishSweep(generation: number): Promise<void>
-  /** When the next unclaimed hint is due, steady milliseconds; null when there is none. */
-  nextHint(): Promise<number | null>
-
+/** Sessions, turns and actions as last read; with a scope, whose sessions are. */
+export interface Resources {
   /** What we know of a session, with `turnIds` among its turns: null when we never read it. */
   known(sessionId: string, turnIds?: readonly string[]): Promise<KnownSession | null>
   /** Turns that are not settled, and those of `turnIds`, also the ones of which only a frame told. */
@@ -39,72 +46,98 @@ export interface Store {
   /** What we know of each of `ids`, for comparing with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
   /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
-  unseenSessions(before: number, after: string, limit: number): Promise<string[]>
+  unseen(before: number, after: string, limit: number): Promise<string[]>
+  /** Sessions that we believe to exist and that are not at rest, by id after `after`. */
+  active(after: string, limit: number): Promise<string[]>
   /** How many sessions we believe to exist, how many of them are not at rest, and how many are noted as foreign. */
-  countSessions(): Promise<{ alive: number; active: number; foreign: number }>
-  activeSessions(after: string, limit: number): Promise<string[]>
-
+  count(): Promise<{ alive: number; active: number; foreign: number }>
   /** What is noted of each of `ids`; with a scope only. */
   owners(ids: readonly string[]): Promise<Map<string, OwnerRecord>>
   /** Sessions of which only their owner is noted, since before `before` (our wall clock), by id after `after`. */
   strangers(before: number, after: string, limit: number): Promise<string[]>
   heldFrames(): Promise<HeldFrames>
+}
 
-  /** Lanes of a handler that are due and free, the longest due first, claimed for the caller. */
-  claimLanes(handler: string, limit: number, now: number): Promise<Lane[]>
+/*
+ * The verbs of the three work queues. `claim(room)`: what is due and free, as much as there is room for, the longest due
+ * first; it is the caller's alone until it gives it back. `retry(…, after)` gives it back, due again after so many
+ * milliseconds; `release` gives it back as it is. `nextDue`: milliseconds until something free is due, 0 when it is now,
+ * null when nothing is known to come. What a commit says of a claimed item (a reading of its hint, a step of its call, an ack of
+ * its lane) is part of that commit.
+ */
+
+/** Sessions to read, one hint each, and the wish for a sweep (null). */
+export interface HintQueue {
+  claim(room: number): Promise<HintedSession[]>
+  /** The reading failed, which is counted. */
+  retry(sessionId: string | null, after: number): Promise<void>
+  /** Nothing failed, and nothing is answered yet: due again after `after`, or when what came since the claim is. */
+  defer(sessionId: string | null, after: number): Promise<void>
+  /** After the commit that cleared the hint, or that found it renewed. */
+  release(sessionId: string | null): Promise<void>
+  /** The wish for a sweep is fulfilled, unless a new one came meanwhile; gives the claim back. */
+  finishSweep(generation: number): Promise<void>
+  nextDue(): Promise<number | null>
+}
+
+/** Pending deliveries by lane. */
+export interface LaneQueue {
+  claim(room: LaneRoom): Promise<Lane[]>
+  retry(lane: Lane, after: number): Promise<void>
+  release(lane: Lane): Promise<void>
+  nextDue(handler: string): Promise<number | null>
   /** Pending deliveries of a lane after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
-  readLane(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
-  /** `dueAt` puts the lane off; without it the lane may be claimed at once if it still has pending deliveries. */
-  releaseLane(lane: Lane, dueAt?: number): Promise<void>
-  nextLane(handler: string): Promise<number | null>
-  /** An attempt of the facts at `positions` begins. Written when it takes long, so that a crash cannot hide it. */
-  beginAttempts(lane: Lane, positions: readonly number[]): void
-  /** Their outcome is known, and is stored soon: what is not written of them yet need not be. */
-  endAttempts(lane: Lane): void
-  /** It ended, and nothing about it is stored. Otherwise `settle` says how it ended. */
-  dropAttempts(lane: Lane, positions: readonly number[]): void
+  read(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
   /**
    * Writes the outcomes of attempts: those that `take` returns when the transaction begins, which other writes begin, or
    * `patience` milliseconds from now. Where a transaction is tried again, so is `take`.
    */
-  settle(take: () => readonly Ack[], patience?: number): Promise<void>
+  acknowledge(take: () => readonly Ack[], patience?: number): Promise<void>
+  /** An attempt of the facts at `positions` begins. Written when it takes long, so that a crash cannot hide it. */
+  begin(lane: Lane, positions: readonly number[]): void
+  /** Their outcome is known, and is acknowledged soon: what is not written of them yet need not be. */
+  end(lane: Lane): void
+  /** It ended, and nothing about it is stored. Otherwise `acknowledge` says how it ended. */
+  drop(lane: Lane, positions: readonly number[]): void
+}
 
-  /** Calls that are due and not claimed, as many as there is room for. */
-  claimCalls(room: CallRoom, now: number): Promise<Call[]>
-  releaseCall(callId: string): void
-  call(callId: string): Promise<Call | null>
+/** How many more lanes of a handler somebody can work on. */
+export interface LaneRoom {
+  handler: string
+  lanes: number
+}
+
+/** Function calls that are to be run or answered. */
+export interface CallQueue {
+  claim(room: CallRoom): Promise<Call[]>
+  release(callId: string): Promise<void>
   /** When the next call is due that there is room for. */
-  nextCall(room: CallRoom): Promise<number | null>
-  /** Open calls of a session. */
-  openCalls(sessionId: string): Promise<Call[]>
+  nextDue(room: CallRoom): Promise<number | null>
+  get(callId: string): Promise<Call | null>
+}
 
+/** What was said once and holds until it is said again. */
+export interface Settings {
+  /** The value of a checkpoint, null when there is none. */
+  checkpoint(name: string): Promise<string | null>
+  setCheckpoint(name: string, value: string | null): Promise<void>
   /** Makes the handlers known; those that were not before start with no backlog. */
   registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
   pauseHandler(name: string, reason: string | null): Promise<void>
-
   /** The newest first. */
   subscriptions(): Promise<SubscriptionRecord[]>
   saveSubscription(record: SubscriptionRecord): Promise<void>
   forgetSubscription(id: string): Promise<void>
-
   /** Keeps bytes that could not be read, for a person to look at. The oldest go when there are too many. */
   quarantine(entry: { at: number; source: string; reason: string; bytes: string }): Promise<void>
+}
 
+/** What a person asks for. */
+export interface Operator {
   /** Makes dead deliveries (by `id` also a delivered one) pending again, in several transactions; `dryRun`: counts them. */
   retry(selection: RetrySelection): Promise<{ count: number }>
   /** Hands one handler past facts again, those that it wants; in several transactions, the oldest first. */
   replay(handler: string, from: ReplayStart): Promise<{ count: number }>
-
-  /**
-   * Facts of state, taken in before `before` (our wall clock), that a channel should have told of and did not. Each is
-   * returned once. `expected`: the types that each channel tells of. A step of bounded length; `more` asks for the next.
-   */
-  missed(expected: Expected, before: number): Promise<{ missed: Miss[]; more: boolean }>
-  /** Removes what is delivered and older than `before` (our wall clock), and counts its facts. A step, as above. */
-  prune(before: number): Promise<{ facts: number; more: boolean }>
-
-  read: StoreReader
-  close(): Promise<void>
 }
 
 export interface Batch {
@@ -211,8 +244,8 @@ export interface Reading {
   newCalls: readonly Call[]
   facts: readonly Fact[]
   at: number
-  /** Clears the hint unless its generation moved; `nextLook` (steady ms) makes it due again. */
-  hint: { generation: number | null; nextLook: number | null; scope: HintScope }
+  /** Clears the hint unless its generation moved; `lookAfter` (milliseconds from now) makes it due again. */
+  hint: { generation: number | null; lookAfter: number | null; scope: HintScope }
 }
 
 export interface HandlerRegistration {

@@ -26,7 +26,7 @@ export function adminActions(
     async retryDelivery(id) {
       const delivery = await store.read.delivery(id)
       if (delivery !== null) known(delivery.handler)
-      return await thenReload(store.retry({ id }))
+      return await thenReload(store.operator.retry({ id }))
     },
     async retryDeliveries(selection) {
       if (selection.handler !== undefined) known(selection.handler)
@@ -35,23 +35,23 @@ export function adminActions(
         selection.handler === undefined ? specs.handlers.map(({ name }) => name) : [selection.handler]
       let count = 0
       const retryAll = async (): Promise<{ count: number }> => {
-        for (const handler of names) count += (await store.retry({ ...selection, handler })).count
+        for (const handler of names) count += (await store.operator.retry({ ...selection, handler })).count
         return { count }
       }
       return await thenReload(retryAll())
     },
     async replay({ handler, from }) {
       known(handler)
-      return await thenReload(store.replay(handler, from))
+      return await thenReload(store.operator.replay(handler, from))
     },
     async pauseHandler(name) {
       known(name)
-      await store.pauseHandler(name, 'paused by an operator')
+      await store.settings.pauseHandler(name, 'paused by an operator')
       engine.dispatcher.worker(name)?.pause()
     },
     async resumeHandler(name) {
       known(name)
-      await store.pauseHandler(name, null)
+      await store.settings.pauseHandler(name, null)
       engine.dispatcher.worker(name)?.resume()
     },
     async testHandler(name, { type, data }) {

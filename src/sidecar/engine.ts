@@ -1,5 +1,4 @@
-import type { Call, CallStep } from '../core/call.ts'
-import type { Fact } from '../core/fact.ts'
+import type { Call } from '../core/call.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import { fanOut, type Observer, type TransientEvent } from '../core/observer.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
@@ -31,7 +30,8 @@ import { createStream, type StreamSource } from './source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from './source/subscription.ts'
 import { createWebhookReceiver, type WebhookReceiver } from './source/webhook.ts'
 import { createHttpRunner } from './tools/http.ts'
-import { createToolHost, type ToolHost } from './tools/host.ts'
+import type { Step } from './tools/ledger.ts'
+import { createToolHost, storedStep, type ToolHost } from './tools/host.ts'
 import { createModuleRunner } from './tools/module.ts'
 import { openHandlers } from './handlers.ts'
 import { lookForNewTools } from './new-tools.ts'
@@ -192,9 +192,10 @@ export function createEngine(options: EngineOptions): Engine {
     hint,
     traceOf,
     add: (calls: readonly Call[]) => intake.addCalls(calls),
-    step: (step: CallStep & { facts?: Fact[] }) => intake.step(step),
+    step: (step: Step) => intake.step(storedStep(step, clock)),
     refresh: (sessionId: string) => reconciler.refresh(sessionId),
-    summaryOf: async (sessionId: string) => summaries.peek(sessionId) ?? (await store.summary(sessionId)),
+    summaryOf: async (sessionId: string) =>
+      summaries.peek(sessionId) ?? (await store.resources.summary(sessionId)),
   }
   const tools: ToolHost = createToolHost(
     toolPorts,

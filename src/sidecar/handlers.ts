@@ -16,7 +16,7 @@ export async function openHandlers(
   source: string,
   ports: Omit<LanePorts, 'window'> & { http: Http; observer: Observer; tracer: Tracer },
 ): Promise<Dispatcher> {
-  const records = await ports.store.registerHandlers(
+  const records = await ports.store.settings.registerHandlers(
     specs.map(({ name, events, ordered, batch }) => ({
       name,
       // A batch is of one session, so that a bad one delays no other session.

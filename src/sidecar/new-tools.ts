@@ -15,18 +15,18 @@ export async function lookForNewTools(
   { store, intake, clock }: { store: Store; intake: Pick<Intake, 'hint'>; clock: Clock },
   names: readonly string[],
 ): Promise<void> {
-  const noted = await store.checkpoint(TOOLS)
+  const noted = await store.settings.checkpoint(TOOLS)
   const now = names.toSorted().join(' ')
   if (noted === now) return
   const before = new Set(noted?.split(' '))
   if (noted !== null && names.some((name) => !before.has(name))) {
-    let ids = await store.activeSessions('', PAGE)
+    let ids = await store.resources.active('', PAGE)
     for (let last = ids.at(-1); last !== undefined; last = ids.at(-1)) {
       await intake.hint(
         ids.map((sessionId) => ({ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 0 })),
       )
-      ids = await store.activeSessions(last, PAGE)
+      ids = await store.resources.active(last, PAGE)
     }
   }
-  await store.setCheckpoint(TOOLS, now)
+  await store.settings.setCheckpoint(TOOLS, now)
 }

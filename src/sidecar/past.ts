@@ -14,12 +14,12 @@ export function isOfAnother(file: string, baseUrl: string): boolean {
 
 /** Says what of the store does not fit the configuration: both are right, and together they may not be what was meant. */
 export async function warnOfPast(
-  store: Pick<Store, 'checkpoint' | 'setCheckpoint'> & { read: Pick<StoreReader, 'counts'> },
+  store: Pick<Store, 'settings'> & { read: Pick<StoreReader, 'counts'> },
   { handlers, baseUrl }: { handlers: readonly { name: string }[]; baseUrl: string },
   log: Log,
 ): Promise<void> {
-  const before = await store.checkpoint(HEARD)
-  if (before !== baseUrl) await store.setCheckpoint(HEARD, baseUrl)
+  const before = await store.settings.checkpoint(HEARD)
+  if (before !== baseUrl) await store.settings.setCheckpoint(HEARD, baseUrl)
   if (before !== null && before !== baseUrl) {
     log.warn(
       { before, now: baseUrl },

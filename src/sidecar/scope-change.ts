@@ -18,7 +18,7 @@ export async function applyScope(
   ports: { clock: Clock; log: Log },
 ): Promise<boolean> {
   const now = scopeText(scope)
-  const noted = await store.checkpoint(SCOPE)
+  const noted = await store.settings.checkpoint(SCOPE)
   if (noted === null && scope === null) return false
   const before = noted ?? ''
   if (before !== now) {
@@ -27,12 +27,12 @@ export async function applyScope(
       { before, now, left },
       'scope: it is another than in the last run; sessions are sorted anew',
     )
-    await store.setCheckpoint(SCOPE, now)
+    await store.settings.setCheckpoint(SCOPE, now)
   }
   if (scope !== null) return true
   const [[stranger], { frames }] = await Promise.all([
-    store.strangers(Number.MAX_SAFE_INTEGER, '', 1),
-    store.heldFrames(),
+    store.resources.strangers(Number.MAX_SAFE_INTEGER, '', 1),
+    store.resources.heldFrames(),
   ])
   return stranger !== undefined || frames > 0
 }
@@ -40,18 +40,18 @@ export async function applyScope(
 /** @returns how many sessions are not ours any more. */
 async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<number> {
   let left = 0
-  let ids = await store.unseenSessions(Number.MAX_SAFE_INTEGER, '', PAGE)
+  let ids = await store.resources.unseen(Number.MAX_SAFE_INTEGER, '', PAGE)
   for (let last = ids.at(-1); last !== undefined; last = ids.at(-1)) {
     const owners: OwnerNote[] = []
     for (const sessionId of ids) {
-      const known = await store.known(sessionId)
+      const known = await store.resources.known(sessionId)
       if (known === null) continue
       const owner = inScope(known.session, scope) ? 'ours' : 'foreign'
       if (owner === 'foreign') left++
       owners.push({ sessionId, owner, at: clock.now() })
     }
-    await store.commit({ scoped: true, owners })
-    ids = await store.unseenSessions(Number.MAX_SAFE_INTEGER, last, PAGE)
+    await store.log.commit({ scoped: true, owners })
+    ids = await store.resources.unseen(Number.MAX_SAFE_INTEGER, last, PAGE)
   }
   return left
 }

@@ -172,7 +172,7 @@ export async function startAll(
     listen: config.admin.listen,
     token: () => adminToken,
     store: opening.read,
-    summary: (sessionId) => opening.summary(sessionId),
+    summary: (sessionId) => opening.resources.summary(sessionId),
     actions: adminActions(opening, engine, specs, { clock, random }),
     relay,
     status: () =>

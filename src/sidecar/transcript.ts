@@ -11,11 +11,11 @@ const TRANSCRIPT = 'transcript'
  * nothing that was delivered.
  */
 export async function markTranscript(store: Store, log: Log, source: 'stream' | 'items'): Promise<void> {
-  const before = await store.checkpoint(TRANSCRIPT)
+  const before = await store.settings.checkpoint(TRANSCRIPT)
   if (before === source) return
   if (before !== null) {
     log.warn({ before, now: source }, 'the transcript has a new source and starts anew here')
     await (source === 'stream' ? forgetCursor(store) : beginItems(store))
   }
-  await store.setCheckpoint(TRANSCRIPT, source)
+  await store.settings.setCheckpoint(TRANSCRIPT, source)
 }

@@ -15,7 +15,7 @@ export function createPollLoop(options: {
   clock: Clock
   /** Takes what is due. */
   pass: () => Promise<void>
-  /** Steady milliseconds: when there will be something to take; null when nothing is known to come. */
+  /** Milliseconds until there is something to take; null when nothing is known to come. */
   next: () => Promise<number | null>
   onError: (error: unknown) => void
 }): PollLoop {
@@ -40,7 +40,7 @@ export function createPollLoop(options: {
       } while (again && running)
       // What outlives the stop finds the store closed.
       const due = running ? await next() : null
-      if (due !== null) wait = Math.max(1, Math.min(IDLE_LOOK, due - clock.steady()))
+      if (due !== null) wait = Math.max(1, Math.min(IDLE_LOOK, due))
     } catch (error) {
       if (running) onError(error)
     }

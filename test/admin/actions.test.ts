@@ -8,8 +8,8 @@ let running: Running
 beforeEach(async () => {
   running = await startAdmin({
     async seed(store) {
-      await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
-      const committed = await store.commit({ facts: [frameFact('1', 's-a'), frameFact('2', 's-b')] })
+      await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+      const committed = await store.log.commit({ facts: [frameFact('1', 's-a'), frameFact('2', 's-b')] })
       await acknowledgeFirst(store, committed, 'app', 'dead')
     },
   })

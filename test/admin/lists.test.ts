@@ -17,12 +17,12 @@ let running: Running
 beforeAll(async () => {
   running = await startAdmin({
     async seed(store) {
-      await store.registerHandlers([
+      await store.settings.registerHandlers([
         { name: 'app', ordered: true, wants: (type) => type.startsWith('turn.') },
         { name: 'audit', ordered: true, wants: () => true },
       ])
       for (const [index, id] of ['s-a', 's-b', 's-c'].entries()) {
-        await store.commit({ readings: [readingOf(sessionRaw(id), { at: 1000 + index })] })
+        await store.log.commit({ readings: [readingOf(sessionRaw(id), { at: 1000 + index })] })
       }
       const waiting = sessionRaw('s-d', {
         status: 'requires_action',
@@ -30,12 +30,12 @@ beforeAll(async () => {
       })
       const turn = turnRaw('turn_1', 's-d')
       const calls = [callOf('call_1', 's-d', { receivedAt: 1 }), callOf('call_2', 's-d', { receivedAt: 2 })]
-      const committed = await store.commit({
+      const committed = await store.log.commit({
         readings: [
           readingOf(waiting, { turns: [turn], calls, facts: [turnFact('turn.completed', turn)], at: 2000 }),
         ],
       })
-      await store.commit({ facts: [frameFact('9007199254740993', 's-d'), frameFact('12', 's-a')] })
+      await store.log.commit({ facts: [frameFact('9007199254740993', 's-d'), frameFact('12', 's-a')] })
       await acknowledgeFirst(store, committed, 'app', 'dead')
     },
   })
@@ -112,7 +112,7 @@ describe('GET /api/events', () => {
     const newest = await running.get('/api/events?limit=1')
     const last = text(newest.json['last_id'])
     expect(dataOf(await running.get(`/api/events?order=asc&after=${last}`))).toEqual([])
-    await running.store.commit({ facts: [frameFact('13', 's-b')] })
+    await running.store.log.commit({ facts: [frameFact('13', 's-b')] })
     const news = dataOf(await running.get(`/api/events?order=asc&after=${last}`))
     expect(news.map((fact) => fact['session_id'])).toEqual(['s-b'])
   })
@@ -233,11 +233,11 @@ describe('a page of large rows', () => {
         const text = 'x'.repeat(1024 * 1024)
         for (let seq = 1; seq <= 9; seq++) {
           const body = `{"type":"agent.message","seq":${seq},"payload":{"text":"${text}"}}`
-          await store.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
+          await store.log.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
         }
         const wide = sessionRaw('s-wide', { metadata: { text } })
         for (const id of ['s-1', 's-2', 's-3', 's-4', 's-5', 's-6'])
-          await store.commit({ readings: [readingOf({ ...wide, id })] })
+          await store.log.commit({ readings: [readingOf({ ...wide, id })] })
       },
     })
     onTestFinished(() => large.stop())

@@ -56,13 +56,13 @@ it('does not take a transcript fact for the turn that it talks of', async () => 
 })
 
 it('reads what is true now from the store', async () => {
-  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   const waiting = sessionRaw('s-b', {
     status: 'requires_action',
     required_actions: [actionRaw('c1'), actionRaw('c2', { type: 'approval', created_at: 1_600_000_000_000 })],
   })
-  await metering.store.commit({ readings: [readingOf(sessionRaw('s-a')), readingOf(waiting)] })
-  const committed = await metering.store.commit({
+  await metering.store.log.commit({ readings: [readingOf(sessionRaw('s-a')), readingOf(waiting)] })
+  const committed = await metering.store.log.commit({
     facts: [frameFact('1', 's-a', { at: 5000 }), frameFact('2', 's-a', { at: 7000 })],
   })
   await acknowledgeFirst(metering.store, committed, 'app', 'delivered')
@@ -91,13 +91,13 @@ it('shows since when artifacts are waited for, of the oldest turn that is over, 
       turns: [turnRaw(id, `s-${id}`, { artifacts: settled ? 'ready' : 'pending', created_at: createdAt })],
       settled,
     })
-  await metering.store.commit({ readings: [pending('old', 1000), pending('older', 500, true)] })
-  await metering.store.commit({ readings: [pending('young', 3000)] })
+  await metering.store.log.commit({ readings: [pending('old', 1000), pending('older', 500, true)] })
+  await metering.store.log.commit({ readings: [pending('young', 3000)] })
   expect(await metering.valueOf(name)).toBe(1)
-  await metering.store.commit({ readings: [{ ...pending('old', 1000, true), revision: 1 }] })
+  await metering.store.log.commit({ readings: [{ ...pending('old', 1000, true), revision: 1 }] })
   metering.advance(1000)
   expect(await metering.valueOf(name)).toBe(3)
-  await metering.store.commit({ readings: [{ ...pending('young', 3000, true), revision: 1 }] })
+  await metering.store.log.commit({ readings: [{ ...pending('young', 3000, true), revision: 1 }] })
   metering.advance(1000)
   expect(await metering.valueOf(name)).toBeUndefined()
 })
@@ -110,30 +110,30 @@ it('shows by how much the clock of the service is ahead of ours', async () => {
 
 it('shows since when what a channel told of is not read, and leaves out looks that it planned itself', async () => {
   const told = (sessionId: string, channel: 'stream' | 'webhook', at: number) =>
-    metering.store.commit({ hints: [{ sessionId, channel, at, scope: 'turns', delay: 0 }] })
+    metering.store.log.commit({ hints: [{ sessionId, channel, at, scope: 'turns', delay: 0 }] })
   expect(await metering.valueOf('read_queue_depth')).toBe(0)
   await told('s-a', 'webhook', 9000)
   await told('s-a', 'stream', 7000)
   await told('s-b', 'stream', 8000)
-  const planned = { generation: null, nextLook: 1, scope: 'turns' as const }
-  await metering.store.commit({ readings: [{ ...readingOf(sessionRaw('s-c')), hint: planned }] })
+  const planned = { generation: null, lookAfter: 0, scope: 'turns' as const }
+  await metering.store.log.commit({ readings: [{ ...readingOf(sessionRaw('s-c')), hint: planned }] })
   metering.advance(1000)
   expect(await metering.valueOf('read_queue_depth')).toBe(2)
   expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBe(7)
-  for (const entry of await metering.store.claimHints(3, Number.MAX_SAFE_INTEGER)) {
-    const hint = { generation: entry.generation, nextLook: null, scope: 'turns' as const }
-    await metering.store.commit({ readings: [{ ...readingOf(sessionRaw(entry.sessionId ?? '')), hint }] })
+  for (const entry of await metering.store.hints.claim(3)) {
+    const hint = { generation: entry.generation, lookAfter: null, scope: 'turns' as const }
+    await metering.store.log.commit({ readings: [{ ...readingOf(sessionRaw(entry.sessionId ?? '')), hint }] })
   }
   metering.advance(1000)
   expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBeUndefined()
 })
 
 it('shows dead letters as long as they are kept', async () => {
-  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
-  const committed = await metering.store.commit({ facts: [frameFact('1', 's-a')] })
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  const committed = await metering.store.log.commit({ facts: [frameFact('1', 's-a')] })
   await acknowledgeFirst(metering.store, committed, 'app', 'dead')
   expect(await metering.valueOf('callback_dead_letters_kept', { handler: 'app' })).toBe(1)
-  await metering.store.retry({})
+  await metering.store.operator.retry({})
   metering.advance(1000)
   expect(await metering.valueOf('callback_dead_letters_kept', { handler: 'app' })).toBe(0)
 })
@@ -181,12 +181,12 @@ it('says nothing of what it does not know', async () => {
 })
 
 it('shows a handler that is away or paused as down', async () => {
-  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(1)
   metering.metrics.observer.handler('app', 'down')
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(0)
   metering.metrics.observer.handler('app', 'up')
-  await metering.store.pauseHandler('app', 'paused before we were started')
+  await metering.store.settings.pauseHandler('app', 'paused before we were started')
   metering.advance(1000)
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(0)
 })

@@ -38,9 +38,9 @@ async function everythingHappens(): Promise<void> {
   const { observer } = metering.metrics
   const turn = turnRaw('turn_1', 's-a')
   const fact = stored(turnFact('turn.completed', turn))
-  await metering.store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   const session = sessionRaw('s-a', { status: 'requires_action', required_actions: [actionRaw('call_1')] })
-  await metering.store.commit({
+  await metering.store.log.commit({
     readings: [readingOf(session, { facts: [fact], turns: [turn], settled: false })],
     hints: [{ sessionId: 's-a', channel: 'stream', at: 1, scope: 'turns', delay: 0 }],
   })

@@ -32,18 +32,18 @@ beforeAll(async () => {
   running = await startAdmin({
     relay,
     async seed(store) {
-      await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+      await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
       const turn = turnRaw('turn_1', 's-a')
       const session = sessionRaw('s-a', {
         status: 'requires_action',
         required_actions: [actionRaw('call_1')],
       })
       const calls = [callOf('call_1', 's-a')]
-      const committed = await store.commit({
+      const committed = await store.log.commit({
         readings: [readingOf(session, { turns: [turn], calls, facts: [turnFact('turn.settled', turn)] })],
       })
       await acknowledgeFirst(store, committed, 'app', 'dead')
-      await store.commit({ facts: [frameFact('9007199254740993', 's-a')] })
+      await store.log.commit({ facts: [frameFact('9007199254740993', 's-a')] })
       deadId = (await store.read.deliveries({ limit: 1, status: 'dead' })).rows[0]?.id ?? ''
     },
   })

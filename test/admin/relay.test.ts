@@ -33,7 +33,7 @@ async function open(stored: readonly number[] = []): Promise<World> {
   onTestFinished(() => running.stop())
   const stream = async (seqs: readonly number[], sessionId = 's-a'): Promise<void> => {
     for (const seq of seqs) relay.observer.frame?.({ type: 'agent.message', seq: String(seq), at: 1 })
-    const committed = await running.store.commit({
+    const committed = await running.store.log.commit({
       facts: seqs.map((seq) => frameFact(String(seq), sessionId)),
     })
     for (const fact of committed.facts) relay.observer.fact?.(fact, null)
@@ -55,7 +55,7 @@ test('without a cursor there are live frames only, with the type and data as the
 
 test('a cursor at the end of the log goes live, also once what it stands at was pruned', async () => {
   const { base, stream, store, relay } = await open([1, 2, 3])
-  expect(await store.prune(clock.now() + 1)).toMatchObject({ facts: 3 })
+  expect(await store.log.prune(clock.now() + 1)).toMatchObject({ facts: 3 })
   await using reader = await EventReader.open(`${base}/v1/events?transient=1`, { 'last-event-id': '3' })
   await until('a live reader', async () => {
     const body = '{"type":"agent.text","seq":null}'
@@ -105,7 +105,7 @@ test('a cursor that is not in the log gives everything after the nearest', async
 test('one session has its own frames alone, facts of state and other sessions are in between', async () => {
   const world = await open([1])
   await world.stream([2], 's-b')
-  await world.store.commit({ facts: [turnFact('turn.completed', turnRaw('turn_1', 's-a'))] })
+  await world.store.log.commit({ facts: [turnFact('turn.completed', turnRaw('turn_1', 's-a'))] })
   await world.stream([3])
   await using reader = await EventReader.open(`${world.base}/v1/sessions/s-a/events?last_event_id=0`)
   await reader.has(2)
@@ -117,7 +117,7 @@ test('one session has its own frames alone, facts of state and other sessions ar
 
 test('a frame whose fact has another name goes out under its own', async () => {
   const { base, store } = await open()
-  await store.commit({ facts: [frameFact('1', 's-a', { type: transcriptType('turn.ended') })] })
+  await store.log.commit({ facts: [frameFact('1', 's-a', { type: transcriptType('turn.ended') })] })
   await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
   await reader.has(1)
   expect(reader.frames[0]?.event).toBe('turn.ended')
@@ -126,7 +126,7 @@ test('a frame whose fact has another name goes out under its own', async () => {
 test('data of several lines comes back as it was', async () => {
   const { base, store } = await open()
   const body = '{\n  "type": "agent.message",\n  "seq": 1\n}'
-  await store.commit({ facts: [frameFact('1', 's-a', { body })] })
+  await store.log.commit({ facts: [frameFact('1', 's-a', { body })] })
   await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
   expect((await reader.has(1))[0]?.data).toBe(body)
 })
@@ -182,7 +182,7 @@ test('a replay of more than 50,000 frames stops and says where to go on', { time
   const total = 50_010
   for (let from = 1; from <= total; from += 5001) {
     const facts = Array.from({ length: 5001 }, (_, index) => frameFact(String(from + index), 's-a'))
-    await store.commit({ facts })
+    await store.log.commit({ facts })
   }
   await using reader = await EventReader.open(`${base}/v1/events?last_event_id=0`)
   await until('end', () => reader.ended, 30_000)
@@ -241,7 +241,7 @@ test('a reader that does not read is cut past 8 MiB, and holds up nobody', { tim
   // What the kernel takes for the one that does not read comes on top of the 8 MiB.
   const body = JSON.stringify({ seq: 1, payload: 'x'.repeat(1024 * 1024) })
   for (let seq = 1; seq <= 24; seq++) {
-    const { facts } = await store.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
+    const { facts } = await store.log.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
     for (const fact of facts) relay.observer.fact?.(fact, null)
     await quick.has(seq)
   }
@@ -276,7 +276,7 @@ test("a session's replay looks at that session's facts alone, however long the l
   const facts = Array.from({ length: 20_000 }, (_, seq) =>
     frameFact(String(seq + 1), seq % 4000 === 0 ? 's-a' : 's-b'),
   )
-  await store.commit({ facts })
+  await store.log.commit({ facts })
   const { frames, next, more } = await store.read.frames({ after: 0, sessionId: 's-a' })
   expect(frames.map(({ seq }) => seq)).toEqual(['1', '4001', '8001', '12001', '16001'])
   expect({ next, more }).toEqual({ next: 20_000, more: false })

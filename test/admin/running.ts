@@ -128,7 +128,7 @@ export async function startAdmin(
     listen: { host: '127.0.0.1', port: 0 },
     token: () => null,
     store: store.read,
-    summary: (id) => store.summary(id),
+    summary: (id) => store.resources.summary(id),
     actions,
     status: () => STATUS,
     metrics,

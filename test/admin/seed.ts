@@ -122,7 +122,7 @@ export function readingOf(
     newCalls: extra.calls ?? [],
     facts: extra.facts ?? [],
     at: extra.at ?? clock.now(),
-    hint: { generation: null, nextLook: null, scope: 'session' },
+    hint: { generation: null, lookAfter: null, scope: 'session' },
   }
 }
 
@@ -171,7 +171,6 @@ export function callOf(callId: string, sessionId: string, fields: Partial<Call> 
       createdAt: 1_700_000_002_000,
       expiresAt: null,
       receivedAt: clock.now(),
-      dueAt: 0,
     }),
     ...fields,
   }
@@ -189,8 +188,8 @@ export async function acknowledgeFirst(
   if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
   const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
   const attempt = { at: clock.now(), ms: 3, ...outcome }
-  await store.settle(() => [
-    { lane: news.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, dueAt: null },
+  await store.lanes.acknowledge(() => [
+    { lane: news.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, after: null },
   ])
 }
 

@@ -21,7 +21,7 @@ async function start(): Promise<Running> {
           sessionRaw(`s-${n}`, { status: 'requires_action', required_actions: [approval] }),
           { turns: [turn] },
         )
-        await store.commit({
+        await store.log.commit({
           readings: [{ ...reading, turns: reading.turns.map((known) => ({ ...known, settled: false })) }],
         })
       }
@@ -55,9 +55,9 @@ it('open actions come the oldest first, and go when they are resolved', async ()
     session_title: 'title of s-3',
     turn_id: 't-3',
   })
-  const known = await store.known('s-3')
+  const known = await store.resources.known('s-3')
   const gone = readingOf(sessionRaw('s-3'), { revision: known?.revision ?? 0 })
-  await store.commit({ readings: [{ ...gone, resolved: ['call_3'] }] })
+  await store.log.commit({ readings: [{ ...gone, resolved: ['call_3'] }] })
   expect(await ids()).toEqual(['call_2', 'call_1'])
 })
 
@@ -72,7 +72,7 @@ it('sessions are found by a part of the title, whatever its case, and by the who
 
 it('a fact says to which turn it belongs', async () => {
   const { get, store } = await start()
-  await store.commit({ facts: [frameFact('7', 's-1', { turnId: 't-1' }), frameFact('8', 's-1')] })
+  await store.log.commit({ facts: [frameFact('7', 's-1', { turnId: 't-1' }), frameFact('8', 's-1')] })
   const turns = dataOf(await get('/api/events?session_id=s-1')).map(({ turn_id: turn }) => turn)
   expect(turns).toEqual([null, 't-1'])
 })

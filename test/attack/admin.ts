@@ -73,9 +73,9 @@ export async function attackRelay(count: number, random: Random): Promise<Tally>
 }
 
 async function seed(store: Store): Promise<void> {
-  await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
-  await store.commit({ readings: [readingOf(sessionRaw('s-a'), { turns: [turnRaw('turn_1', 's-a')] })] })
-  await store.commit({
+  await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await store.log.commit({ readings: [readingOf(sessionRaw('s-a'), { turns: [turnRaw('turn_1', 's-a')] })] })
+  await store.log.commit({
     facts: [
       frameFact('41', 's-a'),
       frameFact('9007199254740993', 's-b'),

@@ -44,7 +44,7 @@ test('ten thousand unknown names of every kind leave the metrics as long as befo
         }),
       ),
     )
-    await store.commit({ readings })
+    await store.log.commit({ readings })
     const families = await scrape()
     const most = [...families]
       .map(([name, { samples }]) => [name, samples.length] as const)

@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
             body: JSON.stringify({ turn, artifacts: [{ path: odd, reason: odd }] }),
           }),
         ]
-        await store.commit({ readings: [readingOf(usual, { turns: [turn], facts })] })
+        await store.log.commit({ readings: [readingOf(usual, { turns: [turn], facts })] })
       },
     })
     await using visited = await visit(browser, `${running.base}/#/sessions`)
@@ -148,7 +148,7 @@ describe.skipIf(!hasBrowser)('the console', () => {
         },
       }),
       seed: (store) =>
-        store.commit({
+        store.log.commit({
           readings: [
             readingOf(sessionRaw('s/1', { status: 'requires_action', required_actions: [approval] })),
           ],

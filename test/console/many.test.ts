@@ -19,7 +19,7 @@ describe.skipIf(!hasBrowser)('ten thousand sessions', () => {
       async seed(store) {
         const ids = Array.from({ length: SESSIONS }, (_, n) => `session-${String(n).padStart(5, '0')}`)
         for (let from = 0; from < SESSIONS; from += 500) {
-          await store.commit({
+          await store.log.commit({
             readings: ids.slice(from, from + 500).map((id, n) => readingOf(sessionRaw(id), { at: from + n })),
           })
         }

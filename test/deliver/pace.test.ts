@@ -36,7 +36,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   }
   const replies = [quick, ...others]
   const specs = replies.map((_, index) => ({ ...SPEC, name: `h${index}`, timeout: TIMEOUT }))
-  await store.registerHandlers(specs.map(({ name }) => ({ name, ordered: true, wants: () => true })))
+  await store.settings.registerHandlers(specs.map(({ name }) => ({ name, ordered: true, wants: () => true })))
   const acks = createAckBatcher(store, clock, log)
   const ports = {
     store,
@@ -56,7 +56,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   const facts = Array.from({ length: FACTS }, (_, index) =>
     turnFact('turn.completed', `t${index}`, `ses_${index % 20}`),
   )
-  dispatcher.news(await store.commit({ facts }))
+  dispatcher.news(await store.log.commit({ facts }))
   await clock.advance(60_000)
   const stopped = dispatcher.stop(0)
   await clock.advance(0)

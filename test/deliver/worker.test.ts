@@ -41,10 +41,10 @@ describe('delivering', () => {
 
   it('takes a backlog that no commit told of', async () => {
     const world = await deliveryWorld()
-    await world.store.commit({ facts: facts(200) })
+    await world.store.log.commit({ facts: facts(200) })
     // The commit claimed the lane for somebody who is gone.
     const [lane] = [{ id: 1, handler: 'app', key: 'ses_1' }]
-    await world.store.releaseLane(lane)
+    await world.store.lanes.release(lane)
     world.worker.reload()
     await world.clock.advance(1000)
     expect(seqs(world.sent)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
@@ -93,12 +93,12 @@ describe('delivering', () => {
 
   it('never tries before Retry-After, though the attempt could not be stored for longer than that', async () => {
     const world = await deliveryWorld()
-    const { settle } = world.store
-    world.store.settle = () => Promise.reject(new StoreError('full'))
+    const { acknowledge } = world.store.lanes
+    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
     await world.clock.advance(60_000)
-    world.store.settle = settle
+    world.store.lanes.acknowledge = acknowledge
     await world.clock.advance(59_999)
     expect(world.sent).toHaveLength(1)
     world.reply = () => DELIVERED
@@ -109,9 +109,10 @@ describe('delivering', () => {
 
   it('dead-letters for good what was given up while the disk refused, though what came after it could be stored', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 1, base: 1000, max: 1000 } } })
-    const { settle } = world.store
+    const { acknowledge } = world.store.lanes
     let refusals = 1
-    world.store.settle = (acks) => (refusals-- > 0 ? Promise.reject(new StoreError('full')) : settle(acks))
+    world.store.lanes.acknowledge = (acks) =>
+      refusals-- > 0 ? Promise.reject(new StoreError('full')) : acknowledge(acks)
     world.reply = ({ fact }) =>
       fact.seq === '1' ? { kind: 'retry', status: 503, floor: 120_000 } : DELIVERED
     await world.commit(facts(3))
@@ -122,22 +123,21 @@ describe('delivering', () => {
 
   it('puts off a lane that waits, as soon as that can be stored, so that a restart keeps to it', async () => {
     const world = await deliveryWorld()
-    const { settle } = world.store
-    world.store.settle = () => Promise.reject(new StoreError('full'))
+    const { acknowledge } = world.store.lanes
+    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
-    const asked = world.clock.steady()
     await world.clock.advance(60_000)
-    world.store.settle = settle
+    world.store.lanes.acknowledge = acknowledge
     await world.clock.advance(5000)
-    expect(await world.store.nextLane('app')).toBeGreaterThanOrEqual(asked + 120_000)
+    expect(await world.store.lanes.nextDue('app')).toBeGreaterThanOrEqual(55_000)
     expect(world.sent).toHaveLength(1)
   })
 
   it('delivers nothing more while it can write nothing down, says so once in a while, and goes on after', async () => {
     const world = await deliveryWorld({ spec: { concurrency: 2 } })
-    const { settle } = world.store
-    world.store.settle = () => Promise.reject(new StoreError('full'))
+    const { acknowledge } = world.store.lanes
+    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
     await world.commit(Array.from({ length: 40 }, (_, index) => facts(5, `ses_${index}`)).flat())
     await world.clock.advance(1000)
     const before = world.sent.length
@@ -146,7 +146,7 @@ describe('delivering', () => {
     const told = world.log.lines.filter(({ message }) => message.includes('could not be stored'))
     expect(told.length).toBeGreaterThanOrEqual(5)
     expect(told.length).toBeLessThanOrEqual(7)
-    world.store.settle = settle
+    world.store.lanes.acknowledge = acknowledge
     await world.clock.advance(2000)
     expect(world.sent).toHaveLength(200)
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
@@ -154,7 +154,7 @@ describe('delivering', () => {
 
   it('stops at once although what became of an attempt cannot be stored', async () => {
     const world = await deliveryWorld()
-    world.store.settle = () => Promise.reject(new StoreError('full'))
+    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
     await world.clock.advance(1000)
@@ -181,7 +181,7 @@ describe('delivering', () => {
     await world.clock.advance(100)
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 1 })
     world.reply = () => DELIVERED
-    await world.store.retry({})
+    await world.store.operator.retry({})
     world.worker.reload()
     await world.clock.advance(100)
     expect(world.sent.map(({ attempt }) => attempt)).toEqual([1, 1])
@@ -233,7 +233,7 @@ describe('delivering', () => {
     await world.commit([...facts(1, 'ses_soon'), ...facts(1, 'ses_late')])
     await world.clock.advance(1000)
     expect(world.worker.status().state).toBe('paused')
-    const resumed = world.store.pauseHandler('app', null)
+    const resumed = world.store.settings.pauseHandler('app', null)
     held.resolve()
     await world.clock.advance(1000)
     await resumed
@@ -264,12 +264,12 @@ describe('delivering', () => {
 
   it('writes down as delivered, once the disk takes it, what it refused; nothing is sent twice', async () => {
     const world = await deliveryWorld()
-    const { settle } = world.store
-    world.store.settle = () => Promise.reject(new StoreError('full'))
+    const { acknowledge } = world.store.lanes
+    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
     await world.commit(facts(1))
     await world.clock.advance(1000)
     expect(await world.counts()).toMatchObject({ pending: 1, dead: 0 })
-    world.store.settle = settle
+    world.store.lanes.acknowledge = acknowledge
     await world.clock.advance(10_000)
     expect(world.sent.map(({ seq, attempt }) => [seq, attempt])).toEqual([['1', 1]])
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
@@ -318,10 +318,10 @@ describe('delivering', () => {
 
   it('waits for nothing any more once what held up a stop is over', async () => {
     const world = await deliveryWorld()
-    const settle = world.store.settle.bind(world.store)
+    const settle = world.store.lanes.acknowledge.bind(world.store)
     const { promise: hung, resolve: goOn } = Promise.withResolvers<void>()
     let tries = 0
-    world.store.settle = async (acks) => {
+    world.store.lanes.acknowledge = async (acks) => {
       if (++tries === 1) throw new StoreError('full')
       await hung
       return settle(acks)
@@ -363,14 +363,14 @@ describe('a lane with a pending delivery that cannot be read', () => {
   // Found by reading: claimed again and again within one turn of the event loop, it stopped the whole process.
   it('leaves others their turn, and is looked at again', async () => {
     const world = await deliveryWorld()
-    const { claimLanes, readLane } = world.store
+    const { claim, read } = world.store.lanes
     let claims = 0
-    world.store.claimLanes = async (...args) => {
-      const lanes = await claimLanes(...args)
+    world.store.lanes.claim = async (...args) => {
+      const lanes = await claim(...args)
       claims += lanes.length
       return lanes
     }
-    world.store.readLane = async () => []
+    world.store.lanes.read = async () => []
     world.worker.pause()
     await world.commit(facts(1, 'ses_1'))
     world.worker.resume()
@@ -380,7 +380,7 @@ describe('a lane with a pending delivery that cannot be read', () => {
       level: 'warn',
       details: { handler: 'app', lane: 'ses_1' },
     })
-    world.store.readLane = readLane
+    world.store.lanes.read = read
     await world.clock.advance(5000)
     expect(world.sent).toHaveLength(1)
   })
@@ -407,18 +407,22 @@ describe('a handler that cannot be reached', () => {
   // [fault callback-6]
   it('for 30 days keeps its backlog whole, nothing dead, no attempt used up, few lanes in memory', async () => {
     const world = await deliveryWorld({ reply: () => AWAY, random: seededRandom() })
-    const { claimLanes, releaseLane } = world.store
+    const { claim, release, retry } = world.store.lanes
     const claimed = new Set<number>()
     let most = 0
-    world.store.claimLanes = async (handler, limit, now) => {
-      const lanes = await claimLanes(handler, limit, now)
+    world.store.lanes.claim = async (room) => {
+      const lanes = await claim(room)
       for (const { id } of lanes) claimed.add(id)
       most = Math.max(most, claimed.size)
       return lanes
     }
-    world.store.releaseLane = async (lane, dueAt) => {
+    world.store.lanes.release = async (lane) => {
       claimed.delete(lane.id)
-      await releaseLane(lane, dueAt)
+      await release(lane)
+    }
+    world.store.lanes.retry = async (lane, after) => {
+      claimed.delete(lane.id)
+      await retry(lane, after)
     }
     for (let day = 0; day < 30; day++) {
       await world.commit(Array.from({ length: 20 }, (_, index) => facts(2, `ses_${day}_${index}`)).flat())
@@ -443,10 +447,10 @@ describe('a handler that cannot be reached', () => {
     await world.clock.advance(5000)
     expect(world.inFlight).toBe(1)
     let asked = 0
-    const { nextLane } = world.store
-    world.store.nextLane = (handler) => {
+    const { nextDue } = world.store.lanes
+    world.store.lanes.nextDue = (handler) => {
       asked++
-      return nextLane(handler)
+      return nextDue(handler)
     }
     await world.clock.advance(10_000)
     expect(asked).toBeLessThan(10)

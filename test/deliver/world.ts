@@ -93,7 +93,7 @@ export async function deliveryWorld(
     }
   }
   const moduleParts = { clock, log, tracer: plainTracer(seededRandom()) }
-  const records = await store.registerHandlers([
+  const records = await store.settings.registerHandlers([
     { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, wants: () => true },
   ])
   const acks = createAckBatcher(store, clock, log)
@@ -126,7 +126,7 @@ export async function deliveryWorld(
     stop: (grace: number) => createDispatcher([worker], acks).stop(grace),
     /** Commits facts and tells the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
-      const { lanes } = await store.commit({ facts })
+      const { lanes } = await store.log.commit({ facts })
       for (const news of lanes) worker.news(news)
       await clock.settle()
     },

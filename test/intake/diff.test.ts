@@ -542,7 +542,6 @@ describe('a comparison', () => {
         createdAt: 1,
         expiresAt: null,
         receivedAt: 5000,
-        dueAt: 5000,
       }),
     ])
     expect(reading.facts.map(({ type }) => type)).toEqual([

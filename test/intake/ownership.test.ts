@@ -31,7 +31,7 @@ function world() {
   const batches: Batch[] = []
   const commit = async (batch: Batch) => {
     batches.push(batch)
-    const committed = await store.commit({ ...batch, scoped: true })
+    const committed = await store.log.commit({ ...batch, scoped: true })
     ownership.committed(batch.owners ?? [], committed.held)
     return committed
   }
@@ -42,7 +42,7 @@ function world() {
       cursor: String(from + count - 1),
     })
   const { signal } = new AbortController()
-  return { store, log, batches, commit, ownership, frames, signal }
+  return { store, clock, log, batches, commit, ownership, frames, signal }
 }
 
 it('compares every pair and every condition, and inherits no key', () => {
@@ -72,8 +72,8 @@ it('holds frames of unknown sessions in the commit that moves the cursor, and te
   await frames(5, 1, 'gone')
   // A service that repeats itself.
   await frames(1, 2, 'ours')
-  expect(await store.heldFrames()).toMatchObject({ frames: 5 })
-  expect(await store.checkpoint('stream')).toBe('5')
+  expect(await store.resources.heldFrames()).toMatchObject({ frames: 5 })
+  expect(await store.settings.checkpoint('stream')).toBe('5')
   const { facts } = await commit({ owners: [{ sessionId: 'ours', owner: 'ours', at: 1 }] })
   expect(facts.map(({ seq }) => seq)).toEqual(['1', '2'])
   await commit({ owners: [{ sessionId: 'theirs', owner: 'foreign', at: 1 }] })
@@ -81,7 +81,7 @@ it('holds frames of unknown sessions in the commit that moves the cursor, and te
   expect([unattributed, held]).toEqual([1, { frames: 0, characters: 0 }])
   const later = await commit({ facts: [frame(6, 'theirs'), frame(7, 'ours'), frame(8, 'gone')], cursor: '8' })
   expect(later.facts.map(({ seq }) => seq)).toEqual(['7'])
-  expect(await store.heldFrames()).toEqual({ frames: 0, characters: 0 })
+  expect(await store.resources.heldFrames()).toEqual({ frames: 0, characters: 0 })
 })
 
 it('tells held frames also when later ones of others were delivered and pruned meanwhile', async () => {
@@ -89,26 +89,27 @@ it('tells held frames also when later ones of others were delivered and pruned m
   await commit({ owners: [{ sessionId: 'other', owner: 'ours', at: 1 }] })
   await frames(1, 2, 'slow')
   await frames(3, 2, 'other')
-  expect(await store.prune(2)).toMatchObject({ facts: 2 })
+  expect(await store.log.prune(2)).toMatchObject({ facts: 2 })
   // What was delivered and removed is not held again, either, when the service repeats everything.
   await commit({ owners: [{ sessionId: 'other', owner: 'unknown', at: 1 }] })
   await frames(3, 2, 'other')
   const { facts } = await commit({ owners: [{ sessionId: 'slow', owner: 'ours', at: 1 }] })
   expect(facts.map(({ seq }) => seq)).toEqual(['1', '2'])
-  expect(await store.heldFrames()).toMatchObject({ frames: 0 })
+  expect(await store.resources.heldFrames()).toMatchObject({ frames: 0 })
 })
 
 it('has a session with held frames read though nobody asked for it, and hints about a foreign one cost nothing', async () => {
-  const { store, commit, frames } = world()
+  const { store, commit, frames, clock } = world()
   await frames(1, 1, 'theirs')
-  const due = await store.nextHint()
-  expect(due).not.toBeNull()
-  expect(await store.claimHints(10, due ?? 0)).toMatchObject([{ sessionId: 'theirs' }])
+  const wait = await store.hints.nextDue()
+  expect(wait).not.toBeNull()
+  await clock.advance(wait ?? 0)
+  expect(await store.hints.claim(10)).toMatchObject([{ sessionId: 'theirs' }])
   await commit({ owners: [{ sessionId: 'theirs', owner: 'foreign', at: 1 }] })
-  store.doneHint('theirs')
+  await store.hints.release('theirs')
   const hint = { sessionId: 'theirs', channel: 'webhook', at: 1, scope: 'turns', delay: 0 } as const
   expect((await commit({ hints: [hint] })).hinted).toBe(false)
-  expect(await store.nextHint()).toBeNull()
+  expect(await store.hints.nextDue()).toBeNull()
 })
 
 it('leaves out what came before a session was ours, unless the service counts anew', async () => {
@@ -120,8 +121,10 @@ it('leaves out what came before a session was ours, unless the service counts an
   const { facts } = await commit({ owners: [{ sessionId: 's', owner: 'ours', at: 3 }] })
   expect(facts.map(({ seq }) => seq)).toEqual(['10'])
   expect((await frames(7, 2, 's')).facts).toEqual([])
-  expect(await store.owners(['s', 'other'])).toEqual(new Map([['s', { owner: 'ours', adoptedAt: 5 }]]))
-  await store.setCheckpoint('stream', '')
+  expect(await store.resources.owners(['s', 'other'])).toEqual(
+    new Map([['s', { owner: 'ours', adoptedAt: 5 }]]),
+  )
+  await store.settings.setCheckpoint('stream', '')
   expect((await frames(2, 1, 's')).facts).toHaveLength(1)
 })
 

@@ -65,9 +65,9 @@ function open(said: Partial<Service>) {
   /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
   const readOn = async (): Promise<string[] | null> => {
     facts.length = 0
-    const [entry] = await store.claimHints(1, clock.steady())
+    const [entry] = await store.hints.claim(1)
     if (entry === undefined) return null
-    if (await reader.read(entry, 's', undefined)) store.doneHint('s')
+    if (await reader.read(entry, 's', undefined)) await store.hints.release('s')
     return facts.map(({ type }) => type)
   }
   const read = async (): Promise<string[] | null> => {

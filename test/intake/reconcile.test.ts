@@ -21,14 +21,14 @@ it('sessions of which nothing can be written down are read now and then, one at 
     scope: 'session',
     delay: 0,
   }))
-  await store.commit({ hints })
+  await store.log.commit({ hints })
   let full = true
   const read: string[] = []
   const reader: Pick<SessionReader, 'read'> = {
     async read(_entry, sessionId) {
       read.push(sessionId)
       if (full) throw new Error('the disk is full')
-      await store.releaseHint(sessionId, clock.steady() + 600_000)
+      await store.hints.retry(sessionId, clock.steady() + 600_000)
       return false
     },
   }
@@ -42,8 +42,11 @@ it('sessions of which nothing can be written down are read now and then, one at 
     service: service as Service,
     store: {
       ...store,
-      releaseHint: (...asked) =>
-        full ? Promise.reject(new Error('the disk is full')) : store.releaseHint(...asked),
+      hints: {
+        ...store.hints,
+        retry: (...asked) =>
+          full ? Promise.reject(new Error('the disk is full')) : store.hints.retry(...asked),
+      },
     },
     reader: reader as SessionReader,
     sweep: sweep as Sweep,

@@ -50,7 +50,7 @@ function sweepWorld(
   }
   const marked = new Set<string | null>()
   const intake: Pick<Intake, 'hint' | 'commit'> = {
-    commit: (batch) => store.commit(batch),
+    commit: (batch) => store.log.commit(batch),
     hint: async (hints: readonly Hint[]) => hints.forEach(({ sessionId }) => marked.add(sessionId)),
   }
   const sweep = createSweep({
@@ -125,8 +125,8 @@ it.each([
     )
     for (const id of ['a', 'b']) {
       const known = asItIs(session(id), { revision: null, baseline: 0, atRest: id === 'a', at: clock.now() })
-      await store.commit({
-        readings: [{ ...known, hint: { generation: null, nextLook: null, scope: 'session' } }],
+      await store.log.commit({
+        readings: [{ ...known, hint: { generation: null, lookAfter: null, scope: 'session' } }],
       })
     }
     await sweep.run(true, { poll: 1 })

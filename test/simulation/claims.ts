@@ -29,53 +29,70 @@ export class Claims {
 
 /** The store as one life sees it; what it claims there and does not give back stays in `held`. */
 export function noteClaims(store: Store, held: Claims): Store {
+  const { log, hints, lanes, calls } = store
   return {
     ...store,
-    async commit(batch) {
-      const committed = await store.commit(batch)
-      for (const { lane, claimed } of committed.lanes) if (claimed) held.take(`lane ${lane.id}`)
-      for (const { callId, state } of batch.newCalls ?? [])
-        if (state === 'running' && committed.newCalls.includes(callId)) held.take(`call ${callId}`)
-      return committed
+    log: {
+      ...log,
+      async commit(batch) {
+        const committed = await log.commit(batch)
+        for (const { lane, claimed } of committed.lanes) if (claimed) held.take(`lane ${lane.id}`)
+        for (const { callId, state } of batch.newCalls ?? [])
+          if (state === 'running' && committed.newCalls.includes(callId)) held.take(`call ${callId}`)
+        return committed
+      },
     },
-    async claimHints(limit, now) {
-      const dirty = await store.claimHints(limit, now)
-      for (const { sessionId } of dirty) held.take(`hint ${sessionId}`)
-      return dirty
+    hints: {
+      ...hints,
+      async claim(room) {
+        const dirty = await hints.claim(room)
+        for (const { sessionId } of dirty) held.take(`hint ${sessionId}`)
+        return dirty
+      },
+      async retry(sessionId, after) {
+        await hints.retry(sessionId, after)
+        held.give(`hint ${sessionId}`)
+      },
+      async defer(sessionId, after) {
+        await hints.defer(sessionId, after)
+        held.give(`hint ${sessionId}`)
+      },
+      async release(sessionId) {
+        await hints.release(sessionId)
+        held.give(`hint ${sessionId}`)
+      },
+      async finishSweep(generation) {
+        await hints.finishSweep(generation)
+        held.give('hint null')
+      },
     },
-    async releaseHint(sessionId, dueAt) {
-      await store.releaseHint(sessionId, dueAt)
-      held.give(`hint ${sessionId}`)
+    lanes: {
+      ...lanes,
+      async claim(room) {
+        const claimed = await lanes.claim(room)
+        for (const { id } of claimed) held.take(`lane ${id}`)
+        return claimed
+      },
+      async retry(lane, after) {
+        await lanes.retry(lane, after)
+        held.give(`lane ${lane.id}`)
+      },
+      async release(lane) {
+        await lanes.release(lane)
+        held.give(`lane ${lane.id}`)
+      },
     },
-    async deferHint(sessionId, dueAt) {
-      await store.deferHint(sessionId, dueAt)
-      held.give(`hint ${sessionId}`)
-    },
-    doneHint(sessionId) {
-      store.doneHint(sessionId)
-      held.give(`hint ${sessionId}`)
-    },
-    async finishSweep(generation) {
-      await store.finishSweep(generation)
-      held.give('hint null')
-    },
-    async claimLanes(handler, limit, now) {
-      const lanes = await store.claimLanes(handler, limit, now)
-      for (const { id } of lanes) held.take(`lane ${id}`)
-      return lanes
-    },
-    async releaseLane(lane, dueAt) {
-      await store.releaseLane(lane, dueAt)
-      held.give(`lane ${lane.id}`)
-    },
-    async claimCalls(room, now) {
-      const calls = await store.claimCalls(room, now)
-      for (const { callId } of calls) held.take(`call ${callId}`)
-      return calls
-    },
-    releaseCall(callId) {
-      store.releaseCall(callId)
-      held.give(`call ${callId}`)
+    calls: {
+      ...calls,
+      async claim(room) {
+        const claimed = await calls.claim(room)
+        for (const { callId } of claimed) held.take(`call ${callId}`)
+        return claimed
+      },
+      async release(callId) {
+        await calls.release(callId)
+        held.give(`call ${callId}`)
+      },
     },
   }
 }

@@ -88,7 +88,7 @@ interface Rates {
 
 /** Faults that lead to places that are seldom seen. */
 const LEADS: Readonly<Record<string, Fault>> = {
-  'store.pauseHandler': 'gone',
+  'store.settings.pauseHandler': 'gone',
   'http delete webhook': 'unsubscribed',
   'store.commit call received': 'error',
 }

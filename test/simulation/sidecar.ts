@@ -40,7 +40,7 @@ const METERED = 8
 export interface Running {
   engine: Engine
   /** For callers of the admin API. */
-  store: Pick<Store, 'pauseHandler'>
+  store: Pick<Store, 'settings'>
   service: ServiceClient
   admin: AdminActions
   /** Ends what is not the engine's. */

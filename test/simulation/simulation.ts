@@ -277,7 +277,7 @@ export class Simulation {
     const { running } = this
     const worker = running?.engine.dispatcher.worker(handler)
     if (running === null || worker?.status().state !== 'paused' || this.life?.stopping === true) return
-    running.store.pauseHandler(handler, null).then(
+    running.store.settings.pauseHandler(handler, null).then(
       () => {
         this.watch.paused(handler, null)
         worker.resume()

@@ -5,50 +5,52 @@ import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'
 import { never, type Life } from './life.ts'
 
-type Method = Exclude<
-  keyof Store,
-  'read' | 'close' | 'doneHint' | 'releaseCall' | 'beginAttempts' | 'endAttempts' | 'dropAttempts'
->
+type Part = Exclude<keyof Store, 'read' | 'close'>
+type Method = { [P in Part]: `${P}.${Extract<keyof Store[P], string>}` }[Part]
 
-const METHODS = {
-  commit: true,
-  checkpoint: true,
-  setCheckpoint: true,
-  claimHints: true,
-  releaseHint: true,
-  deferHint: true,
-  finishSweep: true,
-  nextHint: true,
-  known: true,
-  knownTurns: true,
-  summary: true,
-  glance: true,
-  unseenSessions: true,
-  countSessions: true,
-  activeSessions: true,
-  owners: true,
-  strangers: true,
-  heldFrames: true,
-  claimLanes: true,
-  readLane: true,
-  releaseLane: true,
-  nextLane: true,
-  settle: true,
-  claimCalls: true,
-  call: true,
-  nextCall: true,
-  openCalls: true,
-  registerHandlers: true,
-  pauseHandler: true,
-  subscriptions: true,
-  saveSubscription: true,
-  forgetSubscription: true,
-  quarantine: true,
-  retry: true,
-  replay: true,
-  missed: true,
-  prune: true,
-} satisfies Record<Method, true>
+/** What happens in memory alone: no place at which the process may end. */
+const IN_MEMORY = ['hints.release', 'calls.release', 'lanes.begin', 'lanes.end', 'lanes.drop'] as const
+type Site = Exclude<Method, (typeof IN_MEMORY)[number]>
+
+const SITES = {
+  'log.commit': true,
+  'log.missed': true,
+  'log.prune': true,
+  'resources.known': true,
+  'resources.knownTurns': true,
+  'resources.summary': true,
+  'resources.glance': true,
+  'resources.unseen': true,
+  'resources.active': true,
+  'resources.count': true,
+  'resources.owners': true,
+  'resources.strangers': true,
+  'resources.heldFrames': true,
+  'hints.claim': true,
+  'hints.retry': true,
+  'hints.defer': true,
+  'hints.finishSweep': true,
+  'hints.nextDue': true,
+  'lanes.claim': true,
+  'lanes.retry': true,
+  'lanes.release': true,
+  'lanes.nextDue': true,
+  'lanes.read': true,
+  'lanes.acknowledge': true,
+  'calls.claim': true,
+  'calls.nextDue': true,
+  'calls.get': true,
+  'settings.checkpoint': true,
+  'settings.setCheckpoint': true,
+  'settings.registerHandlers': true,
+  'settings.pauseHandler': true,
+  'settings.subscriptions': true,
+  'settings.saveSubscription': true,
+  'settings.forgetSubscription': true,
+  'settings.quarantine': true,
+  'operator.retry': true,
+  'operator.replay': true,
+} satisfies Record<Site, true>
 
 /** What is told of calls; of writes also when nobody is left whom the store could tell. */
 export interface Written {
@@ -62,32 +64,23 @@ export interface Written {
 
 /** The real store, with each of its calls a place at which the process may end. */
 export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: Written): Store {
-  const wrapped: Record<string, unknown> = {
-    read: inner.read,
-    close: () => inner.close(),
-    doneHint: (sessionId: string | null) => {
-      if (life.alive) inner.doneHint(sessionId)
-    },
-    beginAttempts: (...args: Parameters<Store['beginAttempts']>) => {
-      if (life.alive) inner.beginAttempts(...args)
-    },
-    endAttempts: (...args: Parameters<Store['endAttempts']>) => {
-      if (life.alive) inner.endAttempts(...args)
-    },
-    dropAttempts: (...args: Parameters<Store['dropAttempts']>) => {
-      if (life.alive) inner.dropAttempts(...args)
-    },
-    releaseCall: (callId: string) => {
-      if (life.alive) inner.releaseCall(callId)
-    },
+  const parts: Record<string, Record<string, unknown>> = {}
+  const methodOf = (name: Method): [Record<string, unknown>, string, (...args: unknown[]) => unknown] => {
+    const [part = '', verb = ''] = name.split('.')
+    const methods = inner[part as Part] as unknown as Record<string, (...args: unknown[]) => unknown>
+    const method = methods[verb]
+    if (method === undefined) throw new Error(`the store has no ${name}`)
+    return [(parts[part] ??= {}), verb, method]
   }
-  for (const name of Object.keys(METHODS) as Method[]) {
-    const call = inner[name] as (...args: unknown[]) => Promise<unknown>
-    wrapped[name] = async (...args: unknown[]): Promise<unknown> => {
-      const site = name === 'commit' ? `store.commit ${partOf(args[0] as Batch)}` : `store.${name}`
-      const fault = life.alive
-        ? sites.pass(site, 'before', writes(name, args) ? MAY_FAIL : MAY_CRASH)
-        : 'crash'
+  for (const name of IN_MEMORY) {
+    const [part, verb, call] = methodOf(name)
+    part[verb] = (...args: unknown[]): unknown => (life.alive ? call(...args) : undefined)
+  }
+  for (const name of Object.keys(SITES) as Site[]) {
+    const [part, verb, call] = methodOf(name)
+    part[verb] = async (...args: unknown[]): Promise<unknown> => {
+      const site = name === 'log.commit' ? `store.commit ${partOf(args[0] as Batch)}` : `store.${name}`
+      const fault = life.alive ? sites.pass(site, 'before', WRITES.has(name) ? MAY_FAIL : MAY_CRASH) : 'crash'
       if (fault === 'crash') return await never()
       if (fault === 'disk_error') {
         await disk.refuse()
@@ -103,40 +96,36 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
         throw error
       }
       // It is written, also when nobody is left to be told.
-      if (name === 'commit') on.stored(args[0] as Batch, result as Committed)
-      else if (name === 'prune') on.pruned(args[0] as number)
-      else if (name === 'pauseHandler') on.paused(args[0] as string, args[1] as string | null)
-      else if (name === 'setCheckpoint') on.noted(args[0] as string, args[1] as string | null)
+      if (name === 'log.commit') on.stored(args[0] as Batch, result as Committed)
+      else if (name === 'log.prune') on.pruned(args[0] as number)
+      else if (name === 'settings.pauseHandler') on.paused(args[0] as string, args[1] as string | null)
+      else if (name === 'settings.setCheckpoint') on.noted(args[0] as string, args[1] as string | null)
       if (!life.alive || sites.crashes(site, 'after')) return await never()
       return result
     }
   }
-  return wrapped as unknown as Store
+  return { ...parts, read: inner.read, close: () => inner.close() } as unknown as Store
 }
 
 /** Asked by poll loops that have nothing to take. */
-const LOOKS: ReadonlySet<Method> = new Set<Method>(['nextHint', 'nextLane', 'nextCall'])
+const LOOKS: ReadonlySet<Site> = new Set<Site>(['hints.nextDue', 'lanes.nextDue', 'calls.nextDue'])
 
 /** What the disk may refuse. */
-const WRITES: ReadonlySet<Method> = new Set<Method>([
-  'commit',
-  'setCheckpoint',
-  'releaseHint',
-  'deferHint',
-  'finishSweep',
-  'releaseLane',
-  'settle',
-  'pauseHandler',
-  'saveSubscription',
-  'missed',
-  'prune',
-  'retry',
-  'replay',
+const WRITES: ReadonlySet<Site> = new Set<Site>([
+  'log.commit',
+  'settings.setCheckpoint',
+  'hints.retry',
+  'hints.defer',
+  'hints.finishSweep',
+  'lanes.retry',
+  'lanes.acknowledge',
+  'settings.pauseHandler',
+  'settings.saveSubscription',
+  'log.missed',
+  'log.prune',
+  'operator.retry',
+  'operator.replay',
 ])
-/** A lane that is given back without a time is given back in memory. */
-function writes(name: Method, args: readonly unknown[]): boolean {
-  return WRITES.has(name) && (name !== 'releaseLane' || args[1] !== undefined)
-}
 
 const MAY_CRASH: readonly Fault[] = ['crash']
 const MAY_FAIL: readonly Fault[] = ['crash', 'disk_error', 'disk_slow']

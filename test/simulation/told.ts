@@ -6,18 +6,22 @@ import { STRANGER } from './scenario.ts'
 
 /** The store as one life sees it; what its commits brought is noted, for it must be counted. */
 export function noteTold(store: Store, { told }: Counts): Store {
+  const { log } = store
   return {
     ...store,
-    async commit(batch) {
-      const committed = await store.commit(batch)
-      told.facts += committed.facts.length
-      for (const { type, body } of committed.facts) {
-        const { action } = JSON.parse(body) as { action?: { name?: string; call_id: string } }
-        if (type === 'action.required' && action?.name === STRANGER) told.strange.add(action.call_id)
-      }
-      for (const { callId, set } of batch.calls ?? [])
-        if (typeof set.endedAt === 'number' && !committed.refused.includes(callId)) told.closed.add(callId)
-      return committed
+    log: {
+      ...log,
+      async commit(batch) {
+        const committed = await log.commit(batch)
+        told.facts += committed.facts.length
+        for (const { type, body } of committed.facts) {
+          const { action } = JSON.parse(body) as { action?: { name?: string; call_id: string } }
+          if (type === 'action.required' && action?.name === STRANGER) told.strange.add(action.call_id)
+        }
+        for (const { callId, set } of batch.calls ?? [])
+          if (typeof set.endedAt === 'number' && !committed.refused.includes(callId)) told.closed.add(callId)
+        return committed
+      },
     },
   }
 }

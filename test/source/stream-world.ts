@@ -118,7 +118,7 @@ export function streamWorld(
       return readSession(raw, () => undefined)
     },
     tellAuthorized: (() => undefined) as (authorized: boolean) => void,
-    commit: (batch: Batch): Promise<Committed> => store.commit(batch),
+    commit: (batch: Batch): Promise<Committed> => store.log.commit(batch),
     last: (): Connection => {
       const connection = connections.at(-1)
       if (connection === undefined) throw new Error('the stream was never opened')
@@ -138,7 +138,7 @@ export function streamWorld(
       }
       return seqs
     },
-    cursor: () => store.checkpoint('stream'),
+    cursor: () => store.settings.checkpoint('stream'),
   }
   const service: Pick<
     Service,

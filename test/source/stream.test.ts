@@ -66,8 +66,8 @@ describe('following the stream', () => {
   it('keeps a frame that cannot be read in quarantine, and its cursor moves on', async () => {
     const world = streamWorld()
     const kept: object[] = []
-    const { quarantine } = world.store
-    world.store.quarantine = (entry) => {
+    const { quarantine } = world.store.settings
+    world.store.settings.quarantine = (entry) => {
       kept.push(entry)
       return quarantine(entry)
     }
@@ -249,8 +249,8 @@ describe('reconnecting', () => {
   it('is not needed for a frame that nobody can hold: it is kept in quarantine as far as it goes, and the cursor gets past it', async () => {
     const world = streamWorld()
     const kept: { bytes: string }[] = []
-    const { quarantine } = world.store
-    world.store.quarantine = (entry) => {
+    const { quarantine } = world.store.settings
+    world.store.settings.quarantine = (entry) => {
       kept.push(entry)
       return quarantine(entry)
     }
@@ -614,13 +614,13 @@ describe('a cursor that the service refuses', () => {
     await world.start()
     world.last().send(frame(5))
     await world.clock.settle()
-    const { setCheckpoint } = world.store
-    world.store.setCheckpoint = () => Promise.reject(new StoreError('full'))
+    const { setCheckpoint } = world.store.settings
+    world.store.settings.setCheckpoint = () => Promise.reject(new StoreError('full'))
     world.refuse = (cursor) => (cursor === null ? null : refused(410, 'cursor_gone'))
     world.last().end()
     await world.clock.advance(120_000)
     expect(world.stream.connected()).toBe(false)
-    world.store.setCheckpoint = setCheckpoint
+    world.store.settings.setCheckpoint = setCheckpoint
     await connectedAgain(world)
     expect(world.last().cursor).toBeNull()
   })
@@ -683,12 +683,12 @@ describe('a store that cannot be written', () => {
   it('and cannot be read either, does not end the stream for good', async () => {
     const world = streamWorld()
     await world.start()
-    const { checkpoint } = world.store
-    world.store.checkpoint = () => Promise.reject(new Error('disk I/O error'))
+    const { checkpoint } = world.store.settings
+    world.store.settings.checkpoint = () => Promise.reject(new Error('disk I/O error'))
     world.last().end()
     await world.clock.advance(10_000)
     expect(world.connections).toHaveLength(1)
-    world.store.checkpoint = checkpoint
+    world.store.settings.checkpoint = checkpoint
     await world.clock.advance(10_000)
     expect(world.stream.connected()).toBe(true)
     expect(world.connections).toHaveLength(2)

@@ -167,12 +167,12 @@ describe('the subscription keeper', () => {
 
   it('makes another when a crash came between the subscription and its secret', async () => {
     const held = world()
-    const { saveSubscription } = held.store
-    held.store.saveSubscription = () => Promise.reject(new StoreError('full'))
+    const { saveSubscription } = held.store.settings
+    held.store.settings.saveSubscription = () => Promise.reject(new StoreError('full'))
     const keeper = held.make()
     await keeper.start()
     expect([keeper.secrets(), keeper.active()]).toEqual([[], false])
-    held.store.saveSubscription = saveSubscription
+    held.store.settings.saveSubscription = saveSubscription
     await held.clock.advance(30_000)
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_2'])
     expect(keeper.secrets()).toEqual(['secret-2'])

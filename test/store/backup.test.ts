@@ -15,7 +15,7 @@ it('copies everything that was committed while more is being written, for our us
   const path = join(folder(), 'sidecar.db')
   const { store, clock } = await openStore({ path })
   const commit = async (seq: number): Promise<void> => {
-    const done = store.commit({ facts: [frameFact(seq)], cursor: String(seq) })
+    const done = store.log.commit({ facts: [frameFact(seq)], cursor: String(seq) })
     await clock.settle()
     await done
   }
@@ -37,7 +37,7 @@ it('is not begun anew by each commit: it shows the store as it was at one moment
   const path = join(folder(), 'sidecar.db')
   const { store, clock } = await openStore({ path })
   const commit = async (seq: number): Promise<void> => {
-    const done = store.commit({
+    const done = store.log.commit({
       facts: [frameFact(seq, 'ses_1', { body: `{"text":"${'x'.repeat(8000)}"}` })],
     })
     await clock.settle()
@@ -56,13 +56,13 @@ it('is not begun anew by each commit: it shows the store as it was at one moment
 it('opens as a store of its own, at the cursor that it had', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
-  await store.commit({ facts: [frameFact(1)], cursor: '1' })
+  await store.log.commit({ facts: [frameFact(1)], cursor: '1' })
   const target = join(folder(), 'copy.db')
   await backupStore(path, target, silent)
-  await store.commit({ facts: [frameFact(2)], cursor: '2' })
+  await store.log.commit({ facts: [frameFact(2)], cursor: '2' })
   const copy = await openStore({ path: target })
-  expect(await copy.store.checkpoint('stream')).toBe('1')
-  expect(await copy.store.commit({ facts: [frameFact(1), frameFact(2)] })).toMatchObject({
+  expect(await copy.store.settings.checkpoint('stream')).toBe('1')
+  expect(await copy.store.log.commit({ facts: [frameFact(1), frameFact(2)] })).toMatchObject({
     facts: [{ seq: '2' }],
   })
 })
@@ -70,7 +70,7 @@ it('opens as a store of its own, at the cursor that it had', async () => {
 it('never writes over a file, and leaves nothing behind when it fails', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
-  await store.commit({ facts: [frameFact(1)] })
+  await store.log.commit({ facts: [frameFact(1)] })
   const target = join(folder(), 'copy.db')
   writeFileSync(target, 'mine')
   await expect(backupStore(path, target, silent)).rejects.toThrow('is there already')
@@ -89,7 +89,7 @@ it('never writes over a file, and leaves nothing behind when it fails', async ()
 it('refuses to keep the copy of a damaged store', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
-  await store.commit({ facts: [frameFact(1)] })
+  await store.log.commit({ facts: [frameFact(1)] })
   await store.close()
   const db = new Database(path)
   db.prepare("UPDATE facts SET body = '{}'").run()
@@ -104,7 +104,7 @@ it('touches nothing but its own copy, whatever lies beside the target', async ()
   const target = join(folder(), 'copy.db')
   const path = `${target}.partial`
   const { store } = await openStore({ path })
-  await store.commit({ facts: [frameFact(1)] })
+  await store.log.commit({ facts: [frameFact(1)] })
   const both = await Promise.allSettled([
     backupStore(path, target, silent),
     backupStore(path, target, silent),

@@ -8,7 +8,7 @@ import { read, ack } from './lane.ts'
 async function begunWorld() {
   const path = join(folder(), 'store.db')
   const { store, clock } = await openStore({ path })
-  const { lanes } = await store.commit({ facts: [frameFact(1)] })
+  const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
   const [{ lane, deliveries } = { lane: null, deliveries: [] }] = lanes
   const [delivery] = deliveries
   if (lane === null || delivery === undefined) throw new Error('no lane')
@@ -22,12 +22,12 @@ async function begunWorld() {
 describe('an attempt that is under way', () => {
   it('is written down when it takes long, and not any more when it is stored', async () => {
     const { store, clock, lane, delivery, pos, rows } = await begunWorld()
-    store.beginAttempts(lane, [pos])
+    store.lanes.begin(lane, [pos])
     await clock.advance(49)
     expect(rows()).toBe(0)
     await clock.advance(1)
     expect(rows()).toBe(1)
-    await store.settle(() => [ack(lane, delivery, 'retry')])
+    await store.lanes.acknowledge(() => [ack(lane, delivery, 'retry')])
     expect(rows()).toBe(0)
     await clock.advance(1000)
     expect(rows()).toBe(0)
@@ -35,13 +35,13 @@ describe('an attempt that is under way', () => {
 
   it('costs nothing when it is over before', async () => {
     const { store, clock, lane, delivery, pos, rows } = await begunWorld()
-    store.beginAttempts(lane, [pos])
+    store.lanes.begin(lane, [pos])
     await clock.advance(30)
-    store.endAttempts(lane)
+    store.lanes.end(lane)
     // Its outcome waits for others to share a commit with.
     await clock.advance(30)
     expect(rows()).toBe(0)
-    await store.settle(() => [ack(lane, delivery, 'delivered')])
+    await store.lanes.acknowledge(() => [ack(lane, delivery, 'delivered')])
     await clock.advance(1000)
     expect(rows()).toBe(0)
   })
@@ -49,9 +49,9 @@ describe('an attempt that is under way', () => {
   it('is forgotten when nothing of it is stored', async () => {
     const { store, clock, lane, pos, rows } = await begunWorld()
     for (const ms of [30, 80]) {
-      store.beginAttempts(lane, [pos])
+      store.lanes.begin(lane, [pos])
       await clock.advance(ms)
-      store.dropAttempts(lane, [pos])
+      store.lanes.drop(lane, [pos])
       await clock.advance(1)
       expect(rows()).toBe(0)
     }
@@ -59,7 +59,7 @@ describe('an attempt that is under way', () => {
 
   it('is an attempt without an answer for the next process, and counts for the number alone', async () => {
     const { path, store, clock, lane, pos } = await begunWorld()
-    store.beginAttempts(lane, [pos])
+    store.lanes.begin(lane, [pos])
     const at = clock.now()
     await clock.advance(60)
     await store.close()

@@ -15,7 +15,7 @@ describe('a commit', () => {
     const { store } = await openStore({ onCommit: () => commits++ })
     commits = 0
     const results = await Promise.all(
-      Array.from({ length: 50 }, (_, index) => store.commit({ facts: [frameFact(index + 1)] })),
+      Array.from({ length: 50 }, (_, index) => store.log.commit({ facts: [frameFact(index + 1)] })),
     )
     expect(commits).toBe(1)
     expect(results.map(({ facts }) => facts[0]?.seq)).toEqual(
@@ -26,13 +26,13 @@ describe('a commit', () => {
   it('that is bad does not take the others with it', async () => {
     const { store } = await openStore()
     const [before, bad, after] = await Promise.allSettled([
-      store.commit({ facts: [frameFact(1)], cursor: '1' }),
-      store.commit({ facts: [frameFact(2), frameFact(3, 'ses_1', { at: 0.5 })], cursor: '3' }),
-      store.commit({ facts: [frameFact(4)] }),
+      store.log.commit({ facts: [frameFact(1)], cursor: '1' }),
+      store.log.commit({ facts: [frameFact(2), frameFact(3, 'ses_1', { at: 0.5 })], cursor: '3' }),
+      store.log.commit({ facts: [frameFact(4)] }),
     ])
     expect([before.status, bad.status, after.status]).toEqual(['fulfilled', 'rejected', 'fulfilled'])
     expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['1', '4'])
-    expect(await store.checkpoint('stream')).toBe('1')
+    expect(await store.settings.checkpoint('stream')).toBe('1')
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
   })
 
@@ -45,7 +45,7 @@ describe('a commit', () => {
     const written: number[] = []
     const begun = performance.now()
     const writes = Array.from({ length: 20 }, (_, index) =>
-      store.commit({ facts: [frameFact(index + 1)] }).then(() => void written.push(index)),
+      store.log.commit({ facts: [frameFact(index + 1)] }).then(() => void written.push(index)),
     )
     await clock.advance(4000)
     expect(written).toEqual([])
@@ -64,7 +64,7 @@ describe('a commit', () => {
     const other = new Database(path)
     onTestFinished(() => void other.close())
     other.exec('BEGIN IMMEDIATE')
-    const writes = Promise.allSettled([1, 2, 3].map((seq) => store.commit({ facts: [frameFact(seq)] })))
+    const writes = Promise.allSettled([1, 2, 3].map((seq) => store.log.commit({ facts: [frameFact(seq)] })))
     await clock.advance(5100)
     for (const write of await writes)
       expect(write).toMatchObject({ status: 'rejected', reason: { name: 'StoreError', kind: 'busy' } })
@@ -81,7 +81,7 @@ describe('a commit', () => {
     const outcomes: string[] = []
     for (let seq = 1; seq < 10; seq++) {
       const [{ status }] = await Promise.allSettled([
-        store.commit({ facts: [frameFact(seq, 'ses_1', { body })] }),
+        store.log.commit({ facts: [frameFact(seq, 'ses_1', { body })] }),
       ])
       outcomes.push(status)
     }
@@ -93,11 +93,11 @@ describe('a commit', () => {
     const { store } = await openStore()
     const results = await Promise.all(
       Array.from({ length: 20 }, () =>
-        store.commit({ facts: [frameFact(1), turnFact('turn.settled', 'trn_1')] }),
+        store.log.commit({ facts: [frameFact(1), turnFact('turn.settled', 'trn_1')] }),
       ),
     )
     expect(results.map(({ facts }) => facts.length)).toEqual([2, ...Array.from({ length: 19 }, () => 0)])
-    const again = await store.commit({ facts: [frameFact(1)] })
+    const again = await store.log.commit({ facts: [frameFact(1)] })
     expect(again).toMatchObject({ facts: [], lanes: [] })
     expect((await store.read.facts(all)).rows).toHaveLength(2)
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
@@ -108,8 +108,8 @@ describe('a commit', () => {
     const cursors = ['5', '3', '9007199254740993', '9007199254740992', '18446744073709551617', '7']
     const kept: (string | null)[] = []
     for (const cursor of cursors) {
-      await store.commit({ cursor })
-      kept.push(await store.checkpoint('stream'))
+      await store.log.commit({ cursor })
+      kept.push(await store.settings.checkpoint('stream'))
     }
     expect(kept).toEqual([
       '5',
@@ -124,7 +124,7 @@ describe('a commit', () => {
   // [fault stream-12]
   it('keeps the digits of a seq, and tells apart two that are one double', async () => {
     const { store } = await openStore()
-    await store.commit({ facts: [frameFact('9007199254740992'), frameFact('9007199254740993')] })
+    await store.log.commit({ facts: [frameFact('9007199254740992'), frameFact('9007199254740993')] })
     expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual([
       '9007199254740992',
       '9007199254740993',
@@ -137,7 +137,7 @@ describe('a commit', () => {
       everything('turns', { wants: (type) => type.startsWith('turn.') }),
       everything('none', { wants: () => false }),
     ])
-    const { lanes } = await store.commit({
+    const { lanes } = await store.log.commit({
       facts: [frameFact(1), turnFact('turn.completed', 'trn_1'), frameFact(2, 'ses_2')],
     })
     expect(
@@ -151,15 +151,15 @@ describe('a commit', () => {
 
   it('gives an unordered handler a lane a fact', async () => {
     const { store } = await openStore({}, [everything('app', { ordered: false })])
-    const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
     expect(lanes.map(({ lane }) => lane.key)).toEqual([frameFact(1).id, frameFact(2).id])
   })
 
   it('starts a handler that was not known before with no backlog', async () => {
     const { store } = await openStore()
-    await store.commit({ facts: [frameFact(1)] })
-    await store.registerHandlers([everything('app'), everything('late')])
-    await store.commit({ facts: [frameFact(2)] })
+    await store.log.commit({ facts: [frameFact(1)] })
+    await store.settings.registerHandlers([everything('app'), everything('late')])
+    await store.log.commit({ facts: [frameFact(2)] })
     expect(await store.read.counts()).toMatchObject({
       deliveries: { app: { pending: 2 }, late: { pending: 1 } },
     })
@@ -168,13 +168,13 @@ describe('a commit', () => {
   it('is refused once the store is closed', async () => {
     const { store } = await openStore()
     await store.close()
-    await expect(store.commit({ cursor: '1' })).rejects.toMatchObject({ kind: 'closed' })
+    await expect(store.log.commit({ cursor: '1' })).rejects.toMatchObject({ kind: 'closed' })
   })
 
   it('that was asked for before the store closes is written', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store } = await openStore({ path })
-    const written = store.commit({ facts: [frameFact(1)] })
+    const written = store.log.commit({ facts: [frameFact(1)] })
     await store.close()
     await written
     const again = await openStore({ path })
@@ -193,7 +193,7 @@ describe('a full disk', () => {
     let refused: unknown = null
     while (refused === null && seq < 1000) {
       seq++
-      await store.commit({ facts: [large(seq)], cursor: String(seq) }).catch((error: unknown) => {
+      await store.log.commit({ facts: [large(seq)], cursor: String(seq) }).catch((error: unknown) => {
         refused = error
       })
     }
@@ -201,29 +201,29 @@ describe('a full disk', () => {
     expect(refused).toMatchObject({ kind: 'full' })
     const kept = seq - 1
     const pair = [large(seq), large(seq + 1)]
-    await expect(store.commit({ facts: pair, cursor: String(seq + 1) })).rejects.toMatchObject({
+    await expect(store.log.commit({ facts: pair, cursor: String(seq + 1) })).rejects.toMatchObject({
       kind: 'full',
     })
-    expect(await store.checkpoint('stream')).toBe(String(kept))
+    expect(await store.settings.checkpoint('stream')).toBe(String(kept))
     expect((await store.read.facts(all)).rows).toHaveLength(kept)
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: kept } } })
     await store.close()
 
     const roomy = await openStore({ path, maxPages: 1000 })
-    const { facts } = await roomy.store.commit({ facts: pair, cursor: String(seq + 1) })
+    const { facts } = await roomy.store.log.commit({ facts: pair, cursor: String(seq + 1) })
     expect(facts).toHaveLength(2)
-    expect(await roomy.store.checkpoint('stream')).toBe(String(seq + 1))
+    expect(await roomy.store.settings.checkpoint('stream')).toBe(String(seq + 1))
   })
 
   it('takes facts again after pruning made room', async () => {
     const { store, clock } = await openStore({ maxPages: 100 }, [])
     let seq = 0
     const fill = async () => {
-      for (;;) await store.commit({ facts: [large(++seq)] })
+      for (;;) await store.log.commit({ facts: [large(++seq)] })
     }
     await expect(fill()).rejects.toMatchObject({ kind: 'full' })
-    expect((await store.prune(clock.now() + 1)).facts).toBeGreaterThan(10)
-    await expect(store.commit({ facts: [large(++seq)] })).resolves.toMatchObject({
+    expect((await store.log.prune(clock.now() + 1)).facts).toBeGreaterThan(10)
+    await expect(store.log.commit({ facts: [large(++seq)] })).resolves.toMatchObject({
       facts: [{ seq: String(seq) }],
     })
   })
@@ -242,19 +242,19 @@ describe('sightings', () => {
 
   it('before the fact are on it when it comes', async () => {
     const { store } = await openStore()
-    await store.commit({ hints: [hint('webhook', 100)] })
-    const { facts } = await store.commit({ facts: [fact({ stream: 200 })] })
+    await store.log.commit({ hints: [hint('webhook', 100)] })
+    const { facts } = await store.log.commit({ facts: [fact({ stream: 200 })] })
     expect(facts[0]?.seen).toEqual({ webhook: 100, stream: 200 })
   })
 
   it('after the fact are told once a channel, and kept on it', async () => {
     const { store } = await openStore()
-    const { facts } = await store.commit({ facts: [fact({ stream: 200 })] })
-    const first = await store.commit({ hints: [hint('webhook', 300)] })
+    const { facts } = await store.log.commit({ facts: [fact({ stream: 200 })] })
+    const first = await store.log.commit({ hints: [hint('webhook', 300)] })
     expect(first.sightings).toEqual([
       { channel: 'webhook', type: 'turn.completed', at: 300, factAt: facts[0]?.at },
     ])
-    const second = await store.commit({ hints: [hint('webhook', 400), hint('stream', 500)] })
+    const second = await store.log.commit({ hints: [hint('webhook', 400), hint('stream', 500)] })
     expect(second.sightings).toEqual([])
     expect((await store.read.fact(fact().id))?.seen).toEqual({ stream: 200, webhook: 300 })
   })
@@ -263,7 +263,7 @@ describe('sightings', () => {
 describe('the log', () => {
   it('is read in pages, by type and by session, and a place that is gone is an empty page', async () => {
     const { store } = await openStore()
-    await store.commit({
+    await store.log.commit({
       facts: [frameFact(1), frameFact(2, 'ses_2'), turnFact('turn.completed', 'trn_1'), frameFact(3)],
     })
     expect(idsOf((await store.read.facts({ ...all, limit: 2, after: frameFact(1).id })).rows)).toHaveLength(2)

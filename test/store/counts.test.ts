@@ -25,7 +25,7 @@ it('counts that take long are made for a twentieth of the time at most, the othe
   const pending = () => counts().deliveries['app']?.pending
   let seq = 0
   const commit = async (): Promise<void> => {
-    const done = store.commit({ facts: [frameFact(++seq)] })
+    const done = store.log.commit({ facts: [frameFact(++seq)] })
     await virtual.settle()
     await done
   }

@@ -30,6 +30,6 @@ export async function openStore(
   const log = keepingLog()
   const store: Store = openSqliteStore({ path: ':memory:', log, ...options, clock })
   onTestFinished(() => store.close())
-  await store.registerHandlers(handlers)
+  await store.settings.registerHandlers(handlers)
   return { store, clock, log }
 }

@@ -26,7 +26,7 @@ export function copyStore(from: string, to: string, sides: readonly string[] = S
 
 export async function commitFrames(store: Store, from: number, count: number): Promise<void> {
   for (let seq = from; seq < from + count; seq++)
-    await store.commit({ facts: [frameFact(seq)], cursor: String(seq) })
+    await store.log.commit({ facts: [frameFact(seq)], cursor: String(seq) })
 }
 
 /** Has SQLite write the log into the file. The next commit begins the log anew. */

@@ -18,7 +18,7 @@ const COUNT = 120
 async function filled(): Promise<string> {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
-  await store.commit({
+  await store.log.commit({
     facts: Array.from({ length: COUNT }, (_, seq) => frameFact(seq + 1)),
     cursor: String(COUNT),
   })
@@ -29,7 +29,7 @@ async function filled(): Promise<string> {
 it('finds nothing wrong with a sound store, and counts what it holds, also while it is in use', async () => {
   const path = await filled()
   const { store } = await openStore({ path })
-  await store.commit({ facts: [frameFact(COUNT + 1)], cursor: String(COUNT + 1) })
+  await store.log.commit({ facts: [frameFact(COUNT + 1)], cursor: String(COUNT + 1) })
   const before = readFileSync(path)
   expect(inspectStore(path)).toMatchObject({
     facts: COUNT + 1,
@@ -112,10 +112,10 @@ async function read(copy: string): Promise<string[]> {
   copyFileSync(copy, path)
   const store = openSqliteStore({ path, clock: new VirtualClock(), log: keepingLog() })
   try {
-    await store.registerHandlers([everything('app')])
+    await store.settings.registerHandlers([everything('app')])
     const found: string[] = []
-    for (const lane of await store.claimLanes('app', 10, 1)) {
-      for (const { fact } of await store.readLane(lane, 0, COUNT, 1e9)) found.push(textOf(fact))
+    for (const lane of await store.lanes.claim({ handler: 'app', lanes: 10 })) {
+      for (const { fact } of await store.lanes.read(lane, 0, COUNT, 1e9)) found.push(textOf(fact))
     }
     return found
   } finally {

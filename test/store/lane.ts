@@ -4,14 +4,14 @@ import type { Store } from '../../src/core/store.ts'
 export const ATTEMPT = { at: 1, status: 200, ms: 1 }
 export const seqs = (deliveries: readonly PendingDelivery[]) => deliveries.map(({ fact }) => fact.seq)
 
-export async function laneOf(store: Store, now: number): Promise<Lane> {
-  const [lane] = await store.claimLanes('app', 1, now)
+export async function laneOf(store: Store): Promise<Lane> {
+  const [lane] = await store.lanes.claim({ handler: 'app', lanes: 1 })
   if (lane === undefined) throw new Error('no lane is due')
   return lane
 }
 
-export const read = (store: Store, lane: Lane) => store.readLane(lane, 0, 100, 1e6)
+export const read = (store: Store, lane: Lane) => store.lanes.read(lane, 0, 100, 1e6)
 
 export function ack(lane: Lane, { fact, attempts }: PendingDelivery, result: Ack['result']): Ack {
-  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT, dueAt: null }
+  return { lane, pos: fact.pos, result, attempts: attempts + 1, attempt: ATTEMPT, after: null }
 }

@@ -36,7 +36,7 @@ class World {
   }
 
   async start(): Promise<void> {
-    await this.store.registerHandlers([everything('app')])
+    await this.store.settings.registerHandlers([everything('app')])
   }
 }
 
@@ -55,7 +55,10 @@ class Commit implements Command {
       return frameFact(seq, session)
     })
     // The last one is told of again: it must not be pending twice.
-    const { lanes } = await store.commit({ facts: [...facts, ...facts.slice(-1)], cursor: String(model.seq) })
+    const { lanes } = await store.log.commit({
+      facts: [...facts, ...facts.slice(-1)],
+      cursor: String(model.seq),
+    })
     for (const { lane, claimed, deliveries } of lanes) {
       assert.deepEqual(
         deliveries.map(({ fact }) => fact.seq),
@@ -71,8 +74,8 @@ class Commit implements Command {
 
 class Claim implements Command {
   check = () => true
-  async run(model: Model, { store, clock }: World): Promise<void> {
-    const lanes = await store.claimLanes('app', 10, clock.steady())
+  async run(model: Model, { store }: World): Promise<void> {
+    const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
     const free = SESSIONS.filter(
       (session) => (model.pending.get(session)?.length ?? 0) > 0 && !model.held.has(session),
     )
@@ -96,21 +99,21 @@ class Work implements Command {
   async run(model: Model, { store }: World): Promise<void> {
     const lane = model.held.get(this.session)
     if (lane === undefined) throw new Error('not held')
-    const found: PendingDelivery[] = await store.readLane(lane, 0, 5, 1e6)
+    const found: PendingDelivery[] = await store.lanes.read(lane, 0, 5, 1e6)
     const pending = model.pending.get(this.session) ?? []
     assert.deepEqual(
       found.map(({ fact }) => fact.seq),
       pending.slice(0, 5),
     )
     const taken = found.slice(0, this.count)
-    await store.settle(() =>
+    await store.lanes.acknowledge(() =>
       taken.map(({ fact, attempts }) => ({
         lane,
         pos: fact.pos,
         result: this.result,
         attempts: attempts + 1,
         attempt: { at: 1, status: 200, ms: 1 },
-        dueAt: null,
+        after: null,
       })),
     )
     if (this.result === 'retry') return
@@ -129,7 +132,7 @@ class Release implements Command {
   async run(model: Model, { store }: World): Promise<void> {
     const lane = model.held.get(this.session)
     if (lane === undefined) throw new Error('not held')
-    await store.releaseLane(lane)
+    await store.lanes.release(lane)
     model.held.delete(this.session)
   }
   toString = () => `release(${this.session})`
@@ -138,7 +141,7 @@ class Release implements Command {
 class Prune implements Command {
   check = () => true
   async run(_: Model, { store, clock }: World): Promise<void> {
-    await store.prune(clock.now() + 1)
+    await store.log.prune(clock.now() + 1)
   }
   toString = () => 'prune'
 }
@@ -150,7 +153,10 @@ class Crash implements Command {
     world.store = world.open()
     await world.start()
     model.held.clear()
-    assert.deepEqual(await world.store.checkpoint('stream'), model.seq === 0 ? null : String(model.seq))
+    assert.deepEqual(
+      await world.store.settings.checkpoint('stream'),
+      model.seq === 0 ? null : String(model.seq),
+    )
   }
   toString = () => 'crash'
 }

@@ -8,73 +8,72 @@ import { ATTEMPT, laneOf, read, seqs, ack } from './lane.ts'
 
 describe('a lane', () => {
   it('is claimed by the commit that fills it, until it is given back', async () => {
-    const { store, clock } = await openStore()
-    const { lanes } = await store.commit({ facts: [frameFact(1)] })
+    const { store } = await openStore()
+    const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
     expect(lanes[0]?.claimed).toBe(true)
-    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
-    expect(await store.nextLane('app')).toBeNull()
-    if (lanes[0] !== undefined) await store.releaseLane(lanes[0].lane)
-    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([lanes[0]?.lane])
+    expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([])
+    expect(await store.lanes.nextDue('app')).toBeNull()
+    if (lanes[0] !== undefined) await store.lanes.release(lanes[0].lane)
+    expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([lanes[0]?.lane])
   })
 
   it('is claimed by one only when two commits of one transaction fill it', async () => {
     const { store } = await openStore()
     const [one, two] = await Promise.all([
-      store.commit({ facts: [frameFact(1)] }),
-      store.commit({ facts: [frameFact(2)] }),
+      store.log.commit({ facts: [frameFact(1)] }),
+      store.log.commit({ facts: [frameFact(2)] }),
     ])
     expect([one.lanes[0]?.claimed, two.lanes[0]?.claimed]).toEqual([true, false])
   })
 
   it('gives its facts in the order of the log, from any place, a few or as many characters as asked', async () => {
     const { store } = await openStore()
-    const { lanes, facts } = await store.commit({ facts: [3, 1, 2].map((seq) => frameFact(seq)) })
+    const { lanes, facts } = await store.log.commit({ facts: [3, 1, 2].map((seq) => frameFact(seq)) })
     const lane = lanes[0]?.lane as Lane
     expect(seqs(await read(store, lane))).toEqual(['3', '1', '2'])
-    expect(seqs(await store.readLane(lane, facts[0]?.pos ?? 0, 1, 1e6))).toEqual(['1'])
-    expect(seqs(await store.readLane(lane, 0, 100, 1))).toEqual(['3'])
+    expect(seqs(await store.lanes.read(lane, facts[0]?.pos ?? 0, 1, 1e6))).toEqual(['1'])
+    expect(seqs(await store.lanes.read(lane, 0, 100, 1))).toEqual(['3'])
   })
 
   it('that is put off is not due before its time, and others go first', async () => {
     const { store, clock } = await openStore()
-    const { lanes } = await store.commit({ facts: [frameFact(1, 'ses_1'), frameFact(2, 'ses_2')] })
+    const { lanes } = await store.log.commit({ facts: [frameFact(1, 'ses_1'), frameFact(2, 'ses_2')] })
     const [one, two] = lanes.map(({ lane }) => lane)
     if (one === undefined || two === undefined) throw new Error('no lanes')
-    await store.releaseLane(one, clock.steady() + 5000)
-    await store.releaseLane(two, clock.steady() + 1000)
-    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
-    expect(await store.nextLane('app')).toBe(clock.steady() + 1000)
+    await store.lanes.retry(one, 5000)
+    await store.lanes.retry(two, 1000)
+    expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([])
+    expect(await store.lanes.nextDue('app')).toBe(1000)
     await clock.advance(5000)
-    expect(await store.claimLanes('app', 1, clock.steady())).toEqual([two])
-    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([one])
+    expect(await store.lanes.claim({ handler: 'app', lanes: 1 })).toEqual([two])
+    expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([one])
   })
 
   it('stays put off when more comes, unless it had been empty', async () => {
-    const { store, clock } = await openStore()
-    const { lanes } = await store.commit({ facts: [frameFact(1)] })
+    const { store } = await openStore()
+    const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
     const lane = lanes[0]?.lane as Lane
-    const dueAt = clock.steady() + 60_000
-    await store.releaseLane(lane, dueAt)
-    await store.commit({ facts: [frameFact(2)] })
-    expect(await store.nextLane('app')).toBe(dueAt)
+    await store.lanes.retry(lane, 60_000)
+    await store.log.commit({ facts: [frameFact(2)] })
+    expect(await store.lanes.nextDue('app')).toBe(60_000)
   })
 
   it('returns its new deliveries, so that the holder of the lane need not read', async () => {
     const { store } = await openStore()
-    const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
     expect(seqs(lanes[0]?.deliveries ?? [])).toEqual(['1', '2'])
-    const more = await store.commit({ facts: [frameFact(3)] })
+    const more = await store.log.commit({ facts: [frameFact(3)] })
     expect(more.lanes).toMatchObject([{ lane: lanes[0]?.lane, claimed: false }])
     expect(seqs(more.lanes[0]?.deliveries ?? [])).toEqual(['3'])
   })
 
   it('of another handler is never touched by what becomes of this one', async () => {
     const { store } = await openStore({}, [everything('app'), everything('other')])
-    const { lanes } = await store.commit({ facts: [frameFact(1)] })
+    const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
     const [news] = lanes
     const delivery = news?.deliveries[0]
     if (news === undefined || delivery === undefined) throw new Error('no news')
-    await store.settle(() => [ack(news.lane, delivery, 'delivered')])
+    await store.lanes.acknowledge(() => [ack(news.lane, delivery, 'delivered')])
     expect(await store.read.counts()).toMatchObject({
       deliveries: { app: { pending: 0 }, other: { pending: 1 } },
     })
@@ -83,25 +82,29 @@ describe('a lane', () => {
 
 describe('what became of an attempt', () => {
   it('is written with its log; what is delivered or dead is pending no more', async () => {
-    const { store } = await openStore()
-    const { lanes } = await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
+    const { store, clock } = await openStore()
+    const { lanes } = await store.log.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
     const { lane, deliveries } = lanes[0] ?? { lane: undefined, deliveries: [] }
     const [one, two, three] = deliveries
     if (lane === undefined || one === undefined || two === undefined || three === undefined)
       throw new Error('none')
-    await store.settle(() => [
+    await store.lanes.acknowledge(() => [
       ack(lane, one, 'delivered'),
       { ...ack(lane, two, 'dead'), attempt: { at: 2, error: 'verdict "dead"', ms: 3 } },
       {
         ...ack(lane, three, 'retry'),
-        dueAt: 77,
+        after: 77,
         attempt: { at: 3, status: 500, error: 'broken', ms: 4.4 },
       },
     ])
     expect((await read(store, lane)).map(({ fact, attempts }) => [fact.seq, attempts])).toEqual([['3', 1]])
     const records = (await store.read.deliveries({ limit: 10 })).rows
     expect(records.map(({ status, attempts, nextAt }) => ({ status, attempts, nextAt }))).toEqual([
-      { status: 'pending', attempts: [{ at: 3, status: 500, error: 'broken', ms: 4 }], nextAt: 77 },
+      {
+        status: 'pending',
+        attempts: [{ at: 3, status: 500, error: 'broken', ms: 4 }],
+        nextAt: clock.steady() + 77,
+      },
       { status: 'dead', attempts: [{ at: 2, error: 'verdict "dead"', ms: 3 }], nextAt: null },
       { status: 'delivered', attempts: [ATTEMPT], nextAt: null },
     ])
@@ -109,13 +112,13 @@ describe('what became of an attempt', () => {
 
   it('counts once when it is written twice', async () => {
     const { store } = await openStore()
-    const { lanes } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
+    const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
     const [news] = lanes
     const [first] = news?.deliveries ?? []
     if (news === undefined || first === undefined) throw new Error('no news')
     const done = ack(news.lane, first, 'delivered')
-    await store.settle(() => [done])
-    await store.settle(() => [done, { ...done, result: 'dead' }])
+    await store.lanes.acknowledge(() => [done])
+    await store.lanes.acknowledge(() => [done, { ...done, result: 'dead' }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 1, dead: 0 } } })
   })
 })
@@ -124,7 +127,7 @@ describe('a fact that is damaged on the disk', () => {
   async function damagedStore(onDeadLettered: (handler: string) => void = () => {}) {
     const path = join(folder(), 'sidecar.db')
     const first = await openStore({ path })
-    await first.store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
+    await first.store.log.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
     await first.store.close()
     const db = new Database(path)
     db.prepare("UPDATE facts SET body = replace(body, 'frame', 'fraud') WHERE seq = '2'").run()
@@ -135,7 +138,7 @@ describe('a fact that is damaged on the disk', () => {
   it('is sent to nobody: its delivery is a visible and counted dead letter and the lane goes on', async () => {
     const deadLettered: string[] = []
     const { store, clock, log } = await damagedStore((handler) => deadLettered.push(handler))
-    const lane = await laneOf(store, clock.steady())
+    const lane = await laneOf(store)
     expect(seqs(await read(store, lane))).toEqual(['1', '3'])
     await clock.settle()
     const dead = (await store.read.deliveries({ limit: 10, status: 'dead' })).rows
@@ -148,17 +151,17 @@ describe('a fact that is damaged on the disk', () => {
   it('keeps in the log of its dead letter what was tried before the damage', async () => {
     const path = join(folder(), 'sidecar.db')
     const first = await openStore({ path })
-    const { lanes } = await first.store.commit({ facts: [frameFact(1)] })
+    const { lanes } = await first.store.log.commit({ facts: [frameFact(1)] })
     const [news] = lanes
     const delivery = news?.deliveries[0]
     if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
-    await first.store.settle(() => [ack(news.lane, delivery, 'retry')])
+    await first.store.lanes.acknowledge(() => [ack(news.lane, delivery, 'retry')])
     await first.store.close()
     const db = new Database(path)
     db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
     db.close()
     const { store, clock } = await openStore({ path })
-    expect(await read(store, await laneOf(store, clock.steady() + 1e9))).toEqual([])
+    expect(await read(store, await laneOf(store))).toEqual([])
     await clock.settle()
     const dead = (await store.read.deliveries({ limit: 10, status: 'dead' })).rows
     expect(dead[0]?.attempts).toMatchObject([ATTEMPT, { error: 'damaged in the store' }])
@@ -175,12 +178,12 @@ describe('a fact that is damaged on the disk', () => {
 
   it('is a dead letter again after a retry, and leaves no lane without a readable delivery', async () => {
     const { store, clock } = await damagedStore()
-    const lane = await laneOf(store, clock.steady())
+    const lane = await laneOf(store)
     const pending = await read(store, lane)
-    await store.settle(() => pending.map((delivery) => ack(lane, delivery, 'delivered')))
-    await store.releaseLane(lane)
-    expect(await store.retry({})).toEqual({ count: 1 })
-    expect(await read(store, await laneOf(store, clock.steady()))).toEqual([])
+    await store.lanes.acknowledge(() => pending.map((delivery) => ack(lane, delivery, 'delivered')))
+    await store.lanes.release(lane)
+    expect(await store.operator.retry({})).toEqual({ count: 1 })
+    expect(await read(store, await laneOf(store))).toEqual([])
     await clock.settle()
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 0, dead: 1 } } })
   })

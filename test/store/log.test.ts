@@ -238,10 +238,10 @@ describe('a log of its own database', () => {
       problems: [],
     })
     const { store } = await openStore({ path })
-    expect(await store.checkpoint('stream')).toBe('15')
-    const [lane] = await store.claimLanes('app', 10, Number.MAX_SAFE_INTEGER)
+    expect(await store.settings.checkpoint('stream')).toBe('15')
+    const [lane] = await store.lanes.claim({ handler: 'app', lanes: 10 })
     if (lane === undefined) throw new Error('no lane is pending')
-    expect(await store.readLane(lane, 0, 100, 1e6)).toHaveLength(15)
+    expect(await store.lanes.read(lane, 0, 100, 1e6)).toHaveLength(15)
     await store.close()
     expect(inspectStore(path)).toMatchObject({ facts: 15, pending: 15, problems: [] })
   })

@@ -47,7 +47,7 @@ function hashOf(path: string): string {
 async function filled(): Promise<string> {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })
-  await store.commit({ facts: Array.from({ length: 200 }, (_, seq) => frameFact(seq + 1)) })
+  await store.log.commit({ facts: Array.from({ length: 200 }, (_, seq) => frameFact(seq + 1)) })
   await store.close()
   return path
 }
@@ -69,7 +69,7 @@ describe('opening the store', () => {
   it('lets nobody but our user read the database and its side files', async () => {
     const path = join(folder(), 'deep', 'sidecar.db')
     const { store } = await openStore({ path })
-    await store.commit({ facts: [frameFact(1)] })
+    await store.log.commit({ facts: [frameFact(1)] })
     for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-lock`]) {
       expect([file, (statSync(file).mode & 0o777).toString(8)]).toEqual([file, '600'])
     }
@@ -171,7 +171,7 @@ describe('opening the store', () => {
     })
     expect(child.stderr).toContain('is in use by another sidecar')
     expect(existsSync(`${path}-wal`)).toBe(true)
-    await store.commit({ facts: [frameFact(1)] })
+    await store.log.commit({ facts: [frameFact(1)] })
     const copy = join(folder(), 'copy.db')
     for (const end of ['', '-wal']) copyFileSync(`${path}${end}`, `${copy}${end}`)
     const db = new Database(copy)
@@ -254,7 +254,7 @@ describe('opening the store', () => {
     refusal(path)
     writeFileSync(path, whole)
     const { store } = await openStore({ path })
-    expect(await store.checkpoint('stream')).toBeNull()
+    expect(await store.settings.checkpoint('stream')).toBeNull()
   })
 
   it('finds everything again after it was closed', async () => {

@@ -37,10 +37,10 @@ async function watched(path = join(folder(), 'sidecar.db')) {
   const expectLost = async (kind: string, says: string): Promise<void> => {
     expect(lost).toHaveLength(1)
     expect(lost[0]).toMatchObject({ kind, message: expect.stringContaining(says) })
-    const write = store.commit({ facts: [frameFact(99)] })
+    const write = store.log.commit({ facts: [frameFact(99)] })
     await expect(write).rejects.toMatchObject({ name: 'StoreError', kind })
-    await expect(store.claimHints(1, 0)).rejects.toMatchObject({ kind })
-    await expect(store.claimLanes('app', 1, 0)).rejects.toMatchObject({ kind })
+    await expect(store.hints.claim(1)).rejects.toMatchObject({ kind })
+    await expect(store.lanes.claim({ handler: 'app', lanes: 1 })).rejects.toMatchObject({ kind })
     expect(lost).toHaveLength(1)
   }
   return { ...opened, path, lost, refused, expectLost }
@@ -58,7 +58,9 @@ describe('a second process on the same files', () => {
   it('fences the first, whose next commit is refused with all that wait', async () => {
     const { store, path, lost, refused, expectLost } = await watched()
     const other = second(path)
-    const writes = await Promise.allSettled([6, 7].map((seq) => store.commit({ facts: [frameFact(seq)] })))
+    const writes = await Promise.allSettled(
+      [6, 7].map((seq) => store.log.commit({ facts: [frameFact(seq)] })),
+    )
     expect(writes).toMatchObject([
       { status: 'rejected', reason: { kind: 'fenced' } },
       { status: 'rejected', reason: { kind: 'fenced' } },

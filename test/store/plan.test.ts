@@ -41,13 +41,12 @@ async function fill(store: Store): Promise<void> {
     createdAt: 5,
     expiresAt: null,
     receivedAt: 7,
-    dueAt: 0,
   })
   const session = readSession({ id: 'ses_2', status: 'working', updated_at: 1 }, () => undefined)
   const turnOf = (id: string) => readTurn({ id, status: 'completed', created_at: 1 }, 'ses_2')
   const action = readAction({ call_id: 'call_1', type: 'function_call', created_at: 1 })
   const known = { read: true, final: true, endedFrameAt: null, finalReadAt: null, finalFact: true }
-  const { lanes } = await store.commit({
+  const { lanes } = await store.log.commit({
     facts: [frameFact(1), turnFact('turn.completed', 'trn_1')],
     newCalls: [call],
     hints: [{ sessionId: 'ses_1', channel: 'poll', at: NOW, scope: 'session', delay: 0 }],
@@ -67,11 +66,11 @@ async function fill(store: Store): Promise<void> {
         newCalls: [],
         facts: [],
         at: NOW,
-        hint: { generation: null, nextLook: null, scope: 'session' },
+        hint: { generation: null, lookAfter: null, scope: 'session' },
       },
     ],
   })
-  for (const { lane } of lanes) await store.releaseLane(lane)
+  for (const { lane } of lanes) await store.lanes.release(lane)
 }
 
 const ROOM = { others: 10, of: () => 10 }
@@ -79,16 +78,16 @@ const ROOM = { others: 10, of: () => 10 }
 /** All that the sidecar asks again and again. @returns how many answers had something in them. */
 async function ask(store: Store): Promise<number> {
   const later = NOW + 60_000
-  const hints = await store.claimHints(10, later)
-  for (const { sessionId } of hints) store.doneHint(sessionId)
-  const lanes = await store.claimLanes('app', 10, later)
-  const deliveries = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, 10, 1e6)))
-  for (const lane of lanes) await store.releaseLane(lane)
-  const calls = await store.claimCalls(ROOM, later)
-  for (const { callId } of calls) store.releaseCall(callId)
-  const known = await store.known('ses_2', ['trn_1'])
+  const hints = await store.hints.claim(10)
+  for (const { sessionId } of hints) await store.hints.release(sessionId)
+  const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
+  const deliveries = await Promise.all(lanes.map((lane) => store.lanes.read(lane, 0, 10, 1e6)))
+  for (const lane of lanes) await store.lanes.release(lane)
+  const calls = await store.calls.claim(ROOM)
+  for (const { callId } of calls) await store.calls.release(callId)
+  const known = await store.resources.known('ses_2', ['trn_1'])
   const subject = 'turn.final/trn_1'
-  await store.commit({
+  await store.log.commit({
     hints: [{ sessionId: 'ses_1', channel: 'webhook', at: NOW, scope: 'session', delay: 0, subject }],
   })
   const lists = [
@@ -98,10 +97,14 @@ async function ask(store: Store): Promise<number> {
     calls,
     known?.turns ?? [],
     known?.actions ?? [],
-    await store.unseenSessions(later, '', 10),
-    await store.activeSessions('', 10),
+    await store.resources.unseen(later, '', 10),
+    await store.resources.active('', 10),
   ]
-  const dues = [await store.nextHint(), await store.nextLane('app'), await store.nextCall(ROOM)]
+  const dues = [
+    await store.hints.nextDue(),
+    await store.lanes.nextDue('app'),
+    await store.calls.nextDue(ROOM),
+  ]
   return lists.filter((list) => list.length > 0).length + dues.filter((due) => due !== null).length
 }
 

@@ -27,7 +27,6 @@ const call = newCall({
   createdAt: 5,
   expiresAt: null,
   receivedAt: 7,
-  dueAt: 0,
 })
 
 const reading = (revision: number | null, more: Partial<Reading> = {}): Reading => ({
@@ -42,7 +41,7 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
   newCalls: [],
   facts: [],
   at: 1000,
-  hint: { generation: null, nextLook: null, scope: 'session' },
+  hint: { generation: null, lookAfter: null, scope: 'session' },
   ...more,
 })
 
@@ -51,20 +50,20 @@ describe('retention', () => {
 
   it('removes what is delivered and old, never what is pending or dead, nor what is young', async () => {
     const { store, clock } = await openStore()
-    const { lanes } = await store.commit({
+    const { lanes } = await store.log.commit({
       facts: [1, 2, 3].map((seq) => frameFact(seq, `ses_${seq}`, { at: clock.now() })),
     })
     const [first, second] = lanes
     if (first === undefined || second === undefined) throw new Error('no lanes')
     const attempt = { at: clock.now(), status: 200, ms: 1 }
-    await store.settle(() => [
+    await store.lanes.acknowledge(() => [
       {
         lane: first.lane,
         pos: first.deliveries[0]?.fact.pos ?? 0,
         result: 'delivered',
         attempts: 1,
         attempt,
-        dueAt: null,
+        after: null,
       },
       {
         lane: second.lane,
@@ -72,22 +71,22 @@ describe('retention', () => {
         result: 'dead',
         attempts: 1,
         attempt,
-        dueAt: null,
+        after: null,
       },
     ])
     await clock.leap(8 * DAY)
-    await store.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })
-    expect(await store.prune(clock.now() - 7 * DAY)).toEqual({ facts: 1, more: false })
+    await store.log.commit({ facts: [frameFact(4, 'ses_4', { at: clock.now() })] })
+    expect(await store.log.prune(clock.now() - 7 * DAY)).toEqual({ facts: 1, more: false })
     expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['2', '3', '4'])
-    expect(await store.prune(clock.now() - 7 * DAY)).toEqual({ facts: 0, more: false })
+    expect(await store.log.prune(clock.now() - 7 * DAY)).toEqual({ facts: 0, more: false })
   })
 
   it('does not deliver again what a full replay brings back after it was removed', async () => {
     const { store, clock } = await openStore({}, [])
-    await store.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)), cursor: '3' })
-    expect(await store.prune(clock.now() + 1)).toMatchObject({ facts: 3 })
-    await store.registerHandlers([everything('app')])
-    const { facts, lanes } = await store.commit({
+    await store.log.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)), cursor: '3' })
+    expect(await store.log.prune(clock.now() + 1)).toMatchObject({ facts: 3 })
+    await store.settings.registerHandlers([everything('app')])
+    const { facts, lanes } = await store.log.commit({
       facts: [1, 2, 3, 4].map((seq) => frameFact(seq)),
       cursor: '4',
     })
@@ -97,17 +96,17 @@ describe('retention', () => {
 
   it('never gives a place in the log twice', async () => {
     const { store, clock } = await openStore({}, [])
-    const { facts } = await store.commit({ facts: [frameFact(1), frameFact(2)] })
-    await store.prune(clock.now() + 1)
-    const later = await store.commit({ facts: [frameFact(3)] })
+    const { facts } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
+    await store.log.prune(clock.now() + 1)
+    const later = await store.log.commit({ facts: [frameFact(3)] })
     expect(later.facts[0]?.pos).toBeGreaterThan(facts[1]?.pos ?? Infinity)
   })
 
   it('removes more than one step looks at, step by step', async () => {
     const { store, clock } = await openStore({}, [])
-    await store.commit({ facts: Array.from({ length: 1100 }, (_, index) => frameFact(index + 1)) })
+    await store.log.commit({ facts: Array.from({ length: 1100 }, (_, index) => frameFact(index + 1)) })
     const steps = []
-    for (let step = 0; step < 3; step++) steps.push(await store.prune(clock.now() + 1))
+    for (let step = 0; step < 3; step++) steps.push(await store.log.prune(clock.now() + 1))
     expect(steps).toEqual([
       { facts: 500, more: true },
       { facts: 500, more: true },
@@ -119,31 +118,31 @@ describe('retention', () => {
   it('removes what is old behind what was stored while the clock was ahead, and keeps that until its time', async () => {
     const { store, clock } = await openStore({}, [])
     const year = 365 * 86_400_000
-    await store.commit({
+    await store.log.commit({
       facts: [frameFact(1, 'ses_1', { at: clock.now() + year }), frameFact(2), frameFact(3)],
     })
-    expect(await store.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
+    expect(await store.log.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
     expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['1'])
   })
 
   it('takes a lower seq for news once the cursor was let go of, whatever is removed afterwards', async () => {
     const { store, clock } = await openStore({}, [])
-    await store.commit({ facts: [frameFact(900)], cursor: '900' })
-    await store.prune(clock.now() + 1)
-    await store.commit({ facts: [frameFact(1000)], cursor: '1000' })
-    expect((await store.commit({ facts: [frameFact(7)] })).facts).toEqual([])
+    await store.log.commit({ facts: [frameFact(900)], cursor: '900' })
+    await store.log.prune(clock.now() + 1)
+    await store.log.commit({ facts: [frameFact(1000)], cursor: '1000' })
+    expect((await store.log.commit({ facts: [frameFact(7)] })).facts).toEqual([])
     await forgetCursor(store)
-    expect((await store.commit({ facts: [frameFact(7)], cursor: '7' })).facts).toHaveLength(1)
+    expect((await store.log.commit({ facts: [frameFact(7)], cursor: '7' })).facts).toHaveLength(1)
     // 1000 goes as well, and was of the count before.
-    expect(await store.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
-    const { facts } = await store.commit({ facts: [frameFact(7), frameFact(8)], cursor: '8' })
+    expect(await store.log.prune(clock.now() + 1)).toEqual({ facts: 2, more: false })
+    const { facts } = await store.log.commit({ facts: [frameFact(7), frameFact(8)], cursor: '8' })
     expect(facts.map(({ seq }) => seq)).toEqual(['8'])
   })
 
   it('removes what is over of everything else, however much it is', async () => {
     const { store, clock } = await openStore()
     const many = Array.from({ length: 1100 }, (_, index) => String(index))
-    await store.commit({
+    await store.log.commit({
       newCalls: many.map((callId) => ({ ...call, callId, state: 'answered' as const, endedAt: clock.now() })),
       readings: [
         reading(null, {
@@ -153,22 +152,24 @@ describe('retention', () => {
       ],
       checkpoints: { 'items/ses_1': 'itm_9' },
     })
-    const { lanes } = await store.commit({ facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)) })
-    await store.settle(() =>
+    const { lanes } = await store.log.commit({
+      facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)),
+    })
+    await store.lanes.acknowledge(() =>
       lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'delivered'))),
     )
-    for (const { lane } of lanes) await store.releaseLane(lane)
-    await store.commit({ readings: [reading(1, { session: null, resolved: many, at: clock.now() })] })
+    for (const { lane } of lanes) await store.lanes.release(lane)
+    await store.log.commit({ readings: [reading(1, { session: null, resolved: many, at: clock.now() })] })
     let steps = 1
-    while ((await store.prune(clock.now() + 1)).more) steps++
+    while ((await store.log.prune(clock.now() + 1)).more) steps++
     expect(steps).toBeGreaterThan(2)
-    expect(await store.known('ses_1')).toBeNull()
-    expect(await store.knownTurns('ses_1', many)).toEqual([])
-    expect(await store.call('7')).toBeNull()
-    expect(await store.checkpoint('items/ses_1')).toBeNull()
+    expect(await store.resources.known('ses_1')).toBeNull()
+    expect(await store.resources.knownTurns('ses_1', many)).toEqual([])
+    expect(await store.calls.get('7')).toBeNull()
+    expect(await store.settings.checkpoint('items/ses_1')).toBeNull()
     expect((await store.read.facts(all)).rows).toEqual([])
     // Its lane is another one now.
-    const again = await store.commit({ facts: [frameFact(2000, 'ses_7')] })
+    const again = await store.log.commit({ facts: [frameFact(2000, 'ses_7')] })
     expect(again.lanes[0]?.lane.id).toBeGreaterThan(lanes.length)
   })
 
@@ -176,16 +177,16 @@ describe('retention', () => {
   it('keeps a call while its session requires its action: it would be taken for a new one, and run again', async () => {
     const { store, clock } = await openStore()
     const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })
-    await store.commit({ readings: [reading(null, { opened: [action], newCalls: [call] })] })
-    await store.commit({
+    await store.log.commit({ readings: [reading(null, { opened: [action], newCalls: [call] })] })
+    await store.log.commit({
       calls: [{ callId: 'call_1', from: ['received'], set: { state: 'failed', endedAt: clock.now() } }],
     })
     await clock.leap(30 * DAY)
-    await store.prune(clock.now())
-    expect((await store.commit({ readings: [reading(1, { newCalls: [call] })] })).newCalls).toEqual([])
-    await store.commit({ readings: [reading(2, { resolved: ['call_1'] })] })
-    await store.prune(clock.now())
-    expect(await store.call('call_1')).toBeNull()
+    await store.log.prune(clock.now())
+    expect((await store.log.commit({ readings: [reading(1, { newCalls: [call] })] })).newCalls).toEqual([])
+    await store.log.commit({ readings: [reading(2, { resolved: ['call_1'] })] })
+    await store.log.prune(clock.now())
+    expect(await store.calls.get('call_1')).toBeNull()
   })
 })
 
@@ -198,9 +199,9 @@ describe('a sighting', () => {
       seen: { poll: 1 },
     })
     const right = turnFact('turn.completed', 'trn_2', 'ses_1', { at: clock.now(), seen: { poll: 1 } })
-    await store.commit({ facts: [ahead, right] })
+    await store.log.commit({ facts: [ahead, right] })
     const expected = { webhook: new Set(['turn.completed']) }
-    const { missed } = await store.missed(expected, clock.now() + 1)
+    const { missed } = await store.log.missed(expected, clock.now() + 1)
     expect(missed).toHaveLength(2)
   })
 
@@ -210,29 +211,29 @@ describe('a sighting', () => {
       stream: new Set(['turn.completed']),
       webhook: new Set(['turn.completed', 'turn.started']),
     }
-    await store.commit({
+    await store.log.commit({
       facts: [turnFact('turn.completed', 'trn_1', 'ses_1', { at: clock.now(), seen: { stream: 1 } })],
     })
-    expect(await store.missed(expected, clock.now())).toEqual({ missed: [], more: false })
-    expect(await store.missed(expected, clock.now() + 1)).toEqual({
+    expect(await store.log.missed(expected, clock.now())).toEqual({ missed: [], more: false })
+    expect(await store.log.missed(expected, clock.now() + 1)).toEqual({
       missed: [{ channel: 'webhook', type: 'turn.completed' }],
       more: false,
     })
-    expect(await store.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: false })
+    expect(await store.log.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: false })
   })
 
   it('is not missed in what the first look found: no channel could have told of it', async () => {
     const { store, clock } = await openStore()
     const expected = { stream: new Set(['turn.started', 'turn.completed']) }
-    await store.commit({
+    await store.log.commit({
       facts: [turnFact('turn.started', 'trn_1', 'ses_1', { at: clock.now(), seen: { poll: 1 } })],
     })
-    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
+    await store.settings.setCheckpoint(FIRST_LOOK, String(clock.now()))
     await clock.leap(1)
-    await store.commit({
+    await store.log.commit({
       facts: [turnFact('turn.completed', 'trn_1', 'ses_1', { at: clock.now(), seen: { poll: 1 } })],
     })
-    expect(await store.missed(expected, clock.now() + 1)).toEqual({
+    expect(await store.log.missed(expected, clock.now() + 1)).toEqual({
       missed: [{ channel: 'stream', type: 'turn.completed' }],
       more: false,
     })
@@ -242,9 +243,9 @@ describe('a sighting', () => {
     const { store, clock } = await openStore()
     const expected = { stream: new Set(['turn.completed']) }
     const frames = Array.from({ length: 2000 }, (_, index) => frameFact(index + 1))
-    await store.commit({ facts: [...frames, turnFact('turn.completed', 'trn_1')] })
-    expect(await store.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: true })
-    expect(await store.missed(expected, clock.now() + 1)).toEqual({
+    await store.log.commit({ facts: [...frames, turnFact('turn.completed', 'trn_1')] })
+    expect(await store.log.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: true })
+    expect(await store.log.missed(expected, clock.now() + 1)).toEqual({
       missed: [{ channel: 'stream', type: 'turn.completed' }],
       more: false,
     })

@@ -9,7 +9,7 @@ import { laneOf, read, seqs, ack } from './lane.ts'
 async function deadLettered(ordered = true) {
   const opened = await openStore({}, [everything('app', { ordered }), everything('other')])
   const { store, clock } = opened
-  const { lanes } = await store.commit({
+  const { lanes } = await store.log.commit({
     facts: [
       frameFact(1, 'ses_1', { at: clock.now() }),
       frameFact(2, 'ses_1', { at: clock.now() + 1000 }),
@@ -17,10 +17,10 @@ async function deadLettered(ordered = true) {
     ],
   })
   const mine = lanes.filter(({ lane }) => lane.handler === 'app')
-  await store.settle(() =>
+  await store.lanes.acknowledge(() =>
     mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'dead'))),
   )
-  for (const { lane } of mine) await store.releaseLane(lane)
+  for (const { lane } of mine) await store.lanes.release(lane)
   return opened
 }
 
@@ -29,61 +29,61 @@ describe('dead letters', () => {
     { name: 'in their order', ordered: true, lanes: ['1,2', '3'] },
     { name: 'each for itself where none is wanted', ordered: false, lanes: ['1', '2', '3'] },
   ])('come back $name, their attempts anew', async ({ ordered, lanes: expected }) => {
-    const { store, clock } = await deadLettered(ordered)
-    expect(await store.retry({ dryRun: true })).toEqual({ count: 3 })
-    expect(await store.claimLanes('app', 10, clock.steady())).toEqual([])
-    expect(await store.retry({})).toEqual({ count: 3 })
-    const lanes = await store.claimLanes('app', 10, clock.steady())
+    const { store } = await deadLettered(ordered)
+    expect(await store.operator.retry({ dryRun: true })).toEqual({ count: 3 })
+    expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toEqual([])
+    expect(await store.operator.retry({})).toEqual({ count: 3 })
+    const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
     const pending = await Promise.all(lanes.map((lane) => read(store, lane)))
     expect(pending.flat().map(({ attempts }) => attempts)).toEqual([0, 0, 0])
     expect(new Set(pending.map((lane) => seqs(lane).join()))).toEqual(new Set(expected))
-    expect(await store.retry({})).toEqual({ count: 0 })
+    expect(await store.operator.retry({})).toEqual({ count: 0 })
   })
 
   it('come back by handler, by time, and by id alone', async () => {
     const { store, clock } = await deadLettered()
-    const dry = (selection: object) => store.retry({ dryRun: true, ...selection })
+    const dry = (selection: object) => store.operator.retry({ dryRun: true, ...selection })
     expect(await dry({ handler: 'other' })).toEqual({ count: 0 })
     expect(await dry({ handler: 'nobody' })).toEqual({ count: 0 })
     expect(await dry({ since: clock.now() + 1000 })).toEqual({ count: 2 })
     const [newest] = (await store.read.deliveries({ limit: 1, status: 'dead' })).rows
-    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 1 })
-    expect(await store.retry({ id: newest?.id ?? '' })).toEqual({ count: 0 })
-    expect(await store.retry({ id: 'dlv_99_9' })).toEqual({ count: 0 })
-    expect(await store.retry({ id: 'no id' })).toEqual({ count: 0 })
-    const lane = await laneOf(store, clock.steady())
+    expect(await store.operator.retry({ id: newest?.id ?? '' })).toEqual({ count: 1 })
+    expect(await store.operator.retry({ id: newest?.id ?? '' })).toEqual({ count: 0 })
+    expect(await store.operator.retry({ id: 'dlv_99_9' })).toEqual({ count: 0 })
+    expect(await store.operator.retry({ id: 'no id' })).toEqual({ count: 0 })
+    const lane = await laneOf(store)
     expect(seqs(await read(store, lane))).toEqual(['3'])
   })
 
   it('find a lane again when pruning took theirs', async () => {
     const { store, clock } = await deadLettered()
-    await store.prune(clock.now() - 1)
-    expect(await store.retry({})).toEqual({ count: 3 })
-    expect(await store.claimLanes('app', 10, clock.steady())).toHaveLength(2)
+    await store.log.prune(clock.now() - 1)
+    expect(await store.operator.retry({})).toEqual({ count: 3 })
+    expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toHaveLength(2)
   })
 })
 
 describe('a replay', () => {
   it('hands one handler past facts again, those it wants, from a place, a seq or a time', async () => {
-    const { store, clock } = await openStore({}, [everything('app')])
+    const { store } = await openStore({}, [everything('app')])
     const facts = [
       frameFact(10, 'ses_1', { at: 1000 }),
       turnFact('turn.completed', 'trn_1', 'ses_1', { at: 2000 }),
       frameFact(20, 'ses_1', { at: 3000 }),
     ]
-    const stored = await store.commit({ facts })
-    await store.registerHandlers([
+    const stored = await store.log.commit({ facts })
+    await store.settings.registerHandlers([
       everything('app'),
       everything('late', { wants: (type) => type !== 'turn.completed' }),
       everything('later'),
     ])
-    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 2 })
-    expect(await store.replay('late', { at: 1000 })).toEqual({ count: 0 })
-    expect(await store.replay('later', { seq: '11' })).toEqual({ count: 1 })
-    expect(await store.replay('later', { pos: stored.facts[1]?.pos ?? 0 })).toEqual({ count: 1 })
-    expect(await store.replay('later', { at: 3001 })).toEqual({ count: 0 })
-    expect(await store.replay('nobody', { at: 0 })).toEqual({ count: 0 })
-    const [lane] = await store.claimLanes('late', 1, clock.steady())
+    expect(await store.operator.replay('late', { at: 1000 })).toEqual({ count: 2 })
+    expect(await store.operator.replay('late', { at: 1000 })).toEqual({ count: 0 })
+    expect(await store.operator.replay('later', { seq: '11' })).toEqual({ count: 1 })
+    expect(await store.operator.replay('later', { pos: stored.facts[1]?.pos ?? 0 })).toEqual({ count: 1 })
+    expect(await store.operator.replay('later', { at: 3001 })).toEqual({ count: 0 })
+    expect(await store.operator.replay('nobody', { at: 0 })).toEqual({ count: 0 })
+    const [lane] = await store.lanes.claim({ handler: 'late', lanes: 1 })
     if (lane === undefined) throw new Error('nothing is due')
     expect(seqs(await read(store, lane))).toEqual(['10', '20'])
   })
@@ -97,28 +97,28 @@ describe('much to be delivered again', () => {
     const opened = await openStore({ path }, [everything('app')])
     const { store } = opened
     const facts = Array.from({ length: MANY }, (_, index) => frameFact(index + 1, `ses_${index % 3}`))
-    const { lanes } = await store.commit({ facts })
-    await store.settle(() =>
+    const { lanes } = await store.log.commit({ facts })
+    await store.lanes.acknowledge(() =>
       lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'dead'))),
     )
-    for (const { lane } of lanes) await store.releaseLane(lane)
+    for (const { lane } of lanes) await store.lanes.release(lane)
     return opened
   }
 
   it.each([
-    { name: 'dead letters', deliver: (store: Store) => store.retry({}) },
-    { name: 'a replay', deliver: (store: Store) => store.replay('app', { at: 0 }) },
+    { name: 'dead letters', deliver: (store: Store) => store.operator.retry({}) },
+    { name: 'a replay', deliver: (store: Store) => store.operator.replay('app', { at: 0 }) },
   ])('leaves others their turn, and comes whole and in order ($name)', async ({ deliver }) => {
-    const { store, clock } = await many()
+    const { store } = await many()
     const ends: string[] = []
     const [{ count }] = await Promise.all([
       deliver(store).finally(() => ends.push('all of it')),
-      store.setCheckpoint('other', '1').then(() => ends.push('somebody else')),
+      store.settings.setCheckpoint('other', '1').then(() => ends.push('somebody else')),
     ])
     expect(ends).toEqual(['somebody else', 'all of it'])
     expect(count).toBe(MANY)
-    const lanes = await store.claimLanes('app', 10, clock.steady())
-    const pending = await Promise.all(lanes.map((lane) => store.readLane(lane, 0, MANY, 1e9)))
+    const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
+    const pending = await Promise.all(lanes.map((lane) => store.lanes.read(lane, 0, MANY, 1e9)))
     expect(pending).toHaveLength(3)
     expect(pending.flat()).toHaveLength(MANY)
     for (const lane of pending) {
@@ -131,8 +131,8 @@ describe('much to be delivered again', () => {
   it('that is interrupted has begun with the oldest, and the rest is as it was', async () => {
     const path = join(folder(), 'store.db')
     const { store } = await many(path)
-    const retried = store.retry({})
-    await store.setCheckpoint('other', '1')
+    const retried = store.operator.retry({})
+    await store.settings.setCheckpoint('other', '1')
     await store.close()
     await expect(retried).rejects.toMatchObject({ kind: 'closed' })
     const { store: again } = await openStore({ path })

@@ -17,7 +17,7 @@ async function longLog() {
     }),
   )
   for (let from = 0; from < MANY; from += 10_000)
-    await store.commit({ facts: facts.slice(from, from + 10_000) })
+    await store.log.commit({ facts: facts.slice(from, from + 10_000) })
   return { read: store.read, facts, soon: vi.spyOn(clock, 'soon') }
 }
 

@@ -29,7 +29,7 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
   newCalls: [],
   facts: [],
   at: 1000,
-  hint: { generation: null, nextLook: null, scope: 'session' },
+  hint: { generation: null, lookAfter: null, scope: 'session' },
   ...more,
 })
 
@@ -42,7 +42,6 @@ const call: Call = newCall({
   createdAt: 5,
   expiresAt: null,
   receivedAt: 7,
-  dueAt: 0,
 })
 
 /** For calls of each kind. */
@@ -51,15 +50,17 @@ const room = (most: number): CallRoom => ({ others: most, of: () => most })
 describe('hints', () => {
   it('of one session are one, with the earliest time, both wishes and the first of each channel', async () => {
     const { store, clock } = await openStore()
-    await store.commit({
+    await store.log.commit({
       hints: [
         hint({ delay: 500 }),
         hint({ channel: 'webhook', at: 200, scope: 'artifacts', delay: 100 }),
         hint({ at: 300, delay: 900 }),
       ],
     })
-    expect(await store.claimHints(10, clock.steady() + 99)).toEqual([])
-    const dirty = await store.claimHints(10, clock.steady() + 100)
+    await clock.advance(99)
+    expect(await store.hints.claim(10)).toEqual([])
+    await clock.advance(1)
+    const dirty = await store.hints.claim(10)
     expect(dirty).toMatchObject([
       { sessionId: 'ses_1', scope: 'turns', seen: { stream: 100, webhook: 200 }, failures: 0 },
     ])
@@ -67,204 +68,223 @@ describe('hints', () => {
 
   it('are claimed by one reader at a time, oldest first', async () => {
     const { store, clock } = await openStore()
-    await store.commit({
+    await store.log.commit({
       hints: [
         hint({ sessionId: 'ses_2', delay: 20 }),
         hint({ delay: 10 }),
         hint({ sessionId: null, delay: 30 }),
       ],
     })
-    const now = clock.steady() + 30
-    expect((await store.claimHints(2, now)).map(({ sessionId }) => sessionId)).toEqual(['ses_1', 'ses_2'])
-    expect((await store.claimHints(2, now)).map(({ sessionId }) => sessionId)).toEqual([null])
-    expect(await store.nextHint()).toBeNull()
-    store.doneHint('ses_2')
-    expect((await store.claimHints(2, now)).map(({ sessionId }) => sessionId)).toEqual(['ses_2'])
+    await clock.advance(30)
+    expect((await store.hints.claim(2)).map(({ sessionId }) => sessionId)).toEqual(['ses_1', 'ses_2'])
+    expect((await store.hints.claim(2)).map(({ sessionId }) => sessionId)).toEqual([null])
+    expect(await store.hints.nextDue()).toBeNull()
+    await store.hints.release('ses_2')
+    expect((await store.hints.claim(2)).map(({ sessionId }) => sessionId)).toEqual(['ses_2'])
   })
 
   it('that come while a session is read keep it dirty', async () => {
-    const { store, clock } = await openStore()
-    await store.commit({ hints: [hint()] })
-    const [first] = await store.claimHints(1, clock.steady())
-    await store.commit({ hints: [hint()] })
-    await store.commit({
+    const { store } = await openStore()
+    await store.log.commit({ hints: [hint()] })
+    const [first] = await store.hints.claim(1)
+    await store.log.commit({ hints: [hint()] })
+    await store.log.commit({
       readings: [
-        reading(null, { hint: { generation: first?.generation ?? 0, nextLook: null, scope: 'session' } }),
+        reading(null, { hint: { generation: first?.generation ?? 0, lookAfter: null, scope: 'session' } }),
       ],
     })
-    store.doneHint('ses_1')
-    const [second] = await store.claimHints(1, clock.steady())
+    await store.hints.release('ses_1')
+    const [second] = await store.hints.claim(1)
     expect(second?.generation).toBeGreaterThan(first?.generation ?? Infinity)
-    await store.commit({
+    await store.log.commit({
       readings: [
-        reading(1, { hint: { generation: second?.generation ?? 0, nextLook: null, scope: 'session' } }),
+        reading(1, { hint: { generation: second?.generation ?? 0, lookAfter: null, scope: 'session' } }),
       ],
     })
-    store.doneHint('ses_1')
-    expect(await store.nextHint()).toBeNull()
+    await store.hints.release('ses_1')
+    expect(await store.hints.nextDue()).toBeNull()
   })
 
   it('that a reading answered are gone, however many come while it lasts: only what came since is left', async () => {
     const { store, clock } = await openStore()
-    const claimed = async () => (await store.claimHints(1, clock.steady() + 1000))[0]
-    const read = async (revision: number | null, generation = 0) => {
-      const done = { generation, nextLook: null, scope: 'session' } as const
-      await store.commit({ readings: [reading(revision, { hint: done })] })
-      store.doneHint('ses_1')
+    const claimed = async () => {
+      await clock.advance(1000)
+      return (await store.hints.claim(1))[0]
     }
-    await store.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
+    const read = async (revision: number | null, generation = 0) => {
+      const done = { generation, lookAfter: null, scope: 'session' } as const
+      await store.log.commit({ readings: [reading(revision, { hint: done })] })
+      await store.hints.release('ses_1')
+    }
+    await store.log.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
     const first = await claimed()
-    await store.commit({
+    await store.log.commit({
       hints: [hint({ at: 200, channel: 'webhook', delay: 500 }), hint({ at: 300, delay: 700 })],
     })
     expect((await store.read.counts()).unread).toEqual({ count: 1, oldest: 100 })
     await read(null, first?.generation)
     expect((await store.read.counts()).unread).toEqual({ count: 1, oldest: 200 })
-    expect(await store.nextHint()).toBe(clock.steady() + 500)
+    expect(await store.hints.nextDue()).toBe(500)
     const second = await claimed()
     expect(second).toMatchObject({ scope: 'session', seen: { webhook: 200, stream: 300 } })
-    await store.commit({ hints: [hint({ at: 400, scope: 'artifacts' })] })
+    await store.log.commit({ hints: [hint({ at: 400, scope: 'artifacts' })] })
     await read(1, second?.generation)
     expect(await claimed()).toMatchObject({ scope: 'artifacts', seen: { stream: 400 } })
   })
 
   it('that came while a reading failed are answered with those before', async () => {
-    const { store, clock } = await openStore()
-    await store.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
-    await store.claimHints(1, clock.steady())
-    await store.commit({ hints: [hint({ at: 200, channel: 'webhook' })] })
-    await store.releaseHint('ses_1', clock.steady())
-    const again = await store.claimHints(1, clock.steady())
+    const { store } = await openStore()
+    await store.log.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
+    await store.hints.claim(1)
+    await store.log.commit({ hints: [hint({ at: 200, channel: 'webhook' })] })
+    await store.hints.retry('ses_1', 0)
+    const again = await store.hints.claim(1)
     expect(again).toMatchObject([{ scope: 'turns', seen: { stream: 100, webhook: 200 }, failures: 1 }])
   })
 
   it('of a reading that failed are due later, and count', async () => {
     const { store, clock } = await openStore()
-    await store.commit({ hints: [hint()] })
-    await store.claimHints(1, clock.steady())
-    await store.releaseHint('ses_1', clock.steady() + 1000)
-    expect(await store.claimHints(1, clock.steady() + 999)).toEqual([])
-    expect(await store.claimHints(1, clock.steady() + 1000)).toMatchObject([{ failures: 1 }])
+    await store.log.commit({ hints: [hint()] })
+    await store.hints.claim(1)
+    await store.hints.retry('ses_1', 1000)
+    await clock.advance(999)
+    expect(await store.hints.claim(1)).toEqual([])
+    await clock.advance(1)
+    expect(await store.hints.claim(1)).toMatchObject([{ failures: 1 }])
   })
 
   it('of a reading that has to be made again are due later, and count as no failure', async () => {
     const { store, clock } = await openStore()
-    await store.commit({ hints: [hint({ scope: 'turns' })] })
-    await store.claimHints(1, clock.steady())
-    await store.deferHint('ses_1', clock.steady() + 1000)
-    expect(await store.claimHints(1, clock.steady() + 999)).toEqual([])
-    expect(await store.claimHints(1, clock.steady() + 1000)).toMatchObject([{ scope: 'turns', failures: 0 }])
+    await store.log.commit({ hints: [hint({ scope: 'turns' })] })
+    await store.hints.claim(1)
+    await store.hints.defer('ses_1', 1000)
+    await clock.advance(999)
+    expect(await store.hints.claim(1)).toEqual([])
+    await clock.advance(1)
+    expect(await store.hints.claim(1)).toMatchObject([{ scope: 'turns', failures: 0 }])
   })
 
   it('that came while a reading found that it has to be made again do not wait for it', async () => {
     const { store, clock } = await openStore()
-    await store.commit({ hints: [hint({ scope: 'turns', channel: 'webhook' })] })
-    await store.claimHints(1, clock.steady())
-    await store.commit({ hints: [hint({ scope: 'session', channel: 'stream' })] })
-    await store.deferHint('ses_1', clock.steady() + 2000)
-    const again = await store.claimHints(1, clock.steady())
+    await store.log.commit({ hints: [hint({ scope: 'turns', channel: 'webhook' })] })
+    await store.hints.claim(1)
+    await store.log.commit({ hints: [hint({ scope: 'session', channel: 'stream' })] })
+    await store.hints.defer('ses_1', 2000)
+    const again = await store.hints.claim(1)
     expect(again).toMatchObject([{ scope: 'turns', failures: 0 }])
-    await store.deferHint('ses_1', clock.steady() + 2000)
-    expect(await store.claimHints(1, clock.steady() + 1999)).toEqual([])
+    await store.hints.defer('ses_1', 2000)
+    await clock.advance(1999)
+    expect(await store.hints.claim(1)).toEqual([])
   })
 
   it('for a sweep stay when another wish came meanwhile', async () => {
-    const { store, clock } = await openStore()
-    await store.commit({ hints: [hint({ sessionId: null })] })
-    const [first] = await store.claimHints(1, clock.steady())
-    await store.commit({ hints: [hint({ sessionId: null })] })
-    await store.finishSweep(first?.generation ?? 0)
-    const [second] = await store.claimHints(1, clock.steady())
-    await store.finishSweep(second?.generation ?? 0)
-    expect(await store.nextHint()).toBeNull()
+    const { store } = await openStore()
+    await store.log.commit({ hints: [hint({ sessionId: null })] })
+    const [first] = await store.hints.claim(1)
+    await store.log.commit({ hints: [hint({ sessionId: null })] })
+    await store.hints.finishSweep(first?.generation ?? 0)
+    const [second] = await store.hints.claim(1)
+    await store.hints.finishSweep(second?.generation ?? 0)
+    expect(await store.hints.nextDue()).toBeNull()
   })
 
   it('for a whole sweep is not wished for again by small ones that come meanwhile', async () => {
-    const { store, clock } = await openStore()
-    const claimed = async () => (await store.claimHints(1, clock.steady()))[0]
-    await store.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
+    const { store } = await openStore()
+    const claimed = async () => (await store.hints.claim(1))[0]
+    await store.log.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
     const whole = await claimed()
-    await store.commit({ hints: [hint({ sessionId: null, scope: 'session' })] })
-    await store.finishSweep(whole?.generation ?? 0)
+    await store.log.commit({ hints: [hint({ sessionId: null, scope: 'session' })] })
+    await store.hints.finishSweep(whole?.generation ?? 0)
     const small = await claimed()
     expect([whole?.scope, small?.scope]).toEqual(['turns', 'session'])
-    await store.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
-    await store.finishSweep(small?.generation ?? 0)
+    await store.log.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
+    await store.hints.finishSweep(small?.generation ?? 0)
     expect(await claimed()).toMatchObject({ scope: 'turns' })
   })
 
   it('can be wished for later by the reading itself', async () => {
     const { store, clock } = await openStore()
-    const nextLook = clock.steady() + 700.5
-    await store.commit({
-      readings: [reading(null, { hint: { generation: null, nextLook, scope: 'artifacts' } })],
+    await store.log.commit({
+      readings: [reading(null, { hint: { generation: null, lookAfter: 700.5, scope: 'artifacts' } })],
     })
-    expect(await store.nextHint()).toBe(Math.ceil(nextLook))
-    expect(await store.claimHints(1, nextLook + 1)).toMatchObject([{ scope: 'artifacts' }])
+    expect(await store.hints.nextDue()).toBe(701)
+    await clock.advance(701)
+    expect(await store.hints.claim(1)).toMatchObject([{ scope: 'artifacts' }])
   })
 })
 
 describe('a reading', () => {
   it('made from something older than what we know writes nothing', async () => {
     const { store } = await openStore()
-    expect((await store.commit({ readings: [reading(null)] })).stale).toEqual([])
+    expect((await store.log.commit({ readings: [reading(null)] })).stale).toEqual([])
     const late = reading(null, { facts: [turnFact('turn.completed', 'trn_1')], newCalls: [call] })
-    const committed = await store.commit({ readings: [late] })
+    const committed = await store.log.commit({ readings: [late] })
     expect(committed).toMatchObject({ stale: ['ses_1'], facts: [], newCalls: [] })
-    expect(await store.call('call_1')).toBeNull()
-    expect((await store.known('ses_1'))?.revision).toBe(1)
-    expect((await store.commit({ readings: [{ ...late, revision: 1 }] })).facts).toHaveLength(1)
+    expect(await store.calls.get('call_1')).toBeNull()
+    expect((await store.resources.known('ses_1'))?.revision).toBe(1)
+    expect((await store.log.commit({ readings: [{ ...late, revision: 1 }] })).facts).toHaveLength(1)
   })
 
   // [fault tool-7]
   it('opens and resolves actions, and takes a call on once', async () => {
     const { store } = await openStore()
     const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })
-    const first = await store.commit({ readings: [reading(null, { opened: [action], newCalls: [call] })] })
+    const first = await store.log.commit({
+      readings: [reading(null, { opened: [action], newCalls: [call] })],
+    })
     expect(first.newCalls).toEqual(['call_1'])
-    expect((await store.known('ses_1'))?.actions.map(({ callId }) => callId)).toEqual(['call_1'])
-    const second = await store.commit({ readings: [reading(1, { newCalls: [call], resolved: ['call_1'] })] })
+    expect((await store.resources.known('ses_1'))?.actions.map(({ callId }) => callId)).toEqual(['call_1'])
+    const second = await store.log.commit({
+      readings: [reading(1, { newCalls: [call], resolved: ['call_1'] })],
+    })
     expect(second.newCalls).toEqual([])
-    expect((await store.known('ses_1'))?.actions).toEqual([])
+    expect((await store.resources.known('ses_1'))?.actions).toEqual([])
   })
 
   it('makes the calls due that wait for their app and are not required, though no reading knew their actions', async () => {
     const { store } = await openStore()
-    const calls = ['call_1', 'call_2'].map((callId) => ({ ...call, callId, deferred: true, dueAt: 9000 }))
-    await store.commit({ newCalls: [...calls, { ...call, callId: 'call_3', dueAt: 9000 }] })
-    await store.commit({
-      newCalls: [{ ...call, callId: 'call_4', sessionId: 'ses_2', deferred: true, dueAt: 9000 }],
+    const calls = ['call_1', 'call_2'].map((callId) => ({ ...call, callId, deferred: true }))
+    const others = [
+      { ...call, callId: 'call_3' },
+      { ...call, callId: 'call_4', sessionId: 'ses_2', deferred: true },
+    ]
+    const newCalls = [...calls, ...others]
+    await store.log.commit({
+      newCalls,
+      calls: newCalls.map(({ callId }) => ({ callId, from: ['received'], set: {}, after: 9000 })),
     })
     const action = { type: 'function_call', call_id: 'call_2', name: 'lookup' }
     const raw = { id: 'ses_1', status: 'requires_action', updated_at: 1, required_actions: [action] }
     const session = readSession(raw, () => undefined)
-    await store.commit({ readings: [reading(null, { session })] })
-    const due = await store.claimCalls(room(10), 8999)
+    await store.log.commit({ readings: [reading(null, { session })] })
+    const due = await store.calls.claim(room(10))
     expect(due.map(({ callId }) => callId)).toEqual(['call_1'])
   })
 
   it('of a session that is gone leaves what is known of it, as gone and at rest', async () => {
     const { store } = await openStore()
-    await store.commit({ readings: [reading(null, { atRest: false })] })
-    expect(await store.countSessions()).toEqual({ alive: 1, active: 1, foreign: 0 })
-    await store.commit({ readings: [reading(1, { session: null })] })
-    expect(await store.countSessions()).toEqual({ alive: 0, active: 0, foreign: 0 })
-    expect((await store.glance(['ses_1'])).get('ses_1')).toMatchObject({ deleted: true, atRest: true })
-    expect(await store.summary('ses_1')).toMatchObject({ title: 'One' })
+    await store.log.commit({ readings: [reading(null, { atRest: false })] })
+    expect(await store.resources.count()).toEqual({ alive: 1, active: 1, foreign: 0 })
+    await store.log.commit({ readings: [reading(1, { session: null })] })
+    expect(await store.resources.count()).toEqual({ alive: 0, active: 0, foreign: 0 })
+    expect((await store.resources.glance(['ses_1'])).get('ses_1')).toMatchObject({
+      deleted: true,
+      atRest: true,
+    })
+    expect(await store.resources.summary('ses_1')).toMatchObject({ title: 'One' })
   })
 })
 
 describe('the ledger of calls', () => {
   async function known() {
     const opened = await openStore()
-    await opened.store.commit({ readings: [reading(null, { newCalls: [call] })] })
+    await opened.store.log.commit({ readings: [reading(null, { newCalls: [call] })] })
     return opened
   }
 
   it('keeps a call as it was given', async () => {
     const { store } = await known()
-    expect(await store.call('call_1')).toEqual(call)
-    expect(await store.openCalls('ses_1')).toEqual([call])
+    expect(await store.calls.get('call_1')).toEqual(call)
   })
 
   it('refuses a step from a state where the call does not stand, and the facts that hang on it', async () => {
@@ -276,17 +296,17 @@ describe('the ledger of calls', () => {
       set: { state: 'answered' as const, endedAt: 9 },
       facts,
     }
-    expect(await store.commit({ calls: [wrong] })).toMatchObject({ refused: ['call_1'], facts: [] })
-    expect(await store.call('call_1')).toEqual(call)
-    expect(await store.commit({ calls: [{ ...wrong, callId: 'call_9' }] })).toMatchObject({
+    expect(await store.log.commit({ calls: [wrong] })).toMatchObject({ refused: ['call_1'], facts: [] })
+    expect(await store.calls.get('call_1')).toEqual(call)
+    expect(await store.log.commit({ calls: [{ ...wrong, callId: 'call_9' }] })).toMatchObject({
       refused: ['call_9'],
     })
     const right = { ...wrong, from: ['received'] as const }
-    expect(await store.commit({ calls: [right] })).toMatchObject({
+    expect(await store.log.commit({ calls: [right] })).toMatchObject({
       refused: [],
       facts: [{ type: 'call.answered' }],
     })
-    expect(await store.commit({ calls: [right] })).toMatchObject({ refused: ['call_1'], facts: [] })
+    expect(await store.log.commit({ calls: [right] })).toMatchObject({ refused: ['call_1'], facts: [] })
   })
 
   it('lets one of two steps from the same state through, also in one transaction', async () => {
@@ -297,36 +317,36 @@ describe('the ledger of calls', () => {
       set: { state: 'running' as const, attempts },
     })
     const [one, two] = await Promise.all([
-      store.commit({ calls: [begin(1)] }),
-      store.commit({ calls: [begin(2)] }),
+      store.log.commit({ calls: [begin(1)] }),
+      store.log.commit({ calls: [begin(2)] }),
     ])
     expect([one.refused, two.refused]).toEqual([[], ['call_1']])
-    expect((await store.call('call_1'))?.attempts).toBe(1)
+    expect((await store.calls.get('call_1'))?.attempts).toBe(1)
   })
 
   it('hands a call to one taker while it is due and open', async () => {
     const { store, clock } = await known()
-    expect(await store.claimCalls(room(0), clock.steady())).toEqual([])
-    expect(await store.claimCalls(room(5), clock.steady())).toHaveLength(1)
-    expect(await store.claimCalls(room(5), clock.steady())).toEqual([])
-    expect(await store.nextCall(room(1))).toBeNull()
-    const dueAt = clock.steady() + 10
-    await store.commit({ calls: [{ callId: 'call_1', from: ['received'], set: { dueAt } }] })
-    store.releaseCall('call_1')
-    expect(await store.claimCalls(room(5), clock.steady())).toEqual([])
-    expect(await store.nextCall(room(1))).toBe(dueAt)
-    await store.commit({
+    expect(await store.calls.claim(room(0))).toEqual([])
+    expect(await store.calls.claim(room(5))).toHaveLength(1)
+    expect(await store.calls.claim(room(5))).toEqual([])
+    expect(await store.calls.nextDue(room(1))).toBeNull()
+    await store.log.commit({ calls: [{ callId: 'call_1', from: ['received'], set: {}, after: 10 }] })
+    await store.calls.release('call_1')
+    expect(await store.calls.claim(room(5))).toEqual([])
+    expect(await store.calls.nextDue(room(1))).toBe(10)
+    await store.log.commit({
       calls: [{ callId: 'call_1', from: ['received'], set: { endedAt: 1, state: 'failed' } }],
     })
-    expect(await store.claimCalls(room(5), dueAt)).toEqual([])
+    await clock.advance(10)
+    expect(await store.calls.claim(room(5))).toEqual([])
   })
 
   it('hands out no more calls of a tool than it has room for, and whatever waits for no run beside them', async () => {
-    const { store, clock } = await openStore()
+    const { store } = await openStore()
     const wait = (name: string, count: number): Call[] =>
       Array.from({ length: count }, (_, n) => ({ ...call, callId: `${name}_${n}`, name }))
-    await store.commit({ newCalls: [...wait('busy', 9), ...wait('quick', 9), ...wait('removed', 2)] })
-    await store.commit({
+    await store.log.commit({ newCalls: [...wait('busy', 9), ...wait('quick', 9), ...wait('removed', 2)] })
+    await store.log.commit({
       calls: ['busy_7', 'busy_8'].map((callId) => ({
         callId,
         from: ['received'],
@@ -336,16 +356,11 @@ describe('the ledger of calls', () => {
     const rooms: Record<string, number> = { busy: 0, quick: 2 }
     const tight = { others: 1, of: (name: string) => rooms[name] ?? 1 }
     const namesOf = (calls: readonly Call[]) => calls.map(({ callId }) => callId.split('_')[0])
-    expect(namesOf(await store.claimCalls(tight, clock.steady()))).toEqual([
-      'busy',
-      'quick',
-      'quick',
-      'removed',
-    ])
-    expect(await store.nextCall({ others: 0, of: (name) => (name === 'busy' ? -1 : 0) })).toBeNull()
-    expect(await store.nextCall(tight)).toBe(call.dueAt)
+    expect(namesOf(await store.calls.claim(tight))).toEqual(['busy', 'quick', 'quick', 'removed'])
+    expect(await store.calls.nextDue({ others: 0, of: (name) => (name === 'busy' ? -1 : 0) })).toBeNull()
+    expect(await store.calls.nextDue(tight)).toBe(0)
     rooms['busy'] = 3
-    const next = await store.claimCalls({ ...tight, others: 0 }, clock.steady())
+    const next = await store.calls.claim({ ...tight, others: 0 })
     expect(namesOf(next)).toEqual(['busy', 'busy', 'busy', 'quick', 'quick', 'removed'])
   })
 })
@@ -357,7 +372,7 @@ describe('the rest of the store', () => {
     for (let at = 0; at < 3000; at += 100) {
       await Promise.all(
         Array.from({ length: 100 }, (_, index) =>
-          store.quarantine({ at: at + index, source: 'stream', reason: 'r', bytes }),
+          store.settings.quarantine({ at: at + index, source: 'stream', reason: 'r', bytes }),
         ),
       )
     }
@@ -367,24 +382,24 @@ describe('the rest of the store', () => {
   it('keeps subscriptions, the newest first, and a secret once it is written', async () => {
     const { store } = await openStore()
     const record = { id: 'wh_1', url: 'https://a', secret: 'one', createdAt: 1, retiredAt: null }
-    await store.saveSubscription(record)
-    await store.saveSubscription({ ...record, id: 'wh_2', createdAt: 2 })
-    await store.saveSubscription({ ...record, secret: 'other', retiredAt: 9 })
-    expect(await store.subscriptions()).toEqual([
+    await store.settings.saveSubscription(record)
+    await store.settings.saveSubscription({ ...record, id: 'wh_2', createdAt: 2 })
+    await store.settings.saveSubscription({ ...record, secret: 'other', retiredAt: 9 })
+    expect(await store.settings.subscriptions()).toEqual([
       { ...record, id: 'wh_2', createdAt: 2 },
       { ...record, retiredAt: 9 },
     ])
-    await store.forgetSubscription('wh_2')
-    expect(await store.subscriptions()).toHaveLength(1)
+    await store.settings.forgetSubscription('wh_2')
+    expect(await store.settings.subscriptions()).toHaveLength(1)
   })
 
   it('keeps a handler paused until somebody resumes it', async () => {
     const { store, clock } = await openStore()
-    await store.pauseHandler('app', 'the handler answered 410')
+    await store.settings.pauseHandler('app', 'the handler answered 410')
     expect(await store.read.handlers()).toMatchObject([
       { pausedAt: clock.now(), pauseReason: 'the handler answered 410' },
     ])
-    await store.pauseHandler('app', null)
+    await store.settings.pauseHandler('app', null)
     expect(await store.read.handlers()).toMatchObject([{ pausedAt: null, pauseReason: null }])
   })
 })
@@ -401,13 +416,13 @@ describe('the count of sessions', () => {
       state = (state * 1103515245 + 12345) % 2147483648
       const id = `ses_${(state >> 8) % 9}`
       const status = statuses[(state >> 16) % 4] ?? null
-      const known = await store.known(id)
+      const known = await store.resources.known(id)
       const session =
         status === null ? null : readSession({ id, status, updated_at: step, title: null }, () => undefined)
       const revision = known?.revision ?? null
       if (session !== null || known !== null)
-        await store.commit({ readings: [reading(revision, { sessionId: id, session, at: step })] })
-      if (step % 50 === 49) await store.prune(step - 10)
+        await store.log.commit({ readings: [reading(revision, { sessionId: id, session, at: step })] })
+      if (step % 50 === 49) await store.log.prune(step - 10)
       const truth = recount
         .prepare<[], { status: string; count: number }>(
           'SELECT status, count(*) AS count FROM sessions WHERE deleted_at IS NULL GROUP BY status',
@@ -422,7 +437,7 @@ describe('the count of sessions', () => {
   it('begins right in a store of the version before', async () => {
     const path = join(folder(), 'store.db')
     const { store } = await openStore({ path })
-    await store.commit({ readings: [reading(null)] })
+    await store.log.commit({ readings: [reading(null)] })
     await store.close()
     const db = new Database(path)
     for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
@@ -449,10 +464,12 @@ describe('actions', () => {
   it('that come back say nothing, and those with the id of another say so', async () => {
     const { store, log } = await openStore()
     const twins = () => log.lines.filter(({ message }) => message.includes('the id of an earlier one'))
-    await store.commit({ readings: [opened('ses_1', 'trn_1')] })
-    await store.commit({ readings: [{ ...opened('ses_1', 'trn_1'), revision: 1 }] })
+    await store.log.commit({ readings: [opened('ses_1', 'trn_1')] })
+    await store.log.commit({ readings: [{ ...opened('ses_1', 'trn_1'), revision: 1 }] })
     expect(twins()).toEqual([])
-    await store.commit({ readings: [{ ...opened('ses_1', 'trn_2'), revision: 2 }, opened('ses_2', 'trn_1')] })
+    await store.log.commit({
+      readings: [{ ...opened('ses_1', 'trn_2'), revision: 2 }, opened('ses_2', 'trn_1')],
+    })
     expect(twins().map(({ details }) => details)).toEqual([
       { callId: 'call_1', sessionId: 'ses_1' },
       { callId: 'call_1', sessionId: 'ses_2' },

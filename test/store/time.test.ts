@@ -21,14 +21,14 @@ const hint = (delay: number): Hint => ({
 it('what was due before a restart is due after it, also when the wall clock was set back in between', async () => {
   const path = join(folder(), 'sidecar.db')
   const before = await openStore({ path, clock: new VirtualClock(NOON) })
-  await before.store.commit({ hints: [hint(500)] })
+  await before.store.log.commit({ hints: [hint(500)] })
   await before.store.close()
   const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
-  expect(await after.store.nextHint()).toBe(NOON - HOUR + 500)
+  expect(await after.store.hints.nextDue()).toBe(500)
   await after.store.close()
   // Once is enough: the time of before is over.
   const later = await openStore({ path, clock: new VirtualClock(NOON - HOUR + 100) })
-  expect(await later.store.nextHint()).toBe(NOON - HOUR + 500)
+  expect(await later.store.hints.nextDue()).toBe(400)
 })
 
 it('artifacts are awaited no more eagerly after the wall clock was set back', async () => {
@@ -55,7 +55,7 @@ it('artifacts are awaited no more eagerly after the wall clock was set back', as
     finalReadAt: NOON - 500,
     finalFact: true,
   }
-  await before.store.commit({
+  await before.store.log.commit({
     readings: [
       {
         sessionId: 'ses_1',
@@ -69,29 +69,29 @@ it('artifacts are awaited no more eagerly after the wall clock was set back', as
         newCalls: [],
         facts: [],
         at: 1000,
-        hint: { generation: null, nextLook: null, scope: 'artifacts' },
+        hint: { generation: null, lookAfter: null, scope: 'artifacts' },
       },
     ],
   })
   await before.store.close()
   const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
-  const [known] = (await after.store.known('ses_1'))?.turns ?? []
+  const [known] = (await after.store.resources.known('ses_1'))?.turns ?? []
   expect(known?.finalReadAt).toBe(NOON - HOUR - 500)
 })
 
 it('a restart after an hour leaves what is due then as it was', async () => {
   const path = join(folder(), 'sidecar.db')
   const before = await openStore({ path, clock: new VirtualClock(NOON) })
-  await before.store.commit({ hints: [hint(2 * HOUR)] })
+  await before.store.log.commit({ hints: [hint(2 * HOUR)] })
   await before.store.close()
   const after = await openStore({ path, clock: new VirtualClock(NOON + HOUR) })
-  expect(await after.store.nextHint()).toBe(NOON + 2 * HOUR)
+  expect(await after.store.hints.nextDue()).toBe(HOUR)
 })
 
 it('a store that cannot be brought to a clock that was set back is given back, to be opened later', async () => {
   const path = join(folder(), 'sidecar.db')
   const before = await openStore({ path, clock: new VirtualClock(NOON) })
-  await before.store.commit({ hints: [hint(500)] })
+  await before.store.log.commit({ hints: [hint(500)] })
   await before.store.close()
   const db = new Database(path)
   db.exec("CREATE TRIGGER full BEFORE UPDATE ON hints BEGIN SELECT RAISE(ABORT, 'no room'); END")
@@ -101,5 +101,5 @@ it('a store that cannot be brought to a clock that was set back is given back, t
   again.exec('DROP TRIGGER full')
   again.close()
   const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
-  expect(await after.store.nextHint()).toBe(NOON - HOUR + 500)
+  expect(await after.store.hints.nextDue()).toBe(500)
 })

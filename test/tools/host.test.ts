@@ -162,7 +162,7 @@ describe('a function call', () => {
     let asked = 0
     world.nextCall = (room) => {
       asked++
-      return world.store.nextCall(room)
+      return world.store.calls.nextDue(room)
     }
     await world.found()
     await world.clock.advance(60_000)

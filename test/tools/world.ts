@@ -11,7 +11,7 @@ import type { ToolCall, ToolResult, ToolSpec } from '../../src/core/tool.ts'
 import type { JsonObject } from '../../src/std/json.ts'
 import { readItem, readSession } from '../../src/core/wire.ts'
 import type { Step } from '../../src/sidecar/tools/ledger.ts'
-import { createToolHost, type ToolHost } from '../../src/sidecar/tools/host.ts'
+import { createToolHost, storedStep, type ToolHost } from '../../src/sidecar/tools/host.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog, longestWaits } from '../support/ports.ts'
@@ -100,7 +100,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     trace,
     spec: { ...SPEC, ...options.spec },
     run: (async () => output('42')) as (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>,
-    nextCall: (room: CallRoom): Promise<number | null> => store.nextCall(room),
+    nextCall: (room: CallRoom): Promise<number | null> => store.calls.nextDue(room),
     /** Called before each step of the ledger; one that never settles is a crash there. */
     beforeStep: async (_step: Step): Promise<void> => undefined,
     /** Called before calls are written as new. */
@@ -143,15 +143,17 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
         service: port as Service,
         store: {
           ...store,
-          claimCalls: (room, now) => whileAlive(() => store.claimCalls(room, now)),
-          call: (callId) => whileAlive(() => store.call(callId)),
-          nextCall: (room) => whileAlive(() => world.nextCall(room)),
-          releaseCall: (callId) => incarnation === alive && store.releaseCall(callId),
+          calls: {
+            claim: (room) => whileAlive(() => store.calls.claim(room)),
+            get: (callId) => whileAlive(() => store.calls.get(callId)),
+            nextDue: (room) => whileAlive(() => world.nextCall(room)),
+            release: (callId) => whileAlive(() => store.calls.release(callId)),
+          },
         },
         async add(calls) {
           if (incarnation !== alive) return await dead()
           await world.beforeAdd()
-          const { newCalls } = await store.commit({ newCalls: calls })
+          const { newCalls } = await store.log.commit({ newCalls: calls })
           trace.push('add')
           return new Set(newCalls)
         },
@@ -159,7 +161,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
           if (incarnation !== alive) return await dead()
           await world.beforeStep(step)
           if (incarnation !== alive) return await dead()
-          const { refused } = await store.commit({ calls: [step] })
+          const { refused } = await store.log.commit({ calls: [storedStep(step, clock)] })
           trace.push(`step ${step.set.state ?? step.set.outcome ?? 'note'}`)
           return refused.length === 0
         },
@@ -205,7 +207,6 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       createdAt: clock.now(),
       expiresAt: clock.now() + 600_000,
       receivedAt: clock.now(),
-      dueAt: 0,
     })
 
   return Object.assign(world, {
@@ -215,7 +216,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
     async crash(): Promise<void> {
       alive++
       const claimed = (await store.read.calls({ limit: 100 })).rows.map(({ callId }) => callId)
-      for (const callId of claimed) store.releaseCall(callId)
+      for (const callId of claimed) await store.calls.release(callId)
       await clock.leap(1000)
       world.beforeStep = async () => undefined
       this.host = boot()
@@ -227,7 +228,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       const session = service.session()
       service.away = away
       const call: Call = { ...callAs(callId), ...more }
-      await store.commit({
+      await store.log.commit({
         readings: [
           {
             sessionId: 'ses_1',
@@ -241,7 +242,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
             newCalls: [call],
             facts: [],
             at: clock.now(),
-            hint: { generation: null, nextLook: null, scope: 'session' },
+            hint: { generation: null, lookAfter: null, scope: 'session' },
           },
         ],
       })
@@ -250,7 +251,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       await clock.settle()
     },
     call: async (callId = 'call_1') => {
-      const call = await store.call(callId)
+      const call = await store.calls.get(callId)
       if (call === null) throw new Error(`there is no ${callId}`)
       return call
     },

@@ -142,7 +142,7 @@ export class LaneRunner {
     // What was delivered must be durable before a lane is read from its start.
     if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
     const after = active.beginRead()
-    this.#ports.store.readLane(active.lane, after, PAGE.facts, PAGE.characters).then(
+    this.#ports.store.lanes.read(active.lane, after, PAGE.facts, PAGE.characters).then(
       (deliveries) => {
         active.fill(deliveries)
         if (active.state !== 'waiting') return
@@ -264,14 +264,14 @@ export class LaneRunner {
       }
       if (verdict.kind === 'aborted') active.dueAt = clock.steady() + FAILED
       else {
-        store.endAttempts(active.lane)
+        store.lanes.end(active.lane)
         const weighed = this.#keeper.health.weigh(verdict, first.fact.pos)
         const attempt = attemptOf(weighed, at, clock.steady() - started)
         this.#apply(weighed, { lane: active, batch, attempt }, positions)
       }
       this.#take(active, taken + 1)
     }
-    store.beginAttempts(active.lane, positions)
+    store.lanes.begin(active.lane, positions)
     this.#keeper.target.send(outgoing, ended)
   }
 
@@ -280,7 +280,7 @@ export class LaneRunner {
     const { health, recorder, spec, onRoom } = this.#keeper
     const { lane, batch, attempt } = ended
     const decision = decide(verdict, batch, spec.retry, random)
-    if (decision.kind === 'down' || decision.kind === 'paused') store.dropAttempts(lane.lane, positions)
+    if (decision.kind === 'down' || decision.kind === 'paused') store.lanes.drop(lane.lane, positions)
     if (decision.kind === 'down') {
       recorder.report(ended, 'unreachable')
       health.unreachable(attempt.error ?? null)
@@ -313,7 +313,7 @@ export class LaneRunner {
     const { health, spec } = this.#keeper
     if (health.state === 'paused') return
     health.become('paused', reason)
-    this.#ports.store
+    this.#ports.store.settings
       .pauseHandler(spec.name, reason)
       .catch((error: unknown) =>
         this.#ports.log.error({ handler: spec.name, err: error }, 'handler: its pause could not be stored'),
@@ -348,7 +348,12 @@ export class LaneRunner {
       if (this.#lanes.size === 0) this.#whenEmpty?.()
       this.#keeper.onRoom()
     }
-    this.#ports.store.releaseLane(active.lane, active.dueAt ?? undefined).then(gone, (error: unknown) => {
+    const { store, clock } = this.#ports
+    const released =
+      active.dueAt === null
+        ? store.lanes.release(active.lane)
+        : store.lanes.retry(active.lane, Math.max(0, active.dueAt - clock.steady()))
+    released.then(gone, (error: unknown) => {
       this.#ports.log.error(
         { ...this.#names(active), err: error },
         'deliver: a lane could not be put off; it is held',
@@ -363,7 +368,7 @@ export class LaneRunner {
     if (this.#phase !== 'running') return
     const timer = this.#ports.clock.after(FAILED, () => {
       this.#timers.delete(timer)
-      void this.#ports.store.releaseLane(lane)
+      void this.#ports.store.lanes.release(lane)
     })
     this.#timers.add(timer)
   }

@@ -68,7 +68,7 @@ export class Recorder {
 
   /** The wait is stored with the attempt. */
   retry(ended: Ended, again: Again): void {
-    this.#acknowledge(ended, 'retry', Math.ceil(again.dueAt))
+    this.#acknowledge(ended, 'retry', again.wait)
     this.#warnRetry({ ...ended, ...again }, ended.batch.length)
   }
 
@@ -80,10 +80,10 @@ export class Recorder {
     }
   }
 
-  #acknowledge(ended: Ended, result: 'delivered' | 'retry' | 'dead', dueAt: number | null): void {
+  #acknowledge(ended: Ended, result: 'delivered' | 'retry' | 'dead', after: number | null): void {
     const { lane: owner, batch, attempt } = ended
     for (const { fact, attempts } of batch) {
-      const ack = { lane: owner.lane, pos: fact.pos, result, attempts: attempts + 1, attempt, dueAt }
+      const ack = { lane: owner.lane, pos: fact.pos, result, attempts: attempts + 1, attempt, after }
       owner.unacknowledged++
       this.#acks.add(ack, owner)
     }

@@ -20,7 +20,7 @@ export interface Summaries {
   update(sessionId: string, summary: SessionSummary): void
 }
 
-export function createSummaries(store: Pick<Store, 'summary'>, clock: Clock): Summaries {
+export function createSummaries(store: Pick<Store, 'resources'>, clock: Clock): Summaries {
   const kept = new Map<string, SessionSummary>()
   const waiting = new Map<string, Set<(summary: SessionSummary) => void>>()
 
@@ -52,7 +52,7 @@ export function createSummaries(store: Pick<Store, 'summary'>, clock: Clock): Su
   return {
     peek: (sessionId) => kept.get(sessionId),
     async find(sessionId, at, signal) {
-      const stored = await store.summary(sessionId)
+      const stored = await store.resources.summary(sessionId)
       if (stored !== null) {
         keep(sessionId, stored)
         return stored

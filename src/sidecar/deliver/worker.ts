@@ -54,7 +54,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     const probing = health.state === 'down'
     const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
     if (limit <= 0) return
-    for (const lane of await store.claimLanes(spec.name, limit, now)) lanes.begin(lane, null, probing)
+    for (const lane of await store.lanes.claim({ handler: spec.name, lanes: limit }))
+      lanes.begin(lane, null, probing)
   }
 
   const pollLoop: PollLoop = createPollLoop({
@@ -64,8 +65,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       // A full house and a probe are woken by the first lane that ends, a paused handler by its resume.
       if (lanes.size >= room || health.state === 'paused') return null
       if (health.state === 'down' && lanes.size > 0) return null
-      const due = await store.nextLane(spec.name)
-      return due === null ? null : Math.max(due, health.probeAt)
+      const due = await store.lanes.nextDue(spec.name)
+      return due === null ? null : Math.max(due, health.probeAt - clock.steady())
     },
     onError: (error) => log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read'),
   })
@@ -114,8 +115,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
         lanes.begin(news.lane, news.deliveries)
       } else {
-        store
-          .releaseLane(news.lane)
+        store.lanes
+          .release(news.lane)
           .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
         if (health.state === 'down') pollLoop.wake()
       }

@@ -273,10 +273,7 @@ function compareTurns(
 }
 
 /** Calls of tools that we run. */
-export function callsOf(
-  session: Session,
-  { tools, now, steady }: Pick<DiffContext, 'tools' | 'now' | 'steady'>,
-): Call[] {
+export function callsOf(session: Session, { tools, now }: Pick<DiffContext, 'tools' | 'now'>): Call[] {
   return session.actions.flatMap((action): Call[] => {
     if (action.type !== 'function_call' || action.name === null || !tools.has(action.name)) return []
     return [
@@ -289,7 +286,6 @@ export function callsOf(
         createdAt: action.createdAt,
         expiresAt: action.expiresAt,
         receivedAt: now,
-        dueAt: Math.floor(steady),
       }),
     ]
   })

@@ -49,7 +49,7 @@ export function createIntake(options: {
       const { possible, certain } = await ownership.sortHints(batch.hints)
       wake.dirty(possible, certain)
     }
-    const committed = await store.commit({ ...batch, scoped: true })
+    const committed = await store.log.commit({ ...batch, scoped: true })
     ownership.committed(batch.owners ?? [], committed.held)
     if (committed.unattributed !== undefined) observer.framesUnattributed(committed.unattributed)
     return committed
@@ -57,7 +57,7 @@ export function createIntake(options: {
 
   const commitWhole = (batch: Batch): Promise<Committed> => {
     if (batch.hints !== undefined) wake.dirty(batch.hints, batch.hints)
-    return store.commit(batch)
+    return store.log.commit(batch)
   }
 
   const commit = async (batch: Batch): Promise<Committed> => {

@@ -29,8 +29,8 @@ export interface Items {
 const ITEMS_SINCE = 'items_since'
 
 /** The transcript comes from items from now on. The service has not told its time yet: the first reading notes it. */
-export async function beginItems(store: Pick<Store, 'setCheckpoint'>): Promise<void> {
-  await store.setCheckpoint(ITEMS_SINCE, '')
+export async function beginItems(store: Pick<Store, 'settings'>): Promise<void> {
+  await store.settings.setCheckpoint(ITEMS_SINCE, '')
 }
 
 export function createItems(options: {
@@ -44,22 +44,22 @@ export function createItems(options: {
 
   /** Before this the stream told, also of sessions whose items had been read before it. */
   const begun = async (startedAt: number): Promise<number> => {
-    const noted = await store.checkpoint(ITEMS_SINCE)
+    const noted = await store.settings.checkpoint(ITEMS_SINCE)
     if (noted !== '') return Number(noted ?? 0)
-    await store.setCheckpoint(ITEMS_SINCE, String(startedAt))
+    await store.settings.setCheckpoint(ITEMS_SINCE, String(startedAt))
     return startedAt
   }
 
   const readOn = async (sessionId: string, since: number, startedAt: number): Promise<ItemsRead> => {
     const name = `items/${sessionId}`
-    let after = await store.checkpoint(name)
+    let after = await store.settings.checkpoint(name)
     const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
     for (let page = 0; page < PAGES; page++) {
       const { data, hasMore, lastId } = await service.listItems(
         sessionId,
         after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
       )
-      const reached = await store.checkpoint(name)
+      const reached = await store.settings.checkpoint(name)
       // Another reading came further while we waited, for longer, maybe, than what it told is kept.
       if (reached !== after) {
         after = reached

@@ -21,24 +21,24 @@ export function hintAfter(
   { items = 'all', doubt = null }: { items?: ItemsRead | undefined; doubt?: Doubt | null } = {},
 ): Reading['hint'] {
   const collecting = turns.filter((turn) => isCollecting(turn, steady))
-  const looks: { at: number; scope: HintScope }[] = []
-  if (items === 'more') looks.push({ at: steady, scope: 'session' })
-  if (doubt !== null) looks.push({ at: soonAfter(doubt.since, steady), scope: doubt.scope })
+  const looks: { after: number; scope: HintScope }[] = []
+  if (items === 'more') looks.push({ after: 0, scope: 'session' })
+  if (doubt !== null) looks.push({ after: soonAfter(doubt.since, steady), scope: doubt.scope })
   if (collecting.length > 0) {
     const youngest = Math.max(...collecting.map(({ finalReadAt }) => finalReadAt ?? steady))
-    looks.push({ at: soonAfter(youngest, steady), scope: 'artifacts' })
+    looks.push({ after: soonAfter(youngest, steady), scope: 'artifacts' })
   }
   if (looks.length === 0 && !(reading.atRest && items === 'all'))
-    looks.push({ at: steady + SAFETY_LOOK, scope: 'session' })
+    looks.push({ after: SAFETY_LOOK, scope: 'session' })
   const scopes = looks.map(({ scope }) => scope)
   return {
     generation,
-    nextLook: looks.length === 0 ? null : Math.min(...looks.map(({ at }) => at)),
+    lookAfter: looks.length === 0 ? null : Math.min(...looks.map(({ after }) => after)),
     scope: scopes.length === 0 ? 'session' : scopes.reduce(joinScopes),
   }
 }
 
 /** Twice as long as we have waited already, so that the readings thin out. */
 function soonAfter(since: number, steady: number): number {
-  return steady + Math.min(SOON.max, Math.max(SOON.base, steady - since))
+  return Math.min(SOON.max, Math.max(SOON.base, steady - since))
 }

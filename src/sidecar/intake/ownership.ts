@@ -80,7 +80,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
   const lookUp = async (event: TransientEvent, pass: (event: TransientEvent) => void): Promise<void> => {
     const { sessionId } = event
     if (sessionId === null) return
-    const owner = (await store.owners([sessionId])).get(sessionId)?.owner
+    const owner = (await store.resources.owners([sessionId])).get(sessionId)?.owner
     if (owner === undefined) return
     remember(sessionId, owner)
     if (owner === 'ours') pass(event)
@@ -115,12 +115,12 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     },
     async begin(now) {
       active = now
-      if (active) held = await store.heldFrames()
+      if (active) held = await store.resources.heldFrames()
     },
     isOurs: (session) => inScope(session, scope),
-    noted: async (sessionId) => (await store.owners([sessionId])).get(sessionId) ?? null,
+    noted: async (sessionId) => (await store.resources.owners([sessionId])).get(sessionId) ?? null,
     async sortHints(hints) {
-      const owners = await store.owners(hints.flatMap(({ sessionId }) => sessionId ?? []))
+      const owners = await store.resources.owners(hints.flatMap(({ sessionId }) => sessionId ?? []))
       const ownerOf = ({ sessionId }: Hint) => owners.get(sessionId ?? '')?.owner
       const possible = hints.filter((hint) => ownerOf(hint) !== 'foreign' && ownerOf(hint) !== 'gone')
       return { possible, certain: possible.filter((hint) => ownerOf(hint) === 'ours') }
@@ -128,7 +128,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     async sortPage(sessions, latest) {
       if (!active) return [...sessions]
       const ids = sessions.map(({ id }) => id)
-      const [owners, known] = await Promise.all([store.owners(ids), store.glance(ids)])
+      const [owners, known] = await Promise.all([store.resources.owners(ids), store.resources.glance(ids)])
       const notes: OwnerNote[] = []
       const mine = sessions.filter((session) => {
         const { id } = session

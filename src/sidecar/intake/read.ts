@@ -71,7 +71,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const noted = ownership.active ? await ownership.noted(sessionId) : null
     // Found to be foreign since its hint was claimed; the hint went then.
     if (noted !== null && isOthers(noted)) return true
-    const before = await store.known(sessionId)
+    const before = await store.resources.known(sessionId)
     const first =
       atHand(entry, before, listed, latestThere()) ??
       (await (options.ahead.take(sessionId) ?? readAlive(sessionId)))
@@ -138,13 +138,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   /** Waits for the frame of a turn's end, which may have come by now, or for its wait to be over: then the session is read again. */
   const putOff = async ({ reading }: Difference, until: number, steady: number): Promise<false> => {
     for (const { turn, finalReadAt } of reading.turns) finalSince.set(turn.id, finalReadAt ?? steady)
-    await store.deferHint(reading.sessionId, until)
+    await store.hints.defer(reading.sessionId, Math.max(0, until - clock.steady()))
     return false
   }
 
   const write = async (entry: HintedSession, reading: Reading): Promise<boolean> => {
     if (!(await intake.reading(reading))) {
-      if (entry !== FIRST) await store.deferHint(entry.sessionId, clock.steady())
+      if (entry !== FIRST) await store.hints.defer(entry.sessionId, 0)
       return false
     }
     for (const { turn } of reading.turns) finalSince.delete(turn.id)
@@ -165,14 +165,14 @@ export function createSessionReader(options: ReadOptions): SessionReader {
 
   const writeGone = async (entry: HintedSession, sessionId: string): Promise<boolean> => {
     claims.forget(sessionId)
-    const known = await store.known(sessionId)
+    const known = await store.resources.known(sessionId)
     const isKnown = known !== null && !known.deleted
     if (ownership.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
       // Its owner can no longer be found out.
       await ownership.note(sessionId, 'gone')
       return true
     }
-    const hint = { generation: entry.generation, nextLook: null, scope: 'session' as const }
+    const hint = { generation: entry.generation, lookAfter: null, scope: 'session' as const }
     if (known === null || known.deleted) {
       const reading = nothingThere(sessionId, known?.revision ?? null, clock.now())
       await intake.commit({ readings: [{ ...reading, hint }] })
@@ -196,7 +196,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       // One that was made since is news, whenever it is read.
       if (baseline === 0)
         return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])
-      const hint = { generation: null, nextLook: clock.steady(), scope: 'turns' as const }
+      const hint = { generation: null, lookAfter: 0, scope: 'turns' as const }
       await intake.commit({
         readings: [{ ...asItIs(session, { revision: null, baseline, atRest: false, at }), hint }],
       })

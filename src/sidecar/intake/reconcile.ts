@@ -75,7 +75,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     for (;;) {
       if (rest.until > clock.steady()) return
       const free = room()
-      const dirty = free <= 0 || !pollLoop.running ? [] : await store.claimHints(free, clock.steady())
+      const dirty = free <= 0 || !pollLoop.running ? [] : await store.hints.claim(free)
       const alone = dirty.filter(({ sessionId, scope }) => sessionId !== null && scope !== 'artifacts')
       const prefetch = alone.length >= LIST_FROM ? listOnce() : null
       for (const entry of dirty) void readers.add(() => take(entry, prefetch))
@@ -88,10 +88,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     pass: claim,
     async next() {
       if (!service.authorized()) return null
-      if (!(await sweep.looked())) return firstRetry
-      if (rest.until > clock.steady()) return rest.until
+      if (!(await sweep.looked())) return firstRetry - clock.steady()
+      if (rest.until > clock.steady()) return rest.until - clock.steady()
       // The first reading that ends wakes it.
-      return room() <= 0 ? null : await store.nextHint()
+      return room() <= 0 ? null : await store.hints.nextDue()
     },
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
   })
@@ -159,11 +159,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
-        await store.finishSweep(entry.generation)
+        await store.hints.finishSweep(entry.generation)
         options.onSwept(null)
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
-        if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)
+        if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)
       }
       rest.end()
     } catch (error) {
@@ -175,12 +175,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const failed = async (entry: HintedSession, error: unknown): Promise<void> => {
     const { sessionId } = entry
     // Its hint is still there and is read after the next start; the store may be closed by now.
-    if (!pollLoop.running) return store.doneHint(sessionId)
+    if (!pollLoop.running) return await store.hints.release(sessionId)
     const wait = waitAfter(error, entry.failures + 1)
     try {
-      await store.releaseHint(sessionId, clock.steady() + wait)
+      await store.hints.retry(sessionId, wait)
     } catch (cause) {
-      store.doneHint(sessionId)
+      await store.hints.release(sessionId)
       return rest.refused(cause)
     }
     rest.end()

@@ -51,7 +51,7 @@ export function createSweep(options: {
   let done = false
 
   const noteLooked = async (): Promise<void> => {
-    await store.setCheckpoint(FIRST_LOOK, String(clock.now()))
+    await store.settings.setCheckpoint(FIRST_LOOK, String(clock.now()))
     done = true
   }
 
@@ -60,7 +60,7 @@ export function createSweep(options: {
 
   const looked = async (): Promise<boolean> => {
     if (done) return true
-    done = (await store.checkpoint(FIRST_LOOK)) !== null
+    done = (await store.settings.checkpoint(FIRST_LOOK)) !== null
     // Everything is news: a later start, whatever it is told to begin with, has nothing to take as known.
     if (!done && fromBeginning) await noteLooked()
     return done
@@ -68,7 +68,7 @@ export function createSweep(options: {
 
   const mark = async (page: readonly Session[], channel: Channel, at: number): Promise<void> => {
     const sessions = await ownership.sortPage(page, latestThere())
-    const known = await store.glance(sessions.map(({ id }) => id))
+    const known = await store.resources.glance(sessions.map(({ id }) => id))
     const hints = sessions
       .filter((session) => {
         const before = known.get(session.id)
@@ -126,7 +126,7 @@ export function createSweep(options: {
   const forgetUnlisted = async (listed: ReadonlySet<string>, before: number): Promise<void> => {
     let after = ''
     for (;;) {
-      const ids = await store.strangers(before, after, COMPARE)
+      const ids = await store.resources.strangers(before, after, COMPARE)
       const owners = ids
         .filter((sessionId) => !listed.has(sessionId))
         .map((sessionId) => ({ sessionId, owner: 'unknown' as const, at: before }))
@@ -137,8 +137,8 @@ export function createSweep(options: {
     }
   }
 
-  const aliveAfter = (after: string) => store.unseenSessions(Number.MAX_SAFE_INTEGER, after, COMPARE)
-  const activeAfter = (after: string) => store.activeSessions(after, COMPARE)
+  const aliveAfter = (after: string) => store.resources.unseen(Number.MAX_SAFE_INTEGER, after, COMPARE)
+  const activeAfter = (after: string) => store.resources.active(after, COMPARE)
 
   const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
     const read = new Set<string>()
@@ -168,7 +168,7 @@ export function createSweep(options: {
       const channel: Channel =
         seen.stream !== undefined ? 'stream' : seen.webhook !== undefined ? 'webhook' : 'poll'
       const at = clock.now()
-      const { alive, foreign } = await store.countSessions()
+      const { alive, foreign } = await store.resources.count()
       if (whole || alive + foreign <= WHOLE_LIST) {
         const listed = await walk(null, (sessions) => mark(sessions, channel, at))
         if (listed === null) return
@@ -196,7 +196,7 @@ function isQuiet(session: Session, before: number): boolean {
 
 /** What rested before us is known, and makes no facts. */
 function known(session: Session, at: number): Reading {
-  const hint = { generation: null, nextLook: null, scope: 'session' as const }
+  const hint = { generation: null, lookAfter: null, scope: 'session' as const }
   return { ...asItIs(session, { revision: null, baseline: session.updatedAt, atRest: true, at }), hint }
 }
 

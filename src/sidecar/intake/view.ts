@@ -112,7 +112,7 @@ export function createViewer(options: ViewOptions): Viewer {
 
   return async ({ before, entry, ...request }, first) => {
     const taken = await takeCalls(before, first)
-    const knownTurns = before?.turns ?? (await store.knownTurns(first.id, []))
+    const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamTells)
       ? await readBoth(first, knownTurns, baseline)
@@ -127,8 +127,8 @@ export function createViewer(options: ViewOptions): Viewer {
       ...both.passed.flatMap(({ turnId }) => turnId ?? []),
       ...options.claimedTurns(session.id),
     ]
-    const known = await store.known(session.id, ids)
-    const placeholders = known === null ? await store.knownTurns(session.id, ids) : []
+    const known = await store.resources.known(session.id, ids)
+    const placeholders = known === null ? await store.resources.knownTurns(session.id, ids) : []
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
     const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
     if (artifacts === 'gone') return null

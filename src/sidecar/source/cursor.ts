@@ -38,10 +38,10 @@ export interface Cursor {
 }
 
 /** The next connection gives live frames: what there was before has been told, or is lost. */
-export async function forgetCursor(store: Pick<Store, 'setCheckpoint'>): Promise<void> {
-  for (const name of [STREAM_OPENED, STREAM_BEGAN, PRUNED_SEQ]) await store.setCheckpoint(name, null)
+export async function forgetCursor(store: Pick<Store, 'settings'>): Promise<void> {
+  for (const name of [STREAM_OPENED, STREAM_BEGAN, PRUNED_SEQ]) await store.settings.setCheckpoint(name, null)
   // Last: after a crash in between there still is a cursor, to be let go of.
-  await store.setCheckpoint(STREAM_CURSOR, FROM_NOW)
+  await store.settings.setCheckpoint(STREAM_CURSOR, FROM_NOW)
 }
 
 export function createCursor(store: Store, startFrom: StartFrom): Cursor {
@@ -51,7 +51,7 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
 
   return {
     async saved() {
-      const saved = await store.checkpoint(STREAM_CURSOR)
+      const saved = await store.settings.checkpoint(STREAM_CURSOR)
       if (saved === FROM_NOW) return null
       if (saved !== null) return saved
       if (startFrom === 'now') return null
@@ -70,7 +70,7 @@ export function createCursor(store: Store, startFrom: StartFrom): Cursor {
     },
     isOurs: (seq) => began === null || seq === null || !isBefore(seq, began),
     async next(saved, replaying) {
-      began = await store.checkpoint(STREAM_BEGAN)
+      began = await store.settings.checkpoint(STREAM_BEGAN)
       beginning = saved === null && began === null
       // What lies before the beginning was never ours.
       const cursor = point.next(saved, began)

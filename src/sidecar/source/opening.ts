@@ -75,14 +75,14 @@ export function createOpenings(ports: OpeningPorts): Openings {
   const note = async (steady: number): Promise<number> => {
     const open = service.clockOpen()
     const at = timeThere(ports, steady)
-    await store.setCheckpoint(STREAM_OPENED, String(at))
+    await store.settings.setCheckpoint(STREAM_OPENED, String(at))
     certain = open <= VAGUE ? at : null
     return at
   }
 
   return {
     async find() {
-      const opened = await store.checkpoint(STREAM_OPENED)
+      const opened = await store.settings.checkpoint(STREAM_OPENED)
       if (opened !== null && (askedAt === null || certain !== null))
         return createOpening(ports, lookedUp, async () => Number(opened))
       const first = askedAt === null

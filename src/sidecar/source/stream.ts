@@ -206,7 +206,7 @@ export function createStream(options: StreamOptions): StreamSource {
       const { seq, reason } = meaning
       logThrottled({ seq, reason })
       observer.quarantined()
-      await store.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
+      await store.settings.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }
     const room = abort === null ? null : options.room(abort.signal)
     if (room !== null) await room

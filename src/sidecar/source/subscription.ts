@@ -112,7 +112,7 @@ export function createSubscriptionKeeper(options: {
     // crash in between, the next start subscribes and comes here again.
     await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     const record = { id, url, secret, createdAt: clock.now(), retiredAt: null }
-    await store.saveSubscription(record)
+    await store.settings.saveSubscription(record)
     records = [record, ...records]
     log.info({ id, url }, 'webhooks: subscribed')
   }
@@ -120,10 +120,12 @@ export function createSubscriptionKeeper(options: {
   const retire = async (current: string | undefined): Promise<void> => {
     for (const record of records) {
       if (record.id === current) continue
-      if (record.retiredAt === null) await store.saveSubscription({ ...record, retiredAt: clock.now() })
-      else if (record.retiredAt < clock.now() - RETIRED_KEPT) await store.forgetSubscription(record.id)
+      if (record.retiredAt === null)
+        await store.settings.saveSubscription({ ...record, retiredAt: clock.now() })
+      else if (record.retiredAt < clock.now() - RETIRED_KEPT)
+        await store.settings.forgetSubscription(record.id)
     }
-    records = await store.subscriptions()
+    records = await store.settings.subscriptions()
   }
 
   const report = (now: boolean, problem?: string): void => {
@@ -134,7 +136,7 @@ export function createSubscriptionKeeper(options: {
   return {
     async start() {
       running = true
-      records = await store.subscriptions()
+      records = await store.settings.subscriptions()
       await tend()
     },
     stop() {
@@ -152,11 +154,11 @@ export function createSubscriptionKeeper(options: {
  */
 export async function endSubscriptions(
   service: Pick<Service, 'listWebhooks' | 'deleteWebhook'>,
-  store: Pick<Store, 'subscriptions' | 'forgetSubscription'>,
+  store: Pick<Store, 'settings'>,
   log: Log,
 ): Promise<void> {
   try {
-    const records = await store.subscriptions()
+    const records = await store.settings.subscriptions()
     if (records.length === 0) return
     const listed = new Set((await service.listWebhooks()).map(({ id }) => id))
     for (const { id, url } of records) {
@@ -164,7 +166,7 @@ export async function endSubscriptions(
         log.warn({ id, url }, 'webhooks: they are off, so our subscription is ended')
         await service.deleteWebhook(id)
       }
-      await store.forgetSubscription(id)
+      await store.settings.forgetSubscription(id)
     }
   } catch (error) {
     log.warn({ error: messageOf(error) }, 'webhooks: an earlier subscription could not be ended')

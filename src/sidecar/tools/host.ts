@@ -2,12 +2,14 @@ import { backoff } from '../../std/backoff.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
+import type { Clock } from '../../std/ports.ts'
+import type { Batch } from '../../core/store.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
 import { closeGone } from './ending.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
 import { isRequired, REMOVED, type AnswerPolicy, type Place, type Tool } from './context.ts'
-import { beginRun, unbeginRun } from './ledger.ts'
+import { beginRun, unbeginRun, type Step } from './ledger.ts'
 import { createQueues } from './queues.ts'
 import { breakingPorts, type GivenPorts } from './breaking-ports.ts'
 import { giveUp, runBegun, runTool } from './run.ts'
@@ -36,6 +38,14 @@ export interface ToolHost {
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
+/** A step as the store takes it: what is left until it is due. */
+export function storedStep(
+  { set: { dueAt, ...set }, ...step }: Step,
+  clock: Clock,
+): NonNullable<Batch['calls']>[number] {
+  return { ...step, set, ...(dueAt === undefined ? {} : { after: Math.max(0, dueAt - clock.steady()) }) }
+}
+
 export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
   const { service, store, clock, random, log } = given
   const queues = createQueues(tools)
@@ -52,7 +62,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 
   const claim = async (): Promise<void> => {
     if (!pollLoop.running || !service.authorized() || rest.until > clock.steady()) return
-    for (const call of await store.claimCalls(room(), clock.steady())) void drive(call, hold(call.callId))
+    for (const call of await store.calls.claim(room())) void drive(call, hold(call.callId))
   }
 
   const room = (): CallRoom => queues.room(active.size, rest.trying ? 1 : Infinity)
@@ -62,7 +72,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     // Nothing is taken with a rejected token, nor where there is no room: the first call that ends wakes it.
     async next() {
       if (!service.authorized()) return null
-      return rest.until > clock.steady() ? rest.until : await store.nextCall(room())
+      const rests = rest.until - clock.steady()
+      return rests > 0 ? rests : await store.calls.nextDue(room())
     },
     onError: (error) => log.error({ err: error }, 'tools: the store could not be read'),
   })
@@ -87,7 +98,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
         const dueAt: number | null = await (step ?? advance(call, abort))
         step = null
         if (dueAt === null || dueAt > clock.steady()) break
-        call = await store.call(callId)
+        call = await store.calls.get(callId)
       }
       failures.delete(callId)
     } catch (error) {
@@ -103,7 +114,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
         )
       }
     } finally {
-      store.releaseCall(callId)
+      await store.calls.release(callId)
       await letGo(callId, abort)
     }
     pollLoop.wake()
@@ -232,7 +243,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     const why = gone.get(callId)
     if (why === undefined) return
     try {
-      const call = await store.call(callId)
+      const call = await store.calls.get(callId)
       if (call !== null && call.endedAt === null) await closeOver(call, why)
       gone.delete(callId)
     } catch (error) {

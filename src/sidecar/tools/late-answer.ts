@@ -19,7 +19,7 @@ export async function answerLater(
   answer: LateAnswer,
 ): Promise<AnswerOutcome> {
   const { store, clock } = ports
-  const call = await store.call(callId)
+  const call = await store.calls.get(callId)
   if (call === null) return 'not_found'
   // Its 202 may still be on the way to us.
   if (call.state !== 'running') return 'conflict'

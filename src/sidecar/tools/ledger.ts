@@ -14,7 +14,11 @@ import type { SessionSummary } from '../../core/resource.ts'
  * call still stands where the step starts from.
  */
 
-export type Step = CallStep & { facts?: Fact[] }
+/** `dueAt`: steady milliseconds; the engine hands the store what is left until then. */
+export type Step = Omit<CallStep, 'set' | 'after'> & {
+  set: CallStep['set'] & { dueAt?: number }
+  facts?: Fact[]
+}
 
 /** Times: wall clock milliseconds. */
 export function beginRun(call: Call, now: number, again: boolean): Step {

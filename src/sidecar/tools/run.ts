@@ -36,7 +36,7 @@ export async function runBegun(
   const { store, clock, observer } = ports
   const { spec } = tool
   // One commit may have written the run down and then the late answer of an app that was asked before a crash.
-  if ((await store.call(running.callId))?.state !== 'running') return null
+  if ((await store.calls.get(running.callId))?.state !== 'running') return null
   const session = (await ports.summaryOf(running.sessionId)) ?? {
     title: null,
     metadata: {},

@@ -67,12 +67,12 @@ async function fill(folder: string, count: number): Promise<void> {
     log: keepingLog(),
     onCommit: deafObserver.commit,
   })
-  await store.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   for (let seq = 1; seq <= count; seq += TOGETHER) {
     const facts = Array.from({ length: Math.min(TOGETHER, count - seq + 1) }, (_, index) =>
       frameFact(seq + index, `ses_${(seq + index) % SESSIONS}`, { at: Date.now() }),
     )
-    await store.commit({ facts })
+    await store.log.commit({ facts })
   }
   await store.close()
 }

@@ -98,8 +98,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'a lane goes on before its head is done',
     'sidecar/deliver/lane-runner.ts',
-    '    store.beginAttempts(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n',
-    '    store.beginAttempts(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n    const second = taken > 0 ? active.head(2)[1] : undefined\n    if (second !== undefined) this.#keeper.target.send([{ fact: second.fact, attempt: 1, session }], () => undefined)\n',
+    '    store.lanes.begin(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n',
+    '    store.lanes.begin(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n    const second = taken > 0 ? active.head(2)[1] : undefined\n    if (second !== undefined) this.#keeper.target.send([{ fact: second.fact, attempt: 1, session }], () => undefined)\n',
   ),
   mutant(
     'a lane is claimed twice',
@@ -110,8 +110,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'a lane is never given back',
     'sidecar/store/sqlite/store.ts',
-    '      lanes.release(lane)\n',
-    '      if (dueAt !== undefined) lanes.release(lane)\n',
+    '    async release(lane) {\n      lanes.release(lane)\n',
+    '    async release() {\n',
   ),
   mutant(
     'no rescue: a running call is left after a crash',

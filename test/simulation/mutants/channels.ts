@@ -65,7 +65,7 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'the secret of a subscription is not stored',
     'sidecar/source/subscription.ts',
-    'await store.saveSubscription(record)\n    records',
+    'await store.settings.saveSubscription(record)\n    records',
     'records',
   ),
 ]

@@ -100,7 +100,7 @@ export const FOUND: readonly Mutant[] = [
     'what is known is looked at no more when older news comes',
     'sidecar/intake/read.ts',
     'const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady(), { doubt })',
-    'const hint = { generation: entry.generation, nextLook: null, scope: entry.scope }',
+    'const hint = { generation: entry.generation, lookAfter: null, scope: entry.scope }',
   ),
   mutant(
     'frames that are no news are let go of without a look',
@@ -189,8 +189,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a hint that was put off is given back twice',
     'sidecar/intake/reconcile.ts',
-    'if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)',
-    'await reader.read(entry, sessionId, listed)\n        store.doneHint(sessionId)',
+    'if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)',
+    'await reader.read(entry, sessionId, listed)\n        await store.hints.release(sessionId)',
   ),
   mutant(
     'a session that only a reading ahead finds gone is not noticed',
@@ -201,8 +201,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a tool runs though its app has answered in the commit that wrote the run down',
     'sidecar/tools/run.ts',
-    "if ((await store.call(running.callId))?.state !== 'running') return null",
-    'await store.call(running.callId)',
+    "if ((await store.calls.get(running.callId))?.state !== 'running') return null",
+    'await store.calls.get(running.callId)',
   ),
   mutant(
     'a callback under way goes on after the stop',

@@ -23,7 +23,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'a claimed hint is not given back',
     'sidecar/intake/reconcile.ts',
-    'if (await reader.read(entry, sessionId, listed)) store.doneHint(sessionId)',
+    'if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)',
     'await reader.read(entry, sessionId, listed)',
   ),
   mutant(
@@ -53,8 +53,8 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'artifacts are not looked at again',
     'sidecar/intake/next-look.ts',
-    'nextLook: looks.length === 0 ?',
-    'nextLook: looks.length >= 0 ?',
+    'lookAfter: looks.length === 0 ?',
+    'lookAfter: looks.length >= 0 ?',
   ),
   mutant(
     'deleted sessions are not noticed',
@@ -79,7 +79,7 @@ export const READINGS: readonly Mutant[] = [
     'the items checkpoint moves before the facts',
     'sidecar/intake/items.ts',
     '      await intake.commit({\n        facts: data',
-    '      await store.setCheckpoint(name, newest)\n      await intake.commit({\n        facts: data',
+    '      await store.settings.setCheckpoint(name, newest)\n      await intake.commit({\n        facts: data',
   ),
   mutant(
     'the first page is the whole list of items',
@@ -131,7 +131,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'the queue is asked also where nothing more can be taken',
     'sidecar/intake/reconcile.ts',
-    'return room() <= 0 ? null : await store.nextHint()',
-    'return await store.nextHint()',
+    'return room() <= 0 ? null : await store.hints.nextDue()',
+    'return await store.hints.nextDue()',
   ),
 ]

@@ -101,6 +101,6 @@ export const SCOPE: readonly Mutant[] = [
     'frames of a session that is gone are held for ever',
     'sidecar/intake/read.ts',
     "      await ownership.note(sessionId, 'gone')\n",
-    "      await intake.commit({ readings: [{ ...nothingThere(sessionId, known?.revision ?? null, clock.now()), hint: { generation: entry.generation, nextLook: null, scope: 'session' } }] })\n",
+    "      await intake.commit({ readings: [{ ...nothingThere(sessionId, known?.revision ?? null, clock.now()), hint: { generation: entry.generation, lookAfter: null, scope: 'session' } }] })\n",
   ),
 ]

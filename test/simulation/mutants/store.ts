@@ -13,9 +13,9 @@ export const STORE: readonly Mutant[] = [
       ['sidecar/store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
       [
         'sidecar/intake/intake.ts',
-        'return store.commit(batch)',
+        'return store.log.commit(batch)',
         `return Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
-      .then((looked) => store.commit({ ...batch, facts: looked.flat() }))`,
+      .then((looked) => store.log.commit({ ...batch, facts: looked.flat() }))`,
       ],
     ],
   },
@@ -29,7 +29,7 @@ export const STORE: readonly Mutant[] = [
     'checkpoint first',
     'sidecar/source/stream.ts',
     '    const made = batchOf(batch)\n',
-    '    const made = batchOf(batch)\n    if (made.cursor !== undefined) await store.setCheckpoint("stream", made.cursor)\n',
+    '    const made = batchOf(batch)\n    if (made.cursor !== undefined) await store.settings.setCheckpoint("stream", made.cursor)\n',
   ),
   mutant(
     'the cursor may move back',

@@ -69,8 +69,8 @@ export const TOOLS: readonly Mutant[] = [
       ['sidecar/tools/run.ts', 'if (!(await ports.step(begun))) return null', 'void ports.step(begun)'],
       [
         'sidecar/tools/run.ts',
-        "if ((await store.call(running.callId))?.state !== 'running') return null",
-        'await store.call(running.callId)',
+        "if ((await store.calls.get(running.callId))?.state !== 'running') return null",
+        'await store.calls.get(running.callId)',
       ],
     ],
   },

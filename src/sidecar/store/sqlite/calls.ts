@@ -14,8 +14,8 @@ const COLUMNS = Object.keys(
       createdAt: null,
       expiresAt: null,
       receivedAt: 0,
-      dueAt: 0,
     }),
+    0,
   ),
 ) as (keyof CallRow)[]
 
@@ -81,14 +81,15 @@ export class Calls {
   }
 
   /** @returns false when the call is known already. */
-  add(call: Call): boolean {
-    return this.#insert.run(callRow(call)).changes === 1
+  add(call: Call, now: number): boolean {
+    return this.#insert.run(callRow(call, Math.floor(now))).changes === 1
   }
 
-  step({ callId, from, set }: CallStep): boolean {
+  step({ callId, from, set, after }: CallStep, now: number): boolean {
     const row = this.#get.get(callId)
     if (row === undefined || !from.includes(row.state)) return false
-    this.#update.run(callRow({ ...callOf(row), ...set }))
+    const dueAt = after === undefined ? row.due_at : Math.ceil(now + after)
+    this.#update.run(callRow({ ...callOf(row), ...set }, dueAt))
     return true
   }
 

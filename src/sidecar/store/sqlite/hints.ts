@@ -1,5 +1,5 @@
 import type { Hint, HintScope } from '../../../core/hint.ts'
-import type { HintedSession } from '../../../core/store.ts'
+import type { HintedSession, Reading } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
 import { seenOf, type SeenColumns } from './rows.ts'
 
@@ -149,10 +149,10 @@ export class Hints {
   }
 
   /** Inside the transaction of the reading. */
-  done(sessionId: string | null, generation: number | null, nextLook: number | null, scope: HintScope): void {
-    const key = sessionId ?? SWEEP
-    if (generation !== null) this.#answer(key, generation)
-    if (nextLook !== null) this.#again.run(key, ++this.#generation, Math.ceil(nextLook), SCOPES[scope])
+  done(sessionId: string, { generation, lookAfter, scope }: Reading['hint'], now: number): void {
+    if (generation !== null) this.#answer(sessionId, generation)
+    if (lookAfter === null) return
+    this.#again.run(sessionId, ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope])
   }
 
   /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */

@@ -196,7 +196,7 @@ export class Lanes {
   }
 
   postpone(lane: Lane, dueAt: number): void {
-    this.#postpone.run(dueAt, lane.id)
+    this.#postpone.run(Math.ceil(dueAt), lane.id)
   }
 
   read(lane: Lane, after: number, limit: number, maxBytes: number): PendingDelivery[] {
@@ -226,17 +226,17 @@ export class Lanes {
     if (number !== null) this.#begun.drop(lane, number, positions)
   }
 
-  /** After the transaction of `settle`. */
-  settled(acks: readonly Ack[]): void {
+  /** After the transaction of `acknowledge`. */
+  acknowledged(acks: readonly Ack[]): void {
     for (const { lane, pos } of acks) {
       const number = this.numberOf(lane.handler)
       if (number !== null) this.#begun.ended(number, pos)
     }
   }
 
-  settle(acks: readonly Ack[]): void {
+  acknowledge(acks: readonly Ack[], now: number): void {
     const done = new Map<number, { handler: number; count: number }>()
-    for (const { lane, pos, result, attempts, attempt, dueAt } of acks) {
+    for (const { lane, pos, result, attempts, attempt, after } of acks) {
       const number = this.numberOf(lane.handler)
       if (number === null) continue
       const entry = attemptText(attempt)
@@ -244,7 +244,7 @@ export class Lanes {
       this.#begun.store(lane, number, pos)
       if (result === 'retry') {
         this.#keepTrying.run(attempts, entry, entry, answer, pos, number)
-        if (dueAt !== null) this.#postpone.run(dueAt, lane.id)
+        if (after !== null) this.postpone(lane, now + after)
         continue
       }
       const status = result === 'delivered' ? 1 : 2

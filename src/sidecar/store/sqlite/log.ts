@@ -14,7 +14,7 @@ interface SightedRow {
 }
 
 /** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
-export class FactLog {
+export class Facts {
   readonly #lanes: Lanes
   readonly #insert
   readonly #sightings

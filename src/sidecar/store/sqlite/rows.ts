@@ -112,11 +112,10 @@ export function callOf(row: CallRow): Call {
     startedAt: row.started_at,
     finishedAt: row.finished_at,
     endedAt: row.ended_at,
-    dueAt: row.due_at,
   }
 }
 
-export function callRow(call: Call): CallRow {
+export function callRow(call: Call, dueAt: number): CallRow {
   return {
     call_id: call.callId,
     session_id: call.sessionId,
@@ -139,7 +138,7 @@ export function callRow(call: Call): CallRow {
     started_at: call.startedAt,
     finished_at: call.finishedAt,
     ended_at: call.endedAt,
-    due_at: call.dueAt,
+    due_at: dueAt,
   }
 }
 

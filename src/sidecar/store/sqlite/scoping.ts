@@ -3,13 +3,13 @@ import type { OwnerNote } from '../../../core/scope.ts'
 import type { Batch, Committed } from '../../../core/store.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Hints } from './hints.ts'
-import type { FactLog } from './log.ts'
+import type { Facts } from './log.ts'
 import { endedBy, type SessionOwners } from './session-owners.ts'
 import type { Sessions } from './sessions.ts'
 
 interface ScopingParts {
   owners: SessionOwners
-  facts: FactLog
+  facts: Facts
   hints: Hints
   sessions: Sessions
   checkpoints: Checkpoints

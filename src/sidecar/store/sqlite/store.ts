@@ -1,6 +1,18 @@
 import type { Ack } from '../../../core/delivery.ts'
 import type { Clock, Log } from '../../../std/ports.ts'
-import type { Batch, Committed, HandlerRegistration, Store } from '../../../core/store.ts'
+import type {
+  Batch,
+  CallQueue,
+  Committed,
+  FactLog,
+  HandlerRegistration,
+  HintQueue,
+  LaneQueue,
+  Operator,
+  Resources,
+  Settings,
+  Store,
+} from '../../../core/store.ts'
 import { StoreError } from '../error.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
@@ -8,7 +20,7 @@ import { Checkpoints } from './checkpoints.ts'
 import { Committer, explain, type Witness } from './committer.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
-import { FactLog, seqOf } from './log.ts'
+import { Facts, seqOf } from './log.ts'
 import { createMissed } from './missed.ts'
 import { SessionOwners } from './session-owners.ts'
 import { openDatabase, openToAll, type Sqlite } from './open.ts'
@@ -69,7 +81,7 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
 export function createSqliteStore(
   db: Sqlite,
-  { clock, log, onDeadLettered, onLost, ...witness }: StoreOptions,
+  { clock, log: lines, onDeadLettered, onLost, ...witness }: StoreOptions,
   ownership = new Ownership(db),
 ): Store {
   ownership.onLost = onLost ?? null
@@ -79,11 +91,11 @@ export function createSqliteStore(
   const time = keepTime(db, checkpoints, clock, ownership)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
   const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
-  const facts = new FactLog(db, lanes)
+  const facts = new Facts(db, lanes)
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
-    log.error(
+    lines.error(
       { callId, sessionId },
       'store: an action has the id of an earlier one: it makes no fact, and its call is not run',
     ),
@@ -127,7 +139,7 @@ export function createSqliteStore(
   const markDamaged = (pos: number): void => {
     if (damaged.has(pos)) return
     damaged.add(pos)
-    log.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
+    lines.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
     const deadLetter = () => {
       const pending = db
         .prepare<[number], { lane: number; handler: string }>(
@@ -146,7 +158,7 @@ export function createSqliteStore(
     }
     write(deadLetter, (dead) => dead.forEach(({ handler }) => onDeadLettered?.(handler)))
       .catch((error: unknown) =>
-        log.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
+        lines.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
       )
       .finally(() => damaged.delete(pos))
   }
@@ -177,18 +189,22 @@ export function createSqliteStore(
         continue
       }
       facts.append(reading.facts, into)
-      for (const call of reading.newCalls) if (calls.add(call)) into.newCalls.push(call.callId)
+      for (const call of reading.newCalls) if (calls.add(call, now)) into.newCalls.push(call.callId)
       calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])
-      hints.done(reading.sessionId, reading.hint.generation, reading.hint.nextLook, reading.hint.scope)
+      hints.done(reading.sessionId, reading.hint, now)
     }
-    for (const call of batch.newCalls ?? []) if (calls.add(call)) into.newCalls.push(call.callId)
+    for (const call of batch.newCalls ?? []) if (calls.add(call, now)) into.newCalls.push(call.callId)
     for (const step of batch.calls ?? []) {
-      if (calls.step(step)) facts.append(step.facts ?? [], into)
+      if (calls.step(step, now)) facts.append(step.facts ?? [], into)
       else into.refused.push(step.callId)
     }
     for (const [name, value] of Object.entries(batch.checkpoints ?? {})) checkpoints.set(name, value)
     return into
   }
+
+  /** Milliseconds from now until `dueAt`. */
+  const waitUntil = (dueAt: number | null): number | null =>
+    dueAt === null ? null : Math.max(0, dueAt - clock.steady())
 
   /** A cursor never moves back. One that is no number cannot be compared: the newest wins. */
   const advance = (name: string, value: string): void => {
@@ -197,7 +213,7 @@ export function createSqliteStore(
     if (known === null || given === null || given > known) checkpoints.set(name, value)
   }
 
-  return {
+  const log: FactLog = {
     commit: (batch) =>
       write(
         () => commit(batch),
@@ -209,67 +225,82 @@ export function createSqliteStore(
           }
         },
       ),
+    missed: (expected, before) => write(() => missed(expected, before, clock.now())),
+    prune: (before) => write(() => prune(before, clock.now())),
+  }
 
-    checkpoint: (name) => ask(() => checkpoints.get(name)),
-    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
-
-    claimHints: (limit, now) => ask(() => hints.claim(limit, now)),
-    async releaseHint(sessionId, dueAt) {
-      await write(() => hints.postpone(sessionId, dueAt))
-      hints.release(sessionId)
-    },
-    async deferHint(sessionId, dueAt) {
-      await write(() => hints.defer(sessionId, dueAt))
-      hints.release(sessionId)
-    },
-    doneHint: (sessionId) => hints.release(sessionId),
-    async finishSweep(generation) {
-      await write(() => hints.swept(generation))
-      hints.release(null)
-    },
-    nextHint: () => ask(() => hints.next()),
-
+  const resources: Resources = {
     known: (id, turnIds = []) => ask(() => sessions.known(id, turnIds)),
     knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
     summary: (id) => ask(() => sessions.summary(id)),
     glance: (ids) => ask(() => sessions.glance(ids)),
-    unseenSessions: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
-    countSessions: () => ask(() => ({ ...sessions.count(), foreign: owners.countForeign() })),
-    activeSessions: (after, limit) => ask(() => sessions.active(after, limit)),
+    unseen: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
+    active: (after, limit) => ask(() => sessions.active(after, limit)),
+    count: () => ask(() => ({ ...sessions.count(), foreign: owners.countForeign() })),
     owners: (ids) => ask(() => owners.of(ids)),
     strangers: (before, after, limit) => ask(() => owners.strangers(before, after, limit)),
     heldFrames: () => ask(() => owners.held()),
+  }
 
-    claimLanes: (handler, limit, now) => ask(() => lanes.claim(handler, limit, now)),
-    readLane: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),
-    async releaseLane(lane, dueAt) {
-      if (dueAt !== undefined) await write(() => lanes.postpone(lane, Math.ceil(dueAt)))
+  const hintQueue: HintQueue = {
+    claim: (room) => ask(() => hints.claim(room, clock.steady())),
+    async retry(sessionId, after) {
+      await write(() => hints.postpone(sessionId, clock.steady() + after))
+      hints.release(sessionId)
+    },
+    async defer(sessionId, after) {
+      await write(() => hints.defer(sessionId, clock.steady() + after))
+      hints.release(sessionId)
+    },
+    async release(sessionId) {
+      hints.release(sessionId)
+    },
+    async finishSweep(generation) {
+      await write(() => hints.swept(generation))
+      hints.release(null)
+    },
+    nextDue: () => ask(() => waitUntil(hints.next())),
+  }
+
+  const laneQueue: LaneQueue = {
+    claim: (room) => ask(() => lanes.claim(room.handler, room.lanes, clock.steady())),
+    async retry(lane, after) {
+      await write(() => lanes.postpone(lane, clock.steady() + after))
       lanes.release(lane)
     },
-    nextLane: (handler) => ask(() => lanes.next(handler)),
-    beginAttempts: (lane, positions) => lanes.begin(lane, positions),
-    endAttempts: (lane) => begun.end(lane),
-    dropAttempts: (lane, positions) => lanes.drop(lane, positions),
-    async settle(take, patience = 0) {
+    async release(lane) {
+      lanes.release(lane)
+    },
+    nextDue: (handler) => ask(() => waitUntil(lanes.next(handler))),
+    read: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),
+    async acknowledge(take, patience = 0) {
       const refused = refusal()
       if (refused !== null) throw refused
-      const settle = (): readonly Ack[] => {
+      const run = (): readonly Ack[] => {
         const all = take()
-        lanes.settle(all)
+        lanes.acknowledge(all, clock.steady())
         return all
       }
-      const settled = (all: readonly Ack[]): void => lanes.settled(all)
-      await (patience > 0
-        ? committer.writePatiently(settle, settled, patience)
-        : committer.write(settle, settled))
+      const effect = (all: readonly Ack[]): void => lanes.acknowledged(all)
+      await (patience > 0 ? committer.writePatiently(run, effect, patience) : committer.write(run, effect))
     },
+    begin: (lane, positions) => lanes.begin(lane, positions),
+    end: (lane) => begun.end(lane),
+    drop: (lane, positions) => lanes.drop(lane, positions),
+  }
 
-    claimCalls: (room, now) => ask(() => calls.claim(room, now)),
-    releaseCall: (callId) => calls.release(callId),
-    call: (callId) => ask(() => calls.get(callId)),
-    nextCall: (room) => ask(() => calls.next(room)),
-    openCalls: (sessionId) => ask(() => calls.openOf(sessionId)),
+  const callQueue: CallQueue = {
+    claim: (room) => ask(() => calls.claim(room, clock.steady())),
+    async release(callId) {
+      calls.release(callId)
+    },
+    nextDue: (room) => ask(() => waitUntil(calls.next(room))),
+    get: (callId) => ask(() => calls.get(callId)),
+  }
 
+  const settings: Settings = {
+    checkpoint: (name) => ask(() => checkpoints.get(name)),
+    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
     async registerHandlers(registrations) {
       handlers = registrations
       return await write(() => lanes.register(registrations))
@@ -282,13 +313,13 @@ export function createSqliteStore(
           name,
         )
       }),
-
     subscriptions: () => ask(() => subscriptions.list()),
     saveSubscription: (record) => write(() => subscriptions.save(record)),
     forgetSubscription: (id) => write(() => subscriptions.forget(id)),
-
     quarantine: createQuarantine(db, write),
+  }
 
+  const operator: Operator = {
     retry: async (selection) => ({ count: await redelivery.retry(selection) }),
     async replay(name, from) {
       const handler = handlers.find((candidate) => candidate.name === name)
@@ -296,9 +327,16 @@ export function createSqliteStore(
       if (handler === undefined || number === null) return { count: 0 }
       return { count: await redelivery.replay(number, (type) => handler.wants(type), from) }
     },
-    missed: (expected, before) => write(() => missed(expected, before, clock.now())),
-    prune: (before) => write(() => prune(before, clock.now())),
+  }
 
+  return {
+    log,
+    resources,
+    hints: hintQueue,
+    lanes: laneQueue,
+    calls: callQueue,
+    settings,
+    operator,
     read: createReader(db, lanes, clock),
 
     async close() {
