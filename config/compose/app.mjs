@@ -1,4 +1,4 @@
-// An app beside the sidecar, in plain Node: takes callbacks and answers one function tool.
+// An app beside the sidecar, in plain Node: receives callbacks and answers one function tool.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 
@@ -16,7 +16,7 @@ const server = createServer(async (request, response) => {
     return response.writeHead(204).end()
   }
   if (request.url === '/tools/lookup_order') {
-    // The same call may come twice, too: message.call_id is its key.
+    // The same call may also come twice: message.call_id is its key.
     console.log('tool', message.name, message.call_id)
     return response.end(JSON.stringify({ order_id: message.arguments.order_id, state: 'shipped' }))
   }

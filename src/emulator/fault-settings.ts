@@ -10,25 +10,25 @@ const times = (description: string) =>
 const failingOperation = Type.Object(
   {
     operation: Type.Optional(
-      Type.String({ description: 'Its `operationId` in the description; left out: every one.' }),
+      Type.String({ description: 'Its `operationId` in the description; omitted: every operation.' }),
     ),
     status: Type.Optional(
       Type.Integer({
         minimum: 500,
         maximum: 599,
-        description: 'Answer `internal_error` with this status, having done nothing; 500 when left out.',
+        description: 'Answer `internal_error` with this status and do nothing; default 500.',
       }),
     ),
-    lose_reply: flag('Instead: do what was asked, then cut the connection in place of a reply.'),
-    times: times('Requests that this strikes; left out: all.'),
+    lose_reply: flag('Instead: process the request, then cut the connection in place of a reply.'),
+    times: times('Number of requests that this affects; omitted: all.'),
     probability: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 1, description: 'Of each request; 1 when left out.' }),
+      Type.Number({ minimum: 0, maximum: 1, description: 'Probability for each request; default 1.' }),
     ),
   },
   closed,
 )
 
-/** What `PUT /_emulator/faults` takes. It replaces what was there; an empty object means that all is well. */
+/** The body of `PUT /_emulator/faults`. It replaces all faults; an empty object removes them. */
 export const faultsSchema = Type.Object(
   {
     drop_streams: flag('Cut every open stream now. Happens once and is not kept.'),
@@ -56,7 +56,7 @@ export const faultsSchema = Type.Object(
         description: 'Events after which a replay stops, while this is set.',
       }),
     ),
-    lose_cursors: flag('Treat every cursor but 0 as one that names no event.'),
+    lose_cursors: flag('Treat every cursor except 0 as unknown.'),
     webhooks_off: flag('Make no webhook attempts; pending deliveries stay pending.'),
     duplicate_webhooks: Type.Optional(
       Type.Integer({
@@ -69,12 +69,12 @@ export const faultsSchema = Type.Object(
     delay_webhooks: Type.Optional(Type.String({ description: 'Hold every attempt back, for example `5s`.' })),
     forge_webhooks: flag('Sign every delivery with another secret.'),
     give_up_webhooks: times('Give this many deliveries up without an attempt, as if all had failed.'),
-    server_errors: times('Answer this many requests with 500 internal_error, having done nothing.'),
-    bad_gateway: times('Answer this many requests with 502 and a page of HTML, having done nothing.'),
+    server_errors: times('Answer this many requests with 500 internal_error and do nothing.'),
+    bad_gateway: times('Answer this many requests with 502 and a page of HTML, and do nothing.'),
     fail_operations: Type.Optional(
       Type.Array(failingOperation, {
         maxItems: 100,
-        description: 'The first that strikes a request counts.',
+        description: 'For each request the first matching entry is used.',
       }),
     ),
     directory_unavailable: times('Answer this many requests with 503 directory_unavailable.'),
@@ -83,23 +83,23 @@ export const faultsSchema = Type.Object(
       Type.Integer({
         minimum: 0,
         maximum: 86_400,
-        description: 'Seconds named by the two above; 1 when left out.',
+        description: 'Seconds in `Retry-After` of the two above; default 1.',
       }),
     ),
     project_limit: times('Answer this many creations and forks with 429 project_limit_exceeded.'),
     unauthorized: times('Reject the token of this many requests with 401.'),
-    not_delivered: times('Tell this many answers `not_delivered`.'),
-    keep_answered: times('Accept this many answers, and go on listing their calls as required.'),
+    not_delivered: times('Reply to this many answers with `not_delivered`.'),
+    keep_answered: times('Accept this many answers, and continue to list their calls as required.'),
     lose_answer_replies: times('Accept this many answers, then cut the connection instead of replying.'),
     lose_message_replies: times('The same for messages.'),
-    old_runtimes: times('Give this many new sessions a runtime that knows no newer feature.'),
+    old_runtimes: times('Give this many new sessions a runtime without newer features.'),
     unreachable_mcp: Type.Optional(
-      Type.Array(Type.String(), { description: 'Names of MCP servers that are away.' }),
+      Type.Array(Type.String(), { description: 'Names of unreachable MCP servers.' }),
     ),
     refuse_openings: times('Fail this many creations with an opening message at that message.'),
-    fail_cleanups: times('Leave this many of these sessions behind, and name them in the error.'),
+    fail_cleanups: times('Do not delete this many of these sessions, and name them in the error.'),
     fail_provisioning: times('Provision no workspace for this many runs that need one: they cannot start.'),
-    fail_recoveries: times('Lose this many paused workspaces when they are to wake.'),
+    fail_recoveries: times('Lose this many paused workspaces when they are resumed.'),
     fail_seeds: times('Fail the writing of this many seeded files.'),
     fail_artifacts: times('Fail the collection of this many turns.'),
     clock_skew_ms: Type.Optional(
@@ -116,15 +116,15 @@ type Named<Value> = {
   [Name in keyof FaultSettings]-?: Required<FaultSettings>[Name] extends Value ? Name : never
 }[keyof FaultSettings]
 
-/** Faults that are in force or not. */
+/** Faults that are on or off. */
 export type Flag = Exclude<Named<boolean>, 'drop_streams'>
-/** Faults that strike so many times. */
+/** Faults with a number of occurrences. */
 export type Counted = Exclude<
   Named<number>,
   'slow_streams' | 'stream_slots' | 'replay_window' | 'duplicate_webhooks' | 'retry_after' | 'clock_skew_ms'
 >
 
-/** Everything that is wrong with `settings`, one sentence each. `isOperation` knows the operations that there are. */
+/** All faults of `settings`, one sentence each. `isOperation` checks for known operations. */
 export function problemsOf(settings: unknown, isOperation: (name: string) => boolean): string[] {
   const wrong = faultsOf(faultsSchema, settings)
   if (typeof settings !== 'object' || settings === null) return wrong

@@ -16,7 +16,7 @@ it('answers probes with one word, and with the checks when asked to be verbose',
   }
 })
 
-it('says no with a problem that names the failed checks', async () => {
+it('refuses with a problem that names the failed checks', async () => {
   let ok = false
   const running = await startAdmin({
     ready: () => ({
@@ -31,7 +31,7 @@ it('says no with a problem that names the failed checks', async () => {
   try {
     const reply = await running.get('/readyz')
     expect([reply.status, reply.headers['content-type']]).toEqual([503, 'application/problem+json'])
-    expect(reply.json['detail']).toBe('readyz says no: the sidecar is stopping')
+    expect(reply.json['detail']).toBe('readyz check failed: the sidecar is stopping')
     const verbose = await running.get('/readyz?verbose')
     expect([verbose.status, verbose.text]).toEqual([
       503,

@@ -53,7 +53,10 @@ function expectConsistent(out: string): void {
     answered.length,
     of(/^ *[\d.]+ {2}tool /).length,
   ])
-  const [found = NaN, demanded = NaN] = numbersIn(summary, /(\d+) of (\d+) that the service's own ledger/)
+  const [found = NaN, demanded = NaN] = numbersIn(
+    summary,
+    /(\d+) of (\d+) facts expected by the emulator's ledger/,
+  )
   expect(found).toBe(demanded)
   expect(demanded).toBeLessThanOrEqual(facts.length)
   // Statuses of sessions depend on when they were read; all else is in the ledger.
@@ -77,7 +80,7 @@ describe('the demonstration', () => {
     expect(err).toBe(STARTING)
     expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
     expect(out).toMatch(/✓ 3 of 3 function calls answered\n/)
-    expect(out).toContain('✓ everything at rest\n')
+    expect(out).toContain('✓ everything is idle\n')
     expectConsistent(out)
     expect(out).toMatch(/fact +turn\.settled +Partial artifacts +(stream|webhook|poll)/)
     expect(out).toMatch(/fact +session\.failed +A run that cannot start/)

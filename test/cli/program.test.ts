@@ -171,7 +171,7 @@ describe('config', () => {
     expect(schema).toEqual(schemaDocument())
   })
 
-  test('print shows what is in force, secrets hidden, warnings beside', async () => {
+  test('print shows the effective configuration, secrets hidden, warnings beside', async () => {
     const folder = await folderWith({
       'sidecar.yaml':
         'service: { base_url: "https://a.b", token_file: token }\nadmin: { token: "${ADMIN}", listen: "0.0.0.0:1" }',

@@ -75,7 +75,7 @@ const cases: Case[] = [
     what: 'a variable that is written wrongly',
     text: `${SERVICE}admin: { token: "\${}" }`,
     says: [
-      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, and none stands in another; a literal "${" is "$${"',
+      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, not nested; a literal "${" is "$${"',
     ],
   },
   {
@@ -152,14 +152,14 @@ const cases: Case[] = [
     what: 'a variable as the default of another',
     text: `${SERVICE}admin: { token: "\${A:-\${B}}" }`,
     says: [
-      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, and none stands in another; a literal "${" is "$${"',
+      '2:17 admin.token: a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, not nested; a literal "${" is "$${"',
     ],
   },
   {
     what: 'a webhook path that no request line can hold',
     text: `${SERVICE}webhooks: { path: /wébhooks }`,
     says: [
-      '2:19 webhooks.path: must be a path that begins with "/", of characters that an address holds as they are, not "/wébhooks"',
+      '2:19 webhooks.path: must be a path that begins with "/", of characters that need no escape in an address, not "/wébhooks"',
     ],
   },
   {
@@ -177,7 +177,7 @@ const cases: Case[] = [
   {
     what: 'a public address that the service would refuse',
     text: `${SERVICE}webhooks: { enabled: true, public_url: "http://app.example.com/webhooks" }`,
-    says: ['2:40 webhooks.public_url: must be an https address: the service takes no other'],
+    says: ['2:40 webhooks.public_url: must be an https address: the service accepts no other'],
   },
   {
     what: 'a store of another kind',
@@ -246,7 +246,7 @@ const cases: Case[] = [
   {
     what: 'an alias without its anchor',
     text: 'service: *there',
-    says: ['1:10 : no anchor &there stands before this alias'],
+    says: ['1:10 : there is no anchor &there before this alias'],
   },
   {
     what: 'a key that would reach the prototype of objects',
@@ -260,7 +260,7 @@ const cases: Case[] = [
   {
     what: 'a number that JSON cannot say',
     text: `${TOOL}    parameters: { type: object, default: .nan }`,
-    says: ['5:42 tools[0].parameters.default: must be something that JSON can say'],
+    says: ['5:42 tools[0].parameters.default: must be a JSON value'],
   },
   {
     what: 'a structure that contains itself',

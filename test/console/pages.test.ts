@@ -73,7 +73,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await page.getByLabel('Status').selectOption('requires_action')
     await expect.poll(() => rows.allInnerTexts()).toEqual([expect.stringContaining('Clean the build')])
     await page.getByLabel('Title contains, or id').fill('no such title')
-    await page.getByText('No session is like that.').waitFor()
+    await page.getByText('No session matches.').waitFor()
   })
 
   it('shows what waits for a person, and answers nothing', async () => {

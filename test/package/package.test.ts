@@ -177,7 +177,7 @@ test('has a binary that runs', async () => {
 test('its binary delivers every fact of the tour and answers every call', { timeout: LONG }, async () => {
   const main = path.join(packed.installed, 'dist/main.js')
   const { stdout } = await run(process.execPath, [main, 'dev', '--once'], { cwd: packed.folder })
-  expect(stdout).toContain('everything at rest')
+  expect(stdout).toContain('everything is idle')
 })
 
 test('an install of it brings what it runs on, and not the Node that this project installs for itself', () => {

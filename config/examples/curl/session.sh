@@ -11,5 +11,5 @@ session=$(curl -sf "$service/v1/sessions" \
     "input": { "text": "call lookup_order {\"order_id\":\"42\"}\nsay It is {{last}}" }
   }' | sed 's/.*"id":"\([0-9a-f-]\{36\}\)".*/\1/')
 
-# From the log what has happened, then what happens. curl gives up after --max-time, as it is told to.
+# First the events in the log, then live ones. curl stops after --max-time.
 curl -sfN --max-time 5 "$sidecar/v1/sessions/$session/events?last_event_id=0" | grep '^event: ' || true

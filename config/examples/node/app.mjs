@@ -1,4 +1,4 @@
-// Takes callbacks and runs a tool, with nothing but Node.
+// Receives callbacks and runs a tool, in plain Node.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -1,4 +1,5 @@
-// Takes callbacks and runs a tool; the public package `standardwebhooks` checks who sent them.
+// Receives callbacks and runs a tool. The public package `standardwebhooks` verifies the
+// signatures.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { Webhook } from 'standardwebhooks'

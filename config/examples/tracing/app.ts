@@ -1,4 +1,4 @@
-// Prints the sidecar's spans: readings, callbacks, tool runs and answers, one trace a session.
+// Prints the sidecar's spans: reads, callbacks, tool runs and answers, one trace per session.
 import { trace } from '@opentelemetry/api'
 import { BasicTracerProvider, SimpleSpanProcessor, type SpanExporter } from '@opentelemetry/sdk-trace-base'
 import { createSidecar, tool } from 'agent-session-sidecar'
@@ -11,7 +11,7 @@ const printer: SpanExporter = {
   },
   async shutdown() {},
 }
-// Before the sidecar starts: a program that is traced as a whole sets its SDK up first.
+// Set up the SDK before the sidecar starts.
 trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(printer)] }))
 
 const sidecar = await createSidecar({

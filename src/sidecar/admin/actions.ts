@@ -1,23 +1,30 @@
 import type { JsonObject } from '../../std/json.ts'
 
 /**
- * What a person or a program may do to a running sidecar. The composition root implements it; the admin API alone
- * decides who may ask.
+ * The actions of a person or a program on a running sidecar. The composition root implements them;
+ * the admin API checks the permission.
  */
 export interface AdminActions {
-  /** Makes one delivery pending again, whether dead or delivered, or due now. Count 0: it waits for nothing but its turn. */
+  /**
+   * Makes one delivery pending again, whether dead or delivered, or due now. Count 0: the delivery
+   * is due already.
+   */
   retryDelivery(id: string): Promise<{ count: number }>
   /** Makes dead deliveries pending again; with `dryRun` only counts them. `since`: our wall clock, milliseconds. */
   retryDeliveries(selection: RetryRequest): Promise<{ count: number }>
-  /** Hands one handler past facts again. `seq` is a stream's digits, `at` our wall clock in milliseconds. */
+  /**
+   * Sends past facts to one handler again. `seq` is a stream's digits, `at` our wall clock in
+   * milliseconds.
+   */
   replay(request: { handler: string; from: { seq: string } | { at: number } }): Promise<{ count: number }>
   pauseHandler(name: string): Promise<void>
   resumeHandler(name: string): Promise<void>
-  /** Hands a handler a made-up fact, through the real path, and waits for what it answers. */
+  /** Sends a test fact to a handler, through the real path, and waits for the answer. */
   testHandler(name: string, request: { type: string; data: JsonObject }): Promise<HandlerTest>
   /**
-   * Answers a call whose tool said 202.
-   * @throws {ActionRefused} `not_found` when there is no such call, `conflict` when it waits for no answer.
+   * Answers a call whose tool answered 202.
+   * @throws {ActionRefused} `not_found` when there is no such call, `conflict` when it waits for no
+   *   answer.
    */
   answerCall(callId: string, answer: { output: string } | { error: true }): Promise<void>
   /** The `tools` array to declare on a session; each entry has a `name`. */
@@ -25,17 +32,17 @@ export interface AdminActions {
   handlers(): readonly HandlerReport[] | Promise<readonly HandlerReport[]>
 }
 
-/** What a handler made of a test. */
+/** The outcome of a test at a handler. */
 export interface HandlerTest {
   id: string
   type: string
-  /** Whether the handler asks for facts of this type. */
+  /** Whether the handler's events select this type. */
   wanted: boolean
   outcome: 'delivered' | 'retry' | 'dead' | 'unreachable' | 'gone' | 'aborted'
   /** Of its answer; null when there was none. */
   status: number | null
   error: string | null
-  /** How its answer began, where it did not take the fact. */
+  /** The first 1 KiB of its failed response. */
   answer: string | null
   /** Milliseconds. */
   ms: number
@@ -62,7 +69,7 @@ export interface HandlerReport {
   lastError: string | null
 }
 
-/** An action that cannot be done as things are. The message is shown to the caller. */
+/** An action that the present state does not allow. The message is shown to the caller. */
 export class ActionRefused extends Error {
   readonly code: 'not_found' | 'conflict' | 'invalid_request'
 

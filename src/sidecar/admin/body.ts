@@ -1,13 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 import { ByteBuffer } from '../../std/byte-buffer.ts'
 
-/** Bytes up to which a body is read wherever there is a connection; their number bounds the sum. */
+/** Bytes of a body that every connection may send; the number of connections limits the sum. */
 const SMALL = 64 * 1024
-/** Chunks that a body of any length may have, and bytes that each further one must have on average. */
+/** The number of chunks that are always allowed, and the average bytes of each further chunk. */
 const CHUNKS = 1024
 const CHUNK_BYTES = 64
 
-/** A body that is not read to its end. The connection must close, since the rest may still come. */
+/**
+ * A body that is not read to its end. The connection must close, because the rest may still arrive.
+ */
 export class BodyRefused extends Error {
   readonly statusCode: 400 | 413 | 503
 
@@ -21,8 +23,9 @@ export class BodyRefused extends Error {
 export type BodyDone = (error: BodyRefused | null, body?: Buffer) => void
 
 /**
- * Reads the bodies of one listener in bounded memory, whatever their senders do. Up to 64 KiB a body only needs its
- * connection. A longer one must announce its length, and all longer ones together share `shared` bytes.
+ * Reads the bodies of one listener in bounded memory. A body of up to 64 KiB only needs its
+ * connection. A longer one must announce its length, and all longer ones together share `shared`
+ * bytes.
  */
 export class BodyReader {
   #free: number
@@ -32,8 +35,8 @@ export class BodyReader {
   }
 
   /**
-   * Why the headers alone condemn a body; null when it may be read.
-   * `limit`: bytes of the body.
+   * The reason to refuse a body by its headers alone; null when it may be read. `limit`: bytes of
+   * the body.
    */
   refusalOf(request: IncomingMessage, limit: number): BodyRefused | null {
     const announced = announcedBytes(request)
@@ -70,7 +73,7 @@ function collect(request: IncomingMessage, limit: number, done: BodyDone): void 
   const refuse = (status: 400 | 413, message: string): void => {
     if (isDone) return
     isDone = true
-    // It still flows, so that nothing is kept of what comes before the connection closes.
+    // The request keeps flowing, so that data before the close of the connection is discarded.
     request.off('data', take)
     request.resume()
     done(new BodyRefused(status, message))
@@ -80,7 +83,7 @@ function collect(request: IncomingMessage, limit: number, done: BodyDone): void 
     if (buffer.length + chunk.length > limit)
       return refuse(413, `a body without a content-length has at most ${limit} bytes`)
     if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)
-      return refuse(400, `a body comes in chunks of at least ${CHUNK_BYTES} bytes`)
+      return refuse(400, `a body must have chunks of at least ${CHUNK_BYTES} bytes`)
     buffer.append(chunk)
   }
   request.on('data', take)

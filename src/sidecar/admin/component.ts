@@ -16,7 +16,7 @@ export function component<S extends TSchema>(
   return { name, schema, parts }
 }
 
-/** Stands for a component inside another's schema. */
+/** The reference to a component in another schema. */
 export function refTo<S extends TSchema>({ name }: Component<S>): TUnsafe<Static<S>> {
   return Type.Unsafe<Static<S>>({ $ref: `#/components/schemas/${name}` })
 }
@@ -30,7 +30,7 @@ export function time(description?: string) {
   return Type.Integer({ description: description ?? 'Milliseconds since the epoch.' })
 }
 
-/** A resource of the service as it was given, unknown fields included. */
+/** A resource of the service, unchanged, unknown fields included. */
 export function asGiven(description: string) {
   return Type.Record(Type.String(), Type.Unknown(), { description })
 }
@@ -40,7 +40,10 @@ export function oneOf<const W extends string>(words: readonly W[], options: obje
   return Type.Unsafe<W>({ type: 'string', enum: [...words], ...options })
 }
 
-/** What a request may say and nothing else. A key with a `default` may be left out, and is there all the same. */
+/**
+ * The allowed keys of a request. A key with a `default` may be omitted, and is always present after
+ * the check.
+ */
 export function asked<P extends TProperties>(properties: P, options: object = {}): TObject<P> {
   const schema = Type.Object(properties, { additionalProperties: false, ...options })
   const required = Object.entries(properties).flatMap(([key, property]) =>

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 
-/** Milliseconds that a request which has begun may still take once the listener closes. */
+/** Milliseconds for a request under way after the listener closes. */
 const GRACE = 5_000
 
 export interface ConnectionOptions {
@@ -16,7 +16,7 @@ export interface ConnectionOptions {
 
 interface Connection {
   peer: string
-  /** Requests that have begun and whose answers are not through. */
+  /** Requests under way: begun and not completely answered. */
   requests: Map<ServerResponse, IncomingMessage>
   /** Number in the order of events: when its last request was answered, or when it opened. */
   since: number
@@ -24,10 +24,11 @@ interface Connection {
 }
 
 /**
- * Keeps the connections of a listener. 256 sockets that never ask for anything must not keep the 257th from being
- * served: when all are in use, the one that has gone longest without a complete request makes room, and those of the
- * busiest peer address go first. Behind an ingress every peer has one address, so this is an order and no cap.
- * @returns closes the listener: what is under way ends within 5 s; connections that ask for nothing are cut at once.
+ * Keeps the connections of a listener. 256 sockets that never send a request must not block the
+ * 257th. When all are in use, the connection without a complete request for the longest time is
+ * closed, of the peer address with the most connections. Behind an ingress all peers have one
+ * address, so this is an order and not a limit per peer. @returns closes the listener: requests
+ * under way end within 5 s; connections without a request are cut at once.
  */
 export function keepConnections(app: FastifyInstance, options: ConnectionOptions): () => Promise<void> {
   const server: Server = app.server
@@ -78,7 +79,7 @@ export function keepConnections(app: FastifyInstance, options: ConnectionOptions
   }
 }
 
-/** The connection that makes room; null when every one is being served. */
+/** The connection to close; null when every one is being served. */
 function victimOf(connections: ReadonlyMap<Socket, Connection>): Socket | null {
   const perPeer = new Map<string, number>()
   for (const { peer } of connections.values()) perPeer.set(peer, (perPeer.get(peer) ?? 0) + 1)
@@ -96,18 +97,27 @@ function victimOf(connections: ReadonlyMap<Socket, Connection>): Socket | null {
   return victim?.socket ?? null
 }
 
-/** Whether a request is whole and its answer is not made yet. One whose body still comes, or who does not read its answer, is not served. */
+/**
+ * Whether a request is complete and its answer is not made yet. A connection that still sends its
+ * body, or does not read its answer, is not served.
+ */
 function isServed({ requests }: Connection): boolean {
   for (const [response, request] of requests) if (request.complete && !response.writableEnded) return true
   return false
 }
 
-/** Whether `one` has gone longer without a complete request than `other`; who never sent one has gone longest. */
+/**
+ * Whether `one` has been without a complete request for longer than `other`; a connection that
+ * never sent one counts as longest.
+ */
 function isLonger(one: Connection, other: Connection): boolean {
   return one.wasAnswered === other.wasAnswered ? one.since < other.since : !one.wasAnswered
 }
 
-/** What stands for one peer: an address, of IPv6 its /64, which one customer has whole. */
+/**
+ * The key of one peer: an IPv4 address, or the /64 of an IPv6 address, since one customer owns all
+ * of it.
+ */
 export function peerOf(address: string): string {
   if (!isIPv6(address)) return address
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1]

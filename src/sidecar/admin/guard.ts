@@ -17,19 +17,22 @@ export interface Door {
   token: string | null
   /** Whether we listen on loopback alone. */
   loopback: boolean
-  /** Compares what was given with the token. @throws {Problem} 429 when too many wrong ones come. */
+  /**
+   * Compares a given token with the admin token. @throws {Problem} 429 when too many wrong ones
+   * come.
+   */
   isRight: (token: string, given: string) => boolean
 }
 
 /**
- * Who gets in. `everybody`: wherever we listen. `page`: the console's files, which are for all where there is an API.
- * `login`: a browser that gave the token before. `token`: every request that carries it.
+ * The kinds of access. `everybody`: always. `page`: the console's files, open to all if the API
+ * exists. `login`: a browser that gave the token before. `token`: a request with the token.
  */
 export type Access = 'everybody' | 'page' | 'login' | 'token'
 
 /**
- * Lets a request in or throws. With a token, every request that carries it; without one, programs on this machine, and no page that a
- * browser on this machine shows but the console.
+ * Allows a request or throws. If a token is configured, every request must carry it. Without one,
+ * only programs on this machine are allowed, and of browser pages only the console.
  */
 export function admit(
   headers: IncomingHttpHeaders,
@@ -51,30 +54,31 @@ export function admit(
   if (access === 'login') return refuseForeign(headers)
   const given = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (given === undefined || !isRight(token, given)) {
-    throw new Problem('unauthorized', 'the admin token is wanted as "Authorization: Bearer …"', {
+    throw new Problem('unauthorized', 'the admin token is required as "Authorization: Bearer …"', {
       headers: { 'www-authenticate': 'Bearer realm="session-sidecar"' },
     })
   }
 }
 
 /**
- * A page from anywhere can make a browser send requests to loopback: by a name of its own that resolves there (DNS
- * rebinding; its Host gives it away), or blindly across origins (Origin or Sec-Fetch-Site do).
+ * Any web page can make a browser send requests to loopback: with its own name that resolves to
+ * loopback (DNS rebinding, detected by Host), or across origins (detected by Origin or
+ * Sec-Fetch-Site).
  */
 function refuseBrowsers(headers: IncomingHttpHeaders): void {
   const host = headers.host ?? ''
   if (!isLocalName(host)) {
     throw new Problem(
       'forbidden',
-      'without a token (admin.token) only requests to localhost or a loopback address are answered',
+      'without a token (admin.token) only requests to localhost or a loopback address are accepted',
     )
   }
   refuseForeign(headers)
 }
 
 /**
- * What proxies, load balancers and content delivery networks add to a request: the address of the client, the original
- * request, their own name or a trace of their own.
+ * Headers that proxies, load balancers and content delivery networks add to a request: the client's
+ * address, the original request, their own name or trace.
  */
 const PROXY_HEADER = new RegExp(
   `^(${[
@@ -84,13 +88,13 @@ const PROXY_HEADER = new RegExp(
   ].join('|')})$`,
 )
 
-/** A proxy on this machine names us by our own address, wherever the request came from. */
+/** A request through a proxy on this machine has our own address as Host, whatever its origin. */
 function refuseProxies(headers: IncomingHttpHeaders): void {
   const sign = Object.keys(headers).find((name) => PROXY_HEADER.test(name))
   if (sign === undefined) return
   throw new Problem(
     'forbidden',
-    `without a token (admin.token) nothing is answered through a proxy (the request has ${sign})`,
+    `without a token (admin.token) requests through a proxy are refused (the request has ${sign})`,
   )
 }
 
@@ -99,7 +103,7 @@ function refuseForeign(headers: IncomingHttpHeaders): void {
   const site = headers['sec-fetch-site']
   const foreign = origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`
   if (foreign || site === 'cross-site' || site === 'same-site') {
-    throw new Problem('forbidden', 'requests from pages of another origin are not answered')
+    throw new Problem('forbidden', 'requests from pages of another origin are refused')
   }
 }
 

@@ -3,8 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { BodyReader } from './body.ts'
 
 /**
- * Makes a listener take JSON bodies and no others. Many clients say that an empty body is JSON. `limit`: bytes of a body
- * whose route names no other; `shared`: of all long ones together.
+ * Makes a listener accept only JSON bodies. Many clients label an empty body as JSON. `limit`:
+ * default limit of a body in bytes; `shared`: bytes of all long bodies together.
  */
 export function readJsonBodies(
   app: FastifyInstance,

@@ -16,7 +16,10 @@ import { toolMetrics } from './metrics/tools.ts'
 
 export interface MetricsOptions extends StateSources {
   version: string
-  /** Asked at the first scrape, so that the metrics may be there before the store, which reports its commits to them. */
+  /**
+   * Called at the first scrape, because the metrics exist before the store, which reports its
+   * commits to them.
+   */
   store: () => Pick<StoreReader, 'counts' | 'handlers'>
   clock: Pick<Clock, 'steady'>
   log: Log
@@ -25,18 +28,18 @@ export interface MetricsOptions extends StateSources {
   tools: readonly string[]
 }
 
-/** What is counted; the rest passes by. */
+/** The reports that are counted; others are ignored. */
 type CountedObserver = Omit<Observer, 'transient' | 'streamCommitted'>
 
 export interface Metrics {
   observer: CountedObserver
-  /** Ours alone: several sidecars in one process count apart. */
+  /** One registry per sidecar: several sidecars in one process count separately. */
   registry: Registry
   /** The text that Prometheus reads, with Node's process metrics. */
   scrape(): Promise<{ contentType: string; body: string }>
 }
 
-/** Counts what the parts tell (README, Metrics). Starts no timer. */
+/** Counts the reports of the parts (README, Metrics). Starts no timer. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const meter = new Meter(registry)

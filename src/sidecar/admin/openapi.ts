@@ -12,7 +12,7 @@ const Description = component(
 export function openApiRoutes(options: {
   version: string
   routes: readonly Route[]
-  /** Whether a token is wanted now. */
+  /** Whether a token is required now. */
   secured: () => boolean
 }): Route[] {
   const own = ['/openapi.json', '/v1/openapi.json'].map((path): Route =>
@@ -41,7 +41,7 @@ function describe(routes: readonly Route[], version: string, secured: boolean): 
       title: 'agent-session-sidecar, admin API',
       version,
       description:
-        'Reads and steers one running sidecar. Times are milliseconds since the epoch unless they say otherwise.',
+        'Reads and controls one running sidecar. Times are milliseconds since the epoch unless stated otherwise.',
     },
     paths,
     components: {
@@ -77,7 +77,7 @@ function operation(
       ...Object.fromEntries(
         refusals.map((status) => [status, problemAnswer(REFUSALS[status] ?? 'Refused.')]),
       ),
-      default: problemAnswer('Anything else that went wrong.'),
+      default: problemAnswer('Any other error.'),
     },
   }
 }
@@ -86,16 +86,16 @@ const RESUMING = {
   name: 'Last-Event-ID',
   in: 'header',
   required: false,
-  description: 'As last_event_id, before which it counts.',
+  description: 'Like last_event_id, and takes precedence over it.',
   schema: { type: 'string' },
 }
 
 const REFUSALS: Record<number, string> = {
   400: 'The request is not as described here.',
   401: 'The token is missing or wrong.',
-  404: 'There is no such thing.',
-  409: 'It cannot be done as things are.',
-  429: 'Too many at once; Retry-After says when to ask again.',
+  404: 'The resource does not exist.',
+  409: 'The present state does not allow it.',
+  429: 'Too many at once; retry after Retry-After.',
   503: 'No.',
 }
 

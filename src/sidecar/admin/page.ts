@@ -2,14 +2,16 @@ import { Type, type Static, type TSchema } from 'typebox'
 import type { Listed } from '../../core/listed.ts'
 import { asked, component, refTo, type Component } from './component.ts'
 
-/** As the service pages: a `limit` above the maximum is refused, not clamped (rule LIM-03). */
+/**
+ * Like the pages of the service: a `limit` above the maximum is refused, not clamped (rule LIM-03).
+ */
 export const PAGING = {
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries of a page.' }),
   after: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 512,
-      description: 'The last_id of the page before. One that cannot be placed gives an empty page.',
+      description: 'The last_id of the page before. An unknown one gives an empty page.',
     }),
   ),
 }
@@ -49,7 +51,7 @@ export function page<Row, T>(
   }
 }
 
-/** What a short list in memory holds after `after`. */
+/** The entries of a short list in memory after `after`. */
 export function slice<T>(
   rows: readonly T[],
   { limit, after }: Static<ReturnType<typeof pagingQuery>>,
@@ -61,7 +63,7 @@ export function slice<T>(
   return { rows: rows.slice(begin, begin + limit), more: rows.length > begin + limit }
 }
 
-/** `usual`: entries of a page where nothing is asked for. */
+/** `usual`: entries of a page without `limit`. */
 export function pagingQuery(usual = 20) {
   return asked({ ...PAGING, limit: Type.Integer({ ...PAGING.limit, default: usual }) })
 }

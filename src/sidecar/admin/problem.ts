@@ -3,7 +3,7 @@ import { Type, type Static } from 'typebox'
 import { component } from './component.ts'
 import type { Refusal } from './listener.ts'
 
-/** What went wrong, one word a kind; the `type` of a problem is this behind `PROBLEM_TYPE`. */
+/** The kinds of problems; the `type` of a problem is `PROBLEM_TYPE` and this word. */
 export type ProblemCode =
   | 'invalid_request'
   | 'unauthorized'
@@ -46,12 +46,12 @@ export const ProblemDocument = component(
       type: Type.String({ description: `${PROBLEM_TYPE} and one word that names the kind.` }),
       title: Type.String(),
       status: Type.Integer(),
-      detail: Type.String({ description: 'What went wrong this time, for people.' }),
-      instance: Type.String({ description: 'The path that was asked for.' }),
+      detail: Type.String({ description: 'The details, for people.' }),
+      instance: Type.String({ description: 'The requested path.' }),
       error: Type.Optional(
         Type.Object(
           { code: Type.String(), message: Type.String(), request_id: Type.String() },
-          { description: "The same as the service's own clients read it; below /v1 alone." },
+          { description: "The same in the form that the service's own clients read; only below /v1." },
         ),
       ),
       errors: Type.Optional(
@@ -70,7 +70,7 @@ export const ProblemDocument = component(
 
 export type Fault = NonNullable<Static<typeof ProblemDocument.schema>['errors']>[number]
 
-/** An answer that says no. Thrown anywhere below a route. */
+/** A refusal. Thrown anywhere below a route. */
 export class Problem extends Error {
   readonly code: ProblemCode
   readonly errors: readonly Fault[]
@@ -92,7 +92,7 @@ export class Problem extends Error {
     return STATUS[this.code]
   }
 
-  /** `url`: of the request; its query stays out of the answer. */
+  /** `url`: of the request; the answer omits its query. */
   document(url: string, requestId: string): Static<typeof ProblemDocument.schema> {
     const forService = { code: this.code, message: this.message, request_id: requestId }
     return {
@@ -107,13 +107,13 @@ export class Problem extends Error {
   }
 }
 
-/** For a connection that brought no request that could be read. */
+/** For a connection without a readable request. */
 export const connectionProblem: Refusal = (status) => {
   const problem =
     status === 408
-      ? new Problem('request_timeout', 'the request did not come in whole in time')
+      ? new Problem('request_timeout', 'the request was not complete in time')
       : status === 431
-        ? new Problem('headers_too_large', 'the headers are longer than this takes')
+        ? new Problem('headers_too_large', 'the headers are too long')
         : new Problem('invalid_request', 'this is not HTTP')
   return { type: PROBLEM_CONTENT, text: JSON.stringify(problem.document('/', '')) }
 }

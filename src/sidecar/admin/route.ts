@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Static, TObject } from 'typebox'
 import { asked, type Component } from './component.ts'
 
-/** What a handler of a route gets; query and body are checked and complete. */
+/** The input of a route's handler; query and body are checked and complete. */
 export interface Input<Query, Body> {
   /** The parts of the path that vary, decoded. */
   params: Readonly<Record<string, string>>
@@ -17,11 +17,11 @@ export interface Answer {
   body: unknown
   /** Default: JSON. A text is sent as it is. */
   contentType?: string
-  /** Writes the body for as long as it likes, in place of `body`; the head is sent before. */
+  /** Streams the answer in place of `body`; the head is sent before. */
   stream?: (response: ServerResponse) => void
 }
 
-/** What is described by its type alone. */
+/** A body that only its type describes. */
 export type TextType = 'text/plain' | 'text/event-stream'
 
 interface Definition<Query extends TObject, Body extends TObject> {
@@ -29,12 +29,12 @@ interface Definition<Query extends TObject, Body extends TObject> {
   /** As OpenAPI writes it: `/api/sessions/{id}`. */
   path: string
   summary: string
-  /** For everybody and wherever we listen, with no token; parameters it does not know are ignored. */
+  /** Open to all on every address, without a token; unknown parameters are ignored. */
   open?: boolean
   query?: Query
   body?: Body
   success: { status: number; description: string; content: Component | TextType }
-  /** Statuses of the problems that are this route's own. */
+  /** Statuses of the problems of this route alone. */
   problems?: readonly number[]
 }
 

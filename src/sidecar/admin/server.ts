@@ -32,10 +32,13 @@ import { createCheck } from './validation.ts'
 
 export interface AdminOptions extends ProbeSources {
   listen: { host: string; port: number }
-  /** Read at each request, since its file may change. null: none, and then only a listener on loopback has an API. */
+  /**
+   * Read at each request, since its file may change. null: no token, so only a listener on loopback
+   * has an API.
+   */
   token: () => string | null
   store: StoreReader
-  /** What transcript facts say of their session, as callbacks do; without it they say null. */
+  /** The summary of a session for transcript facts, as in callbacks; without it they have null. */
   summary?: FindBrief
   actions: AdminActions
   /** null or absent: the stream is off. */
@@ -43,24 +46,24 @@ export interface AdminOptions extends ProbeSources {
   status: () => StatusReport | Promise<StatusReport>
   log: Log
   version: string
-  /** Our wall clock, milliseconds: logins of the console end by it. */
+  /** Our wall clock, milliseconds: logins of the console expire by it. */
   now?: () => number
 }
 
-/** Milliseconds within which the headers must have come. */
+/** Milliseconds until the headers must be complete. */
 const HEADERS_TIME = 5_000
-/** Milliseconds within which a request must have come in whole. */
+/** Milliseconds until a request must be complete. */
 const REQUEST_TIME = 15_000
 /** Milliseconds of silence after which a connection is closed. */
 const IDLE_TIME = 60_000
-/** Bytes of a body: the longest is the answer to a call, of which the service takes a mebibyte. */
+/** Bytes of a body: the longest is the answer to a call, of which the service accepts 1 MiB. */
 const BODY = 2 * 1024 * 1024
 /** Bytes that all bodies over 64 KiB share while they are read. */
 const SHARED = 4 * BODY
 const HEADERS = 16 * 1024
 /** Characters of an id in a path. */
 const ID = 512
-/** Beside those that read streams. */
+/** Readers of streams are counted separately. */
 const CONNECTIONS = 100
 
 /** The admin listener: probes, metrics and API (README, Admin routes). */
@@ -139,12 +142,12 @@ export function createAdmin(options: AdminOptions): Listener {
     })
     if (request.is404) throw missing(request, routes)
     if (request.method === 'POST' || !hasBody(request.raw)) return
-    // No other method has a body: what comes of one is dropped, and ends with the connection.
+    // No other method has a body: a body is dropped, and the connection closes.
     request.raw.resume()
     reply.header('connection', 'close')
   })
   const logThrottled = createThrottledLog(STEADY, (times) =>
-    log.warn({ times }, 'admin: a token was given that is not the admin token'),
+    log.warn({ times }, 'admin: a request had a wrong admin token'),
   )
   app.setErrorHandler((error, request, reply) => {
     if (isWrongToken(error, request)) logThrottled()
@@ -175,13 +178,13 @@ function isLoggedIn(request: FastifyRequest, token: string | null, logins: Login
   return token !== null && logins.expiryOf(loginOf(request), token) !== null
 }
 
-/** One that has none has only lost its way. */
+/** A request without a token is not suspicious. */
 function isWrongToken(error: unknown, { headers, url }: FastifyRequest): boolean {
   const given = headers.authorization !== undefined || pathOf(url) === LOGIN
   return given && error instanceof Problem && error.code === 'unauthorized'
 }
 
-/** Nothing of this is for browsers to show, keep, frame or hand to another origin. */
+/** Browsers must not display, cache or frame these answers, or give them to another origin. */
 const SECURITY = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -195,12 +198,12 @@ function add(app: FastifyInstance, route: Route, version: string): void {
   const checkBody = route.method === 'POST' ? createCheck('body', route.body) : null
   app.route<{ Params: Record<string, string> }>({
     method: route.method,
-    // A stream has no end at which its length could be told.
+    // A stream has no known length.
     exposeHeadRoute: route.success.content !== 'text/event-stream',
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     async handler(request, reply) {
       const { params, query } = request
-      // By it a page that was loaded before an upgrade knows that it is old.
+      // By this header a page that was loaded before an upgrade detects that it is old.
       reply.header('x-sidecar-version', version)
       const body = request.body ?? {}
       checkQuery?.(query)
@@ -222,14 +225,14 @@ function add(app: FastifyInstance, route: Route, version: string): void {
   })
 }
 
-/** Hands the answer over, its head sent. */
+/** Streams the answer after its head is sent. */
 function streamed(
   reply: FastifyReply,
   { status, contentType }: Answer,
   stream: NonNullable<Answer['stream']>,
 ): FastifyReply {
   const { raw } = reply.hijack()
-  // Ends with the connection: chunks would cost every reader an encoding of its own.
+  // The connection ends the body: chunks would need a separate encoding for every reader.
   raw.removeHeader('transfer-encoding')
   raw.writeHead(status, { ...SECURITY, 'content-type': contentType })
   stream(raw)
@@ -241,7 +244,7 @@ function missing(request: FastifyRequest, routes: readonly Route[]): Problem {
   const methods = routes.filter((route) => matches(route.path, path)).map(({ method }) => method)
   if (methods.length === 0)
     return new Problem('not_found', 'there is nothing at this path; see /openapi.json')
-  return new Problem('method_not_allowed', `this path takes ${methods.join(', ')}`, {
+  return new Problem('method_not_allowed', `this path accepts ${methods.join(', ')}`, {
     headers: {
       allow: methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', '),
     },
@@ -258,7 +261,7 @@ function matches(template: string, path: string): boolean {
 
 function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
   const problem = problemOf(error)
-  // A connection is for those who are let in.
+  // A refused request does not keep its connection.
   if (problem.status === 401 || problem.status === 429) reply.header('connection', 'close')
   if (hasBody(request.raw) && !request.raw.complete) {
     request.raw.resume()
@@ -275,7 +278,7 @@ function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log:
   )
 }
 
-/** What the framework refused is the client's fault and may be told; whatever else was thrown may not. */
+/** A refusal by the framework is the client's fault and may be shown; any other error may not. */
 function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ActionRefused) return new Problem(error.code, error.message)
@@ -285,9 +288,9 @@ function problemOf(error: unknown): Problem {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
   if (status === 413 && error instanceof BodyRefused) return new Problem('too_large', error.message)
   if (status === 413) return new Problem('too_large', `a body has at most ${BODY} bytes`)
-  if (status === 415) return new Problem('unsupported_media_type', 'a body is application/json')
+  if (status === 415) return new Problem('unsupported_media_type', 'a body must be application/json')
   if (typeof status === 'number' && status >= 400 && status < 500) {
     return new Problem('invalid_request', messageOf(error))
   }
-  return new Problem('internal_error', 'the sidecar failed; its log says more')
+  return new Problem('internal_error', 'the sidecar failed; see its log')
 }

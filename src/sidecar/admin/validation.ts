@@ -3,7 +3,7 @@ import type { TObject } from 'typebox'
 import { guess } from '../../std/nearest.ts'
 import { Problem, type Fault } from './problem.ts'
 
-/** What a text in a query stands for is known from the schema. */
+/** The schema gives the type of a text in a query. */
 const queries = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true })
 /** In JSON a number is a number. */
 const bodies = new Ajv({ useDefaults: true, allErrors: true, allowUnionTypes: true })
@@ -15,7 +15,10 @@ const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
 /** Checks `value` against `schema` and fills in defaults. */
 export type Check = (value: unknown) => void
 
-/** @returns what throws a Problem that names every fault. Compiled at the first value: sixty schemas would hold a start up. */
+/**
+ * @returns a function that throws a Problem with every fault. The schema is compiled at the first
+ *   value: sixty schemas would delay a start.
+ */
 export function createCheck(part: Part, schema: TObject): Check {
   let validate: ValidateFunction | null = null
   const known = Object.keys(schema.properties)
@@ -39,7 +42,7 @@ function faultOf(
   const called = CALLED[part]
   if (keyword === 'additionalProperties') {
     const name = String(params['additionalProperty']).slice(0, 64)
-    const list = known.length === 0 ? 'None is accepted.' : `Accepted: ${known.join(', ')}.`
+    const list = known.length === 0 ? 'No parameter is accepted.' : `Accepted: ${known.join(', ')}.`
     return {
       field: fieldOf(part, `${instancePath}/${name}`),
       detail: `unknown ${called} "${name}".${guess(name, known)} ${list}`,

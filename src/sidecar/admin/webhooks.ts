@@ -14,7 +14,7 @@ export interface WebhookHead {
   timestamp: string | undefined
 }
 
-/** A delivery as it came, nothing of it verified. */
+/** A received delivery, not verified. */
 export interface WebhookDelivery extends WebhookHead {
   body: Buffer
 }
@@ -27,14 +27,16 @@ interface WebhookAnswer {
 export interface WebhookListenerOptions {
   listen: { host: string; port: number }
   path: string
-  /** The answer to a delivery that its headers alone condemn; null when its body must be read. */
+  /**
+   * The answer to a delivery that is refused by its headers alone; null when its body must be read.
+   */
   screen: (head: WebhookHead) => WebhookAnswer | null
   /** Verifies and stores; `answer` is called once, with 200 only once the hint is durable. */
   receive: (delivery: WebhookDelivery, answer: (given: WebhookAnswer) => void) => void
-  /** Told of deliveries that never came to `receive`. */
+  /** Counts deliveries that never reached `receive`. */
   observer?: Pick<Observer, 'webhook'>
   log: Log
-  /** Milliseconds within which the headers, and the whole request, must have come. */
+  /** Milliseconds until the headers, and the whole request, must be complete. */
   times?: { headers: number; request: number; checkedEvery: number }
   /** Connections at once; default 256. */
   connections?: number
@@ -44,13 +46,16 @@ export interface WebhookListenerOptions {
 const BODY = 1024 * 1024
 /** Bytes of all headers: a sender and the proxies before it need two or three thousand. */
 const HEADERS = 8 * 1024
-/** Milliseconds that an idle connection is kept: longer than the 60 s of common proxies, which must be the ones to close. */
+/**
+ * Milliseconds that an idle connection is kept: longer than the 60 s of common proxies, because the
+ * proxy must close first.
+ */
 const KEEP_ALIVE = 65_000
 /** More than one service opens; each holds at most one body. */
 const CONNECTIONS = 256
 /** Bytes that all bodies over 64 KiB share while they are read. Those of the service hold ids and have some hundred bytes. */
 const SHARED = 4 * BODY
-/** A receiver has 10 s in the service's eyes: what came slower was given up by its sender. */
+/** The service waits 10 s for a receiver: a slower request was given up by its sender. */
 const TIMES = { headers: 5_000, request: 10_000, checkedEvery: CHECKED_EVERY }
 
 const BODIES = {
@@ -59,12 +64,12 @@ const BODIES = {
   404: '{"received":false,"reason":"not found"}',
   405: '{"received":false,"reason":"method not allowed"}',
   413: '{"received":false,"reason":"a delivery has at most 1048576 bytes, and 65536 without a content-length"}',
-  415: '{"received":false,"reason":"no content-encoding is taken"}',
+  415: '{"received":false,"reason":"no content-encoding is accepted"}',
   400: '{"received":false,"reason":"bad request"}',
   503: '{"received":false,"reason":"try again later"}',
 } as const
 
-/** The public door for webhooks: takes POSTs to one path, and hands their raw bytes over. */
+/** The public listener for webhooks: accepts POSTs to one path, and passes on their raw bytes. */
 export function createWebhookListener(options: WebhookListenerOptions): Listener {
   const { path, screen, receive, observer, log, connections = CONNECTIONS } = options
   const times = options.times ?? TIMES
@@ -72,7 +77,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
   const app = fastify({
     bodyLimit: BODY,
     requestTimeout: times.request,
-    // A socket on which nothing moves; the limits above are for what moves too slowly.
+    // Milliseconds for a socket without any data; the limits above are for slow data.
     connectionTimeout: KEEP_ALIVE,
     keepAliveTimeout: KEEP_ALIVE,
     exposeHeadRoutes: false,
@@ -121,7 +126,8 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     const refusal =
       refusalOf(raw, path) ?? (body === 413 ? body : null) ?? screen(headOf(raw))?.status ?? body
     if (refusal !== undefined) {
-      // The body is not read: 100 MB that come at once, read to be thrown away, would be 40 MB of buffers.
+      // The body is not read: 100 MB that arrive at once would need 40 MB of buffers even to
+      // discard them.
       reply.header('connection', 'close')
       if (refusal === 405) reply.header('allow', 'POST')
       report(refusal)
@@ -144,7 +150,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     if (typeof status === 'number' && status < 500) return answer(reply, 400)
     log.error(
       { reason: messageOf(error) },
-      'webhooks: a delivery could not be taken; its sender will try again',
+      'webhooks: a delivery could not be accepted; its sender will try again',
     )
     return answer(reply, 503)
   })
@@ -152,7 +158,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     const { body, raw } = request
     const delivery = { ...headOf(raw), body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) }
     receive(delivery, ({ status }) => {
-      // Those who prove themselves keep their connection.
+      // A sender with a valid signature keeps its connection.
       if (status === 401) reply.header('connection', 'close')
       answer(reply, status)
     })
@@ -175,7 +181,7 @@ function headOf({ headers }: IncomingMessage): WebhookHead {
   }
 }
 
-/** Node joins a header that came twice with a comma, which neither of ours contains. */
+/** Node joins a repeated header with a comma, which no valid value of ours contains. */
 function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' && !value.includes(',') ? value : undefined
 }

@@ -1,7 +1,7 @@
 import { callbackKey } from '../../std/signature.ts'
 import { isLoopback, parseListen } from './listen.ts'
 
-/** What is wrong with a value, in words that follow the key's name; null when nothing is. */
+/** The fault of a value, in words that follow the key's name; null for a valid value. */
 export type Check = (value: string) => string | null
 
 /** The `format`s of schema.ts. No check repeats the value: it may hold a secret. */
@@ -22,7 +22,7 @@ export const checks: Record<string, Check> = {
     const url = new URL(value)
     return url.protocol === 'https:' || isLoopback(url.hostname)
       ? null
-      : 'must be an https address: the service takes no other'
+      : 'must be an https address: the service accepts no other'
   },
 
   'store-url': (value) => {

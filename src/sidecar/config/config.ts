@@ -14,7 +14,7 @@ export interface Config {
     tokenExpiresAt: number | null
     /** Sessions that the organization may have at once. */
     sessionSlots: number
-    /** Where people answer; may hold `{session_id}`. */
+    /** The page where people answer; may contain `{session_id}`. */
     consoleUrl: string
     routes: RouteOverrides
   }
@@ -43,11 +43,14 @@ export interface Config {
   secretFiles: SecretSource[]
 }
 
-/** Paths are templates as in the service's document: `/v1/sessions/{session_id}/answers`. null: left to discovery. */
+/**
+ * Paths are templates as in the service's document: `/v1/sessions/{session_id}/answers`. null:
+ * found by discovery.
+ */
 export interface RouteOverrides {
   answerPath: string | null
   messagePath: string | null
-  /** A body in which `{{text}}` stands for the text. */
+  /** A body in which `{{text}}` is replaced by the text. */
   messageBody: JsonObject | null
   turnPath: string | null
   sessionStreamPath: string | null
@@ -55,12 +58,15 @@ export interface RouteOverrides {
 }
 
 export type StoreUrl =
-  /** `former`: where versions kept it that read a relative path from the working directory; empty for an absolute one. */
+  /**
+   * `former`: the paths used by versions that resolved a relative path against the working
+   * directory; empty for an absolute one.
+   */
   { kind: 'sqlite'; path: string; former: string[] } | { kind: 'postgres'; url: string }
 
 export type TargetConfig =
   | { kind: 'http'; url: string; secrets: string[] }
-  /** An absolute path, yet to be imported. */
+  /** An absolute path, not imported yet. */
   | { kind: 'module'; path: string }
 
 export interface HandlerConfig extends Omit<HandlerSpec, 'target'> {
@@ -69,12 +75,12 @@ export interface HandlerConfig extends Omit<HandlerSpec, 'target'> {
 
 export interface ToolConfig extends Omit<ToolSpec, 'target' | 'description' | 'parameters'> {
   target: TargetConfig
-  /** null: what the module says. */
+  /** null: as the module defines. */
   description: string | null
   parameters: JsonObject | null
 }
 
-/** Whose secret it is. */
+/** The owner of the secret. */
 export type SecretOwner =
   | { of: 'service.token' }
   | { of: 'admin.token' }
@@ -85,7 +91,7 @@ export type SecretOwner =
 export interface SecretSource {
   owner: SecretOwner
   parts: SecretPart[]
-  /** As read last. */
+  /** The secrets as last read. */
   secrets: string[]
 }
 

@@ -12,7 +12,10 @@ import {
 import { messageOf } from '../../std/errors.ts'
 import type { Fault, Path } from './fault.ts'
 
-/** How often anchors may be repeated in all; more is an attack on our memory, not a configuration. */
+/**
+ * The number of repeated anchors in all. A file with more is an attack on our memory, not a
+ * configuration.
+ */
 const MAX_ALIASES = 10_000
 
 export interface Place {
@@ -20,16 +23,19 @@ export interface Place {
   column: number
 }
 
-/** A parsed file that still knows where each value stood. */
+/** A parsed file with the position of each value. */
 export interface ConfigDocument {
-  /** As YAML says; undefined when the file has faults. */
+  /** The parsed value; undefined when the file has faults. */
   value: unknown
   faults: Fault[]
-  /** Where the value at `path` (or its key) stands; its nearest ancestor's place when it is not there. */
+  /**
+   * The position of the value at `path` (or its key), or of its nearest ancestor when it is
+   * missing.
+   */
   place(path: Path, part: 'key' | 'value'): Place
 }
 
-/** Parses YAML 1.2, which JSON is a part of. Never throws: what is wrong is among the faults. */
+/** Parses YAML 1.2, which includes JSON. Never throws: errors are among the faults. */
 export function parseConfigText(file: string, text: string): ConfigDocument {
   const lines = new LineCounter()
   const faults: Fault[] = []
@@ -57,7 +63,7 @@ export function parseConfigText(file: string, text: string): ConfigDocument {
     visit(document, {
       Alias(_key, alias) {
         if (alias.resolve(document) === undefined) {
-          blame(at(alias.range?.[0] ?? 0), `no anchor &${alias.source} stands before this alias`)
+          blame(at(alias.range?.[0] ?? 0), `there is no anchor &${alias.source} before this alias`)
         }
       },
     })
@@ -104,7 +110,7 @@ function offsetOf(document: Document.Parsed, path: Path, part: 'key' | 'value'):
       const key = pair.key as Node
       node = pair.value as Node | null
       offset = (last && part === 'key' ? key : (node ?? key)).range?.[0] ?? offset
-      // An ancestor's place is where its key stands: its value may begin lines below.
+      // The position of an ancestor is the position of its key: its value may begin lines below.
       if (!last || (part === 'value' && !isScalar(node) && !isAlias(node))) offset = key.range?.[0] ?? offset
     } else if (isSeq(container)) {
       const item = container.items[Number(step)] as Node | undefined

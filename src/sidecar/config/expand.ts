@@ -1,12 +1,12 @@
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** `$${` stands for a literal `${`. */
+/** `$${` is a literal `${`. */
 const PLACEHOLDER = /\$\$\{|\$\{([^}]*)(\}?)/g
 const INSIDE = /^([A-Za-z_][A-Za-z0-9_]*)(?::([-?])(.*))?$/s
 
 export interface Expansion {
   text: string
-  /** What cannot be expanded, in words; empty when everything was. */
+  /** Descriptions of what cannot be expanded; empty when everything was. */
   faults: string[]
 }
 
@@ -19,7 +19,7 @@ export function expand(text: string, env: Environment): Expansion {
     // A default that names another variable would end at the brace of that one.
     if (match === null || end === '' || inside.includes('${')) {
       faults.push(
-        'a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, and none stands in another; a literal "${" is "$${"',
+        'a variable is written ${NAME}, ${NAME:-default} or ${NAME:?message}, not nested; a literal "${" is "$${"',
       )
       return whole
     }

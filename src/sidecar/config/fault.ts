@@ -1,6 +1,6 @@
 import { OperatorError } from '../../std/errors.ts'
 
-/** Something wrong with the configuration, and where. */
+/** A problem of the configuration, with its position. */
 export interface Fault {
   /** The file, or the environment variable, that the value came from; null for an object handed to the library. */
   file: string | null
@@ -13,7 +13,7 @@ export interface Fault {
   message: string
 }
 
-/** Every fault of a configuration at once. Exit code 2. */
+/** All faults of a configuration together. Exit code 2. */
 export class ConfigError extends OperatorError {
   readonly faults: readonly Fault[]
 

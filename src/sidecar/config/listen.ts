@@ -1,10 +1,10 @@
-/** Where a listener listens. Port 0 asks the system for a free one. */
+/** The address of a listener. With port 0 the system chooses a free one. */
 export interface ListenAddress {
   host: string
   port: number
 }
 
-/** `HOST:PORT`; an IPv6 host in brackets. null when it is none. */
+/** `HOST:PORT`; an IPv6 host in brackets. null for any other text. */
 export function parseListen(text: string): ListenAddress | null {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})$/.exec(text)
   if (match === null) return null

@@ -16,14 +16,14 @@ import { settle } from './shape.ts'
 import { plant, type Blame } from './tree.ts'
 import { judge } from './validate.ts'
 
-/** Bytes. Room for a thousand handlers and tools; anything longer is not a configuration. */
+/** Bytes. Enough for a thousand handlers and tools; a longer file is not a configuration. */
 const MAX_CONFIG_FILE = 1024 * 1024
 
 export interface Loaded {
   config: Config
-  /** Allowed, and yet better said aloud. */
+  /** Allowed, but worth a warning. */
   warnings: Fault[]
-  /** Absolute paths of what was read: the configuration and the files of secrets. */
+  /** Absolute paths of the files that were read: the configuration and the secret files. */
   files: string[]
   /** The keys as in the file, every default filled in, secrets included: for `print.ts`. */
   settings: Settings
@@ -34,18 +34,20 @@ export interface ResolveOptions {
   base?: string
   /** Overrides (`SIDECAR_…`). Default: none. */
   env?: Environment
-  /** Milliseconds since the epoch, to warn of a token that expired; left out, nothing is said. */
+  /**
+   * Milliseconds since the epoch, to warn about an expired token; without it there is no warning.
+   */
   now?: number
 }
 
-/** Stands for the one section that every configuration must have, where nobody asks for it. */
+/** Replaces the one section that every configuration must have, for callers that do not need it. */
 const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
 const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
 
 /**
  * Reads a configuration file, YAML or JSON (README, Configuration).
- * @param now milliseconds since the epoch, to warn of a token that expired; left out, nothing is said.
- * @throws {ConfigError} with every fault of it at once.
+ * @param now milliseconds since the epoch, to warn about an expired token; without it there is no
+ *   warning. @throws {ConfigError} with all faults.
  */
 export async function loadConfig(file: string, env: Environment, now = 0): Promise<Loaded> {
   const document = await read(file)
@@ -56,9 +58,9 @@ export async function loadConfig(file: string, env: Environment, now = 0): Promi
 }
 
 /**
- * One section of a configuration file, for commands that need no more: a command that calls a sidecar or copies its store has no
- * reason to have the service's token, and what is wrong in other sections is no reason to refuse.
- * @throws {ConfigError} with every fault of that section at once.
+ * `store backup` reads only the section `store`: a command that calls a sidecar or copies its store
+ * does not need the service's token, and faults in other sections must not stop it. @throws
+ * {ConfigError} with all faults of that section.
  */
 export async function loadSection<Section extends 'admin' | 'store'>(
   file: string,
@@ -86,15 +88,15 @@ async function read(file: string): Promise<ConfigDocument> {
 }
 
 /**
- * The same keys as an object, for programs. Values are taken as they are: no variable is expanded.
- * @throws {ConfigError} with every fault of it at once.
+ * The same keys as an object, for programs. Values are used unchanged: no variable is expanded.
+ * @throws {ConfigError} with all faults.
  */
 export function resolveConfig(input: ConfigInput, options: ResolveOptions = {}): Promise<Loaded> {
   const { base = process.cwd(), env = {}, now = 0 } = options
   return build(input, { file: null, document: null, expansions: null }, env, base, now)
 }
 
-/** A fault before its place is known. */
+/** A fault before its position is known. */
 interface Finding {
   path: Path
   message: string
@@ -104,7 +106,7 @@ interface Finding {
 interface Source {
   file: string | null
   document: ConfigDocument | null
-  /** Variables for `${…}`; null leaves texts alone. */
+  /** Variables for `${…}`; null leaves texts unchanged. */
   expansions: Environment | null
 }
 
@@ -129,7 +131,7 @@ async function build(
   const overrides = override(tree, settings, env)
   applied = overrides.applied
   if (value === null && applied.length === 0) blame([], 'the file is empty')
-  // What the file said at a key that the environment sets does not matter.
+  // The environment overrides the file, so a fault of the file at that key is ignored.
   const standing = found.filter((fault) => !applied.some((set) => replaces(set.path, fault.path)))
   found.splice(0, found.length, ...standing)
   const misnamed = overrides.faults.map(({ variable, message }): Fault => ({
@@ -159,7 +161,9 @@ async function build(
   return { config, warnings: placed(warnings), files, settings: complete }
 }
 
-/** One fault a path: what is said of a value after the first fault follows from it. A key that is none goes first. */
+/**
+ * One fault per path: further faults of a value follow from the first. An unknown key comes first.
+ */
 function firstOfEach(faults: Finding[]): Finding[] {
   const byPath = new Map<string, Finding>()
   for (const fault of faults) {
@@ -169,7 +173,7 @@ function firstOfEach(faults: Finding[]): Finding[] {
   return [...byPath.values()]
 }
 
-/** In the order of the file; what the environment brought comes last. */
+/** In the order of the file; faults of environment variables come last. */
 function inOrder(a: Fault, b: Fault): number {
   return (a.line ?? Infinity) - (b.line ?? Infinity) || (a.column ?? 0) - (b.column ?? 0) || 0
 }
@@ -182,7 +186,7 @@ function place(fault: Finding, source: Source, applied: Override[]): Fault {
   return { file: source.file, line: spot?.line ?? null, column: spot?.column ?? null, ...at }
 }
 
-/** Setting a secret also does away with its `_file`, and the other way round. */
+/** Setting a secret also removes its `_file`, and the reverse. */
 function replaces(set: Path, other: Path): boolean {
   if (startsWith(other, set)) return true
   const sibling = (at: Path): string => renderPath(at).replace(/_file$/, '')

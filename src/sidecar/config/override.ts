@@ -18,11 +18,12 @@ export interface Overrides {
 }
 
 /**
- * Sets, in `root`, every key that a variable `SIDECAR_` + path names (`SIDECAR_HANDLERS__0__URL`). A secret that is set
- * this way takes the place of its `_file`, and the other way round.
+ * Sets, in `root`, every key that a variable `SIDECAR_` + path names (`SIDECAR_HANDLERS__0__URL`).
+ * A secret that is set this way replaces its `_file`, and the reverse.
  *
- * A variable is one of ours when it has a `__` or names a whole section. Kubernetes puts `SIDECAR_SERVICE_HOST` and
- * the like into the environment of every pod beside a service called `sidecar`: those are left alone.
+ * A variable is ours when it has a `__` or names a whole section. Beside a service called
+ * `sidecar`, Kubernetes sets `SIDECAR_SERVICE_HOST` and similar variables in every pod: those are
+ * ignored.
  */
 export function override(root: JsonObject, shape: Shape, env: Environment): Overrides {
   const result: Overrides = { applied: [], faults: [] }
@@ -44,7 +45,9 @@ function isOurs(name: string, shape: Shape): boolean {
   return name.includes('__') || propertyOf(shape, name.toLowerCase()) !== undefined
 }
 
-/** @returns the path that was set, or what is wrong with the name; then nothing was touched. */
+/**
+ * @returns the path that was set, or the fault of the name; then nothing was changed.
+ */
 function place(root: JsonObject, shape: Shape, steps: string[], text: string): Path | string {
   const path: (string | number)[] = []
   let there: Json | undefined = root
@@ -94,7 +97,7 @@ function put(container: Json, key: string | number, value: Json): void {
   else if (isObject(container)) container[key] = value
 }
 
-/** `token` and `token_file` say the same thing; the one that is set last counts. */
+/** `token` and `token_file` set the same thing; the one that is set last counts. */
 function twin(key: string): string {
   return key.endsWith('_file') ? key.slice(0, -'_file'.length) : `${key}_file`
 }

@@ -7,10 +7,13 @@ import { propertyOf, type Shape } from './shape.ts'
 
 const REDACTED = '[redacted]'
 
-/** Shorter secrets are hidden by their key alone: elsewhere they would blot out ordinary words. */
+/** Shorter secrets are hidden only under their key: elsewhere this would hide ordinary words. */
 const SHORTEST = 4
 
-/** The effective configuration as YAML, secrets hidden by their key and, wherever else they turn up, by their value. */
+/**
+ * The effective configuration as YAML. Secrets are hidden by their key, and at every other place by
+ * their value.
+ */
 export function printConfig(loaded: { settings: Settings; config: Config }): string {
   const values = secretValues(loaded.config)
   return stringify(redact(loaded.settings, schema, values), {
@@ -19,7 +22,7 @@ export function printConfig(loaded: { settings: Settings; config: Config }): str
   })
 }
 
-/** Every secret of a configuration, longest first: for output that people will read. */
+/** Every secret of a configuration, longest first, to hide them in output for people. */
 function secretValues(config: Config): string[] {
   const { service, admin, webhooks, store, handlers, tools } = config
   const values = [service.token, admin.token ?? '', ...webhooks.secrets]
@@ -33,7 +36,7 @@ function secretValues(config: Config): string[] {
   return [...new Set(values)].filter((value) => value.length >= SHORTEST).sort((a, b) => b.length - a.length)
 }
 
-/** As the database is given it. */
+/** In the form that the database client gets. */
 function decoded(password: string): string {
   try {
     return decodeURIComponent(password)
@@ -68,7 +71,7 @@ function withoutPassword(text: string): string {
   return text.replace(/^([a-z][a-z0-9+.-]*:\/\/[^/@:]*):[^/@]*@/i, `$1:${REDACTED}@`)
 }
 
-/** What was read literally is to be read literally again. */
+/** Escape "${" again, so that the output can be read back. */
 function literal(text: string): string {
   return text.replaceAll('${', () => '$${')
 }

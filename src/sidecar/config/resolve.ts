@@ -23,9 +23,9 @@ import type { Blame } from './tree.ts'
 
 /** The directories that relative paths start from. */
 export interface Folders {
-  /** Of modules and files of secrets. */
+  /** For modules and secret files. */
   base: string
-  /** Of the store: its own, null for `base`; and those that earlier versions may have used. */
+  /** For the store: its own, null for `base`; and those of earlier versions. */
   store: { base: string | null; former: readonly string[] }
 }
 
@@ -192,7 +192,7 @@ function retryOf(retry: Settings['tools'][number]['retry']): RetrySpec {
   return { attempts: retry.attempts, base: ms(retry.base), max: ms(retry.max) }
 }
 
-/** The schema has seen to it that these parse. */
+/** The schema guarantees that these parse. */
 function ms(duration: string): number {
   const value = parseDuration(duration)
   if (value === null) throw new TypeError(`not a duration: ${duration}`)

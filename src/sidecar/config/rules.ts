@@ -6,8 +6,8 @@ import type { Blame } from './tree.ts'
 import { schemaFault } from './validate.ts'
 
 /**
- * What a schema cannot say well: rules between keys. They run on trees that failed the schema, too, so that all
- * faults are told at once, and therefore take nothing for granted.
+ * Rules between keys, which a schema cannot express well. They also run on trees that failed the
+ * schema, so that all faults are reported together. So they assume nothing about the tree.
  */
 export function applyRules(tree: Json | undefined, blame: Blame): void {
   if (!isObject(tree)) return
@@ -66,7 +66,7 @@ function targetRules(kind: 'handlers' | 'tools', index: number, entry: JsonObjec
   oneOfTwo(entry, 'secrets', [kind, index], blame)
   if (has(entry, 'module')) {
     const signing = ['secret', 'secret_file', 'secrets', 'secrets_file'].find((key) => has(entry, key))
-    if (signing !== undefined) blame([kind, index, signing], 'has no use: a module is called, not sent to')
+    if (signing !== undefined) blame([kind, index, signing], 'has no effect: a module is called, not sent to')
   }
   const fault = schemaFault(entry['parameters'])
   if (fault !== null) blame([kind, index, 'parameters'], fault)
@@ -78,10 +78,13 @@ function oneOfTwo(section: JsonObject, key: string, path: (string | number)[], b
   }
 }
 
-/** Characters of an admin token that, if random, are too many to guess. */
+/** An admin token with this many random characters cannot be guessed. */
 const ADMIN_TOKEN = 16
 
-/** Warnings: what is allowed and yet unwise. `adminToken`: its value, also where a file holds it. */
+/**
+ * Warnings about allowed but unsafe settings. `adminToken`: its value, also if it comes from a
+ * file.
+ */
 export function cautions(settings: Settings, adminToken: string | null, now: number, warn: Blame): void {
   const base = new URL(settings.service.base_url)
   if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
@@ -97,7 +100,7 @@ export function cautions(settings: Settings, adminToken: string | null, now: num
       if (entry.url === undefined || isLoopback(new URL(entry.url).hostname) || signed !== undefined) continue
       warn(
         [kind, index, 'url'],
-        'is off loopback and unsigned: anybody can pretend to be the sidecar; set secret',
+        'is off loopback and unsigned: anyone can forge callbacks of the sidecar; set secret',
       )
     }
   }

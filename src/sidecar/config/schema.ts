@@ -8,16 +8,16 @@ import { service } from './schema/service.ts'
 import { tool } from './schema/tool.ts'
 
 /**
- * The configuration, said once: these schemas are the types, the validation and the JSON Schema that editors read
- * (README, Configuration).
+ * The single definition of the configuration: the types, the validation and the JSON Schema for
+ * editors come from these schemas (README, Configuration).
  *
  * Four annotations go beyond JSON Schema:
  * - `format` names a check of checks.ts,
  * - `durationRange` is the least and the greatest duration accepted,
  * - `writeOnly` marks a secret: its value is never shown,
- * - `errorMessage` says what a value must be, to people.
+ * - `errorMessage` describes a valid value to people.
  *
- * A key with a `default` is always there once a file was read; in the file it may be left out.
+ * A key with a `default` may be omitted in the file; it is always present after the file was read.
  */
 
 const settings = section(
@@ -28,7 +28,7 @@ const settings = section(
     stream,
     webhooks,
     polling,
-    handlers: Type.Array(handler, { description: 'Who is told of facts.', maxItems: 200, default: [] }),
+    handlers: Type.Array(handler, { description: 'The receivers of facts.', maxItems: 200, default: [] }),
     tools: Type.Array(tool, {
       description: 'Function tools that the sidecar answers; the service allows 32 on a session.',
       maxItems: 200,
@@ -62,7 +62,7 @@ export type ToolInput = Some<Omit<ToolSettings, 'retry'>, 'name'> & {
   retry?: Partial<ToolSettings['retry']>
 }
 
-/** The keys as in the file, as a person writes them: what has a default may be left out. */
+/** The keys as in the file, as a person writes them: keys with a default may be omitted. */
 export interface ConfigInput {
   service: Some<Settings['service'], 'base_url'>
   store?: Partial<Settings['store']>

@@ -3,10 +3,12 @@ import { codeOf, messageOf } from '../../std/errors.ts'
 import { checks } from './checks.ts'
 import type { SecretPart } from './config.ts'
 
-/** Bytes. A secret has less than a hundred; a file this long is not one. */
+/** Bytes. A secret has fewer than a hundred; a longer file is no secret. */
 const MAX_SECRET_FILE = 64 * 1024
 
-/** @throws {Error} which says, without the content, what is wrong with the file. */
+/**
+ * @throws {Error} that describes the fault of the file, without its content.
+ */
 async function readPart(part: SecretPart): Promise<string[]> {
   if (part.kind === 'value') return [part.value]
   const words = (await readSmallFile(part.file, MAX_SECRET_FILE))
@@ -30,13 +32,15 @@ export async function readParts(parts: readonly SecretPart[]): Promise<string[]>
 
 /**
  * The text of a file of at most `limit` bytes.
- * @throws {Error} in a person's words: not there, no permission, a directory, too long, not UTF-8.
+ * @throws {Error} with a message for people: missing, no permission, a directory, too long, not
+ *   UTF-8.
  */
 export async function readSmallFile(file: string, limit: number): Promise<string> {
   try {
     await using handle = await open(file, 'r')
     if ((await handle.stat()).isDirectory()) throw new Error('is a directory')
-    // One byte more tells a file at the limit from a longer one; a device or a pipe has no size to ask for.
+    // Read one byte more to distinguish a file at the limit from a longer one; a device or a pipe
+    // has no size.
     const { buffer, bytesRead } = await fill(handle, Buffer.alloc(limit + 1))
     if (bytesRead > limit) throw new Error(`is longer than ${limit} bytes`)
     return decode(buffer.subarray(0, bytesRead))
@@ -72,7 +76,7 @@ const REASONS: Record<string, string> = {
   EPERM: 'cannot be read: permission denied',
   EISDIR: 'is a directory',
   ENOTDIR: 'does not exist: a part of its path is not a directory',
-  ELOOP: 'cannot be read: its symbolic links go round in a circle',
+  ELOOP: 'cannot be read: its symbolic links form a loop',
   ENAMETOOLONG: 'does not exist: the name is too long',
 }
 
@@ -80,7 +84,9 @@ function reasonOf(error: unknown): string {
   return REASONS[codeOf(error)] ?? messageOf(error)
 }
 
-/** @param error what `readSmallFile` threw. */
+/**
+ * @param error the error of `readSmallFile`.
+ */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === 'ENOENT'
 }

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { Shape } from './shape.ts'
 
 /**
- * The schema of the configuration as it stands in the file that editors read; a test holds it equal to schema.ts, which
- * makes it. To make it anew would load its builder, which takes longer than all else that a command does at its start.
+ * The schema of the configuration, read from the file for editors. schema.ts generates that file,
+ * and a test keeps both equal. Building the schema at each start would load its builder, which
+ * takes longer than the rest of a command's start.
  */
 export const settings = JSON.parse(
   readFileSync(new URL('../../../config/schema.json', import.meta.url), 'utf8'),

@@ -1,6 +1,6 @@
 import { parseJson, isObject, type Json, type JsonObject } from '../../std/json.ts'
 
-/** What the walk needs to know of a schema of schema.ts. */
+/** The parts of a schema of schema.ts that the walk needs. */
 export interface Shape {
   type?: string
   properties?: Record<string, Shape>
@@ -15,7 +15,9 @@ export function propertyOf(shape: Shape | undefined, key: string): Shape | undef
     : undefined
 }
 
-/** A text from the environment as the number or the truth value that its key asks for; itself when it fits neither. */
+/**
+ * A text from the environment as the number or boolean of its key; unchanged when it is neither.
+ */
 function scalarOf(text: string, shape: Shape | undefined): Json {
   if (shape?.type === 'boolean' && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
   const numeric = shape?.type === 'integer' || shape?.type === 'number'
@@ -30,7 +32,7 @@ export function valueOf(text: string, shape: Shape | undefined): Json {
     const value = parseJson(text) as Json
     if (typeof value === 'object' && value !== null) return value
   } catch {
-    // Not JSON: a list of words, perhaps.
+    // Not JSON: possibly a list of words.
   }
   const words = shape?.items?.type === 'string'
   return words
@@ -42,8 +44,8 @@ export function valueOf(text: string, shape: Shape | undefined): Json {
 }
 
 /**
- * Brings a tree into the form that the schema judges, in place: a key without a value, or with the empty string that
- * `${VAR:-}` leaves, counts as left out; texts that came from variables become numbers where numbers are asked for.
+ * Prepares a tree for the schema, in place. A key without a value, or with the empty string of
+ * `${VAR:-}`, is removed. Texts from variables become numbers if the key needs a number.
  */
 export function settle(tree: Json | undefined, shape: Shape, expanded: ReadonlySet<string>): void {
   walk(tree, shape, [])

@@ -8,8 +8,9 @@ import type { Folders } from './resolve.ts'
 const PARTS = ['', '-wal', '-shm']
 
 /**
- * Where a relative `store.url` starts. The image sets SIDECAR_STORE_BASE: a configuration is mounted read-only there, and
- * only /app/data can be written. npm runs a script in the folder of its package, which was the working directory.
+ * The folder against which a relative `store.url` is resolved. The image sets SIDECAR_STORE_BASE:
+ * there the configuration is mounted read-only, and only /app/data is writable. npm runs a script
+ * in the folder of its package, so that was the working directory in earlier versions.
  */
 export function storeFolders(env: Environment): Folders['store'] {
   const own = env['SIDECAR_STORE_BASE'] ?? ''
@@ -21,10 +22,11 @@ export function storeFolders(env: Environment): Folders['store'] {
 }
 
 /**
- * A store that an earlier version left behind: with `-c /etc/app/sidecar.yaml`, run in /srv/app, it wrote
- * /srv/app/data/sidecar.db; this one would begin an empty /etc/app/data/sidecar.db, without cursor and backlog.
- * @param isOther whether a database is known to be of another configuration.
- * @returns what to do about it; null where the store is in its place, or is new.
+ * Finds a store of an earlier version. With `-c /etc/app/sidecar.yaml`, run in /srv/app, an earlier
+ * version wrote /srv/app/data/sidecar.db. This version would create an empty
+ * /etc/app/data/sidecar.db, without cursor and backlog.
+ * @param isOther whether a database is known to belong to another configuration. @returns the
+ *   action to take; null if the store is in its place, or is new.
  */
 export function strandedStore(
   url: StoreUrl,
@@ -37,7 +39,7 @@ export function strandedStore(
   const parts = PARTS.map((suffix) => old + suffix).filter((file) => existsSync(file))
   const command = `mkdir -p ${shell(folder)} && mv ${[...parts, folder].map(shell).join(' ')}`
   return (
-    `a relative store.url starts at the folder of the configuration file, not at the working directory as in earlier ` +
+    `a relative store.url is resolved against the folder of the configuration file, not the working directory as in earlier ` +
     `versions. There is no database at ${url.path}, but one at ${old}. An empty store would lose its cursor and backlog, ` +
     `so nothing was changed. If it is the store of this configuration, stop the sidecar that uses it and move it: ${command}; or set ` +
     `store.url to sqlite:${old}. If it is not, set store.url to sqlite:${url.path}.`

@@ -3,12 +3,12 @@ import { isObject, type Json } from '../../std/json.ts'
 import { expand, type Environment } from './expand.ts'
 import type { Path } from './fault.ts'
 
-/** Deeper nesting is a mistake or an attack; a JSON Schema of a tool needs a dozen levels. */
+/** A JSON Schema of a tool needs about twelve levels; deeper nesting is a mistake or an attack. */
 const MAX_DEPTH = 64
-/** Values in all. Ten thousand handlers fit; a repeated anchor that multiplies itself does not. */
+/** Values in all. Ten thousand handlers fit; an anchor that multiplies itself exceeds it. */
 const MAX_VALUES = 200_000
 
-/** `part`: whether the key itself is wrong, or what it holds. */
+/** `part`: whether the key itself is wrong, or its value. */
 export type Blame = (path: Path, message: string, part?: 'key' | 'value') => void
 
 export interface Tree {
@@ -18,8 +18,9 @@ export interface Tree {
 }
 
 /**
- * Copies what a parser or a caller handed us into plain JSON of our own, expanding variables on the way when `env` is
- * given. What JSON cannot say, keys that could reach a prototype, and endless structures are faults.
+ * Copies the value of a parser or a caller into plain JSON, and expands variables when `env` is
+ * given. Values that JSON cannot express, keys that could reach a prototype, and endless structures
+ * are faults.
  */
 export function plant(value: unknown, env: Environment | null, blame: Blame): Tree {
   const expanded = new Set<string>()
@@ -38,7 +39,7 @@ export function plant(value: unknown, env: Environment | null, blame: Blame): Tr
     if (typeof from === 'number' && Number.isFinite(from)) return from
     if (Array.isArray(from)) return from.map((item, index) => copy(item, [...path, index]) ?? null)
     if (isObject(from)) return copyObject(from, path)
-    blame(path, 'must be something that JSON can say')
+    blame(path, 'must be a JSON value')
     return undefined
   }
 

@@ -13,9 +13,11 @@ const ajv = new Ajv2020({
   useDefaults: true,
   verbose: true,
   strictRequired: false,
-  // That ours is a schema is a matter for the tests: to look at each start costs as much as all the rest of it.
+  // Tests check that our schema is valid: a check at each start would take as long as the rest of
+  // the start.
   validateSchema: false,
-  // To make the code for it tighter takes as long as to make it, for a file that is judged once.
+  // Optimizing the generated code takes as long as generating it, for a file that is validated
+  // once.
   code: { optimize: false },
 })
 ajv.addVocabulary(['errorMessage'])
@@ -35,11 +37,11 @@ ajv.addKeyword({
 })
 const validate = ajv.compile(settings)
 
-/** Judges `tree` by the schema, fills in the defaults in place, and tells every fault. */
+/** Validates `tree` against the schema, fills in the defaults in place, and returns every fault. */
 export function judge(tree: Json | undefined, blame: Blame): void {
   if (validate(tree)) return
   for (const error of validate.errors ?? []) {
-    // What an alternative says is told by the alternative's parent, or by rules.ts.
+    // The parent of an alternative, or rules.ts, reports the faults of the alternative.
     if (/\/(oneOf|anyOf)\//.test(error.schemaPath) || error.keyword === 'oneOf') continue
     const path = pathOf(error.instancePath)
     if (error.keyword === 'additionalProperties') {
@@ -53,7 +55,10 @@ export function judge(tree: Json | undefined, blame: Blame): void {
   }
 }
 
-/** What is wrong with a JSON Schema that a tool declares, or null. Of draft-07 or 2020-12, as the library takes them. */
+/**
+ * The fault of a JSON Schema that a tool declares, or null. The library accepts draft-07 and
+ * 2020-12.
+ */
 export function schemaFault(schema: unknown): string | null {
   if (!isObject(schema)) return null
   const draft07 = typeof schema.$schema === 'string' && schema.$schema.includes('draft-07')
@@ -117,10 +122,12 @@ function messageOf(error: ErrorObject): string {
   }
 }
 
-/** Longer values are cut: the place says where to look. */
+/** Longer values are cut; the position identifies them. */
 const SHOWN = 40
 
-/** The value as found, unless it is secret, structured, or an address (which may hold a password). */
+/**
+ * The invalid value, unless it is secret, structured, or an address (which may hold a password).
+ */
 function shown(error: ErrorObject): string {
   const { data } = error
   if (error.parentSchema?.['writeOnly'] === true || typeof data === 'object' || data === undefined) return ''

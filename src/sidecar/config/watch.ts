@@ -4,22 +4,25 @@ import type { Clock, Timer } from '../../std/ports.ts'
 import type { Config, SecretOwner, SecretSource } from './config.ts'
 import { readParts } from './secrets.ts'
 
-/** Milliseconds between looks. A rotated token should count within seconds; the files are a few bytes long. */
+/**
+ * Milliseconds between checks. A rotated token should be used within seconds; the files are a few
+ * bytes long.
+ */
 const INTERVAL = 2000
 
-/** New secrets of one owner, as they now stand in its files. */
+/** New secrets of one owner, as now read from its files. */
 export type SecretChange = SecretOwner & { secrets: string[] }
 
 export interface SecretWatch {
-  /** Looks now instead of at the next interval. */
+  /** Checks now instead of at the next interval. */
   check(): Promise<void>
   stop(): void
 }
 
 /**
- * Reads the files of secrets again and again and tells what changed. Content is compared, not times: that also sees
- * what Kubernetes does, which replaces a symbolic link some way up the path. A file that is gone, empty or unfit
- * leaves the old secret in force and is warned about once.
+ * Reads the secret files periodically and reports changes. It compares content, not times:
+ * Kubernetes replaces a symbolic link further up the path, which no time of the file shows. If a
+ * file is missing, empty or invalid, the old secret stays in force and one warning is logged.
  * @param options.interval milliseconds.
  */
 export function watchSecrets(
@@ -38,7 +41,7 @@ export function watchSecrets(
   let stopped = false
 
   async function look(one: Watched): Promise<void> {
-    // Opening a pipe blocks until a process writes to it, so what was read at the start stays.
+    // Opening a pipe blocks until a process writes to it, so the secret read at the start stays.
     if (!(await areFiles(one.source))) return
     let secrets: string[]
     try {
@@ -55,7 +58,7 @@ export function watchSecrets(
     onChange({ ...one.source.owner, secrets })
   }
 
-  /** A file on a disk that hangs holds up no other. */
+  /** A file on a disk that hangs delays no other. */
   function lookOnce(one: Watched): Promise<void> {
     one.looking ??= look(one).finally(() => (one.looking = null))
     return one.looking
@@ -85,7 +88,7 @@ export function watchSecrets(
 interface Watched {
   source: SecretSource
   current: string[]
-  /** What was warned about last; empty while all is well. */
+  /** The last warning; empty while there is none. */
   warning: string
   looking: Promise<void> | null
 }
@@ -97,7 +100,7 @@ async function areFiles({ parts }: SecretSource): Promise<boolean> {
   return regular.every(Boolean)
 }
 
-/** A missing file counts as regular: reading it reports what is wrong. */
+/** A missing file counts as regular: reading it reports the fault. */
 async function isFileOrGone(file: string): Promise<boolean> {
   try {
     const found = await stat(file)

@@ -11,13 +11,16 @@ export interface Asset {
 
 export interface Assets {
   files: ReadonlyMap<string, Asset>
-  /** Of all files together. The page names them below it, so that a browser may keep them for good. */
+  /**
+   * The version of all files together. It is part of their paths, so that a browser may cache them
+   * for ever.
+   */
   edition: string
 }
 
 const WEB = join(import.meta.dirname, 'web')
 
-/** Libraries as their packages ship them, under names of ours. */
+/** Libraries from their packages, under our own names. */
 const LIBRARIES: Readonly<Record<string, string>> = {
   'vendor/preact.js': 'preact',
   'vendor/hooks.js': 'preact/hooks',
@@ -50,7 +53,10 @@ export function readAssets(): Assets {
   return { files, edition }
 }
 
-/** A browser knows no packages, and an import map would have to be inline, which the policy forbids. */
+/**
+ * A browser cannot resolve packages, and an import map would have to be inline, which the policy
+ * forbids.
+ */
 function readLibrary(name: string): Buffer {
   const text = readFileSync(fileURLToPath(import.meta.resolve(name)), 'utf8')
   return Buffer.from(

@@ -1,4 +1,4 @@
-/** Cookies are shared by all ports of a host: the name keeps two sidecars on one machine apart. */
+/** All ports of a host share cookies: the name separates two sidecars on one machine. */
 function nameFor(port: number): string {
   return `session_sidecar_${port}`
 }
@@ -13,7 +13,7 @@ export function readCookie(header: string | undefined, port: number): string | n
   return null
 }
 
-/** `id` empty: takes it back. `maxAge` in seconds. `secure`: the browser came over https. */
+/** `id` empty: deletes the cookie. `maxAge` in seconds. `secure`: the browser uses https. */
 export function writeCookie(id: string, port: number, maxAge: number, secure: boolean): string {
   const flags = `Path=/; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`
   return `${nameFor(port)}=${id}; Max-Age=${maxAge}; ${flags}`

@@ -1,20 +1,26 @@
 import { randomBytes } from 'node:crypto'
 import { sameSecret } from '../../../std/signature.ts'
 
-/** Milliseconds for which a login holds. */
+/** Milliseconds until a login expires. */
 export const LOGIN_TIME = 12 * 60 * 60_000
 /** Logins that are remembered; a further one ends the oldest. */
 const LOGINS = 100
 
 export interface Logins {
-  /** @returns a fresh id that stands for `token`, and when it ends. */
+  /**
+   * @returns a new id for a login with `token`, and its expiry.
+   */
   open(token: string): { id: string; expiresAt: number }
-  /** When the login ends; null when there is none, it ended, or the admin token is another by now. */
+  /**
+   * The expiry of the login; null when there is none, it expired, or the admin token has changed.
+   */
   expiryOf(id: string | null, token: string): number | null
   close(id: string | null): void
 }
 
-/** Who gave the admin token in a browser. In memory alone: a restart asks for the token again. */
+/**
+ * Browsers that gave the admin token. Only in memory: after a restart they need the token again.
+ */
 export function createLogins(now: () => number): Logins {
   const logins = new Map<string, { token: string; expiresAt: number }>()
   return {

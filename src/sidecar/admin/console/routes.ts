@@ -5,7 +5,7 @@ import { readAssets, type Assets } from './assets.ts'
 import { readCookie, writeCookie } from './cookie.ts'
 import { LOGIN_TIME, type Logins } from './logins.ts'
 
-/** What a form or a link of another page cannot send. */
+/** A header that a form or link of another page cannot send. */
 const CONSOLE_HEADER = 'x-sidecar-console'
 
 const POLICY = [
@@ -19,13 +19,13 @@ const POLICY = [
   "form-action 'self'",
 ].join('; ')
 
-/** Where a browser gives the token, and asks whether it has. */
+/** The routes of login, logout and login state. */
 export const LOGIN = '/console/login'
 
-/** Bytes of what anybody may send there. */
+/** Bytes of a body without a login. */
 const BODY = 4 * 1024
 
-/** Whether `path` is the console's: files without a secret, and the doors of a login. */
+/** Whether `path` belongs to the console: files without a secret, and the routes of a login. */
 export function isConsolePath(path: string): boolean {
   return path === '/' || path.startsWith('/console/')
 }
@@ -38,7 +38,10 @@ export function loginOf(request: FastifyRequest): string | null {
 interface ConsoleDoor {
   token: () => string | null
   logins: Logins
-  /** Compares what a request gave with the token. @throws {Problem} 429 when too many wrong ones come. */
+  /**
+   * Compares the token of a request with the admin token. @throws {Problem} 429 when too many wrong
+   * ones come.
+   */
   isRight: (request: FastifyRequest, token: string, given: string) => boolean
 }
 
@@ -75,7 +78,7 @@ export function addConsole(app: FastifyInstance, { token, logins, isRight }: Con
   app.post(LOGIN, { bodyLimit: BODY }, (request, reply) => {
     refuseForms(request)
     const wanted = token()
-    if (wanted === null) throw new Problem('conflict', 'no admin token is configured: none is wanted')
+    if (wanted === null) throw new Problem('conflict', 'no admin token is configured, so no login is needed')
     const given = isObject(request.body) ? stringOf(request.body['token']) : null
     if (given === null || !isRight(request, wanted, given)) {
       throw new Problem('unauthorized', 'this is not the admin token (admin.token in the configuration)')
@@ -92,7 +95,9 @@ export function addConsole(app: FastifyInstance, { token, logins, isRight }: Con
   })
 }
 
-/** @throws {Problem} when a browser may have sent `request` without the console's doing. */
+/**
+ * @throws {Problem} when another page may have made the browser send `request`.
+ */
 export function refuseForms({ headers }: FastifyRequest): void {
   if (headers[CONSOLE_HEADER] === undefined) {
     throw new Problem('forbidden', `a request with the console's cookie has the header ${CONSOLE_HEADER}`)
@@ -105,7 +110,7 @@ function setCookie(request: FastifyRequest, reply: FastifyReply, id: string): vo
   reply.header('set-cookie', writeCookie(id, request.socket.localPort ?? 0, maxAge, secure))
 }
 
-/** All modules are asked for at once instead of one import after the other. */
+/** All modules are requested at once instead of one import after the other. */
 function preloads({ files, edition }: Assets): string {
   return [...files.keys()]
     .filter((name) => name.endsWith('.js'))

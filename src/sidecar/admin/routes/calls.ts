@@ -22,14 +22,14 @@ export const Call = component(
     state: State,
     outcome: nullable(
       Type.String(),
-      "What became of it: the service's own word, or unknown, unresolved, refused, expired, cancelled.",
+      "The outcome: the service's own word, or unknown, unresolved, refused, expired, cancelled.",
     ),
     attempts: Type.Integer({ description: 'Runs of the tool so far.' }),
     answer: nullable(
       oneOf(['output', 'error']),
-      'What the model gets: the output of the tool, or the fixed error text. null while there is neither.',
+      'The kind of answer for the model: the output of the tool, or the fixed error text. null while there is none.',
     ),
-    error: nullable(Type.String(), 'Why the last run or posting failed. Never sent to the model.'),
+    error: nullable(Type.String(), 'The error of the last failed run or post. Never sent to the model.'),
     created_at: nullable(time(), SERVICE_TIME),
     expires_at: nullable(time(), SERVICE_TIME),
     received_at: time(),
@@ -53,7 +53,7 @@ export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
       {
         method: 'GET',
         path: '/api/calls',
-        summary: 'Function calls that this sidecar took on, the newest first.',
+        summary: 'Function calls that this sidecar accepted, the newest first.',
         query: asked({
           ...PAGING,
           state: Type.Optional(State),
@@ -76,10 +76,12 @@ export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
       {
         method: 'POST',
         path: '/api/calls/{call_id}/answer',
-        summary: 'Answers a call whose tool said 202.',
+        summary: 'Answers a call whose tool answered 202.',
         body: Type.Object(
           {
-            output: Type.Optional(Type.String({ description: 'What the model gets, byte for byte.' })),
+            output: Type.Optional(
+              Type.String({ description: 'The output for the model, passed on byte for byte.' }),
+            ),
             error: Type.Optional(
               Type.Literal(true, { description: "The model gets the tool's fixed error text instead." }),
             ),

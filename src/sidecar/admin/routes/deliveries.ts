@@ -25,17 +25,17 @@ const Delivery = component(
       Type.Object({
         at: time(),
         status: Type.Optional(
-          Type.Integer({ description: 'What the handler answered; 200 for a module that returned.' }),
+          Type.Integer({
+            description: 'The status that the handler answered; 200 for a module that returned.',
+          }),
         ),
-        error: Type.Optional(
-          Type.String({ description: 'Why there was no answer, or why it did not count.' }),
-        ),
-        ms: Type.Number({ description: 'How long it took, milliseconds.' }),
+        error: Type.Optional(Type.String({ description: 'The reason for a missing or invalid answer.' })),
+        ms: Type.Number({ description: 'Duration, milliseconds.' }),
       }),
     ),
     last_answer: nullable(
       Type.String(),
-      'The first 1 KiB of the last failed response of the handler, without what looks like a secret.',
+      'The first 1 KiB of the last failed response of the handler, with likely secrets removed.',
     ),
     next_at: nullable(
       time(),
@@ -66,7 +66,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
           fact_id: Type.Optional(Type.String()),
           session_id: Type.Optional(Type.String()),
           since: Type.Optional(
-            Type.String({ description: 'Of facts taken in since this point in time (ISO 8601).' }),
+            Type.String({ description: 'Only deliveries of facts stored since this time (ISO 8601).' }),
           ),
         }),
         success: { status: 200, description: 'A page of deliveries.', content: pageOf(Delivery) },
@@ -99,7 +99,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
       {
         method: 'POST',
         path: '/api/deliveries/{id}/retry',
-        summary: 'Delivers one again, dead or delivered, or now what is put off, through the real path.',
+        summary: 'Delivers a dead or delivered fact again, or a deferred one now, through the real path.',
         success: { status: 202, description: 'The delivery is due.', content: Retried },
         problems: [404, 409],
       },
@@ -107,8 +107,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         const id = params['id'] ?? ''
         await requireDelivery(store, id)
         const { count } = await actions.retryDelivery(id)
-        if (count === 0)
-          throw new Problem('conflict', 'the delivery is pending, and waits for no time to come')
+        if (count === 0) throw new Problem('conflict', 'the delivery is pending, and is due already')
         return accepted({ count, dry_run: false })
       },
     ),
@@ -119,11 +118,15 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         summary: 'Delivers dead letters again.',
         body: asked({
           status: Type.Literal('dead', { default: 'dead' }),
-          handler: Type.Optional(Type.String({ description: 'Those of this handler alone.' })),
+          handler: Type.Optional(Type.String({ description: 'Only those of this handler.' })),
           since: Type.Optional(TimeGiven),
           dry_run: Type.Boolean({ default: false, description: 'Only counts them.' }),
         }),
-        success: { status: 202, description: 'How many are pending again.', content: Retried },
+        success: {
+          status: 202,
+          description: 'The number of deliveries that are pending again.',
+          content: Retried,
+        },
         problems: [404],
       },
       async ({ body: { status, handler, since, dry_run: dryRun } }) => {

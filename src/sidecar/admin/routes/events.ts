@@ -12,12 +12,12 @@ const Event = component(
   Type.Object({
     id: Type.String({ description: "The fact's id, which is the webhook-id of every callback about it." }),
     type: Type.String(),
-    timestamp: Type.String({ format: 'date-time', description: 'When the sidecar took it in.' }),
+    timestamp: Type.String({ format: 'date-time', description: 'When the sidecar stored it.' }),
     session_id: nullable(Type.String()),
     turn_id: nullable(Type.String()),
     seq: Type.Union([Type.Integer(), Type.String(), Type.Null()], {
       description:
-        "The stream's seq, as text where a double cannot hold it; null on facts that are not the stream's.",
+        "The stream's seq, as text where a double cannot hold it; null on facts that are not of the stream.",
     }),
     data: asGiven(
       'As in a callback: {session}, {turn, session}, {action, session}, {call, session}, or {payload, internal_type, seq, session}.',
@@ -28,7 +28,7 @@ const Event = component(
         webhook: Type.Optional(time()),
         poll: Type.Optional(time()),
       },
-      { description: 'When each channel first told of it.' },
+      { description: 'When each channel first reported it.' },
     ),
   }),
 )
@@ -48,8 +48,8 @@ export function eventRoutes(store: StoreReader, summary: FindBrief): Route[] {
             default: 'desc',
             description: 'Ascending order with `after` follows the log as it grows.',
           }),
-          type: Type.Optional(Type.String({ description: 'Facts of this type alone.' })),
-          session_id: Type.Optional(Type.String({ description: 'Facts of this session alone.' })),
+          type: Type.Optional(Type.String({ description: 'Only facts of this type.' })),
+          session_id: Type.Optional(Type.String({ description: 'Only facts of this session.' })),
         }),
         success: { status: 200, description: 'A page of facts.', content: pageOf(Event) },
       },
@@ -88,7 +88,10 @@ function eventOf(fact: StoredFact, session: SessionSummary | null): Static<typeo
   }
 }
 
-/** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these. */
+/**
+ * A state fact's body is its data; a transcript's is the whole frame, of which a callback shows
+ * these fields.
+ */
 function dataOf({ family, body, seq }: StoredFact, session: SessionSummary | null): Record<string, unknown> {
   const parsed = parseJson(body)
   if (!isObject(parsed)) return {}
@@ -102,7 +105,7 @@ function seqOf(seq: string | null): number | string | null {
   return seq !== null && /^(0|[1-9]\d{0,14})$/.test(seq) ? Number(seq) : seq
 }
 
-/** What we know of each session that a transcript fact of a page names: looked up once. */
+/** The summary of each session of a page's transcript facts: read once. */
 async function briefsOf(
   facts: readonly StoredFact[],
   summary: FindBrief,

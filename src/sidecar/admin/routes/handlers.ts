@@ -14,12 +14,12 @@ const Handler = component(
   Type.Object({
     name: Type.String(),
     state: oneOf<HandlerReport['state']>(['up', 'down', 'paused'], {
-      description: 'down: it cannot be reached, and a probe goes on.',
+      description: 'down: the handler is unreachable, and a probe continues.',
     }),
     since: nullable(time(), 'When this state began.'),
     last_error: nullable(Type.String()),
     pending: Type.Integer({ description: 'The backlog: pending deliveries.' }),
-    oldest_pending_at: nullable(time(), 'When the oldest of them was taken in.'),
+    oldest_pending_at: nullable(time(), 'When the oldest of them was stored.'),
     dead: Type.Integer({ description: 'Deliveries that were given up and not yet retried.' }),
   }),
 )
@@ -40,14 +40,14 @@ const HandlerTested = component(
     handler: Type.String(),
     id: Type.String({ description: 'Of the fact: begins with evt_test_. It is stored nowhere.' }),
     type: Type.String(),
-    wanted: Type.Boolean({ description: 'Whether the handler asks for facts of this type.' }),
+    wanted: Type.Boolean({ description: 'Whether the events of the handler select this type.' }),
     outcome: oneOf<HandlerTest['outcome']>(['delivered', 'retry', 'dead', 'unreachable', 'gone', 'aborted'], {
-      description: 'What would follow, were it no test. gone: the handler answered 410.',
+      description: 'The outcome that a real fact would have. gone: the handler answered 410.',
     }),
     status: nullable(Type.Integer(), 'Of its answer.'),
     error: nullable(Type.String()),
-    answer: nullable(Type.String(), 'How its answer began, where it did not take the fact.'),
-    ms: Type.Number({ description: 'How long it took, milliseconds.' }),
+    answer: nullable(Type.String(), 'The first 1 KiB of its failed response.'),
+    ms: Type.Number({ description: 'Duration, milliseconds.' }),
   }),
 )
 
@@ -87,7 +87,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
           method: 'POST',
           path: `/api/handlers/{name}/${change}`,
           summary:
-            change === 'pause' ? 'Stops one handler; its backlog is kept.' : 'Lets a paused handler go on.',
+            change === 'pause' ? 'Stops one handler; its backlog is kept.' : 'Resumes a paused handler.',
           success: { status: 202, description: 'What was accepted.', content: HandlerChange },
           problems: [404],
         },
@@ -104,7 +104,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       {
         method: 'POST',
         path: '/api/handlers/{name}/test',
-        summary: 'Hands a handler a made-up fact, marked as a test, and waits for its answer.',
+        summary: 'Sends a test fact to a handler, marked as a test, and waits for its answer.',
         body: asked({
           type: Type.String({
             default: 'turn.settled',
@@ -113,10 +113,10 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
           }),
           data: Type.Record(Type.String(), Type.Unknown(), {
             default: {},
-            description: 'Laid over the `data` that is made up for the type.',
+            description: 'Replaces fields of the example `data` of the type.',
           }),
         }),
-        success: { status: 200, description: 'What the handler made of it.', content: HandlerTested },
+        success: { status: 200, description: 'The outcome at the handler.', content: HandlerTested },
         problems: [404],
       },
       async ({ params, body: { type, data } }) => {
@@ -132,7 +132,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       {
         method: 'POST',
         path: '/api/replay',
-        summary: 'Hands one handler past facts again.',
+        summary: 'Sends past facts to one handler again.',
         body: asked({
           handler: Type.String(),
           from: Type.Union([Type.Integer({ minimum: 0 }), Type.String()], {
@@ -140,7 +140,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
             examples: ['1042', '2026-11-21T05:00:00Z'],
           }),
         }),
-        success: { status: 202, description: 'How many facts are due again.', content: Replayed },
+        success: { status: 202, description: 'The number of facts that are due again.', content: Replayed },
         problems: [404],
       },
       async ({ body: { handler, from } }) => {

@@ -9,9 +9,11 @@ export interface Readiness {
 }
 
 export interface ProbeSources {
-  /** Store open, configuration valid, not draining. The service being away does not make us unready. */
+  /**
+   * Store open, configuration valid, not draining. An unreachable service does not make us unready.
+   */
   ready: () => Readiness
-  /** The first look at the service is done, or the service is known to be away. */
+  /** The first read of the service is done, or the service is known to be unreachable. */
   started: () => boolean
   metrics: Pick<Metrics, 'scrape'>
 }
@@ -20,14 +22,14 @@ const TEXT = 'text/plain; charset=utf-8'
 
 export function probeRoutes({ ready, started, metrics }: ProbeSources): Route[] {
   return [
-    probe('livez', 'Whether the process answers at all.', () => ({
+    probe('livez', 'Whether the process responds.', () => ({
       ok: true,
       checks: [{ name: 'event loop', ok: true }],
     })),
-    probe('readyz', 'Whether work may be sent here.', ready),
-    probe('startupz', 'Whether the first look at the service is done.', () => {
+    probe('readyz', 'Whether the sidecar accepts work.', ready),
+    probe('startupz', 'Whether the first read of the service is done.', () => {
       const ok = started()
-      return { ok, checks: [{ name: 'first look', ok }] }
+      return { ok, checks: [{ name: 'first read', ok }] }
     }),
     route(
       {
@@ -65,7 +67,7 @@ function probe(name: string, summary: string, look: () => Readiness): Route {
       }
       if (ok) return { status: 200, contentType: TEXT, body: 'ok\n' }
       const failed = checks.filter((check) => !check.ok).map((check) => check.detail ?? check.name)
-      throw new Problem('not_ready', `${name} says no: ${failed.join(', ')}`)
+      throw new Problem('not_ready', `${name} check failed: ${failed.join(', ')}`)
     },
   )
 }

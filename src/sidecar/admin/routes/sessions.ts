@@ -16,10 +16,10 @@ const FIELDS = {
   created_at: nullable(time(), SERVICE_TIME),
   updated_at: time(SERVICE_TIME),
   required_actions: Type.Array(asGiven('An entry of required_actions as the service gave it.')),
-  at_rest: Type.Boolean({ description: 'Nothing about it is under way.' }),
+  at_rest: Type.Boolean({ description: 'It has nothing under way.' }),
   first_seen_at: time(),
   read_at: time('When we last read it, milliseconds since the epoch.'),
-  deleted_at: nullable(time(), 'When we found it gone.'),
+  deleted_at: nullable(time(), 'When we found it deleted.'),
 }
 
 const Session = component('Session', Type.Object(FIELDS))
@@ -43,16 +43,16 @@ export function sessionRoutes(store: StoreReader): Route[] {
       {
         method: 'GET',
         path: '/api/sessions',
-        summary: 'Sessions that we know, the newest first.',
+        summary: 'Known sessions, the newest first.',
         query: asked({
           ...PAGING,
-          status: Type.Optional(Type.String({ description: 'Sessions with this status alone.' })),
+          status: Type.Optional(Type.String({ description: 'Only sessions with this status.' })),
           text: Type.Optional(
             Type.String({
               minLength: 1,
               maxLength: 256,
               description:
-                'The session whose id this is, or those of the newest ten thousand whose title contains it.',
+                'The session with this id, or those of the newest ten thousand whose title contains this text.',
             }),
           ),
         }),
@@ -78,7 +78,7 @@ export function sessionRoutes(store: StoreReader): Route[] {
       },
       async ({ params }) => {
         const record = await store.session(params['id'] ?? '')
-        if (record === null) throw new Problem('not_found', 'this sidecar knows no session with that id')
+        if (record === null) throw new Problem('not_found', 'there is no session with that id')
         const detail: Static<typeof SessionDetail.schema> = {
           ...sessionOf(record),
           required_actions: record.actions.map(({ raw }) => raw),

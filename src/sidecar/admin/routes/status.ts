@@ -8,7 +8,7 @@ const Channel = Type.Object({
   since: time('When this state began.'),
   last_error: nullable(Type.String()),
   last_event_at: nullable(time()),
-  lag_seconds: nullable(Type.Number(), 'How late the channel reported the last fact that it reported.'),
+  lag_seconds: nullable(Type.Number(), 'The lag of the last fact that the channel reported.'),
   last_seq: nullable(Type.String(), 'Stream: the last seq stored.'),
 })
 
@@ -17,14 +17,14 @@ const ServiceRoute = Type.Object({
   method: nullable(Type.String()),
   path: nullable(Type.String(), 'A template, as in the document; null when it was not found.'),
   how: oneOf(['document', 'override', 'default', 'missing']),
-  reason: nullable(Type.String(), 'Why it was not found, and how to fix it.'),
+  reason: nullable(Type.String(), 'The reason why it was not found, and how to fix it.'),
 })
 
 const DiscoveryResult = Type.Object({
   name: Type.String(),
   found: nullable(Type.String(), 'null: the description has none.'),
-  without: Type.String({ description: 'What is off, or works in another way, without it.' }),
-  override: nullable(Type.String(), 'The key of service.routes that gives it.'),
+  without: Type.String({ description: 'The consequence of its absence.' }),
+  override: nullable(Type.String(), 'The key of service.routes that sets it.'),
 })
 
 const Status = component(
@@ -34,9 +34,9 @@ const Status = component(
     started_at: time(),
     leader: Type.Boolean({ description: 'Whether this replica holds the stream and the sweep.' }),
     channels: Type.Object({ stream: Channel, webhook: Channel, poll: Channel }),
-    routes: Type.Array(ServiceRoute, { description: 'What discovery found.' }),
+    routes: Type.Array(ServiceRoute, { description: 'The result of discovery.' }),
     discovery: Type.Array(DiscoveryResult, {
-      description: 'What the interface leaves open, and what the absence of each costs.',
+      description: 'Details that the interface leaves open, each with the consequence of its absence.',
     }),
     queues: Type.Object({
       deliveries_pending: Type.Integer(),
@@ -47,21 +47,21 @@ const Status = component(
     needs_action: Type.Array(
       Type.Object({
         function: Type.String({ description: 'As the agent calls it, its first 65 characters.' }),
-        calls: Type.Integer({ description: 'Calls that sessions wait for now.' }),
+        calls: Type.Integer({ description: 'Open calls that sessions wait for.' }),
         oldest_at: time('When the oldest was created.'),
         advice: Type.String(),
       }),
       {
         description:
-          'Functions that sessions wait for and no configured tool is: at most twenty, the oldest first.',
+          'Functions that sessions wait for and that no configured tool answers: at most twenty, the oldest first.',
       },
     ),
     throughput: Type.Array(
       Type.Object({
         at: time('When the minute began.'),
         facts: Type.Integer({ description: 'New facts.' }),
-        delivered: Type.Integer({ description: 'Callbacks that were taken.' }),
-        failed: Type.Integer({ description: 'Attempts of callbacks that came to nothing.' }),
+        delivered: Type.Integer({ description: 'Delivered callbacks.' }),
+        failed: Type.Integer({ description: 'Failed attempts of callbacks.' }),
         calls: Type.Integer({ description: 'Function calls that ended.' }),
       }),
       {
@@ -70,21 +70,26 @@ const Status = component(
       },
     ),
     service: Type.Object({
-      base_url: Type.String({ description: 'Of the configuration.' }),
-      console_url: Type.String({ description: 'Where people answer; {session_id} stands for the session.' }),
-      held_until: nullable(time(), 'No request is sent before, because the service asked for it.'),
+      base_url: Type.String({ description: 'As configured.' }),
+      console_url: Type.String({
+        description: 'The page where people answer; {session_id} is replaced by the session.',
+      }),
+      held_until: nullable(
+        time(),
+        'No request is sent before this time, because the service requested the wait.',
+      ),
     }),
     store: Type.Object(
       {
         state: oneOf(['accepting', 'refusing']),
         since: time(),
-        reason: nullable(oneOf([...STORE_REFUSALS]), 'Why it refuses.'),
+        reason: nullable(oneOf([...STORE_REFUSALS]), 'The reason why it refuses.'),
       },
-      { description: 'Whether the store took the last write.' },
+      { description: 'Whether the last write of the store succeeded.' },
     ),
     slots: Type.Object({
       used: Type.Integer(),
-      limit: nullable(Type.Integer(), 'Of the configuration: the service does not report it.'),
+      limit: nullable(Type.Integer(), 'As configured: the service does not report it.'),
     }),
     token: Type.Object({
       state: oneOf(['accepted', 'rejected', 'unknown']),
@@ -103,7 +108,7 @@ export function statusRoutes(status: () => StatusReport | Promise<StatusReport>)
       {
         method: 'GET',
         path: '/api/status',
-        summary: 'How the sidecar and its channels fare.',
+        summary: 'The state of the sidecar and its channels.',
         success: { status: 200, description: 'The status.', content: Status },
       },
       async () => ok(await status()),

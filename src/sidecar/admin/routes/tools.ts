@@ -19,7 +19,7 @@ export function toolRoutes(actions: AdminActions): Route[] {
         method: 'GET',
         path: '/api/tools',
         summary: 'The configured function tools: `data` is the `tools` array to declare on a session.',
-        // All that a session can declare comes in one page.
+        // One page holds all tools that a session can declare.
         query: pagingQuery(100),
         success: { status: 200, description: 'A page of tools.', content: pageOf(Tool) },
       },

@@ -24,7 +24,7 @@ const OpenTurnEntry = component(
     session_title: nullable(Type.String()),
     session_status: Type.String(),
     status: Type.String({ description: 'Of the turn, as last read.' }),
-    artifacts: nullable(Type.String(), 'What the turn says of its artifacts; null while it runs.'),
+    artifacts: nullable(Type.String(), 'The state of its artifacts; null while it runs.'),
     created_at: nullable(time(), SERVICE_TIME),
     waits_for: Type.Array(Waiting, { description: 'Open actions of this turn.' }),
   }),
@@ -42,7 +42,10 @@ const OpenActionEntry = component(
     created_at: nullable(time(), SERVICE_TIME),
     expires_at: nullable(time(), SERVICE_TIME),
     opened_at: time('When we first read of it, milliseconds since the epoch.'),
-    advice: nullable(Type.String(), 'What to do about a function call that no configured tool answers.'),
+    advice: nullable(
+      Type.String(),
+      'The action to take for a function call that no configured tool answers.',
+    ),
     action: asGiven('The entry of required_actions as the service gave it.'),
   }),
 )
@@ -53,7 +56,7 @@ export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 't
       {
         method: 'GET',
         path: '/api/turns',
-        summary: 'Turns that are not settled, the oldest first, with what they wait for.',
+        summary: 'Turns that are not settled, the oldest first, with the reasons for their wait.',
         query: pagingQuery(),
         success: { status: 200, description: 'A page of turns.', content: pageOf(OpenTurnEntry) },
       },

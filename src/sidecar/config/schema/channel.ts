@@ -10,7 +10,7 @@ export const stream = section(
         { type: 'string', pattern: '^[0-9]{1,40}$' },
         { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
       ],
-      description: 'Where to begin on an empty store; later starts go on where the last one ended.',
+      description: 'Where to begin on an empty store; later starts continue at the stored cursor.',
       errorMessage: 'now, beginning, or a seq (one of more than 15 digits in quotes)',
       default: 'now',
     }),
@@ -29,19 +29,19 @@ export const webhooks = section(
     path: Type.String({
       description: 'Path that webhooks are posted to.',
       pattern: "^/[A-Za-z0-9._~!$&'()*+,;=:@/%-]*$",
-      errorMessage: 'a path that begins with "/", of characters that an address holds as they are',
+      errorMessage: 'a path that begins with "/", of characters that need no escape in an address',
       default: '/webhooks',
     }),
     public_url: Type.Optional(
       Type.String({
         description:
-          'Address under which the service reaches the listener. Set: the sidecar makes and looks after the subscription.',
+          'Address under which the service reaches the listener. If set, the sidecar creates and maintains the subscription.',
         format: 'webhook-url',
         examples: ['https://app.example.com/webhooks'],
       }),
     ),
     secrets: Type.Array(Type.String({ minLength: 1, writeOnly: true }), {
-      description: 'Secrets of a subscription made elsewhere; several while rotating.',
+      description: 'Secrets of a subscription that you created yourself; several while rotating.',
       maxItems: 8,
       default: [],
     }),
@@ -56,10 +56,10 @@ export const webhooks = section(
 export const polling = section(
   {
     enabled: flag('Poll the service.', true),
-    interval: duration('Between looks at sessions that are not at rest.', ['100ms', '1d'], {
+    interval: duration('Interval between reads of sessions that are not idle.', ['100ms', '1d'], {
       default: '30s',
     }),
-    sweep: duration('Between looks at everything.', ['1s', '7d'], { default: '15m' }),
+    sweep: duration('Interval between reads of all sessions.', ['1s', '7d'], { default: '15m' }),
   },
-  { description: 'Reading the resources by ourselves.', default: {} },
+  { description: 'Polling: periodic reads of the resources.', default: {} },
 )

@@ -6,18 +6,18 @@ import { exactlyOneTarget, target } from './target.ts'
 
 export const handler = section(
   {
-    name: Type.String({ description: 'Names the handler in commands, metrics and callbacks.', ...NAME }),
+    name: Type.String({ description: 'Name of the handler in commands, metrics and callbacks.', ...NAME }),
     ...target('handler', 'http://127.0.0.1:3000/agent-events'),
     events: Type.Array(
       Type.String({
         pattern: TYPE_PATTERN,
         errorMessage: '"*", a whole type such as "turn.settled", or a prefix such as "turn.*"',
-        // For editors: they suggest these, and the pattern takes any other.
+        // Editors suggest these; the pattern accepts any other.
         anyOf: [{ enum: ['*', ...EVENT_FAMILIES, ...EVENT_TYPES] }, {}],
       }),
       {
         description:
-          'Types of facts to deliver: "*", a prefix such as "turn.*", or a whole type. Transient types only when named.',
+          'Types of facts to deliver: "*", a prefix such as "turn.*", or a whole type. Transient types must be named in full.',
         minItems: 1,
         maxItems: 200,
         default: ['*'],
@@ -53,8 +53,8 @@ export const handler = section(
       16,
       '1s',
       '1h',
-      'Attempts that the handler failed, with full jitter; a handler that is away uses up none.',
+      'Attempts that the handler failed, with full jitter; an unreachable handler uses up none.',
     ),
   },
-  { description: 'An application that is told of facts.', ...exactlyOneTarget },
+  { description: 'An application that receives facts.', ...exactlyOneTarget },
 )

@@ -41,7 +41,7 @@ export const log = section(
         Type.Literal('error'),
         Type.Literal('silent'),
       ],
-      { description: 'The least serious lines that are written.', default: 'info' },
+      { description: 'The lowest level that is written.', default: 'info' },
     ),
     format: Type.Union([Type.Literal('auto'), Type.Literal('json'), Type.Literal('pretty')], {
       description: 'auto: pretty on a terminal, JSON elsewhere.',

@@ -26,7 +26,7 @@ export const scope = section(
   },
   {
     description:
-      'Which sessions of the organization are ours; of the others nothing is read but the list, no fact is made and no tool is run. Empty: all. Both keys given: both must hold.',
+      'Selects the sessions of this sidecar. Of other sessions only the list is read: they make no fact and run no tool. Empty: all sessions. A session must match all given keys.',
     default: {},
   },
 )

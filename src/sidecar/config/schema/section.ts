@@ -1,7 +1,7 @@
 import { Type, type TObject, type TProperties } from 'typebox'
 import { DURATION_PATTERN } from '../../../std/duration.ts'
 
-/** A closed object. Keys that have a default may be left out. */
+/** A closed object. Keys that have a default may be omitted. */
 export function section<P extends TProperties>(properties: P, options: object = {}): TObject<P> {
   const schema = Type.Object(properties, { additionalProperties: false, ...options })
   const needed = Object.keys(properties).filter((key) => {
@@ -57,7 +57,7 @@ export const retry = (attempts: number, base: string, max: string, description: 
         ['1ms', '1h'],
         { default: base },
       ),
-      max: duration('Greatest ceiling of a wait.', ['1ms', '7d'], { default: max }),
+      max: duration('Highest ceiling of a wait.', ['1ms', '7d'], { default: max }),
     },
     { description, default: {} },
   )

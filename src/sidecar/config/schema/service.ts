@@ -22,14 +22,14 @@ export const service = section(
     token_file: secretFile('the access token'),
     token_expires_at: Type.Optional(
       Type.String({
-        description: 'When the token expires; the service does not report it. Feeds a metric and a warning.',
+        description: 'When the token expires; the service does not report it. For a metric and a warning.',
         format: 'date-or-time',
         examples: ['2027-01-31'],
       }),
     ),
     session_slots: Type.Integer({
       description:
-        'Sessions that the organization may have at once; the service does not report it. Feeds a metric and an alert.',
+        'Sessions that the organization may have at once; the service does not report it. For a metric and an alert.',
       minimum: 1,
       maximum: 1_000_000,
       default: 25,
@@ -37,7 +37,7 @@ export const service = section(
     console_url: Type.Optional(
       Type.String({
         description:
-          "Address of the service's Console, where people answer; {session_id} in it makes a link to each session. Without it the origin of base_url.",
+          "Address of the service's Console, where people answer; {session_id} is replaced by the id of a session. Default: the origin of base_url.",
         format: 'http-url',
         examples: ['https://agents.example.com/console/sessions/{session_id}'],
       }),
@@ -64,7 +64,7 @@ export const service = section(
           }),
         ),
       },
-      { description: 'What discovery cannot find, or finds wrongly.', default: {} },
+      { description: 'Routes that discovery cannot find, or finds wrongly.', default: {} },
     ),
   },
   { description: 'The service that we follow.' },

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
 import { secret, secretFile } from './section.ts'
 
-/** What handlers and tools have in common: where they are and how we sign. */
+/** The common settings of handlers and tools: their address and our signature. */
 export const target = (kind: 'handler' | 'tool', example: string) => ({
   url: Type.Optional(
     Type.String({
-      description: `Where the ${kind} listens, over HTTP. Exactly one of url and module.`,
+      description: `HTTP address of the ${kind}. Exactly one of url and module.`,
       format: 'http-url',
       examples: [example],
     }),
@@ -18,7 +18,7 @@ export const target = (kind: 'handler' | 'tool', example: string) => ({
     }),
   ),
   secret: secret(
-    'Standard Webhooks secret that signs what we send. Without one it is unsigned, which is warned about off loopback.',
+    'Standard Webhooks secret that signs our requests. Without one they are unsigned; off loopback this causes a warning.',
     { format: 'callback-secret', examples: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
   ),
   secret_file: secretFile('the secret'),

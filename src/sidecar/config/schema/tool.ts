@@ -5,7 +5,7 @@ import { exactlyOneTarget, target } from './target.ts'
 export const tool = section(
   {
     name: Type.String({ description: 'The name of the function as declared on the session.', ...NAME }),
-    description: Type.Optional(Type.String({ description: 'What the model is told the tool does.' })),
+    description: Type.Optional(Type.String({ description: 'Description of the tool for the model.' })),
     parameters: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
         type: 'object',
@@ -17,7 +17,7 @@ export const tool = section(
     timeout: duration('For one run of the tool.', ['1ms', '2h'], { default: '30s' }),
     deadline: Type.Optional(
       duration(
-        'For the whole call, its tries and a late answer included: declared as `timeout_seconds`, in whole seconds. Without it a call may wait for ever.',
+        'For the whole call, with all attempts and a late answer: declared as `timeout_seconds`, in whole seconds. Without it a call may wait for ever.',
         ['1s', '2h'],
         { examples: ['10m'] },
       ),
@@ -42,7 +42,7 @@ export const tool = section(
     }),
     on_not_delivered: Type.Union([Type.Literal('resend'), Type.Literal('report')], {
       description:
-        'An answer that the sandbox no longer waited for: send a fresh turn with the same information, or only report it.',
+        'If the sandbox no longer waits for an answer: send a new message with the same information, or only report it.',
       default: 'resend',
     }),
   },

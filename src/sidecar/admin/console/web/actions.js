@@ -6,10 +6,10 @@ import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
 import { href } from './route.js'
 import { asked } from './timeline.js'
 
-/** In the address of the Console: a session's id. */
+/** The placeholder for a session's id in the address of the Console. */
 const PLACE = '{session_id}'
 
-/** What waits for somebody. It is answered in the service's own Console, never here. */
+/** Actions that wait for a person, who answers them in the service's own Console, never here. */
 export function Actions() {
   const { data, error } = useLive(async () => {
     const [actions, status] = await Promise.all([get('api/actions', { limit: 100 }), get('api/status')])
@@ -71,7 +71,7 @@ function Action({ action, link }) {
   </article>`
 }
 
-/** Only what is a web address becomes a link. */
+/** Only a web address becomes a link. */
 function webAddress(text) {
   return /^https?:\/\//.test(text) ? text : undefined
 }

@@ -1,11 +1,11 @@
 import { sawVersion, setConnection } from './connection.js'
 
-/** Milliseconds after which a request counts as unanswered. */
+/** Time limit of a request, milliseconds. */
 const TIMEOUT = 15_000
-/** Answers that are kept to be compared with the next. */
+/** Number of answers that are kept for comparison with the next ones. */
 const KEPT = 50
 
-/** The sidecar said no; the message is its own. */
+/** The sidecar refused a request; it wrote the message. */
 class Refused extends Error {
   constructor(status, message) {
     super(message)
@@ -51,8 +51,8 @@ async function list(path, query = {}, limit = 100) {
 }
 
 /**
- * Reads a list whole the first time, then its newest page alone, for as long as that joins on to what is there and no
- * older entry is one that `changes`.
+ * Reads a whole list the first time, then only its newest page. It reads the whole list again when
+ * that page does not overlap with the known entries, or when an older entry `changes`.
  */
 export function follow(path, query, limit, changes = () => false) {
   let kept = null
@@ -84,7 +84,7 @@ async function send(url, options) {
       signal: AbortSignal.timeout(TIMEOUT),
     })
   } catch (error) {
-    setConnection('away')
+    setConnection('unreachable')
     throw new Error('the sidecar does not answer', { cause: error })
   }
   sawVersion(response.headers.get('x-sidecar-version'))

@@ -92,7 +92,7 @@ function leave({ parts }) {
 
 async function signOut() {
   await post('console/logout').catch(() => {})
-  // The page forgets all that it showed.
+  // A reload clears the page.
   location.reload()
 }
 

@@ -2,18 +2,18 @@ import { useConnection } from './connection.js'
 import { html } from './html.js'
 import { Age } from './parts.js'
 
-/** What is wrong with the page itself, and what becomes of it. */
+/** Problems of the page itself. */
 export function Banner() {
   const { kind, since, upgraded } = useConnection()
-  if (kind === 'away') {
+  if (kind === 'unreachable') {
     return html`<p class="banner bad" role="alert">
-      The sidecar has not answered for <${Age} at=${since} />. What you see is from before. It is asked again
-      and again; this goes away by itself once it answers.
+      The sidecar has not answered for <${Age} at=${since} />. The page shows old data. It retries by itself;
+      this message disappears once the sidecar answers.
     </p>`
   }
   if (!upgraded) return null
   return html`<p class="banner warn" role="alert">
-    The sidecar runs another version by now.
+    The sidecar now runs another version.
     <button onClick=${() => location.reload()}>Load its console</button>
   </p>`
 }

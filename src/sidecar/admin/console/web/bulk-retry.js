@@ -34,14 +34,14 @@ export function BulkRetry({ handler, onDone }) {
       <h2>Retry dead letters</h2>
       <p>
         ${found === null ? 'Counting …' : `${count(found, 'dead letter')} of ${handler === '' ? 'all handlers' : handler}.`}${' '}
-        They go through the real path, in order within each session.
+        They are delivered through the real path, in order within each session.
       </p>
       ${fault !== null && html`<p class="fault" role="alert">${fault}</p>`}
       <form method="dialog" onSubmit=${(event) => event.submitter?.value === 'go' && go(event)}>
         <button value="go" disabled=${found === null || found === 0}>
           ${found === null ? 'Retry' : `Retry ${count(found, 'delivery', 'deliveries')}`}
         </button>
-        <button value="leave" class="quiet">Leave them</button>
+        <button value="leave" class="quiet">Cancel</button>
       </form>
     </dialog>`
 }

@@ -1,7 +1,8 @@
 import { useEffect, useState } from './vendor/hooks.js'
 
 /**
- * How we stand with the sidecar: `unknown` at first, `signed_out` when it wants a token, `away` when it does not answer.
+ * The connection to the sidecar: `unknown` at first, `signed_out` when it requires a token,
+ * `unreachable` when it does not answer.
  */
 const state = { kind: 'unknown', since: Date.now(), version: null, upgraded: false }
 const listeners = new Set()
@@ -13,19 +14,19 @@ export function connection() {
 export function setConnection(kind) {
   if (state.kind === kind) return
   Object.assign(state, { kind, since: Date.now() })
-  tell()
+  notify()
 }
 
-/** A page that was loaded from another version than answers now may not fit it. */
+/** The page may not fit if it was loaded from another version of the sidecar. */
 export function sawVersion(version) {
   if (version === null) return
   state.version ??= version
   if (state.version === version || state.upgraded) return
   state.upgraded = true
-  tell()
+  notify()
 }
 
-function tell() {
+function notify() {
   for (const listener of listeners) listener()
 }
 

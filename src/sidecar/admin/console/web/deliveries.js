@@ -15,14 +15,14 @@ export function Deliveries({ route }) {
   const { status = '', handler = '' } = route.query
   const list = useRows('api/deliveries', { status, handler }, ({ id }) => id)
   const handlers = useLive(() => get('api/handlers', { limit: 100 }), 'handlers').data?.data ?? []
-  const [told, setTold] = useState(null)
+  const [result, setResult] = useState(null)
   const retry = async (delivery) => {
     try {
       await post(`api/deliveries/${delivery.id}/retry`)
-      setTold({ text: `${delivery.type} is due again at ${delivery.handler}.` })
+      setResult({ text: `${delivery.type} is due again at ${delivery.handler}.` })
       await list.again()
     } catch (error) {
-      setTold({ text: error.message, bad: true })
+      setResult({ text: error.message, bad: true })
     }
   }
   return html`<div class="list-page">
@@ -47,11 +47,11 @@ export function Deliveries({ route }) {
       </select>
       <${BulkRetry}
         handler=${handler}
-        onDone=${(n) => (setTold({ text: `${count(n, 'dead letter')} due again.` }), list.again())}
+        onDone=${(n) => (setResult({ text: `${count(n, 'dead letter')} due again.` }), list.again())}
       />
       <span class="faint" role="status">${list.rows.length}${list.hasMore ? '+' : ''} shown</span>
     </div>
-    ${told !== null && html`<p class=${told.bad ? 'fault' : 'told'} role="status">${told.text}</p>`}
+    ${result !== null && html`<p class=${result.bad ? 'fault' : 'result'} role="status">${result.text}</p>`}
     ${list.error !== null && html`<p class="fault">${list.error.message}</p>`}
     ${
       list.rows.length > 0
@@ -63,7 +63,7 @@ export function Deliveries({ route }) {
             label="Deliveries"
           />`
         : list.loaded
-          ? html`<${Empty}>${status === 'dead' ? 'No dead letters.' : 'No delivery is like that.'}<//>`
+          ? html`<${Empty}>${status === 'dead' ? 'No dead letters.' : 'No delivery matches.'}<//>`
           : html`<${Loading} error=${list.error} />`
     }
   </div>`
@@ -78,7 +78,7 @@ function Delivery({ delivery, onRetry }) {
   return html`<div class="cells delivery-cells">
     <a data-item class="cell-main" href=${link} tabindex="0"><${Text}>${delivery.type}<//></a>
     <span class="cell-id">${delivery.handler}</span>
-    <span class="cell-extra"><span class="narrow">${delivery.handler}, </span>${said(delivery)}</span>
+    <span class="cell-extra"><span class="narrow">${delivery.handler}, </span>${answerIn(delivery)}</span>
     <span class="cell-badge"><${Badge} word=${delivery.status} /></span>
     <span class="cell-age">${last === undefined ? '–' : html`<${Age} at=${last.at} suffix=" ago" />`}</span>
     <span class="cell-do"
@@ -87,8 +87,11 @@ function Delivery({ delivery, onRetry }) {
   </div>`
 }
 
-/** How often it was tried and what came of it; while it is pending or dead also the response of the handler. */
-function said({ attempts, status, last_answer: words }) {
+/**
+ * The number of attempts and the last outcome; while the delivery is pending or dead also the
+ * response of the handler.
+ */
+function answerIn({ attempts, status, last_answer: words }) {
   const last = attempts.at(-1)
   if (last === undefined) return 'not tried yet'
   const answer = [last.status, last.error, status === 'delivered' ? null : words]

@@ -4,7 +4,10 @@ import { Badge, Json, Text } from './parts.js'
 import { sightings, summary } from './timeline.js'
 import { useEffect, useState } from './vendor/hooks.js'
 
-/** A fact in a line; opened: what was sent, who saw it, and each attempt at each handler. */
+/**
+ * A fact in a line; opened: the sent data, the channels that reported it, and each attempt at each
+ * handler.
+ */
 export function Fact({ fact, deliveries, open }) {
   const [shown, setShown] = useState(open)
   useEffect(() => {
@@ -20,7 +23,7 @@ export function Fact({ fact, deliveries, open }) {
       <time title=${date(Date.parse(fact.timestamp))}>${clock(Date.parse(fact.timestamp))}</time>
       <span class=${`type ${fact.data.payload === undefined ? 'state' : ''}`}>${plain(fact.type)}</span>
       <span class="said"><bdi>${plain(summary(fact))}</bdi></span>
-      <span class="channel" title="the channel that told of it first">${seen[0]?.channel ?? ''}</span>
+      <span class="channel" title="the channel that reported it first">${seen[0]?.channel ?? ''}</span>
       <span class="sent"
         >${deliveries.map((delivery) => html`<${Badge} key=${delivery.id} word=${`${delivery.handler} ${delivery.status}`} tone=${TONE[delivery.status]} />`)}</span
       >

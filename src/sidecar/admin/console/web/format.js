@@ -51,7 +51,10 @@ export function bytes(n) {
   return n < 1024 * 1024 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / 1024 / 1024).toFixed(1)} MiB`
 }
 
-/** Text of agents on one line. Characters that would turn the direction of what stands beside them, or are none to see, are shown as their numbers. */
+/**
+ * Text of agents on one line. Characters that change the direction of text, or are invisible, are
+ * shown as their numbers.
+ */
 export function plain(text) {
   return visible(written(text)).replaceAll(/\s+/g, ' ').trim()
 }
@@ -64,12 +67,12 @@ export function visible(text) {
   )
 }
 
-/** Whether a date can tell it. */
+/** Whether the time is in the range of a date. */
 export function isTime(at) {
   return typeof at === 'number' && Number.isFinite(new Date(at).getTime())
 }
 
-/** As text, whatever the service gave: of some objects `String` makes none. */
+/** Any value of the service as text; `String` fails for some objects. */
 export function written(value) {
   if (value === null || value === undefined) return ''
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

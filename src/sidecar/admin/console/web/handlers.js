@@ -6,7 +6,7 @@ import { Age, Badge, Empty, Json, Loading, Text } from './parts.js'
 import { href } from './route.js'
 import { useState } from './vendor/hooks.js'
 
-/** Calls that the health of the tools is read from. */
+/** Number of calls from which the health of the tools is derived. */
 const CALLS = 100
 
 export function Handlers() {
@@ -38,12 +38,12 @@ export function Handlers() {
 
 function Handler({ handler, canTest, again }) {
   const { name, state, since, pending, dead } = handler
-  const [told, setTold] = useState(null)
+  const [result, setResult] = useState(null)
   const act = async (action, say) => {
     try {
-      setTold({ text: say(await post(`api/handlers/${encodeURIComponent(name)}/${action}`)) })
+      setResult({ text: say(await post(`api/handlers/${encodeURIComponent(name)}/${action}`)) })
     } catch (error) {
-      setTold({ text: error.message, bad: true })
+      setResult({ text: error.message, bad: true })
     }
     again()
   }
@@ -71,16 +71,16 @@ function Handler({ handler, canTest, again }) {
       </button>
       ${canTest && html`<button onClick=${() => act('test', answerOf)}>Send a test</button>`}
     </p>
-    ${told !== null && html`<p class=${told.bad ? 'fault' : 'told'} role="status"><${Text}>${told.text}<//></p>`}
+    ${result !== null && html`<p class=${result.bad ? 'fault' : 'result'} role="status"><${Text}>${result.text}<//></p>`}
   </article>`
 }
 
-/** What a handler made of a made-up fact. */
+/** The outcome of a test fact at a handler. */
 function answerOf({ type, outcome, status, error, answer: body, ms }) {
   const answer = [status === null ? null : `it answered ${status}`, error]
     .filter((part) => part !== null)
     .join(', ')
-  return `${type}, made up: ${outcome}${answer === '' ? '' : `, ${answer}`}, in ${duration(ms)}.${body ? ` It said: ${body}` : ''}`
+  return `test of ${type}: ${outcome}${answer === '' ? '' : `, ${answer}`}, in ${duration(ms)}.${body ? ` Its response: ${body}` : ''}`
 }
 
 function Tool({ tool, calls }) {

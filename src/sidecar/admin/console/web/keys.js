@@ -10,10 +10,13 @@ export const KEYS = [
 ]
 
 const PLACES = { o: '#/', s: '#/sessions', n: '#/actions', d: '#/deliveries', h: '#/handlers' }
-/** Milliseconds within which a second key belongs to `g`, by when they were pressed: a busy page hears of keys late. */
+/**
+ * Milliseconds within which a second key belongs to `g`, by the times of the key presses: a busy
+ * page handles keys late.
+ */
 const CHORD = 2000
 
-/** Entries that `j` and `k` walk are marked `data-item`. */
+/** `j` and `k` move through entries with `data-item`. */
 export function useKeys(actions) {
   const latest = useRef(actions)
   latest.current = actions

@@ -1,13 +1,13 @@
 import { connection } from './connection.js'
 import { useEffect, useRef, useState } from './vendor/hooks.js'
 
-/** Milliseconds between looks; with each that fails the next comes later. */
+/** Milliseconds between reads; after each failed read the next one comes later. */
 const EVERY = 2000
 const SLOWEST = 15_000
 
 /**
- * Calls `look` now, again and again while the page is seen, and whenever `key` changes.
- * @returns what it gave last; `error` when the last look failed; `again` looks at once.
+ * Calls `look` now, periodically while the page is visible, and when `key` changes. @returns its
+ * last result; `error` when the last call failed; `again` calls it at once.
  */
 export function useLive(look, key) {
   const [state, setState] = useState({ key, data: null, error: null })

@@ -3,7 +3,10 @@ import { setConnection } from './connection.js'
 import { html } from './html.js'
 import { useEffect, useRef, useState } from './vendor/hooks.js'
 
-/** The token goes into one request and nowhere else: what is kept is a cookie that no script reads. */
+/**
+ * The token is sent in one request and not stored: only a cookie is stored, which no script can
+ * read.
+ */
 export function Login() {
   const [fault, setFault] = useState(null)
   const [busy, setBusy] = useState(false)
@@ -26,8 +29,8 @@ export function Login() {
     <h1>Session sidecar</h1>
     <p>
       Sign in with the admin token (<code>admin.token</code> of the configuration). A login ends after twelve
-      hours, when the token changes and when the sidecar starts again; then you are asked here once more, and
-      are back where you were.
+      hours, when the token changes and when the sidecar starts again; then sign in again, and you return to
+      this page.
     </p>
     <label for="token">Admin token</label>
     <input

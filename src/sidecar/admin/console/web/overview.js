@@ -123,7 +123,7 @@ function whyOf({ waits_for, status, artifacts }) {
       )
       .join(', ')
   }
-  return status === 'working' ? 'the agent works' : `artifacts ${artifacts ?? 'not told of yet'}`
+  return status === 'working' ? 'the agent works' : `artifacts ${artifacts ?? 'not reported yet'}`
 }
 
 function Channel({ label, channel }) {
@@ -134,7 +134,7 @@ function Channel({ label, channel }) {
     <dl class="facts">
       <dt>Since</dt>
       <dd><${Age} at=${channel.since} /></dd>
-      <dt>Last news</dt>
+      <dt>Last report</dt>
       <dd><${Age} at=${channel.last_event_at} suffix=" ago" /></dd>
       <dt>Lag</dt>
       <dd>${channel.lag_seconds === null ? '–' : duration(channel.lag_seconds * 1000)}</dd>

@@ -26,15 +26,15 @@ export function Badge({ word, tone }) {
   >`
 }
 
-/** How long ago, kept up to date; the point in time when pointed at. */
+/** How long ago, kept up to date; the exact time as a tooltip. */
 export function Age({ at, suffix = '' }) {
   const now = useNow()
-  // What the service gave is shown as it came: it may be no time at all.
+  // A value of the service may be no valid time; it is shown unchanged.
   if (!isTime(at)) return html`<span class="faint">–</span>`
   return html`<time datetime=${new Date(at).toISOString()} title=${date(at)}>${age(at, now)}${suffix}</time>`
 }
 
-/** A bounded picture of any value, as text. */
+/** Any value as text of limited length. */
 const SHOWN = 20_000
 export function Json({ value }) {
   const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
@@ -51,7 +51,7 @@ export function Empty({ children }) {
   return html`<p class="empty">${children}</p>`
 }
 
-/** Text that others wrote: its direction stays its own. */
+/** External text; its direction does not affect the text around it. */
 export function Text({ children }) {
   return html`<bdi>${visible([children ?? ''].flat().map(written).join(''))}</bdi>`
 }

@@ -1,7 +1,10 @@
 import { queryOf } from './api.js'
 import { useEffect, useState } from './vendor/hooks.js'
 
-/** The page stands behind the `#`: every view can be linked to, and the server needs one page only. */
+/**
+ * The `#` part of the address names the page: every view has a link, and the server needs only one
+ * page.
+ */
 export function href(parts, query = {}) {
   return `#/${parts.map(encodeURIComponent).join('/')}${queryOf(query)}`
 }
@@ -16,7 +19,7 @@ export function useRoute() {
   return parse(hash)
 }
 
-/** Changes what is shown without a further step back in the history. */
+/** Changes the view without a new entry in the history. */
 export function replaceQuery(changes) {
   const { parts, query } = parse(location.hash)
   location.replace(href(parts, { ...query, ...changes }))

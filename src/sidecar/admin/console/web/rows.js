@@ -2,14 +2,15 @@ import { get } from './api.js'
 import { connection } from './connection.js'
 import { useEffect, useReducer, useRef } from './vendor/hooks.js'
 
-/** Entries of a page; the API gives no more. */
+/** Entries of a page; the maximum of the API. */
 const PAGE = 100
-/** Milliseconds between looks at what is seen. */
+/** Milliseconds between reads of the visible rows. */
 const EVERY = 2000
 
 /**
- * A list of the API, read as far as it is scrolled, and read again where it is seen. The newest entries come first, so
- * that a page has a place by the entry before it, whatever is added above.
+ * A list of the API. It is read as far as the user scrolls, and visible rows are read again. The
+ * newest entries come first, so the entry before a page identifies the page, even if entries are
+ * added above.
  */
 export function useRows(path, query, idOf) {
   const key = `${path} ${JSON.stringify(query)}`
@@ -51,17 +52,18 @@ export function useRows(path, query, idOf) {
     loaded: state.loaded,
     error: state.error,
     more: () => state.hasMore && void read(state.rows.length),
-    /** Tells which entry is the first that is seen. */
+    /** Sets the first visible entry. */
     seen: (index) => (state.first = index),
     again: () => read(0),
   }
 }
 
-/** Puts a page in the place of the entries that it covers. */
+/** Replaces the entries that a page covers. */
 function merge(state, start, page, idOf) {
   const { rows } = state
   const last = page.data.at(-1)
-  // The entry before the page is gone: what we have stands until the list is read from its top.
+  // The entry before the page was removed: keep the present rows until the list is read from its
+  // top.
   if (last === undefined && start > 0) return
   const end = last === undefined ? -1 : rows.findIndex((row) => idOf(row) === idOf(last))
   if (!page.has_more || end === -1) {

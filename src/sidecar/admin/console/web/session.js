@@ -8,7 +8,7 @@ import { asked, groupByTurn } from './timeline.js'
 import { Turn } from './turn.js'
 import { useMemo, useState } from './vendor/hooks.js'
 
-/** Facts that are shown at first, and so many more with each wish for earlier ones. */
+/** Facts that are shown at first, and added by each click on "Earlier facts". */
 const FACTS = 300
 
 /** A session from its newest turn back: facts, callbacks, calls and artifacts of each. */
@@ -18,9 +18,7 @@ export function Session({ id, route }) {
   const { data, error } = useLive(look, `${id} ${limit}`)
   if (data === null) {
     if (error?.status === 404)
-      return html`<${Empty}
-        >This sidecar knows no session <code>${id}</code>. <a href="#/sessions">All sessions</a><//
-      >`
+      return html`<${Empty}>There is no session <code>${id}</code>. <a href="#/sessions">All sessions</a><//>`
     return html`<${Loading} error=${error} />`
   }
   const { session, facts } = data
@@ -72,7 +70,9 @@ export function Session({ id, route }) {
   </div>`
 }
 
-/** @returns what reads the session, and gives the same object again while nothing changed. */
+/**
+ * @returns a function that reads the session, and returns the same object while nothing changed.
+ */
 function lookAt(id, limit) {
   const readFacts = follow('api/events', { session_id: id }, limit)
   const readDeliveries = follow(

@@ -7,7 +7,7 @@ import { useEffect, useRef } from './vendor/hooks.js'
 import { Window } from './window.js'
 
 const STATUSES = ['working', 'requires_action', 'idle', 'failed']
-/** Milliseconds after the last key before the filter counts. */
+/** Milliseconds after the last key until the filter is applied. */
 const TYPED = 250
 
 export function Sessions({ route }) {
@@ -42,9 +42,7 @@ export function Sessions({ route }) {
             label="Sessions"
           />`
         : list.loaded
-          ? html`<${Empty}
-              >${status + text === '' ? 'No session is known yet.' : 'No session is like that.'}<//
-            >`
+          ? html`<${Empty}>${status + text === '' ? 'No session is known yet.' : 'No session matches.'}<//>`
           : html`<${Loading} error=${list.error} />`
     }
   </div>`
@@ -71,7 +69,7 @@ function waits(actions) {
 function TextFilter({ value, label, onText }) {
   const timer = useRef(null)
   const field = useRef(null)
-  // What stands in the address may change by a link, and what is being typed may not.
+  // A link may change the filter in the address; it must not change the text that is being typed.
   useEffect(() => {
     if (field.current !== document.activeElement) field.current.value = value
   }, [value])

@@ -1,6 +1,6 @@
 /**
- * Groups the facts of a session by turn, in the order in which they were taken in. What names no turn belongs to the one
- * that is under way; what a person wrote belongs to the turn that it starts.
+ * Groups the facts of a session by turn, in the order of the log. A fact without a turn belongs to
+ * the turn under way; a user message belongs to the turn that it starts.
  */
 export function groupByTurn(facts) {
   const groups = new Map()
@@ -24,13 +24,15 @@ export function groupByTurn(facts) {
   return [...groups.values()]
 }
 
-/** Who told of a fact first, and how much later the others did: `[{ channel, at, later }]`. */
+/**
+ * The channel that reported a fact first, and the delays of the others: `[{ channel, at, later }]`.
+ */
 export function sightings(seen) {
   const entries = Object.entries(seen).sort(([, a], [, b]) => a - b)
   return entries.map(([channel, at]) => ({ channel, at, later: at - entries[0][1] }))
 }
 
-/** What a fact says, in a line. */
+/** The content of a fact in a line. */
 export function summary({ type, data }) {
   const { payload, action, call, turn, session } = data
   if (action !== undefined) return `${action.type} ${asked(action)}`
@@ -50,7 +52,10 @@ export function summary({ type, data }) {
   return typeof session?.title === 'string' ? session.title : ''
 }
 
-/** What an entry of required_actions asks for: a function with its arguments, or the words of a question. */
+/**
+ * The request of an entry of required_actions: a function with its arguments, or the text of a
+ * question.
+ */
 export function asked({ name, question, message, text, arguments: given }) {
   return [name, question, message, text, compact(given)]
     .filter((word) => typeof word === 'string' && word !== '')

@@ -2,15 +2,17 @@ import { count } from './format.js'
 import { href } from './route.js'
 
 const DAY = 86_400_000
-/** A token that ends within a week is worth a word. */
+/** A token that expires within a week is shown. */
 const TOKEN_SOON = 7 * DAY
-/** Milliseconds for which a channel may be away before a person is bothered. */
+/** Milliseconds for which a channel may be down before it is shown. */
 const CHANNEL_AWAY = 10_000
 
-/** Milliseconds after which an open function call is worth a look. */
+/** Milliseconds after which an open function call is shown. */
 const CALL_LONG = 60_000
 
-/** What a person should see to, the worst first: each with what to do about it. `at`: since when. */
+/**
+ * Problems that need attention, the worst first, each with the action to take. `at`: since when.
+ */
 export function troubles({ status, handlers, actions }, now) {
   return [
     ...tokenTroubles(status.token, now),
@@ -30,7 +32,7 @@ function tokenTroubles({ state, expires_at: expires }, now) {
         'token',
         'bad',
         'The service rejects the token',
-        'Mint a new one and put it into service.token_file (or service.token, and restart). Nothing is asked of the service until then.',
+        'Create a new one and put it into service.token_file (or service.token, and restart). No request is sent to the service until then.',
         '#/',
       ),
     ]
@@ -42,7 +44,7 @@ function tokenTroubles({ state, expires_at: expires }, now) {
       'token',
       'warn',
       `The token ends in ${count(days, 'day')}`,
-      'Mint a new one and put it into service.token_file.',
+      'Create a new one and put it into service.token_file.',
       '#/',
     ),
   ]
@@ -56,7 +58,7 @@ function channelTroubles(channels, now) {
         `channel ${name}`,
         'bad',
         `Channel ${name} is ${state}`,
-        error ?? 'It says no reason. The other channels go on.',
+        error ?? 'No reason is known. The other channels continue.',
         '#/',
         since,
       ),
@@ -72,8 +74,8 @@ function handlerTroubles({ name, state, since, last_error: error, pending, dead 
       trouble(
         `down ${name}`,
         'bad',
-        `Handler ${name} cannot be reached`,
-        `${error ?? 'No reason is known'}. ${waiting}; it is tried again and again.`,
+        `Handler ${name} is unreachable`,
+        `${error ?? 'No reason is known'}. ${waiting}; it is retried.`,
         href(['handlers']),
         since,
       ),
@@ -85,7 +87,7 @@ function handlerTroubles({ name, state, since, last_error: error, pending, dead 
         `paused ${name}`,
         'warn',
         `Handler ${name} is paused`,
-        `${error ?? 'Nobody said why'}. ${waiting} until it is resumed.`,
+        `${error ?? 'No reason is known'}. ${waiting} until it is resumed.`,
         href(['handlers']),
         since,
       ),
@@ -119,7 +121,7 @@ function routeTroubles(routes) {
     )
 }
 
-/** Functions that no configured tool is. */
+/** Functions that no configured tool answers. */
 function functionTroubles(functions) {
   return functions.map(({ function: name, calls, oldest_at: oldest, advice }) =>
     trouble(
@@ -146,7 +148,7 @@ function callTroubles({ data }, now) {
       'calls',
       'warn',
       `${count(late.length, 'function call')} ${late.length === 1 ? 'waits' : 'wait'} long: ${names}`,
-      'Is the tool configured here, and does it answer? The session says how often it ran and why it failed.',
+      'Is the tool configured here, and does it answer? The page of the session shows its runs and errors.',
       href(['sessions', oldest.session_id], { turn: oldest.turn_id ?? '' }),
       waitsSince(oldest),
     ),

@@ -4,7 +4,9 @@ import { Fact } from './fact.js'
 import { Age, Badge, Text } from './parts.js'
 import { useEffect, useRef, useState } from './vendor/hooks.js'
 
-/** One turn: what became of it, then its facts in order. Closed turns draw nothing of their facts. */
+/**
+ * One turn: its outcome, then its facts in order. The facts of a collapsed turn are not rendered.
+ */
 export function Turn({ group, resource, calls, actions, deliveries, wanted, open }) {
   const [shown, setShown] = useState(open)
   useEffect(() => {
@@ -42,7 +44,7 @@ export function Turn({ group, resource, calls, actions, deliveries, wanted, open
   </details>`
 }
 
-/** The fact that a link was about is brought into sight once. */
+/** The fact of a link is scrolled into view once. */
 function Wanted({ wanted, children }) {
   const item = useRef(null)
   useEffect(() => {
@@ -121,7 +123,7 @@ function Artifacts({ artifacts }) {
   </div>`
 }
 
-/** What the settling of the turn told of them. */
+/** The artifacts in the turn.settled fact. */
 function artifactsOf(facts) {
   const data = facts.findLast(({ type }) => type === 'turn.settled')?.data
   return [...(data?.artifacts ?? []), ...(data?.artifacts_skipped ?? [])].filter(

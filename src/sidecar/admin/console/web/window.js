@@ -1,9 +1,9 @@
 import { html } from './html.js'
 import { useEffect, useLayoutEffect, useRef, useState } from './vendor/hooks.js'
 
-/** Rows that are drawn beyond what is seen, on both sides. */
+/** Rows that are drawn beyond the visible ones, on both sides. */
 const BEYOND = 12
-/** Rows before the end at which more are asked for. */
+/** Rows before the end at which more are requested. */
 const AHEAD = 40
 const NARROW = matchMedia('(max-width: 720px)')
 
@@ -12,7 +12,7 @@ function rowHeight() {
   return NARROW.matches ? 68 : 44
 }
 
-/** A long list of which only what is seen is in the page. */
+/** A long list; only the visible rows are in the page. */
 export function Window({ list, idOf, draw, label }) {
   const frame = useRef(null)
   const [place, setPlace] = useState({ top: 0, height: 800, row: rowHeight() })
