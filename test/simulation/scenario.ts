@@ -138,17 +138,18 @@ export function drawScenario(
   // A webhook whose time is more than five minutes off is refused, as it should be.
   const skew = chance.pick([0, 0, 40_000, -40_000, channels.webhook ? 60_000 : 3_600_000])
   const faultsUntil = chance.pick(size.faultsUntil)
-  const upkeep = drawUpkeep(new Chance(seed, 'upkeep'), faultsUntil)
   const scope = drawScope(new Chance(seed, 'scope'), faultsUntil, (strangers) => drawSession(strangers, size))
+  const upkeep = drawUpkeep(new Chance(seed, 'upkeep'), faultsUntil, scope !== null)
   const plan: Scenario = { channels, startFrom, handlers, sessions, skew, faultsUntil, upkeep, scope }
   if (seed % SECOND.of !== SECOND.rest) return plan
   return { ...plan, secondAt: new Chance(seed, 'second process').int(300, faultsUntil) }
 }
 
-function drawUpkeep(chance: Chance, faultsUntil: number): Upkeep | null {
-  if (!chance.is(1 / 3)) return null
+/** Frames of an unknown session are held while later frames are delivered and pruned: `held` makes that likely. */
+function drawUpkeep(chance: Chance, faultsUntil: number, held: boolean): Upkeep | null {
+  if (!chance.is(held ? 2 / 3 : 1 / 3)) return null
   return {
-    retention: chance.pick([2000, 10_000, 60_000]),
+    retention: held ? 2000 : chance.pick([2000, 10_000, 60_000]),
     interval: chance.pick([300, 2000]),
     acts: Array.from({ length: chance.int(0, 4) }, () => ({
       at: chance.int(200, faultsUntil),

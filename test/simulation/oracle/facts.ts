@@ -21,7 +21,7 @@ interface FactRow {
 export function factFaults(simulation: Simulation): Fault | null {
   const facts = factsOf(simulation)
   return (
-    misplaced(facts) ??
+    misplaced(simulation, facts) ??
     (simulation.scenario.channels.stream ? transcript(simulation, facts) : items(simulation, facts)) ??
     sessions(simulation, facts) ??
     turns(simulation, facts) ??
@@ -31,7 +31,7 @@ export function factFaults(simulation: Simulation): Fault | null {
 
 /** What holds of the log at any time. */
 export function logFaults(simulation: Simulation): Fault | null {
-  return misplaced(factsOf(simulation))
+  return misplaced(simulation, factsOf(simulation))
 }
 
 function factsOf({ db }: Simulation): FactRow[] {
@@ -42,21 +42,29 @@ function factsOf({ db }: Simulation): FactRow[] {
     .all()
 }
 
-function misplaced(facts: readonly FactRow[]): Fault | null {
-  return twice(facts) ?? order(facts)
+function misplaced(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
+  return twice(simulation, facts) ?? order(facts)
 }
 
-/** The same thing under two ids. */
-function twice(facts: readonly FactRow[]): Fault | null {
+/**
+ * The same thing stored twice. A session that left the scope is forgotten after the retention: when it returns, its
+ * state is reported again, under the same ids.
+ */
+function twice(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
   const ids = new Map<string, string>()
   for (const fact of facts) {
     const key = naturalKey(fact)
     const other = ids.get(key)
+    if (other === fact.id && fact.seq === null && isMoved(simulation, fact)) continue
     if (other !== undefined)
       return { invariant: 'I1', message: `${key} is stored as ${other} and as ${fact.id}` }
     ids.set(key, fact.id)
   }
   return null
+}
+
+function isMoved({ state }: Simulation, fact: FactRow): boolean {
+  return state.sessions.get(fact.session_id ?? '')?.fate === 'moved'
 }
 
 function naturalKey({ type, subject, seq, body, session_id: session }: FactRow): string {
