@@ -116,6 +116,8 @@ export interface TransientEvent {
   /** The frame's data, JSON text of an object. */
   body: string
   at: number
+  /** The highest seq that came before it; null: none did. */
+  after: string | null
 }
 
 export type WebhookOutcome =

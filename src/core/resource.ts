@@ -83,6 +83,10 @@ export interface SessionSummary {
   status: string
 }
 
+export function summaryOf({ title, metadata, status }: Session): SessionSummary {
+  return { title, metadata, status }
+}
+
 /**
  * A turn is final when it no longer works: `completed`, `failed`, or any other word once `completed_at` is set or its
  * artifacts are looked after, which are null while it runs (rule TRN-11).

@@ -21,7 +21,7 @@ export interface OwnerRecord {
   adoptedAt: number | null
 }
 
-export function isOthers({ owner }: OwnerRecord): boolean {
+export function isOthers({ owner }: Pick<OwnerNote, 'owner'>): boolean {
   return owner === 'foreign' || owner === 'gone'
 }
 

@@ -1,6 +1,6 @@
-import type { Call } from '../core/call.ts'
+import type { Bus } from '../core/bus.ts'
 import type { HandlerSpec } from '../core/handler.ts'
-import { fanOut, type Observer, type TransientEvent } from '../core/observer.ts'
+import { fanOut, type Observer } from '../core/observer.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
 import type { Service } from '../core/ports.ts'
 import type { Scope } from '../core/scope.ts'
@@ -8,17 +8,15 @@ import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
 import type { Tracer, TraceSource } from '../core/trace.ts'
 import { createSummaries } from './deliver/summaries.ts'
-import { createDispatcher, type Dispatcher } from './deliver/dispatcher.ts'
+import type { Dispatcher } from './deliver/dispatcher.ts'
 import { handlerLog } from './deliver/targets/module.ts'
 import { createAckBatcher } from './deliver/ack-batcher.ts'
-import { transientFact } from './deliver/transient.ts'
 import { createAhead } from './intake/prefetch.ts'
 import { createClaims } from './intake/expectations.ts'
-import { summaryOf } from './intake/diff.ts'
 import { readFrame } from './intake/frame.ts'
-import { createIntake, type Intake } from './intake/intake.ts'
+import { createIntake } from './intake/intake.ts'
 import { createItems } from './intake/items.ts'
-import { createOwnership } from './intake/ownership.ts'
+import { createHintFilter, createOwnership } from './intake/ownership.ts'
 import { readNotice } from './intake/notice.ts'
 import { createSessionReader } from './intake/read.ts'
 import { createReconciler, type Reconciler } from './intake/reconcile.ts'
@@ -29,12 +27,14 @@ import { createPoll, type PollSource } from './source/poll.ts'
 import { createStream, type StreamSource } from './source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from './source/subscription.ts'
 import { createWebhookReceiver, type WebhookReceiver } from './source/webhook.ts'
+import type { Tool } from './tools/context.ts'
 import { createHttpRunner } from './tools/http.ts'
 import type { Step } from './tools/ledger.ts'
 import { createToolHost, storedStep, type ToolHost } from './tools/host.ts'
 import { createModuleRunner } from './tools/module.ts'
-import { openHandlers } from './handlers.ts'
+import { createHandlers, registerHandlers } from './handlers.ts'
 import { lookForNewTools } from './new-tools.ts'
+import { reportCommits } from './report.ts'
 import { applyScope } from './scope-change.ts'
 import { markTranscript } from './transcript.ts'
 import { logCallsWithoutTool } from './without-tool.ts'
@@ -50,6 +50,8 @@ export interface EngineOptions {
   random: Random
   log: Log
   observer: Observer
+  /** Others that want to hear of commits subscribe before `start`. */
+  bus: Bus
   tracer: Tracer
   handlers: readonly HandlerSpec[]
   tools: readonly ToolSpec[]
@@ -66,7 +68,6 @@ export interface EngineOptions {
     secrets: () => readonly string[]
     tolerance: number
   }
-  onFirstLook: (done: boolean) => void
 }
 
 /** The sidecar less its sockets and files: everything that it touches is handed in. */
@@ -85,50 +86,57 @@ export interface Engine {
 }
 
 export function createEngine(options: EngineOptions): Engine {
-  const { service, store, http, clock, random, log, tracer, polling } = options
+  const { service, store, bus, http, clock, random, log, tracer, polling } = options
   const ports = { http, clock, random, log, tracer }
+  const startedAt = clock.steady()
+  const toolNames = new Set(options.tools.map(({ name }) => name))
+  const observer = fanOut([options.observer, logCallsWithoutTool(clock, log, toolNames.size > 0)])
   const summaries = createSummaries(store, clock)
   const traceOf = (sessionId: string): TraceSource => ({
     given: summaries.peek(sessionId)?.metadata['traceparent'],
     key: sessionId,
   })
-  const startedAt = clock.steady()
   const acks = createAckBatcher(store, clock, log)
-  let dispatcher: Dispatcher = createDispatcher([], acks)
-
-  const claims = createClaims(clock)
-  const toolNames = new Set(options.tools.map(({ name }) => name))
-  const observer = fanOut([options.observer, logCallsWithoutTool(clock, log, toolNames.size > 0)])
-
-  const ownership = createOwnership({
+  const dispatcher = createHandlers(options.handlers, options.source, {
     ...ports,
     store,
-    scope: options.scope,
-    commit: (batch) => intake.commit(batch),
-    onForeign: (sessionId) => claims.forget(sessionId),
-  })
-  const intake: Intake = createIntake({
-    store,
+    acks,
+    summaries,
     observer,
-    ownership: () => ownership,
-    clockOffset: () => service.clockOffset(),
-    tools: toolNames,
-    wake: {
-      dirty(hints, ours) {
-        claims.note(hints)
-        ahead.dirty(ours)
-      },
-      lanes: (committed) => dispatcher.news(committed),
-      hints: () => reconciler.wake(),
-      calls: () => tools.wake(),
-      session: (session) => summaries.update(session.id, summaryOf(session)),
+  })
+
+  const filter = createHintFilter(store, options.scope)
+  const intake = createIntake({ store, bus, filter })
+  const { hint, commit } = intake
+  const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
+  const claims = createClaims(clock)
+  const ahead = createAhead({
+    clock,
+    authorized: () => service.authorized(),
+    read: (sessionId) => readSession(service, sessionId),
+    onGone(sessionId) {
+      // Not at once: it begins no reading ahead of its own.
+      hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: GONE_LOOK }]).catch(
+        (error: unknown) => log.error({ err: error }, 'reconcile: a session that is gone could not be noted'),
+      )
     },
   })
-  const hint = intake.hint
-  const passTransient = (event: TransientEvent): void => {
-    observer.transient(event)
-    dispatcher.transient(transientFact(event))
-  }
+  const tools = createToolHost(
+    {
+      ...ports,
+      service,
+      store,
+      observer,
+      hint,
+      traceOf,
+      add: intake.addCalls,
+      step: (step: Step) => intake.step(storedStep(step, clock)),
+      refresh: (sessionId: string) => readSession(service, sessionId),
+      summaryOf: async (sessionId: string) =>
+        summaries.peek(sessionId) ?? (await store.resources.summary(sessionId)),
+    },
+    new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
+  )
 
   const stream = options.stream.enabled
     ? createStream({
@@ -136,10 +144,9 @@ export function createEngine(options: EngineOptions): Engine {
         service,
         store,
         observer,
-        commit: intake.commit,
+        commit,
         readFrame,
-        onTransient: (event) => ownership.transient(event, passTransient),
-        room: (signal) => ownership.room(signal),
+        ownership,
         startFrom: startOf(options.startFrom),
       })
     : null
@@ -158,85 +165,46 @@ export function createEngine(options: EngineOptions): Engine {
           interval: polling.sweep,
         })
       : null
-  let looked = false
-  const ahead = createAhead({
-    clock,
-    ready: () => looked && service.authorized(),
-    read: (sessionId) => readSession(service, sessionId),
-    onGone(sessionId) {
-      // Not at once: it begins no reading ahead of its own.
-      hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: GONE_LOOK }]).catch(
-        (error: unknown) => log.error({ err: error }, 'reconcile: a session that is gone could not be noted'),
-      )
-    },
-  })
-  const onFirstLook = (done: boolean): void => {
-    looked = done
-    poll?.swept(done ? null : 'the first look at the service failed')
-    options.onFirstLook(done)
-  }
+  const streamConnected = (): boolean => stream?.connected() ?? false
   const sweep = createSweep({
     ...ports,
     service,
     store,
     intake,
     ownership,
-    streamConnected: () => stream?.connected() ?? false,
+    streamConnected,
     fromBeginning: options.startFrom === 'beginning',
   })
-  const toolPorts = {
-    ...ports,
-    service,
-    store,
-    observer,
-    hint,
-    traceOf,
-    add: (calls: readonly Call[]) => intake.addCalls(calls),
-    step: (step: Step) => intake.step(storedStep(step, clock)),
-    refresh: (sessionId: string) => reconciler.refresh(sessionId),
-    summaryOf: async (sessionId: string) =>
-      summaries.peek(sessionId) ?? (await store.resources.summary(sessionId)),
-  }
-  const tools: ToolHost = createToolHost(
-    toolPorts,
-    new Map(options.tools.map((spec) => [spec.name, toolOf(spec)])),
-  )
   const reader = createSessionReader({
     ...ports,
     service,
     store,
+    bus,
     intake,
     items: stream === null ? createItems({ service, store, intake, clock, log }) : null,
     tools: () => toolNames,
-    streamConnected: () => stream?.connected() ?? false,
+    streamConnected,
     startedAt,
-    announce: (session) => summaries.update(session.id, summaryOf(session)),
     ahead,
     claims,
     ownership,
-    takeCalls: (calls) => tools.takeOn(calls),
-    onActionsGone: (callIds, why) => tools.actionsGone(callIds, why),
+    takeCalls: tools.takeOn,
   })
-  const reconciler: Reconciler = createReconciler({
+  const reconciler = createReconciler({
     ...ports,
     service,
     store,
+    bus,
     reader: traced(reader, { tracer, clock, traceOf }),
     traceOf,
     sweep,
-    onFirstLook,
-    onSwept: (problem) => poll?.swept(problem),
   })
+  const reports = reportCommits({ observer, clockOffset: () => service.clockOffset(), tools: toolNames })
 
-  function toolOf(spec: ToolSpec) {
-    const run =
-      spec.target.kind === 'http'
-        ? createHttpRunner(spec, spec.target, ports)
-        : createModuleRunner(spec.target.run, handlerLog(log.child({ tool: spec.name })), tracer)
-    return { spec, run }
-  }
+  bus.subscribe(ownership, claims, ahead, tools, reconciler, reports, summaries, dispatcher)
+  if (poll !== null) bus.subscribe(poll)
 
-  const engine: Engine = {
+  return {
     dispatcher,
     tools,
     stream,
@@ -253,23 +221,16 @@ export function createEngine(options: EngineOptions): Engine {
       storeHints: hint,
     }),
     async start() {
-      dispatcher = await openHandlers(options.handlers, options.source, {
-        ...ports,
-        store,
-        acks,
-        summaries,
-        observer,
-      })
-      engine.dispatcher = dispatcher
+      const records = await registerHandlers(store.settings, options.handlers)
       await ownership.begin(await applyScope(store, options.scope, ports))
       await markTranscript(store, log, stream === null ? 'items' : 'stream')
       await lookForNewTools({ store, intake, clock }, [...toolNames])
       // On an empty store the first look reads everything; later starts look at what changed while we were away.
       if (await sweep.looked()) {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
-        onFirstLook(true)
+        bus.looked(true)
       }
-      dispatcher.start()
+      dispatcher.start(records)
       stream?.start()
       tools.start()
       reconciler.start()
@@ -286,7 +247,17 @@ export function createEngine(options: EngineOptions): Engine {
       ])
     },
   }
-  return engine
+}
+
+function toolOf(
+  spec: ToolSpec,
+  ports: { http: Http; clock: Clock; random: Random; log: Log; tracer: Tracer },
+): Tool {
+  const run =
+    spec.target.kind === 'http'
+      ? createHttpRunner(spec, spec.target, ports)
+      : createModuleRunner(spec.target.run, handlerLog(ports.log.child({ tool: spec.name })), ports.tracer)
+  return { spec, run }
 }
 
 function startOf(startFrom: string): 'now' | 'beginning' | { seq: string } {

@@ -3,20 +3,38 @@ import { compilePatterns } from '../core/pattern.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Http } from '../std/ports.ts'
 import type { Tracer } from '../core/trace.ts'
-import { createDispatcher, pauseOf, type Dispatcher } from './deliver/dispatcher.ts'
+import type { Store } from '../core/store.ts'
+import type { HandlerRecord } from '../core/store-reader.ts'
+import { createDispatcher, type Dispatcher } from './deliver/dispatcher.ts'
 import { createHttpTarget } from './deliver/targets/http.ts'
 import { createModuleTarget } from './deliver/targets/module.ts'
 import type { LanePorts } from './deliver/lane-runner.ts'
 import { MemoryWindow } from './deliver/memory-window.ts'
 import { createWorker } from './deliver/worker.ts'
 
-/** Makes the handlers known to the store, and a worker for each. `source`: who we are, for CloudEvents. */
-export async function openHandlers(
+/** A worker for each handler. `source`: who we are, for CloudEvents. */
+export function createHandlers(
   specs: readonly HandlerSpec[],
   source: string,
   ports: Omit<LanePorts, 'window'> & { http: Http; observer: Observer; tracer: Tracer },
-): Promise<Dispatcher> {
-  const records = await ports.store.settings.registerHandlers(
+): Dispatcher {
+  const lanePorts = { ...ports, window: new MemoryWindow() }
+  const workers = specs.map((spec) => {
+    const target =
+      spec.target.kind === 'http'
+        ? createHttpTarget(spec, spec.target, ports, source)
+        : createModuleTarget(spec, spec.target.handle, ports)
+    return createWorker({ spec, target }, lanePorts)
+  })
+  return createDispatcher(workers, ports.acks)
+}
+
+/** Makes the handlers known to the store: from then on what is committed has deliveries for them. */
+export function registerHandlers(
+  store: Pick<Store['settings'], 'registerHandlers'>,
+  specs: readonly HandlerSpec[],
+): Promise<HandlerRecord[]> {
+  return store.registerHandlers(
     specs.map(({ name, events, ordered, batch }) => ({
       name,
       // A batch is of one session, so that a bad one delays no other session.
@@ -24,19 +42,4 @@ export async function openHandlers(
       wants: compilePatterns(events).wants,
     })),
   )
-  const lanePorts = { ...ports, window: new MemoryWindow() }
-  const workers = specs.map((spec) =>
-    createWorker(
-      {
-        spec,
-        target:
-          spec.target.kind === 'http'
-            ? createHttpTarget(spec, spec.target, ports, source)
-            : createModuleTarget(spec, spec.target.handle, ports),
-        paused: pauseOf(records, spec.name),
-      },
-      lanePorts,
-    ),
-  )
-  return createDispatcher(workers, ports.acks)
 }

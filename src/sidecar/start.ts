@@ -5,6 +5,7 @@ import { createWebhookListener } from './admin/webhooks.ts'
 import type { Config } from './config/config.ts'
 import { watchSecrets, type SecretChange } from './config/watch.ts'
 import { OperatorError } from '../std/errors.ts'
+import { Bus } from '../core/bus.ts'
 import type { Channel } from '../core/fact.ts'
 import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
 import type { Log } from '../std/ports.ts'
@@ -103,14 +104,8 @@ export async function startAll(
   const relay = config.stream.enabled
     ? createRelay({ store: () => opened(store).read, clock, log, observer: metrics.observer })
     : null
-  const observer = fanOut([
-    metrics.observer,
-    own,
-    throughput.observer,
-    writes.observer,
-    relay?.observer ?? {},
-    ...observers,
-  ])
+  const observer = fanOut([metrics.observer, own, throughput.observer, writes.observer, ...observers])
+  const bus = new Bus()
 
   /** Nothing of ours can be stored any more. The next start opens the store that is there then. */
   const lost = Promise.withResolvers<OperatorError>()
@@ -161,10 +156,10 @@ export async function startAll(
       tolerance: config.webhooks.tolerance,
       secrets: () => webhookSecrets,
     },
-    onFirstLook: () => {
-      looked = true
-    },
+    bus,
   })
+  bus.subscribe({ looked: () => void (looked = true) })
+  if (relay !== null) bus.subscribe(relay)
 
   void lost.promise.then(() => engine.webhooks.forget())
 

@@ -10,7 +10,9 @@ let guarded: Running
 
 /** Every place is taken. */
 const fullRelay: Relay = {
-  observer: {},
+  factsAdded: () => undefined,
+  cursorMoved: () => undefined,
+  transient: () => undefined,
   checkRoom() {
     throw new Problem('rate_limit_exceeded', `${READERS} streams are open`, {
       headers: { 'retry-after': '5' },

@@ -137,45 +137,54 @@ test('frames do not wait for long when they are large', () => {
   expect(reader.writes).toHaveLength(1)
 })
 
-test('a transient frame waits until what came before it is durable', () => {
-  const published: string[] = []
-  const order = inOrder(({ place, bytes }) =>
-    published.push(place?.seq ?? bytes.toString().match(/data: "(\w+)"/)?.[1] ?? '?'),
-  )
-  const accept = (seq: string) => order.frame?.({ type: 'x', seq, at: 1 })
-  const transient = (body: string) =>
-    order.transient?.({ type: 'agent.text', sessionId: null, body: `"${body}"`, at: 1 })
-  const durable = (seq: string, pos: number) => order.fact?.({ ...frameFact(seq, 's-a'), pos }, null)
+/** A hub that somebody reads, and what it is given. */
+function readHub() {
+  const published: RelayFrame[] = []
+  const order = inOrder({ size: 1, publish: (one) => published.push(one), pass: () => undefined })
+  return {
+    published: () =>
+      published.map(({ place, bytes }) => place?.seq ?? bytes.toString().match(/data: "(\w+)"/)?.[1] ?? '?'),
+    transient: (body: string, after: string | null) =>
+      order.transient({ type: 'agent.text', sessionId: null, body: `"${body}"`, at: 1, after }),
+    /** `seqs` are new; `cursor`: the last of the batch. */
+    durable: (seqs: readonly string[], cursor: string) => {
+      order.factsAdded(seqs.map((seq) => ({ ...frameFact(seq, 's-a'), pos: Number(seq) })))
+      order.cursorMoved(cursor)
+    },
+  }
+}
 
-  transient('a')
-  accept('9')
-  transient('b')
-  accept('10')
-  transient('c')
-  expect(published).toEqual(['a'])
-  durable('9', 1)
-  durable('10', 2)
-  expect(published).toEqual(['a', '9', 'b', '10'])
-  order.streamCommitted?.('10')
-  transient('d')
-  expect(published).toEqual(['a', '9', 'b', '10', 'c', 'd'])
+test('a transient frame waits until what came before it is durable', () => {
+  const { published, transient, durable } = readHub()
+  transient('a', null)
+  transient('b', '9')
+  transient('c', '10')
+  expect(published()).toEqual(['a'])
+  durable(['9', '10'], '10')
+  expect(published()).toEqual(['a', '9', 'b', '10', 'c'])
+  transient('d', '10')
+  expect(published()).toEqual(['a', '9', 'b', '10', 'c', 'd'])
 })
 
 test('a frame that we had already holds back no transient one', () => {
-  const published: RelayFrame[] = []
-  const order = inOrder((one) => published.push(one))
-  order.frame?.({ type: 'x', seq: '1', at: 1 })
-  order.transient?.({ type: 'agent.text', sessionId: null, body: '{}', at: 1 })
-  order.streamCommitted?.('1')
-  expect(published).toHaveLength(1)
+  const { published, transient, durable } = readHub()
+  transient('a', '1')
+  durable([], '1')
+  expect(published()).toEqual(['a'])
 })
 
 test('at most a thousand transient frames wait for the disk', () => {
+  const { published, transient, durable } = readHub()
+  for (let count = 0; count < 1500; count++) transient('a', '1')
+  durable([], '1')
+  expect(published()).toHaveLength(1000)
+})
+
+test('nothing is encoded or held while nobody reads, and the last place is known', () => {
   const published: RelayFrame[] = []
-  const order = inOrder((one) => published.push(one))
-  order.frame?.({ type: 'x', seq: '1', at: 1 })
-  for (let count = 0; count < 1500; count++)
-    order.transient?.({ type: 'agent.text', sessionId: null, body: '{}', at: 1 })
-  order.streamCommitted?.('1')
-  expect(published).toHaveLength(1000)
+  let last = 0
+  const order = inOrder({ size: 0, publish: (one) => published.push(one), pass: (pos) => void (last = pos) })
+  order.transient({ type: 'agent.text', sessionId: null, body: '{}', at: 1, after: '7' })
+  order.factsAdded([{ ...frameFact('7', 's-a'), pos: 3 }])
+  expect([published, last]).toEqual([[], 3])
 })

@@ -32,12 +32,12 @@ async function open(stored: readonly number[] = []): Promise<World> {
   store = running.store
   onTestFinished(() => running.stop())
   const stream = async (seqs: readonly number[], sessionId = 's-a'): Promise<void> => {
-    for (const seq of seqs) relay.observer.frame?.({ type: 'agent.message', seq: String(seq), at: 1 })
-    const committed = await running.store.log.commit({
+    const batch = {
       facts: seqs.map((seq) => frameFact(String(seq), sessionId)),
-    })
-    for (const fact of committed.facts) relay.observer.fact?.(fact, null)
-    relay.observer.streamCommitted?.(String(seqs.at(-1)))
+      cursor: String(seqs.at(-1)),
+    }
+    relay.factsAdded((await running.store.log.commit(batch)).facts)
+    relay.cursorMoved(batch.cursor)
   }
   if (stored.length > 0) await stream(stored)
   return { ...running, relay, ledger, stream }
@@ -59,7 +59,7 @@ test('a cursor at the end of the log goes live, also once what it stands at was 
   await using reader = await EventReader.open(`${base}/v1/events?transient=1`, { 'last-event-id': '3' })
   await until('a live reader', async () => {
     const body = '{"type":"agent.text","seq":null}'
-    relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body, at: 1 })
+    relay.transient({ type: 'agent.text', sessionId: 's-a', body, at: 1, after: null })
     return reader.frames.length > 0
   })
   expect(reader.frames[0]?.event).toBe('agent.text')
@@ -139,7 +139,7 @@ test('transient frames go to every reader that does not leave them out, without 
   await using other = await EventReader.open(`${base}/v1/sessions/s-b/events`)
   const readers = [plain, asked, without, other]
   await until('retry', () => readers.every(({ retry }) => retry !== null))
-  relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body: '{"seq":null}', at: 1 })
+  relay.transient({ type: 'agent.text', sessionId: 's-a', body: '{"seq":null}', at: 1, after: null })
   await stream([1])
   await stream([2], 's-b')
   for (const reader of [plain, asked]) {
@@ -164,7 +164,7 @@ test('a reader that does not read loses transient frames, and is not cut for the
   await until('retry', () => quick.retry)
   const body = JSON.stringify({ seq: null, payload: 'x'.repeat(512 * 1024) })
   for (let count = 1; count <= 64; count++) {
-    relay.observer.transient?.({ type: 'agent.text', sessionId: 's-a', body, at: 1 })
+    relay.transient({ type: 'agent.text', sessionId: 's-a', body, at: 1, after: null })
     await quick.has(count)
   }
   await stream([1])
@@ -242,7 +242,7 @@ test('a reader that does not read is cut past 8 MiB, and holds up nobody', { tim
   const body = JSON.stringify({ seq: 1, payload: 'x'.repeat(1024 * 1024) })
   for (let seq = 1; seq <= 24; seq++) {
     const { facts } = await store.log.commit({ facts: [frameFact(String(seq), 's-a', { body })] })
-    for (const fact of facts) relay.observer.fact?.(fact, null)
+    relay.factsAdded(facts)
     await quick.has(seq)
   }
   stuck.on('error', () => undefined)

@@ -1,4 +1,5 @@
 import type { HttpRequest, HttpReply, Random } from '../../src/std/ports.ts'
+import { Bus } from '../../src/core/bus.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import { plainTracer } from '../../src/core/trace.ts'
 import { callbackText, dataText } from '../../src/sidecar/deliver/targets/body.ts'
@@ -50,6 +51,7 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
     random,
     log,
     observer: fanOut([]),
+    bus: new Bus(),
     tracer: plainTracer(random),
     handlers: [],
     tools: [{ ...SPEC, target: { kind: 'http', url: TOOL, secrets: [] } }],
@@ -59,7 +61,6 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
     stream: { enabled: false },
     polling: { enabled: true, interval: 5000, sweep: SWEEP },
     webhooks: { enabled: false, publicUrl: null, secrets: () => [], tolerance: 300_000 },
-    onFirstLook: () => undefined,
   })
   try {
     await service.discover()

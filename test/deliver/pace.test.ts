@@ -49,14 +49,14 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
     log,
   }
   const workers = specs.map((spec, index) =>
-    createWorker({ spec, target: targetOf(replies[index] ?? quick), paused: null }, ports),
+    createWorker({ spec, target: targetOf(replies[index] ?? quick) }, ports),
   )
   const dispatcher = createDispatcher(workers, acks)
-  dispatcher.start()
+  dispatcher.start([])
   const facts = Array.from({ length: FACTS }, (_, index) =>
     turnFact('turn.completed', `t${index}`, `ses_${index % 20}`),
   )
-  dispatcher.news(await store.log.commit({ facts }))
+  dispatcher.lanesExtended((await store.log.commit({ facts })).lanes)
   await clock.advance(60_000)
   const stopped = dispatcher.stop(0)
   await clock.advance(0)

@@ -5,7 +5,7 @@ import { fanOut, type CallbackReport } from '../../src/core/observer.ts'
 import type { Random } from '../../src/std/ports.ts'
 import { plainTracer } from '../../src/core/trace.ts'
 import { createSummaries } from '../../src/sidecar/deliver/summaries.ts'
-import { createDispatcher, pauseOf } from '../../src/sidecar/deliver/dispatcher.ts'
+import { createDispatcher } from '../../src/sidecar/deliver/dispatcher.ts'
 import { createModuleTarget } from '../../src/sidecar/deliver/targets/module.ts'
 import { createAckBatcher } from '../../src/sidecar/deliver/ack-batcher.ts'
 import { MemoryWindow } from '../../src/sidecar/deliver/memory-window.ts'
@@ -101,7 +101,6 @@ export async function deliveryWorld(
     {
       spec,
       target: options.handle === undefined ? target : createModuleTarget(spec, options.handle, moduleParts),
-      paused: options.paused === true ? { since: clock.now(), reason: null } : pauseOf(records, spec.name),
     },
     {
       store,
@@ -120,7 +119,9 @@ export async function deliveryWorld(
       log,
     },
   )
-  worker.start()
+  const { pausedAt = null, pauseReason = null } = records[0] ?? {}
+  const pause = pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
+  worker.start(options.paused === true ? { since: clock.now(), reason: null } : pause)
   return Object.assign(world, {
     worker,
     stop: (grace: number) => createDispatcher([worker], acks).stop(grace),

@@ -48,7 +48,7 @@ it.for([
   { subject: 'turn.final/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
 ] as const)('$subject is awaited until it shows', ({ subject, before, after, scope }) => {
   const { claims, since, pass } = open()
-  claims.note([said(subject)])
+  claims.hinted([said(subject)], [])
   pass(500)
   expect(claims.turnsOf('s')).toEqual(['t'])
   expect(claims.weigh(idle, before, null)).toEqual({ since, scope })
@@ -60,17 +60,17 @@ it.for([
 it('an action is awaited until its session shows it, and its end until it does not', () => {
   const { claims } = open()
   const works = [turnIs('t', 'working')]
-  claims.note([said('action.required/c')])
+  claims.hinted([said('action.required/c')], [])
   expect(claims.weigh(sessionIs('working'), works, null)?.scope).toBe('session')
   expect(claims.weigh(sessionIs('requires_action', 'c'), works, null)).toBeNull()
-  claims.note([said('action.resolved/c')])
+  claims.hinted([said('action.resolved/c')], [])
   expect(claims.weigh(sessionIs('requires_action', 'c'), works, null)?.scope).toBe('session')
   expect(claims.weigh(sessionIs('working'), works, null)).toBeNull()
 })
 
 it('an action that is over is not awaited', () => {
   const { claims } = open()
-  claims.note([said('action.required/c'), said('action.resolved/c')])
+  claims.hinted([said('action.required/c'), said('action.resolved/c')], [])
   expect(claims.weigh(idle, [], null)).toBeNull()
 })
 
@@ -95,11 +95,11 @@ it('what is as it was known once, and is read again, is taken as it was read', (
 
 it('what never shows is forgotten, and so is what was told of a session that is gone', () => {
   const { claims, pass } = open()
-  claims.note([said('turn.started/t')])
+  claims.hinted([said('turn.started/t')], [])
   pass(31_000)
   expect(claims.weigh(idle, [], null)).toBeNull()
   expect(claims.turnsOf('s')).toEqual([])
-  claims.note([said('turn.started/t')])
+  claims.hinted([said('turn.started/t')], [])
   claims.forget('s')
   expect(claims.turnsOf('s')).toEqual([])
 })
@@ -108,12 +108,15 @@ it('more than can be looked at again soon is not remembered', () => {
   const { claims } = open()
   for (let session = 0; session < 300; session++)
     for (let turn = 0; turn < 200; turn++)
-      claims.note([{ ...said(`turn.started/${turn}`), sessionId: `s${session}` }])
-  claims.note(Array.from({ length: 200 }, (_, turn) => said(`turn.started/${turn}`)))
+      claims.hinted([{ ...said(`turn.started/${turn}`), sessionId: `s${session}` }], [])
+  claims.hinted(
+    Array.from({ length: 200 }, (_, turn) => said(`turn.started/${turn}`)),
+    [],
+  )
   expect(claims.turnsOf('s')).toEqual([])
   expect(claims.turnsOf('s0')).toEqual(Array.from({ length: 100 }, (_, turn) => String(turn + 100)))
   claims.forget('s0')
   claims.forget('s')
-  claims.note([said('turn.started/t')])
+  claims.hinted([said('turn.started/t')], [])
   expect(claims.turnsOf('s')).toEqual(['t'])
 })

@@ -3,7 +3,8 @@ import type { Fact } from '../../src/core/fact.ts'
 import { streamFactId } from '../../src/core/fact.ts'
 import type { Batch } from '../../src/core/store.ts'
 import { inScope, scopeText } from '../../src/core/scope.ts'
-import { createOwnership } from '../../src/sidecar/intake/ownership.ts'
+import { Bus } from '../../src/core/bus.ts'
+import { createHintFilter, createOwnership } from '../../src/sidecar/intake/ownership.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
@@ -32,10 +33,11 @@ function world() {
   const commit = async (batch: Batch) => {
     batches.push(batch)
     const committed = await store.log.commit({ ...batch, scoped: true })
-    ownership.committed(batch.owners ?? [], committed.held)
+    ownership.ownersNoted(batch.owners ?? [], committed.held)
     return committed
   }
-  const ownership = createOwnership({ scope: SCOPE, store, commit, clock, log, onForeign: () => undefined })
+  const filter = createHintFilter(store, SCOPE)
+  const ownership = createOwnership({ scope: SCOPE, store, filter, bus: new Bus(), commit, clock, log })
   const frames = (from: number, count: number, sessionId: string, body?: string) =>
     commit({
       facts: Array.from({ length: count }, (_, n) => frame(from + n, sessionId, body)),

@@ -2,13 +2,14 @@ import { expect, it, onTestFinished } from 'vitest'
 import type { StoredFact } from '../../src/core/fact.ts'
 import type { JsonObject } from '../../src/std/json.ts'
 import { ServiceError } from '../../src/core/errors.ts'
-import { fanOut } from '../../src/core/observer.ts'
+import { Bus } from '../../src/core/bus.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import { createClaims } from '../../src/sidecar/intake/expectations.ts'
 import { createIntake } from '../../src/sidecar/intake/intake.ts'
 import { createItems } from '../../src/sidecar/intake/items.ts'
+import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
 import { createSessionReader } from '../../src/sidecar/intake/read.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -33,18 +34,11 @@ function open(said: Partial<Service>) {
     clockOpen: () => 1000,
     ...said,
   }
-  const wake = { dirty: nothing, lanes: nothing, hints: nothing, calls: nothing, session: nothing }
   const facts: StoredFact[] = []
-  const observer = fanOut([{ fact: (fact) => facts.push(fact) }])
+  const bus = new Bus()
+  bus.subscribe({ factsAdded: (added) => facts.push(...added) })
   const ownership = everySession(store)
-  const intake = createIntake({
-    store,
-    observer,
-    wake,
-    ownership: () => ownership,
-    clockOffset: () => 0,
-    tools: new Set(),
-  })
+  const intake = createIntake({ store, bus, filter: createHintFilter(store, null) })
   const reader = createSessionReader({
     service: service as Service,
     store,
@@ -55,12 +49,11 @@ function open(said: Partial<Service>) {
     tools: () => new Set(),
     streamConnected: () => false,
     startedAt: clock.steady(),
-    announce: nothing,
-    ahead: { dirty: nothing, take: nothing },
+    bus,
+    ahead: { hinted: nothing, looked: nothing, take: nothing },
     claims: createClaims(clock),
     ownership,
     takeCalls: async () => undefined,
-    onActionsGone: nothing,
   })
   /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
   const readOn = async (): Promise<string[] | null> => {

@@ -3,6 +3,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { SessionReader } from '../../src/sidecar/intake/read.ts'
+import { Bus } from '../../src/core/bus.ts'
 import { createReconciler } from '../../src/sidecar/intake/reconcile.ts'
 import type { Sweep } from '../../src/sidecar/intake/sweep.ts'
 import { openStore } from '../store/database.ts'
@@ -54,8 +55,7 @@ it('sessions of which nothing can be written down are read now and then, one at 
     random: longestWaits,
     log,
     traceOf: (key) => ({ given: undefined, key }),
-    onFirstLook: () => undefined,
-    onSwept: () => undefined,
+    bus: new Bus(),
   })
   reconciler.start()
   await clock.advance(60_000)
@@ -73,6 +73,8 @@ it('a first look that never comes to the end of the list is tried again with bac
   const clock = new VirtualClock()
   const looks: number[] = []
   const told: boolean[] = []
+  const bus = new Bus()
+  bus.subscribe({ looked: (done) => told.push(done) })
   const service: Pick<Service, 'authorized' | 'onAuthorization'> = {
     authorized: () => true,
     onAuthorization: () => undefined,
@@ -90,8 +92,7 @@ it('a first look that never comes to the end of the list is tried again with bac
     random: longestWaits,
     log: keepingLog(),
     traceOf: (key) => ({ given: undefined, key }),
-    onFirstLook: (done) => told.push(done),
-    onSwept: () => undefined,
+    bus,
   })
   const began = clock.steady()
   reconciler.start()

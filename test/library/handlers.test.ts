@@ -4,7 +4,8 @@ import type { CallbackEvent, HandlerContext } from '../../src/core/handler.ts'
 import { transientFact } from '../../src/sidecar/deliver/transient.ts'
 import { createRouter } from '../../src/sidecar/library/handlers.ts'
 
-const passing = () => transientFact({ type: 'agent.text', sessionId: 's', body: '{}', at: Date.now() })
+const passing = () =>
+  transientFact({ type: 'agent.text', sessionId: 's', body: '{}', at: Date.now(), after: null })
 
 test('a transient event is for functions that name its type in full, whatever the others name', async () => {
   const router = createRouter()

@@ -1,4 +1,5 @@
 import { createMetrics, type Metrics } from '../../src/sidecar/admin/metrics.ts'
+import { Bus } from '../../src/core/bus.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import type { Store } from '../../src/core/store.ts'
 import { plainTracer } from '../../src/core/trace.ts'
@@ -95,6 +96,8 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     handlers: scenario.handlers.map((plan) => handlerOf(plan, life, app)),
     tools: TOOLS.map((name) => toolOf(name, life, app)),
   }
+  const bus = new Bus()
+  bus.subscribe({ looked: parts.onFirstLook })
   const engine = createEngine({
     service,
     store,
@@ -116,7 +119,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
       secrets: () => [],
       tolerance: 300_000,
     },
-    onFirstLook: parts.onFirstLook,
+    bus,
   })
   const expected = {
     ...(channels.stream ? { stream: TELLS.stream } : {}),

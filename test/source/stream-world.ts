@@ -169,8 +169,7 @@ export function streamWorld(
       return await world.commit(batch)
     },
     readFrame,
-    onTransient: (event) => transients.push(event),
-    room: () => null,
+    ownership: { publishTransient: (event) => transients.push(event), room: () => null },
     observer: fanOut([
       { streamReconnect: (reason) => reasons.push(reason), quarantined: () => void quarantined++ },
     ]),

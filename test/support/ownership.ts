@@ -1,5 +1,6 @@
+import { Bus } from '../../src/core/bus.ts'
 import type { Store } from '../../src/core/store.ts'
-import { createOwnership, type Ownership } from '../../src/sidecar/intake/ownership.ts'
+import { createHintFilter, createOwnership, type Ownership } from '../../src/sidecar/intake/ownership.ts'
 import { VirtualClock } from './clock.ts'
 import { keepingLog } from './ports.ts'
 
@@ -11,6 +12,7 @@ export function everySession(store: Store): Ownership {
     commit: () => Promise.reject(new Error('without a scope nothing is noted')),
     clock: new VirtualClock(),
     log: keepingLog(),
-    onForeign: () => undefined,
+    filter: createHintFilter(store, null),
+    bus: new Bus(),
   })
 }

@@ -228,7 +228,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
       const session = service.session()
       service.away = away
       const call: Call = { ...callAs(callId), ...more }
-      await store.log.commit({
+      const { newCalls } = await store.log.commit({
         readings: [
           {
             sessionId: 'ses_1',
@@ -247,7 +247,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
         ],
       })
       revision = (revision ?? 0) + 1
-      this.host.wake()
+      this.host.callsAdded(newCalls)
       await clock.settle()
     },
     call: async (callId = 'call_1') => {

@@ -1,20 +1,19 @@
-import type { Committed } from '../../core/store.ts'
+import type { Subscriber } from '../../core/bus.ts'
 import type { HandlerRecord } from '../../core/store-reader.ts'
 import { compilePatterns, type EventPattern } from '../../core/pattern.ts'
-import type { StoredFact } from '../../core/fact.ts'
 import type { HandlerStatus, Pause } from './health.ts'
 import type { AckBatcher } from './ack-batcher.ts'
+import { transientFact } from './transient.ts'
 import type { Worker } from './worker.ts'
 
 /** Grace that a stop leaves to deliveries under way, milliseconds. */
 const DRAIN = 10_000
 
 /** All handlers' deliveries. */
-export interface Dispatcher {
-  start(): void
+export interface Dispatcher extends Required<Pick<Subscriber, 'lanesExtended' | 'transient'>> {
+  /** `records`: the handlers as the store knows them. */
+  start(records: readonly HandlerRecord[]): void
   stop(grace?: number): Promise<void>
-  news(committed: Committed): void
-  transient(fact: StoredFact): void
   reload(): void
   worker(name: string): Worker | undefined
   statuses(): HandlerStatus[]
@@ -27,18 +26,19 @@ export function createDispatcher(workers: readonly Worker[], acks: AckBatcher): 
   )
 
   return {
-    start() {
-      for (const worker of workers) worker.start()
+    start(records) {
+      for (const worker of workers) worker.start(pauseOf(records, worker.spec.name))
     },
     async stop(grace = DRAIN) {
       const stopping = Promise.all(workers.map((worker) => worker.stop(grace)))
       acks.stop()
       await stopping
     },
-    news(committed) {
-      for (const news of committed.lanes) byName.get(news.lane.handler)?.news(news)
+    lanesExtended(lanes) {
+      for (const news of lanes) byName.get(news.lane.handler)?.news(news)
     },
-    transient(fact) {
+    transient(event) {
+      const fact = transientFact(event)
       for (const [worker, pattern] of patterns) if (pattern.wantsTransient(fact.type)) worker.transient(fact)
     },
     reload() {
@@ -50,7 +50,7 @@ export function createDispatcher(workers: readonly Worker[], acks: AckBatcher): 
 }
 
 /** The pause in which a handler was when we last ran: it goes on. */
-export function pauseOf(records: readonly HandlerRecord[], name: string): Pause | null {
+function pauseOf(records: readonly HandlerRecord[], name: string): Pause | null {
   const { pausedAt = null, pauseReason = null } = records.find((record) => record.name === name) ?? {}
   return pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
 }

@@ -39,21 +39,19 @@ export class HandlerHealth {
   /** Steady milliseconds. */
   #probeAt = 0
 
-  constructor(
-    name: string,
-    paused: Pause | null,
-    options: { observer: Observer; clock: Clock; random: Random; log: Log },
-  ) {
+  constructor(name: string, options: { observer: Observer; clock: Clock; random: Random; log: Log }) {
     this.#options = options
-    if (paused === null) this.#status = { name, state: 'up', since: options.clock.now(), lastError: null }
-    else {
-      const { since, reason } = paused
-      this.#status = { name, state: 'paused', since, lastError: reason }
-      options.log.warn(
-        { handler: name, reason, since: new Date(since).toISOString() },
-        'handler: still paused from before; its deliveries wait until it is resumed',
-      )
-    }
+    this.#status = { name, state: 'up', since: options.clock.now(), lastError: null }
+  }
+
+  /** The pause in which the handler was when we last ran goes on. */
+  stayPaused({ since, reason }: Pause): void {
+    const { name } = this.#status
+    this.#status = { name, state: 'paused', since, lastError: reason }
+    this.#options.log.warn(
+      { handler: name, reason, since: new Date(since).toISOString() },
+      'handler: still paused from before; its deliveries wait until it is resumed',
+    )
   }
 
   get status(): HandlerStatus {

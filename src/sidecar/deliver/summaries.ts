@@ -1,5 +1,6 @@
+import type { Subscriber } from '../../core/bus.ts'
 import type { Clock } from '../../std/ports.ts'
-import type { SessionSummary } from '../../core/resource.ts'
+import { summaryOf, type SessionSummary } from '../../core/resource.ts'
 import type { Store } from '../../core/store.ts'
 
 /** Sessions whose title, metadata and status are kept at hand; the others are looked up in the store. */
@@ -8,7 +9,7 @@ const KEPT = 5000
 const PATIENCE = 2000
 
 /** What every callback says about its session. */
-export interface Summaries {
+export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>> {
   /** At once, when it is at hand. */
   peek(sessionId: string): SessionSummary | undefined
   /**
@@ -16,8 +17,6 @@ export interface Summaries {
    * `signal` ends.
    */
   find(sessionId: string, at: number, signal: AbortSignal): Promise<SessionSummary | null>
-  /** A session was read. */
-  update(sessionId: string, summary: SessionSummary): void
 }
 
 export function createSummaries(store: Pick<Store, 'resources'>, clock: Clock): Summaries {
@@ -61,9 +60,10 @@ export function createSummaries(store: Pick<Store, 'resources'>, clock: Clock): 
       if (left <= 0 || signal.aborted) return null
       return await wait(sessionId, Math.min(left, PATIENCE), signal)
     },
-    update(sessionId, summary) {
-      keep(sessionId, summary)
-      for (const done of waiting.get(sessionId) ?? []) done(summary)
+    sessionRead(session) {
+      const summary = summaryOf(session)
+      keep(session.id, summary)
+      for (const done of waiting.get(session.id) ?? []) done(summary)
     },
   }
 }

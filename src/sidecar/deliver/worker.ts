@@ -19,7 +19,8 @@ const LANES_LEAST = 64
 /** One handler's deliveries: claims its lanes, and what an operator does with it. */
 export interface Worker {
   readonly spec: HandlerSpec
-  start(): void
+  /** `paused`: the pause in which the handler was when we last ran. */
+  start(paused: Pause | null): void
   /** Stops claiming and lets what is under way end, for `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
   news(news: LaneNews): void
@@ -37,7 +38,6 @@ export interface Worker {
 export interface WorkerOptions {
   spec: HandlerSpec
   target: Target
-  paused: Pause | null
 }
 
 /** When the handler is down its lanes wait in the store and one probe at a time goes on. */
@@ -45,7 +45,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
   const { spec, target } = options
   const { store, summaries, clock, log, observer } = ports
   const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
-  const health = new HandlerHealth(spec.name, options.paused, ports)
+  const health = new HandlerHealth(spec.name, ports)
   const recorder = new Recorder(spec.name, ports)
 
   const claim = async (): Promise<void> => {
@@ -95,7 +95,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
 
   return {
     spec,
-    start() {
+    start(paused) {
+      if (paused !== null) health.stayPaused(paused)
       health.report()
       pollLoop.start()
     },

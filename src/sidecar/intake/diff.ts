@@ -1,14 +1,7 @@
 import { newCall, type Call } from '../../core/call.ts'
 import type { Fact, Seen, StateType } from '../../core/fact.ts'
 import { numberOf, type JsonObject } from '../../std/json.ts'
-import {
-  isFinal,
-  isSettled,
-  type Action,
-  type Session,
-  type SessionSummary,
-  type Turn,
-} from '../../core/resource.ts'
+import { isFinal, isSettled, type Action, type Session, summaryOf, type Turn } from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 import { actionData, endType, settledData, stateFact, turnData } from './facts.ts'
 import { isCollecting, QUIET } from './look.ts'
@@ -49,10 +42,6 @@ export interface Difference {
   waitUntil: number | null
   /** What is known of the turns from now on. */
   turns: KnownTurn[]
-}
-
-export function summaryOf(session: Session): SessionSummary {
-  return { title: session.title, metadata: session.metadata, status: session.status }
 }
 
 /**

@@ -1,5 +1,7 @@
-import { joinScopes, type Hint, type HintScope } from '../../core/hint.ts'
+import { joinScopes, type HintScope } from '../../core/hint.ts'
 import type { Session } from '../../core/resource.ts'
+import { isOthers } from '../../core/scope.ts'
+import type { Subscriber } from '../../core/bus.ts'
 import type { KnownSession, KnownTurn } from '../../core/store.ts'
 
 /** Claims, and sessions that do not agree, that are remembered: with more to read nobody waits for a single one. */
@@ -20,9 +22,7 @@ export interface Doubt {
  * resources may lag behind the stream and behind one another, and no second frame comes. In memory: a start reads
  * whatever is not at rest.
  */
-export interface Claims {
-  /** Called with hints that are about to be written. */
-  note(hints: readonly Hint[]): void
+export interface Claims extends Required<Pick<Subscriber, 'hinted' | 'ownersNoted'>> {
   /** The turns that are claimed of a session. */
   turnsOf(sessionId: string): string[]
   /**
@@ -87,8 +87,13 @@ export function createClaims(clock: { steady(): number }): Claims {
     return clock.steady() - since > LAG ? null : { since, scope: 'session' }
   }
 
+  const forget = (sessionId: string): void => {
+    for (const subject of claims.get(sessionId)?.keys() ?? []) drop(sessionId, subject)
+    disagreeing.delete(sessionId)
+  }
+
   return {
-    note(hints) {
+    hinted(hints) {
       for (const { sessionId, subject } of hints) {
         if (sessionId === null || subject === undefined) continue
         const { kind, id } = partsOf(subject)
@@ -97,6 +102,9 @@ export function createClaims(clock: { steady(): number }): Claims {
         if (kind === 'action.resolved') drop(sessionId, `action.required/${id}`)
         add(sessionId, subject)
       }
+    },
+    ownersNoted(notes) {
+      for (const { sessionId, owner } of notes) if (isOthers({ owner })) forget(sessionId)
     },
     turnsOf: (sessionId) =>
       Array.from(claims.get(sessionId)?.keys() ?? [], partsOf)
@@ -108,10 +116,7 @@ export function createClaims(clock: { steady(): number }): Claims {
       const doubted = weighStatus(session, byId)
       return claimed === null || doubted === null ? (claimed ?? doubted) : join(claimed, doubted)
     },
-    forget(sessionId) {
-      for (const subject of claims.get(sessionId)?.keys() ?? []) drop(sessionId, subject)
-      disagreeing.delete(sessionId)
-    },
+    forget,
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Bus, Subscriber } from '../../core/bus.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { TransientEvent } from '../../core/observer.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
@@ -18,37 +19,53 @@ const REMEMBERED = 10_000
 const LOOKUPS = 100
 
 /** Tells the sessions of this sidecar from those of others in the organization (README, Several sidecars). */
-export interface Ownership {
+export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
   /** False where every session is ours: then nothing is asked of the store and nothing is noted. */
   readonly active: boolean
   /** Whether the resource itself is in the scope. */
   isOurs(session: Session): boolean
   /** null: nothing is noted of it. */
   noted(sessionId: string): Promise<OwnerRecord | null>
-  /** Hints that may be about our sessions, and those of them that certainly are. */
-  sortHints(hints: readonly Hint[]): Promise<{ possible: Hint[]; certain: Hint[] }>
   /**
    * Sessions of a page of the list that are ours or have to be read to tell. The others are noted as foreign, and what has
    * come into the scope as pending. `latest`: service clock.
    */
   sortPage(sessions: readonly Session[], latest: number): Promise<Session[]>
   note(sessionId: string, owner: OwnerNote['owner']): Promise<void>
-  /** Passes on a transient event of a session that is known to be ours. */
-  transient(event: TransientEvent, pass: (event: TransientEvent) => void): void
+  /** Publishes a transient event of a session that is known to be ours. */
+  publishTransient(event: TransientEvent): void
   /** null: there is room for frames; otherwise settles when there is. Rejects when `signal` ends. */
   room(signal: AbortSignal): Promise<void> | null
-  /** A commit wrote these notes; `held`: frames that are held since. */
-  committed(notes: readonly OwnerNote[], held: HeldFrames | undefined): void
+}
+
+/** What the intake has to know of sessions that are not ours. */
+export interface HintFilter {
+  /** As `Ownership.active`. */
+  active: boolean
+  /** Hints that may be about our sessions, and those of them that certainly are. */
+  sort(hints: readonly Hint[]): Promise<{ possible: Hint[]; certain: Hint[] }>
+}
+
+export function createHintFilter(store: Pick<Store, 'resources'>, scope: Scope | null): HintFilter {
+  return {
+    active: scope !== null,
+    async sort(hints) {
+      const owners = await store.resources.owners(hints.flatMap(({ sessionId }) => sessionId ?? []))
+      const ownerOf = ({ sessionId }: Hint) => owners.get(sessionId ?? '')?.owner
+      const possible = hints.filter((hint) => ownerOf(hint) !== 'foreign' && ownerOf(hint) !== 'gone')
+      return { possible, certain: possible.filter((hint) => ownerOf(hint) === 'ours') }
+    },
+  }
 }
 
 export interface OwnershipOptions {
   scope: Scope | null
   store: Store
+  filter: HintFilter
+  bus: Pick<Bus, 'transient'>
   commit: (batch: Batch) => Promise<unknown>
   clock: Clock
   log: Log
-  /** A session turned out to be foreign. */
-  onForeign: (sessionId: string) => void
 }
 
 export interface StartedOwnership extends Ownership {
@@ -57,9 +74,8 @@ export interface StartedOwnership extends Ownership {
 }
 
 export function createOwnership(options: OwnershipOptions): StartedOwnership {
-  const { scope, store, commit, clock, log } = options
+  const { scope, store, filter, bus, commit, clock, log } = options
   const remembered = new BoundedMap<string, OwnerRecord['owner']>(REMEMBERED)
-  let active = scope !== null
   let held: HeldFrames = { frames: 0, characters: 0 }
   let lookups = 0
   let waiters: (() => void)[] = []
@@ -77,13 +93,13 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     at: clock.now(),
   })
 
-  const lookUp = async (event: TransientEvent, pass: (event: TransientEvent) => void): Promise<void> => {
+  const lookUp = async (event: TransientEvent): Promise<void> => {
     const { sessionId } = event
     if (sessionId === null) return
     const owner = (await store.resources.owners([sessionId])).get(sessionId)?.owner
     if (owner === undefined) return
     remember(sessionId, owner)
-    if (owner === 'ours') pass(event)
+    if (owner === 'ours') bus.transient(event)
   }
 
   const wait = (signal: AbortSignal): Promise<void> =>
@@ -111,22 +127,16 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
 
   return {
     get active() {
-      return active
+      return filter.active
     },
     async begin(now) {
-      active = now
-      if (active) held = await store.resources.heldFrames()
+      filter.active = now
+      if (now) held = await store.resources.heldFrames()
     },
     isOurs: (session) => inScope(session, scope),
     noted: async (sessionId) => (await store.resources.owners([sessionId])).get(sessionId) ?? null,
-    async sortHints(hints) {
-      const owners = await store.resources.owners(hints.flatMap(({ sessionId }) => sessionId ?? []))
-      const ownerOf = ({ sessionId }: Hint) => owners.get(sessionId ?? '')?.owner
-      const possible = hints.filter((hint) => ownerOf(hint) !== 'foreign' && ownerOf(hint) !== 'gone')
-      return { possible, certain: possible.filter((hint) => ownerOf(hint) === 'ours') }
-    },
     async sortPage(sessions, latest) {
-      if (!active) return [...sessions]
+      if (!filter.active) return [...sessions]
       const ids = sessions.map(({ id }) => id)
       const [owners, known] = await Promise.all([store.resources.owners(ids), store.resources.glance(ids)])
       const notes: OwnerNote[] = []
@@ -152,23 +162,20 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     async note(sessionId, owner) {
       await commit({ owners: [noteOf(sessionId, owner)] })
     },
-    transient(event, pass) {
+    publishTransient(event) {
       const { sessionId } = event
-      const owner = !active || sessionId === null ? 'ours' : remembered.get(sessionId)
-      if (owner === 'ours') return pass(event)
+      const owner = !filter.active || sessionId === null ? 'ours' : remembered.get(sessionId)
+      if (owner === 'ours') return bus.transient(event)
       if (owner !== undefined || lookups >= LOOKUPS) return
       lookups++
-      lookUp(event, pass)
+      lookUp(event)
         .catch((error: unknown) => log.debug({ err: error }, 'scope: a transient event is dropped'))
         .finally(() => lookups--)
     },
-    room: (signal) => (active && isFull() ? makeRoom(signal) : null),
-    committed(notes, now) {
-      for (const { sessionId, owner } of notes) {
-        remember(sessionId, owner)
-        if (owner === 'foreign' || owner === 'gone') options.onForeign(sessionId)
-      }
-      if (now !== undefined) held = now
+    room: (signal) => (filter.active && isFull() ? makeRoom(signal) : null),
+    ownersNoted(notes, now) {
+      for (const { sessionId, owner } of notes) remember(sessionId, owner)
+      held = now ?? held
       if (isFull()) return
       for (const done of waiters) done()
       waiters = []

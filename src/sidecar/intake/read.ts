@@ -50,8 +50,6 @@ export interface SessionReader {
   readFirst(session: Session): Promise<void>
   /** Takes a session that was there before us, and cannot be read, as the list shows it; it is read as any other. */
   takeFirst(session: Session): Promise<void>
-  /** null: it is gone. */
-  readAlive(sessionId: string): Promise<Session | null>
 }
 
 /** Reads sessions and their turns, compares, and writes what happened through the intake. */
@@ -149,7 +147,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     for (const { turn } of reading.turns) finalSince.delete(turn.id)
     if (reading.resolved.length > 0) {
-      options.onActionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
+      options.bus.actionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
     }
     return true
   }
@@ -201,6 +199,5 @@ export function createSessionReader(options: ReadOptions): SessionReader {
         readings: [{ ...asItIs(session, { revision: null, baseline, atRest: false, at }), hint }],
       })
     },
-    readAlive,
   }
 }

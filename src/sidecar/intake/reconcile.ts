@@ -1,4 +1,5 @@
 import PQueue from 'p-queue'
+import type { Bus, Subscriber } from '../../core/bus.ts'
 import { backoff } from '../../std/backoff.ts'
 import { isParticular, ServiceError } from '../../core/errors.ts'
 import { messageOf } from '../../std/errors.ts'
@@ -20,15 +21,12 @@ const LIST_FROM = 3
 /** Milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
 
-export interface Reconciler {
+export interface Reconciler extends Required<Pick<Subscriber, 'hintsAdded'>> {
   start(): void
   /** Lets readings under way end, for `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
-  wake(): void
   /** The first look at the service is under way, or a reading of it: no hint in the store tells of that. */
   looksFirst(): boolean
-  /** Reads a session now, outside the queue, for who needs its actions fresh. null: it is gone. */
-  refresh(sessionId: string): Promise<Session | null>
 }
 
 export interface ReconcilerOptions {
@@ -40,10 +38,7 @@ export interface ReconcilerOptions {
   random: Random
   log: Log
   traceOf: (sessionId: string) => TraceSource
-  /** The first look at the service is through, or failed and will be tried again. */
-  onFirstLook: (done: boolean) => void
-  /** A look at the list of sessions is through (null), or failed and will be tried again. */
-  onSwept: (problem: string | null) => void
+  bus: Pick<Bus, 'looked' | 'swept'>
 }
 
 /**
@@ -51,7 +46,7 @@ export interface ReconcilerOptions {
  * so nothing is missed and nothing is read twice at once (client-go's workqueue is the model).
  */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { service, store, reader, sweep, clock, random, log } = options
+  const { service, store, bus, reader, sweep, clock, random, log } = options
   const readers = new PQueue({ concurrency: READERS })
   const rest = createCircuitBreaker(
     options,
@@ -128,14 +123,14 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!pollLoop.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
       log.warn(problemOf(error), 'reconcile: the first look at the service failed, will try again')
-      options.onFirstLook(false)
+      bus.looked(false)
       return false
     }
     if (!pollLoop.running) return false
     const done = await sweep.looked()
     // The list kept changing under its cursor: it is not walked again without a pause.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
-    options.onFirstLook(done)
+    bus.looked(done)
     return done
   }
 
@@ -160,7 +155,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
         await store.hints.finishSweep(entry.generation)
-        options.onSwept(null)
+        bus.swept(null)
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
         if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)
@@ -184,7 +179,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return rest.refused(cause)
     }
     rest.end()
-    if (sessionId === null) options.onSwept(messageOf(error))
+    if (sessionId === null) bus.swept(messageOf(error))
     const details = {
       sessionId,
       ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }),
@@ -211,9 +206,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       await Promise.race([readers.onIdle(), promise])
       limit.cancel()
     },
-    wake: () => pollLoop.wake(),
+    hintsAdded: () => pollLoop.wake(),
     looksFirst: () => looking > 0,
-    refresh: (sessionId) => reader.readAlive(sessionId),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Bus } from '../../core/bus.ts'
 import type { Call } from '../../core/call.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
@@ -24,12 +25,10 @@ export interface ViewOptions {
   log: Log
   /** Names of the function tools that we run. */
   tools: () => ReadonlySet<string>
-  /** A session was read that is not stored yet: its tools are told whose they are. */
-  announce: (session: Session) => void
+  /** Tools have to hear whose call they get before the session is stored. */
+  bus: Pick<Bus, 'sessionRead' | 'actionsGone'>
   /** Takes on calls that a reading found. */
   takeCalls: (calls: readonly Call[]) => Promise<void>
-  /** Actions that a reading found gone. */
-  onActionsGone: (callIds: readonly string[], why: 'resolved' | 'deleted') => void
   /** Turns of a session that a channel told of. */
   claimedTurns: (sessionId: string) => readonly string[]
 }
@@ -56,7 +55,7 @@ export interface View extends Look {
 export type Viewer = (request: ReadRequest, first: Session) => Promise<View | null>
 
 export function createViewer(options: ViewOptions): Viewer {
-  const { service, store, clock, log } = options
+  const { service, store, bus, clock, log } = options
 
   /** Calls that are new are taken on at once: their tools run while the turns are read. @returns their ids. */
   const takeCalls = async (before: KnownSession | null, session: Session): Promise<string[]> => {
@@ -64,7 +63,7 @@ export function createViewer(options: ViewOptions): Viewer {
     const context = { tools: options.tools(), now: clock.now(), steady: clock.steady() }
     const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
     if (newCalls.length === 0) return []
-    options.announce(session)
+    bus.sessionRead(session)
     await options.takeCalls(newCalls)
     return newCalls.map(({ callId }) => callId)
   }
@@ -73,7 +72,7 @@ export function createViewer(options: ViewOptions): Viewer {
   const tellOver = (taken: readonly string[], session: Session | null): void => {
     const open = new Set(session?.actions.map(({ callId }) => callId))
     const over = taken.filter((callId) => !open.has(callId))
-    if (over.length > 0) options.onActionsGone(over, session === null ? 'deleted' : 'resolved')
+    if (over.length > 0) bus.actionsGone(over, session === null ? 'deleted' : 'resolved')
   }
 
   /**

@@ -1,12 +1,11 @@
+import type { Subscriber } from '../../core/bus.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { ChannelStatus, Observer } from '../../core/observer.ts'
 import type { Clock, Log, Timer } from '../../std/ports.ts'
 
-export interface PollSource {
+export interface PollSource extends Required<Pick<Subscriber, 'swept'>> {
   start(): void
   stop(): void
-  /** A look at the list of sessions is through (null), or failed. */
-  swept(problem: string | null): void
   status(): ChannelStatus
 }
 

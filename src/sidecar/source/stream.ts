@@ -29,6 +29,13 @@ export interface StreamSource {
   status(): ChannelStatus
 }
 
+/** What the stream needs of the ownership of sessions. */
+export interface StreamOwnership {
+  publishTransient(event: TransientEvent): void
+  /** null: there is room for frames; otherwise they wait until it settles, and the stream with them. */
+  room(signal: AbortSignal): Promise<void> | null
+}
+
 export interface StreamOptions {
   service: Service
   store: Store
@@ -36,9 +43,8 @@ export interface StreamOptions {
   commit: (batch: Batch) => Promise<unknown>
   /** Reads a frame; handed in, since what a frame means is the intake's to say. */
   readFrame: (frame: Frame, at: number) => Meaning
-  onTransient: (event: TransientEvent) => void
-  /** null: there is room for frames; otherwise they wait until it settles, and the stream with them. */
-  room: (signal: AbortSignal) => Promise<void> | null
+  /** Where transient events go, and where frames have to wait for room. */
+  ownership: StreamOwnership
   observer: Observer
   clock: Clock
   random: Random
@@ -58,7 +64,7 @@ interface End {
  * the last committed seq. Nothing here waits for a handler.
  */
 export function createStream(options: StreamOptions): StreamSource {
-  const { service, store, commit, observer, clock, random, log } = options
+  const { service, store, commit, ownership, observer, clock, random, log } = options
   const batchOf = createBatcher()
   const cursors = createCursor(store, options.startFrom)
   const openings = createOpenings(options)
@@ -69,6 +75,8 @@ export function createStream(options: StreamOptions): StreamSource {
   let running = false
   let done: Promise<void> = Promise.resolve()
   let wake: (() => void) | null = null
+  /** The highest seq that came. */
+  let latest: string | null = null
   /** This connection brought something that was committed. */
   let committed = false
   let status: ChannelStatus = {
@@ -167,10 +175,11 @@ export function createStream(options: StreamOptions): StreamSource {
         observer.frame({ type: meaning.type, seq: null, at })
         const { type, sessionId, body } = meaning
         opening?.transient(sessionId)
-        options.onTransient({ type, sessionId, body, at })
+        ownership.publishTransient({ type, sessionId, body, at, after: latest })
         return null
       }
       status.lastEventAt = at
+      if (meaning.seq !== null && (latest === null || isBefore(latest, meaning.seq))) latest = meaning.seq
       opening?.came(meaning.seq)
       if (meaning.kind === 'unreadable') return { meaning, raw: frame.data, at }
       observer.frame({ type: meaning.name, seq: meaning.seq, at })
@@ -208,7 +217,7 @@ export function createStream(options: StreamOptions): StreamSource {
       observer.quarantined()
       await store.settings.quarantine({ at, source: 'stream', reason, bytes: raw.slice(0, QUARANTINED) })
     }
-    const room = abort === null ? null : options.room(abort.signal)
+    const room = abort === null ? null : ownership.room(abort.signal)
     if (room !== null) await room
     const made = batchOf(batch)
     const first = cursors.beginning ? lowestSeq(batch) : null

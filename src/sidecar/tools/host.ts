@@ -1,4 +1,5 @@
 import { backoff } from '../../std/backoff.ts'
+import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
@@ -26,14 +27,11 @@ const RETRY = { base: 500, max: 60_000 }
 const LEFT_BEHIND = 500
 
 /** Runs function tools and posts their results. */
-export interface ToolHost {
+export interface ToolHost extends Required<Pick<Subscriber, 'callsAdded' | 'actionsGone'>> {
   start(): void
   stop(grace: number): Promise<void>
-  wake(): void
   /** Takes on calls that a reading found just now: those that have a place to run are written as running, in one step. */
   takeOn(calls: readonly Call[]): Promise<void>
-  /** A reading found that the service does not wait for these any more. */
-  actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void
   /** The app answers a call that its tool put off with 202. */
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
@@ -276,7 +274,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       await promise
       limit.cancel()
     },
-    wake: () => pollLoop.wake(),
+    callsAdded: () => pollLoop.wake(),
     async takeOn(calls) {
       const places = new Map<string, Place>()
       for (const call of calls) {

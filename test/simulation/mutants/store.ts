@@ -13,8 +13,8 @@ export const STORE: readonly Mutant[] = [
       ['sidecar/store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
       [
         'sidecar/intake/intake.ts',
-        'return store.log.commit(batch)',
-        `return Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
+        'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch)',
+        `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
       .then((looked) => store.log.commit({ ...batch, facts: looked.flat() }))`,
       ],
     ],

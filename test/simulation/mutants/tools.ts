@@ -4,19 +4,19 @@ import { mutant, type Mutant } from './mutant.ts'
 export const TOOLS: readonly Mutant[] = [
   mutant(
     'a call without a tool is counted when it is over',
-    'sidecar/intake/without-tool.ts',
+    'sidecar/report.ts',
     "if (fact.type !== 'action.required') return null",
     "if (fact.type !== 'action.resolved') return null",
   ),
   mutant(
     'calls that a tool answers are counted as without one',
-    'sidecar/intake/without-tool.ts',
+    'sidecar/report.ts',
     '|| tools.has(name)) return null',
     '|| name.length > 99) return null',
   ),
   mutant(
     'a call without a tool is counted by every channel',
-    'sidecar/intake/intake.ts',
+    'sidecar/report.ts',
     'if (call !== null) observer.callWithoutTool(call)',
     'if (call !== null) for (const _ of Object.keys(fact.seen)) observer.callWithoutTool(call)',
   ),

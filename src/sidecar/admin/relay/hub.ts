@@ -81,6 +81,11 @@ export class Hub {
     this.#pinging = null
   }
 
+  /** A frame at `pos` is durable that nobody reads. */
+  pass(pos: number): void {
+    this.#lastPos = pos
+  }
+
   publish(frame: RelayFrame): void {
     this.#lastPos = frame.place?.pos ?? this.#lastPos
     if (this.#live.size === 0) return

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import type { Subscriber } from '../../../core/bus.ts'
 import { messageOf } from '../../../std/errors.ts'
 import type { Observer, RelayOutcome } from '../../../core/observer.ts'
 import type { Clock, Log } from '../../../std/ports.ts'
@@ -27,9 +28,7 @@ export interface Subscription {
 export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'relayEnded'>
 
 /** The service's event streams, served from our log: any number of readers cost the service one. */
-export interface Relay {
-  /** Tells the relay what the stream brings. */
-  readonly observer: Partial<Observer>
+export interface Relay extends Required<Pick<Subscriber, 'factsAdded' | 'cursorMoved' | 'transient'>> {
   /** @throws {Problem} when every place is taken; to be asked before the answer begins. */
   checkRoom(): void
   /** Streams into an answer whose head is sent. */
@@ -51,7 +50,7 @@ export function createRelay(options: {
   let closing = false
 
   return {
-    observer: inOrder((frame) => hub.publish(frame)),
+    ...inOrder(hub),
     checkRoom() {
       if (answers.size < READERS) return
       observer.relayEnded('refused')

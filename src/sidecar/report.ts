@@ -1,0 +1,66 @@
+import type { Subscriber } from '../core/bus.ts'
+import type { StoredFact } from '../core/fact.ts'
+import type { CallWithoutTool, Observer } from '../core/observer.ts'
+import { isObject, numberOf, stringOf } from '../std/json.ts'
+
+/** Reports what was committed to the observers: metrics, `dev` and the library's user. */
+export function reportCommits(options: {
+  observer: Observer
+  /** Milliseconds, the service's clock less ours. */
+  clockOffset: () => number
+  /** Names of the configured tools. */
+  tools: ReadonlySet<string>
+}): Subscriber {
+  const { observer, clockOffset, tools } = options
+
+  return {
+    factsAdded(facts) {
+      for (const fact of facts) {
+        if (fact.family === 'transcript') observer.fact(fact, null)
+        else {
+          observer.fact(fact, lagOf(fact, clockOffset()))
+          const call = callWithoutTool(fact, tools)
+          if (call !== null) observer.callWithoutTool(call)
+        }
+      }
+    },
+    sighted(sightings) {
+      for (const { channel, type, at, factAt } of sightings)
+        observer.sighting({ channel, type, lag: Math.max(0, at - factAt) / 1000 })
+    },
+    framesUnattributed: (count) => observer.framesUnattributed(count),
+    transient: (event) => observer.transient(event),
+  }
+}
+
+/** Seconds from the moment that the resource gives for a state fact until we had it; null where it gives none. */
+function lagOf(fact: StoredFact, offset: number): number | null {
+  const body: unknown = JSON.parse(fact.body)
+  if (!isObject(body)) return null
+  const happened = happenedAt(fact.type, body)
+  return happened === null ? null : Math.max(0, fact.at + offset - happened) / 1000
+}
+
+function happenedAt(type: string, body: Record<string, unknown>): number | null {
+  const { turn, action, session } = body
+  if (type === 'turn.started' && isObject(turn)) return numberOf(turn.started_at)
+  if (type.startsWith('turn.') && type !== 'turn.settled' && isObject(turn))
+    return numberOf(turn.completed_at)
+  if (type === 'action.required' && isObject(action)) return numberOf(action.created_at)
+  if (type === 'session.created' && isObject(session)) return numberOf(session.created_at)
+  if (type.startsWith('session.') && type !== 'session.deleted' && isObject(session))
+    return numberOf(session.updated_at)
+  return null
+}
+
+/** The function call that a fact reports and that no configured tool answers; null for any other fact. */
+function callWithoutTool(fact: StoredFact, tools: ReadonlySet<string>): CallWithoutTool | null {
+  if (fact.type !== 'action.required') return null
+  const body: unknown = JSON.parse(fact.body)
+  const action = isObject(body) ? body.action : undefined
+  if (!isObject(action) || action.type !== 'function_call') return null
+  const name = stringOf(action.name)
+  const callId = stringOf(action.call_id)
+  if (name === null || callId === null || tools.has(name)) return null
+  return { name, callId, sessionId: fact.sessionId }
+}
