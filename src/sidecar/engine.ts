@@ -6,7 +6,7 @@ import type { Service } from '../core/ports.ts'
 import type { Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
-import type { Tracer, TraceSource } from '../core/trace.ts'
+import type { Tracer } from '../core/trace.ts'
 import { createSummaries } from './deliver/summaries.ts'
 import type { Dispatcher } from './deliver/dispatcher.ts'
 import { handlerLog } from './deliver/targets/module.ts'
@@ -38,9 +38,6 @@ import { reportCommits } from './report.ts'
 import { applyScope } from './scope-change.ts'
 import { markTranscript } from './transcript.ts'
 import { logCallsWithoutTool } from './without-tool.ts'
-
-/** A session that was found gone by the way is read so much later, milliseconds. */
-const GONE_LOOK = 100
 
 export interface EngineOptions {
   service: Service
@@ -92,10 +89,7 @@ export function createEngine(options: EngineOptions): Engine {
   const toolNames = new Set(options.tools.map(({ name }) => name))
   const observer = fanOut([options.observer, logCallsWithoutTool(clock, log, toolNames.size > 0)])
   const summaries = createSummaries(store, clock)
-  const traceOf = (sessionId: string): TraceSource => ({
-    given: summaries.peek(sessionId)?.metadata['traceparent'],
-    key: sessionId,
-  })
+  const { traceOf } = summaries
   const acks = createAckBatcher(store, clock, log)
   const dispatcher = createHandlers(options.handlers, options.source, {
     ...ports,
@@ -110,17 +104,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { hint, commit } = intake
   const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
   const claims = createClaims(clock)
-  const ahead = createAhead({
-    clock,
-    authorized: () => service.authorized(),
-    read: (sessionId) => readSession(service, sessionId),
-    onGone(sessionId) {
-      // Not at once: it begins no reading ahead of its own.
-      hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: GONE_LOOK }]).catch(
-        (error: unknown) => log.error({ err: error }, 'reconcile: a session that is gone could not be noted'),
-      )
-    },
-  })
+  const ahead = createAhead({ service, hint, clock, log })
   const tools = createToolHost(
     {
       ...ports,
@@ -132,8 +116,7 @@ export function createEngine(options: EngineOptions): Engine {
       add: intake.addCalls,
       step: (step: Step) => intake.step(storedStep(step, clock)),
       refresh: (sessionId: string) => readSession(service, sessionId),
-      summaryOf: async (sessionId: string) =>
-        summaries.peek(sessionId) ?? (await store.resources.summary(sessionId)),
+      summaryOf: summaries.get,
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
   )
@@ -165,14 +148,13 @@ export function createEngine(options: EngineOptions): Engine {
           interval: polling.sweep,
         })
       : null
-  const streamConnected = (): boolean => stream?.connected() ?? false
   const sweep = createSweep({
     ...ports,
     service,
     store,
     intake,
     ownership,
-    streamConnected,
+    stream,
     fromBeginning: options.startFrom === 'beginning',
   })
   const reader = createSessionReader({
@@ -182,8 +164,8 @@ export function createEngine(options: EngineOptions): Engine {
     bus,
     intake,
     items: stream === null ? createItems({ service, store, intake, clock, log }) : null,
-    tools: () => toolNames,
-    streamConnected,
+    tools: toolNames,
+    stream,
     startedAt,
     ahead,
     claims,
@@ -199,7 +181,7 @@ export function createEngine(options: EngineOptions): Engine {
     traceOf,
     sweep,
   })
-  const reports = reportCommits({ observer, clockOffset: () => service.clockOffset(), tools: toolNames })
+  const reports = reportCommits({ observer, service, tools: toolNames })
 
   bus.subscribe(ownership, claims, ahead, tools, reconciler, reports, summaries, dispatcher)
   if (poll !== null) bus.subscribe(poll)
@@ -216,7 +198,7 @@ export function createEngine(options: EngineOptions): Engine {
       log,
       observer,
       tolerance: options.webhooks.tolerance,
-      secrets: () => [...options.webhooks.secrets(), ...(subscription?.secrets() ?? [])],
+      secrets: [options.webhooks.secrets, ...(subscription === null ? [] : [subscription.secrets])],
       readNotice,
       storeHints: hint,
     }),

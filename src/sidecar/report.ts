@@ -1,24 +1,24 @@
 import type { Subscriber } from '../core/bus.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { CallWithoutTool, Observer } from '../core/observer.ts'
+import type { Service } from '../core/ports.ts'
 import { isObject, numberOf, stringOf } from '../std/json.ts'
 
 /** Reports what was committed to the observers: metrics, `dev` and the library's user. */
 export function reportCommits(options: {
   observer: Observer
-  /** Milliseconds, the service's clock less ours. */
-  clockOffset: () => number
+  service: Pick<Service, 'clockOffset'>
   /** Names of the configured tools. */
   tools: ReadonlySet<string>
 }): Subscriber {
-  const { observer, clockOffset, tools } = options
+  const { observer, service, tools } = options
 
   return {
     factsAdded(facts) {
       for (const fact of facts) {
         if (fact.family === 'transcript') observer.fact(fact, null)
         else {
-          observer.fact(fact, lagOf(fact, clockOffset()))
+          observer.fact(fact, lagOf(fact, service.clockOffset()))
           const call = callWithoutTool(fact, tools)
           if (call !== null) observer.callWithoutTool(call)
         }

@@ -60,7 +60,7 @@ function sweepWorld(
     ownership: everySession(store),
     clock,
     log,
-    streamConnected,
+    stream: { connected: streamConnected },
     fromBeginning: true,
   })
   return { sweep, store, marked, log, clock, heard, asked: () => asked }

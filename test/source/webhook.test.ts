@@ -30,7 +30,7 @@ function open(secrets: readonly string[] = [SECRET]) {
   }
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
-    secrets: () => world.secrets,
+    secrets: [() => world.secrets],
     readNotice: (body, at) => {
       world.parsed++
       return readNotice(body, at)

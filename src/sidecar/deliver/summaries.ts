@@ -1,6 +1,7 @@
 import type { Subscriber } from '../../core/bus.ts'
 import type { Clock } from '../../std/ports.ts'
 import { summaryOf, type SessionSummary } from '../../core/resource.ts'
+import type { TraceSource } from '../../core/trace.ts'
 import type { Store } from '../../core/store.ts'
 
 /** Sessions whose title, metadata and status are kept at hand; the others are looked up in the store. */
@@ -12,6 +13,10 @@ const PATIENCE = 2000
 export interface Summaries extends Required<Pick<Subscriber, 'sessionRead'>> {
   /** At once, when it is at hand. */
   peek(sessionId: string): SessionSummary | undefined
+  /** From the store, when it is not at hand. */
+  get(sessionId: string): Promise<SessionSummary | null>
+  /** As far as it is at hand. */
+  traceOf(sessionId: string): TraceSource
   /**
    * Waits for a session that was not read yet, at most until its fact is two seconds old (`at`: our wall clock), or
    * `signal` ends.
@@ -50,6 +55,8 @@ export function createSummaries(store: Pick<Store, 'resources'>, clock: Clock): 
 
   return {
     peek: (sessionId) => kept.get(sessionId),
+    get: async (sessionId) => kept.get(sessionId) ?? (await store.resources.summary(sessionId)),
+    traceOf: (sessionId) => ({ given: kept.get(sessionId)?.metadata['traceparent'], key: sessionId }),
     async find(sessionId, at, signal) {
       const stored = await store.resources.summary(sessionId)
       if (stored !== null) {

@@ -32,7 +32,7 @@ export interface ReadOptions extends Omit<ViewOptions, 'claimedTurns'> {
   clock: Clock
   log: Log
   /** The stream is connected: it tells of turns, and its turn.ended frames come. */
-  streamConnected: () => boolean
+  stream: { connected(): boolean } | null
   /** Steady milliseconds: when this sidecar started. */
   startedAt: number
   ahead: Ahead
@@ -82,7 +82,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       before,
       firstLook: firstLook || adoptedAt !== null,
       startedAt: adoptedAt ?? startedAtThere(),
-      streamTells: options.streamConnected(),
+      streamTells: options.stream?.connected() ?? false,
     }
     const view = await readOn(request, first)
     if (view === null) return await writeGone(entry, sessionId)
@@ -129,7 +129,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     seen: firstOf(entry.seen, clock.now()),
     firstLook,
     startedAt,
-    tools: options.tools(),
+    tools: options.tools,
     frameWait: { connected: streamTells && !firstLook && finalSince.size < WAITING_KEPT, ms: FRAME_WAIT },
   })
 

@@ -43,11 +43,11 @@ export function createSweep(options: {
   clock: Clock
   log: Log
   /** The stream is connected, and tells of what is under way. */
-  streamConnected: () => boolean
+  stream: { connected(): boolean } | null
   /** `start_from: beginning`: everything that the service still shows makes facts. */
   fromBeginning: boolean
 }): Sweep {
-  const { service, store, intake, ownership, clock, log, streamConnected, fromBeginning } = options
+  const { service, store, intake, ownership, clock, log, stream, fromBeginning } = options
   let done = false
 
   const noteLooked = async (): Promise<void> => {
@@ -73,7 +73,7 @@ export function createSweep(options: {
       .filter((session) => {
         const before = known.get(session.id)
         // Of what is under way the list shows little: its turns may have changed, and it has not.
-        return differs(session, before) || (before?.atRest === false && !streamConnected())
+        return differs(session, before) || (before?.atRest === false && stream?.connected() !== true)
       })
       .map(({ id }): Hint => ({ sessionId: id, channel, at, scope: 'turns', delay: DELAY }))
     if (hints.length > 0) await intake.hint(hints)

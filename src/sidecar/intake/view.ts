@@ -24,7 +24,7 @@ export interface ViewOptions {
   clock: Clock
   log: Log
   /** Names of the function tools that we run. */
-  tools: () => ReadonlySet<string>
+  tools: ReadonlySet<string>
   /** Tools have to hear whose call they get before the session is stored. */
   bus: Pick<Bus, 'sessionRead' | 'actionsGone'>
   /** Takes on calls that a reading found. */
@@ -60,7 +60,7 @@ export function createViewer(options: ViewOptions): Viewer {
   /** Calls that are new are taken on at once: their tools run while the turns are read. @returns their ids. */
   const takeCalls = async (before: KnownSession | null, session: Session): Promise<string[]> => {
     const known = new Set(before?.actions.map(({ callId }) => callId))
-    const context = { tools: options.tools(), now: clock.now(), steady: clock.steady() }
+    const context = { tools: options.tools, now: clock.now(), steady: clock.steady() }
     const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
     if (newCalls.length === 0) return []
     bus.sessionRead(session)

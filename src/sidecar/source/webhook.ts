@@ -38,7 +38,7 @@ export interface WebhookOptions {
   /** Milliseconds that a timestamp may be off our clock. */
   tolerance: number
   /** Every secret that is valid now, the newest first. */
-  secrets: () => readonly string[]
+  secrets: readonly (() => readonly string[])[]
   readNotice: (body: unknown, at: number) => { hint: Hint; readable: boolean }
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
@@ -122,8 +122,8 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
     const refusal = screen({ signature, timestamp })
     if (refusal !== null) return answer(refusal)
-    if (!verifyServiceWebhook(options.secrets(), timestamp, body, signature))
-      return answer(answered(401, 'forged'))
+    const secrets = options.secrets.flatMap((current) => current())
+    if (!verifyServiceWebhook(secrets, timestamp, body, signature)) return answer(answered(401, 'forged'))
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
     const first = pending.get(signature)
     if (first !== undefined) return void (first.copies ??= []).push(answer)

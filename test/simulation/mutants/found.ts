@@ -195,7 +195,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a session that only a reading ahead finds gone is not noticed',
     'sidecar/intake/prefetch.ts',
-    'if (session === null && !reading.taken) options.onGone(sessionId)',
+    'if (session === null && !reading.taken) noteGone(sessionId)',
     '',
   ),
   mutant(
