@@ -29,7 +29,7 @@ test('a function call that no tool answers is counted once, and stands with its 
     const all = await rig.list('/api/actions')
     return all.length === 2 && seen.length === 2 ? all : undefined
   })
-  const advice = 'nobody answers `lookup_ordr`: add it under `tools`'
+  const advice = 'no tool answers `lookup_ordr`: add it under `tools`'
   expect(actions.map((action) => action['advice'])).toEqual([advice, advice])
   expect(await rig.admin('GET', '/api/status')).toMatchObject({
     needs_action: [{ function: 'lookup_ordr', calls: 2, advice }],
