@@ -1,9 +1,6 @@
 import { OperatorError } from '../std/errors.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
-import { Authorization } from './transport/authorization.ts'
-import { Budget } from './transport/budget.ts'
 import { Explorer } from './explorer.ts'
-import { ClockOffset } from './transport/offset.ts'
 import { Requester } from './transport/requester.ts'
 import { discoverWhole } from './discovery/whole.ts'
 import type { WholeDiscovery, WholeName, WholeOverrides } from './discovery/whole.ts'
@@ -96,35 +93,28 @@ export function createClient(options: ClientOptions): Client {
   const { token } = options
   if (typeof token !== 'function' && (typeof token !== 'string' || token.trim() === ''))
     throw new TypeError('token: give an access token, or a function that gives one')
-  const authorization = new Authorization(typeof token === 'string' ? token : '')
-  const budget = new Budget({ clock, random })
   const requester: Requester = new Requester({
     baseUrl,
     http,
     clock,
     random,
     log,
-    authorization,
-    budget,
-    offset: new ClockOffset(),
-    idempotencyHeader: () => explorer.found.idempotencyHeader?.name ?? null,
-    rateHeaders: () => explorer.found.rateHeaders,
+    token: typeof token === 'string' ? token : '',
+    found: () => explorer.found,
     observe: undefined,
     onRetry: undefined,
+    onBudget: undefined,
     timeout: attemptTimeout,
     patience: timeout,
     maxInFlight,
   })
   const explorer = explorerOf(requester, clock, log, options.routes)
-  const streams = { baseUrl, http, clock, authorization, budget, requester, timeout: attemptTimeout }
   const transport = new Transport({
     clock,
     random,
     token,
-    authorization,
     requester,
     explorer,
-    streams,
     timeout,
   })
   const close = async (): Promise<void> => {
@@ -159,7 +149,7 @@ export function createClient(options: ClientOptions): Client {
     health: (callOptions) => transport.call('health', {}, callOptions, readHealth, 'the health report'),
     discover: (callOptions) =>
       transport.within('health', callOptions, async () => explorer.found, 'discover'),
-    budget: () => budget.remaining(),
+    budget: () => requester.budget.remaining(),
     close,
     [Symbol.asyncDispose]: close,
   }

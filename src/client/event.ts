@@ -2,7 +2,7 @@ import { isObject, stringOf } from '../std/json.ts'
 import type { JsonObject } from '../std/json.ts'
 import { digitsOf, seqIn, sessionIn, stopIn, turnIn } from '../protocol/mention.ts'
 import type { Frame } from '../protocol/frame.ts'
-import { readJson } from './transport/json.ts'
+import { readJson } from '../std/depth.ts'
 import type { Fields } from './shape.ts'
 
 /** Payloads as far as the interface states them, by the event's name. */

@@ -2,7 +2,7 @@ import { ServiceError } from '../core/errors.ts'
 import { messageOf } from '../std/errors.ts'
 import type { Clock, Log } from '../std/ports.ts'
 import type { Finding } from './discovery/discovery.ts'
-import { readJson } from './transport/json.ts'
+import { readJson } from '../std/depth.ts'
 import type { Requester } from './transport/requester.ts'
 import type { NoRoute, Route } from './discovery/route.ts'
 

@@ -6,17 +6,13 @@ import type { Clock, Http, HttpReply, Log, Random } from '../std/ports.ts'
 import type { ListQuery, Service } from '../core/ports.ts'
 import type { Page, WebhookSubscription } from '../core/resource.ts'
 import { Malformed, readItem, readSession, readTurn } from '../core/wire.ts'
-import { Authorization } from './transport/authorization.ts'
 import { fillTemplate } from './discovery/body.ts'
 import type { Template } from './discovery/body.ts'
-import { Budget } from './transport/budget.ts'
 import { discover } from './discovery/discovery.ts'
 import type { Discovery, OperationName } from './discovery/discovery.ts'
 import { openEvents } from './transport/events.ts'
 import { Explorer } from './explorer.ts'
-import { readJson, readResource } from './transport/json.ts'
-import { ClockOffset } from './transport/offset.ts'
-import { PageRoom } from './transport/page-room.ts'
+import { readJson, readResource } from '../std/depth.ts'
 import { fillPath } from './discovery/path.ts'
 import type { Ids } from './discovery/path.ts'
 import { Requester } from './transport/requester.ts'
@@ -66,6 +62,8 @@ export interface ServiceClient extends Service {
   stop(): void
 }
 
+/** A page that fitted lets the next one have so many times as many entries. */
+const GROWTH = 1.25
 /** A service that always has one more page would keep us for ever. */
 const PAGES_MAX = 100
 /** A greater `limit` is refused (rule LIM-03). */
@@ -78,9 +76,6 @@ const LIMIT_MAX = 100
 export function createService(options: ServiceOptions): ServiceClient {
   const { http, clock, random, log, timeout = 30_000, patience = 60_000, maxInFlight = 8 } = options
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
-  const authorization = new Authorization(options.token)
-  const budget = new Budget({ clock, random, onRemaining: options.onBudget })
-  const offset = new ClockOffset()
   const room = new PageRoom()
   const requester: Requester = new Requester({
     baseUrl,
@@ -88,17 +83,16 @@ export function createService(options: ServiceOptions): ServiceClient {
     clock,
     random,
     log,
-    authorization,
-    budget,
-    offset,
-    idempotencyHeader: () => explorer.found.idempotencyHeader?.name ?? null,
-    rateHeaders: () => explorer.found.rateHeaders,
+    token: options.token,
+    found: () => explorer.found,
     observe: options.observe,
     onRetry: options.onRetry,
+    onBudget: options.onBudget,
     timeout,
     patience,
     maxInFlight,
   })
+  const { authorization, budget, offset } = requester
   const explorer = new Explorer<OperationName>({
     requester,
     clock,
@@ -229,8 +223,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     },
     async openStream(cursor, signal) {
       const { path } = await routeOf('openStream')
-      const streams = { baseUrl, http, clock, authorization, budget, requester, timeout }
-      return openEvents(streams, path, cursor, signal)
+      return openEvents(requester, path, cursor, signal)
     },
     clockOffset: () => offset.from(clock),
     clockOpen: () => offset.open,
@@ -282,4 +275,31 @@ function malformed(operation: string, reply: HttpReply, cause: unknown): Service
     requestId: reply.headers['x-request-id'] ?? null,
     cause,
   })
+}
+
+/**
+ * How many entries of each list fit into an answer. A session is created with up to 16 MiB (rule LIM-02), so a page of
+ * sessions can be longer than an answer may be. A shorter page is then requested, and the rest of the list is not lost.
+ */
+class PageRoom {
+  readonly #most = new Map<string, number>()
+
+  /**
+   * Asks for a page of `wanted` entries, and for fewer when so many are too long.
+   * @throws what `ask` throws, and when a single entry is too long.
+   */
+  async ask<T>(list: string, wanted: number, ask: (limit: number) => Promise<T>): Promise<T> {
+    let limit = Math.min(wanted, this.#most.get(list) ?? wanted)
+    for (;;) {
+      try {
+        const page = await ask(limit)
+        if (limit < wanted) this.#most.set(list, Math.ceil(limit * GROWTH))
+        return page
+      } catch (error) {
+        if (!(error instanceof ServiceError) || error.code !== 'answer_too_large' || limit <= 1) throw error
+        limit = Math.floor(limit / 2)
+        this.#most.set(list, limit)
+      }
+    }
+  }
 }

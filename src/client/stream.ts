@@ -173,13 +173,13 @@ class Subscription implements EventStream {
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
-    const { clock, streams } = this.#transport
+    const { clock, requester } = this.#transport
     const abort = new AbortController()
     const unlink = [link(this.#ending.signal, abort), link(signal, abort)]
     const from = this.#point.next(this.#seen)
     try {
       await this.#transport.renewToken()
-      const chunks = await openEvents(streams, await this.#pathOf(), from, abort.signal)
+      const chunks = await openEvents(requester, await this.#pathOf(), from, abort.signal)
       unlink[1]?.()
       this.#policy.opened()
       this.#goodAt = clock.steady()

@@ -2,11 +2,8 @@ import { messageOf } from '../std/errors.ts'
 import { ServiceError } from '../core/errors.ts'
 import { StreamSlot } from '../protocol/slot.ts'
 import type { Clock, HttpReply, HttpStream, Random } from '../std/ports.ts'
-import type { Authorization } from './transport/authorization.ts'
 import type { Explorer } from './explorer.ts'
-import { readJson } from './transport/json.ts'
-import type { StreamOptions } from './transport/events.ts'
-import { openBody } from './transport/opened.ts'
+import { readJson } from '../std/depth.ts'
 import { ended } from './transport/requester.ts'
 import type { Requester } from './transport/requester.ts'
 import type { Route } from './discovery/route.ts'
@@ -23,10 +20,8 @@ export interface TransportParts {
   clock: Clock
   random: Random
   token: Token
-  authorization: Authorization
   requester: Requester
   explorer: Explorer<WholeName, WholeDiscovery>
-  streams: StreamOptions
   /** Milliseconds for a call with all waits and attempts. */
   timeout: number
 }
@@ -54,8 +49,8 @@ export class Transport {
     return this.#parts.requester.stopped
   }
 
-  get streams(): StreamOptions {
-    return this.#parts.streams
+  get requester(): Requester {
+    return this.#parts.requester
   }
 
   get found(): WholeDiscovery {
@@ -123,13 +118,13 @@ export class Transport {
 
   /** A body that is read as it comes. It ends with `lasting`, not with the operation. */
   open(operation: Operation, request: Request, lasting: AbortController): Promise<HttpStream> {
-    const { streams, requester } = this.#parts
+    const { requester } = this.#parts
     const off = link(operation.signal, lasting)
     return this.#routed(operation, (route) => {
       const call = callOf(operation, route, request, undefined)
       const { path } = call
       return requester.persist(call, () =>
-        openBody(streams, {
+        requester.open({
           operation: operation.name,
           path,
           headers: { accept: '*/*' },
@@ -149,10 +144,10 @@ export class Transport {
 
   /** Takes the token that holds now. */
   async renewToken(): Promise<void> {
-    const { token, authorization } = this.#parts
+    const { token, requester } = this.#parts
     if (typeof token === 'string') return
     try {
-      authorization.replace(await token())
+      requester.authorization.replace(await token())
     } catch (cause) {
       const message = 'the function that gives the token threw'
       throw new ServiceError({ code: 'token_unavailable', status: 0, message, cause })

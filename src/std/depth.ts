@@ -1,3 +1,4 @@
+import { parseJson, PASSED_ON } from './json.ts'
 import { endOfString, nextStructure, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
 /** Levels of a document that our code, and the code of those who read it, has to bear. */
@@ -20,4 +21,23 @@ export function isTooDeep(text: string): boolean {
     }
   }
   return false
+}
+
+/** @throws {Error} on text that is not JSON, or that nests too deep. */
+export function readJson(text: string): unknown {
+  refuseTooDeep(text)
+  return parseJson(text)
+}
+
+/**
+ * Reads what is passed on: members that need not be looked at stay text, which `writeJson` writes.
+ * @throws {Error} as `readJson`.
+ */
+export function readResource(text: string): unknown {
+  refuseTooDeep(text)
+  return parseJson(text, PASSED_ON)
+}
+
+function refuseTooDeep(text: string): void {
+  if (isTooDeep(text)) throw new Error(`nested more than ${DEEPEST} levels deep`)
 }

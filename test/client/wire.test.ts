@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readJson } from '../../src/client/transport/json.ts'
+import { readJson } from '../../src/std/depth.ts'
 import { Malformed, parseTurn, readAction, readItem, readSession, readTurn } from '../../src/core/wire.ts'
 import {
   asList,

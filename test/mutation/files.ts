@@ -16,7 +16,7 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'client/discovery/find.ts': ['client/find.'],
   'client/discovery/find-operation.ts': ['client/find-operation'],
   'client/discovery/headers.ts': ['client/headers'],
-  'client/transport/offset.ts': ['client/offset'],
+  'std/clock-offset.ts': ['std/clock-offset'],
   'client/discovery/path.ts': ['client/path'],
   'protocol/answers.ts': ['client/wire'],
   'protocol/implications.ts': ['intake/frame', 'intake/notice'],

@@ -3,7 +3,7 @@ import type { NetworkFault } from '../../std/errors.ts'
 import { isObject, stringOf } from '../../std/json.ts'
 import type { HttpReply } from '../../std/ports.ts'
 import { retryAfter } from '../../std/retry-after.ts'
-import { readJson } from './json.ts'
+import { readJson } from '../../std/depth.ts'
 
 /** What we need of an answer to say what went wrong. */
 export type Refusal = Pick<HttpReply, 'status' | 'headers' | 'body'>

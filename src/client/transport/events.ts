@@ -1,11 +1,5 @@
 import { ServiceError } from '../../core/errors.ts'
-import type { Budget } from './budget.ts'
-import { openBody } from './opened.ts'
-import type { StreamParts } from './opened.ts'
-
-export interface StreamOptions extends StreamParts {
-  budget: Budget
-}
+import type { Requester } from './requester.ts'
 
 /** The ceiling of concurrent streams is no rate bucket, though it refuses with the same code. */
 const STREAMS = 'streams'
@@ -17,18 +11,18 @@ const OPERATION = 'openStream'
  * @throws {ServiceError}
  */
 export async function openEvents(
-  options: StreamOptions,
+  requester: Requester,
   path: string,
   cursor: string | null,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
-  const { authorization, budget } = options
+  const { authorization, budget } = requester
   // A rejected token is told before a used-up budget.
   authorization.token()
   for (const bucket of [STREAMS, budget.bucketOf(OPERATION, 'reads')]) {
     if (budget.wait(bucket) > 0) throw budget.refusal(bucket)
   }
-  const { status, headers, chunks } = await openBody(options, {
+  const { status, headers, chunks } = await requester.open({
     operation: OPERATION,
     path,
     headers: { accept: 'text/event-stream', ...(cursor === null ? {} : { 'last-event-id': cursor }) },

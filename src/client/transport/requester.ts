@@ -1,19 +1,18 @@
 import PQueue from 'p-queue'
 import { backoff } from '../../std/backoff.ts'
+import { ByteBuffer } from '../../std/byte-buffer.ts'
+import { ClockOffset } from '../../std/clock-offset.ts'
 import { NetworkFault } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
 import { headerSafe } from '../../std/header.ts'
 import type { Json } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
-import type { Clock, Http, HttpPool, HttpReply, Log, Random } from '../../std/ports.ts'
-import type { Authorization } from './authorization.ts'
-import type { Budget } from './budget.ts'
+import type { Clock, Http, HttpPool, HttpReply, HttpStream, Log, Random } from '../../std/ports.ts'
+import { Budget, createWaitLog } from './budget.ts'
 import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
 import type { Refusal } from './classify.ts'
 import type { RateHeaders } from '../discovery/headers.ts'
 import type { Method } from '../discovery/openapi.ts'
-import type { ClockOffset } from './offset.ts'
-import { createWaitLog } from './wait-log.ts'
 
 /** One request of ours. */
 export interface Call {
@@ -42,20 +41,29 @@ export interface Call {
   maxAnswer?: number
 }
 
+export interface StreamCall {
+  operation: string
+  /** Below the base address, filled in, with its query. */
+  path: string
+  headers: Record<string, string>
+  /** Ends the body, too. */
+  signal: AbortSignal
+  /** Closed by `rate_limit_exceeded`, where it is no rate bucket that was used up. */
+  bucket?: string
+}
+
 export interface RequesterOptions {
   baseUrl: string
   http: Http
   clock: Clock
   random: Random
   log: Log
-  authorization: Authorization
-  budget: Budget
-  offset: ClockOffset
+  token: string
   /** What discovery knows by now. */
-  idempotencyHeader: () => string | null
-  rateHeaders: () => RateHeaders
+  found: () => { idempotencyHeader: { name: string } | null; rateHeaders: RateHeaders }
   observe: ((seen: Observation) => void) | undefined
   onRetry: ((code: string) => void) | undefined
+  onBudget: ((bucket: string, remaining: number) => void) | undefined
   /** Milliseconds for one attempt. */
   timeout: number
   /** Milliseconds for a request with all its waits and attempts. */
@@ -79,13 +87,66 @@ const CREATES = new Set(['createSession', 'forkSession'])
 /** Bytes of an answer. A session is created with up to 16 MiB (rule LIM-02); its resource may be longer. */
 const ANSWER_MAX = 32 * 1024 * 1024
 const ATTEMPTS_MAX = 4
+/** Bytes of a refusal that are read where the body is read as it comes. */
+const REFUSAL_MAX = 64 * 1024
 /** Between attempts, milliseconds. */
 const PAUSE = { base: 250, max: 5000 }
 /** Requests that wait for their turn; a program that has more has a leak. */
 const WAITING_MAX = 1000
 
+/** The token, and whether the service still takes it. A rejected one is never sent again (rule AUT-28). */
+export class Authorization {
+  #token: string
+  #accepted = true
+  readonly #listeners = new Set<(accepted: boolean) => void>()
+
+  constructor(token: string) {
+    this.#token = token.trim()
+  }
+
+  get accepted(): boolean {
+    return this.#accepted
+  }
+
+  /** @throws {ServiceError} `unauthorized` after a rejection, until the token changes. */
+  token(): string {
+    if (this.#accepted) return this.#token
+    throw new ServiceError({
+      code: 'unauthorized',
+      status: 401,
+      message: 'the service rejected the token; nothing is sent until it changes',
+    })
+  }
+
+  /** The same token again changes nothing. */
+  replace(token: string): void {
+    if (token.trim() === this.#token) return
+    this.#token = token.trim()
+    this.#set(true)
+  }
+
+  /** `token` is the one that was sent: by now there may be another. */
+  reject(token: string): void {
+    if (token === this.#token) this.#set(false)
+  }
+
+  onChange(listener: (accepted: boolean) => void): void {
+    this.#listeners.add(listener)
+  }
+
+  #set(accepted: boolean): void {
+    if (this.#accepted === accepted) return
+    this.#accepted = accepted
+    for (const listener of this.#listeners) listener(accepted)
+  }
+}
+
 /** Every request to the service goes through here: who may send, when, how often, and what came of it. */
 export class Requester {
+  readonly authorization: Authorization
+  readonly budget: Budget
+  /** The service's clock less ours, as its answers tell. */
+  readonly offset = new ClockOffset()
   readonly #options: RequesterOptions
   readonly #queue: PQueue
   readonly #pool: HttpPool
@@ -94,6 +155,12 @@ export class Requester {
 
   constructor(options: RequesterOptions) {
     this.#options = options
+    this.authorization = new Authorization(options.token)
+    this.budget = new Budget({
+      clock: options.clock,
+      random: options.random,
+      onRemaining: options.onBudget,
+    })
     this.#logWait = createWaitLog(options.clock, options.log)
     this.#queue = new PQueue({ concurrency: options.maxInFlight })
     this.#pool = { size: options.maxInFlight }
@@ -111,7 +178,7 @@ export class Requester {
     return this.persist(call, () => this.#once(call))
   }
 
-  /** The same for any way to send the request once: `once` throws what `refusal` makes of an answer. */
+  /** The same for any way to send the request once: `once` may be `open`. */
   async persist<T>(call: Call, once: () => Promise<T>): Promise<T> {
     const { clock, random, onRetry, log } = this.#options
     const deadline = clock.steady() + (call.patience ?? this.#options.patience)
@@ -120,7 +187,7 @@ export class Requester {
     // A header that is discovered after the first attempt was not sent with it.
     let keyed = call.key !== undefined
     for (;;) {
-      keyed &&= this.#options.idempotencyHeader() !== null
+      keyed &&= this.#options.found().idempotencyHeader !== null
       try {
         return await this.#attempt(call, deadline, once)
       } catch (error) {
@@ -144,10 +211,43 @@ export class Requester {
     }
   }
 
+  /**
+   * Opens a GET whose body is read as it comes. It is sent once.
+   * @throws {ServiceError} unless the answer is a 2xx.
+   */
+  async open({ operation, path, headers, signal, bucket }: StreamCall): Promise<HttpStream> {
+    const { baseUrl, http, clock, timeout } = this.#options
+    const token = this.authorization.token()
+    const given = new AbortController()
+    const started = clock.steady()
+    let stream: HttpStream
+    try {
+      stream = await http.open({
+        url: baseUrl + path,
+        headers: { ...headers, authorization: `Bearer ${token}`, 'user-agent': 'agent-session-sidecar' },
+        timeout,
+        signal: AbortSignal.any([signal, given.signal, this.stopped]),
+      })
+    } catch (error) {
+      this.#note(operation, null, started)
+      if (!(error instanceof NetworkFault)) throw error
+      if (this.stopped.aborted) throw stopped()
+      throw signal.aborted ? ended(signal) : unanswered(error)
+    }
+    this.#note(operation, stream, started)
+    if (stream.status < 300) return stream
+    // A refusal has `timeout` to say why.
+    const timer = clock.after(timeout, () => given.abort())
+    const body = await textOf(stream)
+    timer.cancel()
+    const { status, headers: answered } = stream
+    throw this.#refusal(operation, { status, headers: answered, body }, token, bucket)
+  }
+
   /** Fails whatever is under way or waits. */
   stop(): void {
     this.#stop.abort(stopped())
-    this.#options.budget.stop(stopped())
+    this.budget.stop(stopped())
   }
 
   /** `keyed`: every attempt so far had the call's key. */
@@ -157,7 +257,8 @@ export class Requester {
   }
 
   async #attempt<T>(call: Call, deadline: number, once: () => Promise<T>): Promise<T> {
-    const { authorization, budget, clock } = this.#options
+    const { authorization, budget } = this
+    const { clock } = this.#options
     for (;;) {
       call.signal?.throwIfAborted()
       authorization.token()
@@ -184,7 +285,7 @@ export class Requester {
   }
 
   #bucketOf(operation: string): string {
-    return this.#options.budget.bucketOf(operation, usualBucket(operation))
+    return this.budget.bucketOf(operation, usualBucket(operation))
   }
 
   async #inTurn<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -196,13 +297,13 @@ export class Requester {
   }
 
   async #once(call: Call): Promise<HttpReply> {
-    const { http, clock, baseUrl, timeout, authorization } = this.#options
+    const { http, clock, baseUrl, timeout } = this.#options
     const {
       maxAnswer = ANSWER_MAX,
       body,
       text = body === undefined ? undefined : JSON.stringify(body),
     } = call
-    const token = authorization.token()
+    const token = this.authorization.token()
     const started = clock.steady()
     try {
       const reply = await http.exchange({
@@ -215,15 +316,15 @@ export class Requester {
         pool: this.#pool,
         signal: call.signal ?? this.#stop.signal,
       })
-      this.note(call.operation, reply, started)
+      this.#note(call.operation, reply, started)
       if (reply.status >= 300)
-        throw this.refusal(call.operation, reply, call.anonymous === true ? null : token)
+        throw this.#refusal(call.operation, reply, call.anonymous === true ? null : token)
       if (!reply.truncated) return reply
       const message = `the answer is longer than ${maxAnswer} bytes`
       throw new ServiceError({ code: 'answer_too_large', status: reply.status, message })
     } catch (error) {
       if (!(error instanceof NetworkFault)) throw error
-      this.note(call.operation, null, started)
+      this.#note(call.operation, null, started)
       // It was on its way when we were stopped: the service may have acted on it.
       throw this.#stop.signal.aborted ? stopped().afterSilence() : unanswered(error)
     }
@@ -236,25 +337,26 @@ export class Requester {
     }
     if (call.anonymous !== true) headers['authorization'] = `Bearer ${token}`
     if (call.body !== undefined || call.text !== undefined) headers['content-type'] = 'application/json'
-    const name = this.#options.idempotencyHeader()
-    if (call.key !== undefined && name !== null) headers[name] = headerSafe(call.key)
+    const header = this.#options.found().idempotencyHeader
+    if (call.key !== undefined && header !== null) headers[header.name] = headerSafe(call.key)
     if (call.traceparent !== undefined) headers['traceparent'] = call.traceparent
     return headers
   }
 
   /** Learns from an answer, whatever it says; null when none came. `started` is the steady clock. */
-  note(operation: string, reply: Pick<HttpReply, 'status' | 'headers'> | null, started: number): void {
-    const { clock, offset, budget, rateHeaders, observe } = this.#options
+  #note(operation: string, reply: Pick<HttpReply, 'status' | 'headers'> | null, started: number): void {
+    const { clock, found, observe } = this.#options
     const statusClass = reply === null ? 'none' : `${Math.floor(reply.status / 100)}xx`
     observe?.({ operation, statusClass, seconds: (clock.steady() - started) / 1000 })
     if (reply === null) return
-    offset.learn(reply.headers['date'], started, clock.steady())
-    budget.learn(operation, usualBucket(operation), reply.headers, rateHeaders())
+    this.offset.learn(reply.headers['date'], started, clock.steady())
+    this.budget.learn(operation, usualBucket(operation), reply.headers, found().rateHeaders)
   }
 
   /** The error of an answer that is none of 2xx, with its consequences. `token` null: none was sent. */
-  refusal(operation: string, reply: Refusal, token: string | null, bucket?: string): ServiceError {
-    const { authorization, budget, clock, log } = this.#options
+  #refusal(operation: string, reply: Refusal, token: string | null, bucket?: string): ServiceError {
+    const { authorization, budget } = this
+    const { clock, log } = this.#options
     const error = classify(reply, clock.now())
     const { code, status, requestId, retryAfter } = error
     if (status === 401 && code !== 'directory_unavailable' && token !== null) authorization.reject(token)
@@ -289,4 +391,19 @@ export function ended(signal: AbortSignal): ServiceError {
 export async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   if (ms > 0) await pause(clock, ms, signal)
   if (signal.aborted) throw ended(signal)
+}
+
+/** The start of a body, as far as it came. */
+async function textOf(stream: HttpStream): Promise<string> {
+  const body = new ByteBuffer(REFUSAL_MAX)
+  try {
+    for await (const chunk of stream.chunks) {
+      body.append(chunk.subarray(0, REFUSAL_MAX - body.length))
+      if (body.length === REFUSAL_MAX) break
+    }
+  } catch (error) {
+    // The status is enough.
+    if (!(error instanceof NetworkFault)) throw error
+  }
+  return body.bytes().toString()
 }

@@ -1,6 +1,6 @@
 import { plainTracer } from '../../../src/core/trace.ts'
 import { readAnswer } from '../../../src/sidecar/deliver/targets/verdict.ts'
-import { readJson } from '../../../src/client/transport/json.ts'
+import { readJson } from '../../../src/std/depth.ts'
 import { discoverWhole } from '../../../src/client/discovery/whole.ts'
 import { createHttpRunner } from '../../../src/sidecar/tools/http.ts'
 import { createModuleRunner } from '../../../src/sidecar/tools/module.ts'

@@ -67,7 +67,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a service that is slow to answer has a clock that is late',
-    'client/transport/offset.ts',
+    'std/clock-offset.ts',
     'Math.min(this.open / 2, LATER)',
     'this.open / 2',
   ),

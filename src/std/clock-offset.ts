@@ -1,4 +1,4 @@
-import type { Clock } from '../../std/ports.ts'
+import type { Clock } from './ports.ts'
 
 /** Below this the offset is as good as none, milliseconds: the `Date` header has whole seconds. */
 const NOTICEABLE = 1000

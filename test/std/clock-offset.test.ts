@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ClockOffset } from '../../src/client/transport/offset.ts'
+import { ClockOffset } from '../../src/std/clock-offset.ts'
 
 const NOON = Date.parse('2026-11-21T12:00:00Z')
 /** Nobody set it since the start: wall and steady clock agree. */
