@@ -2,7 +2,7 @@ import { parseJson, PASSED_ON } from './json.ts'
 import { endOfString, nextStructure, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
 /** Levels of a document that our code, and the code of those who read it, has to bear. */
-export const DEEPEST = 500
+const DEEPEST = 500
 
 /**
  * Whether a JSON text nests deeper than it can be written again: `JSON.parse` accepts about ten times the nesting that

@@ -373,7 +373,7 @@ export class Requester {
   }
 }
 
-export function stopped(): ServiceError {
+function stopped(): ServiceError {
   return new ServiceError({ code: 'stopped', status: 0, message: 'the client of the service was stopped' })
 }
 
