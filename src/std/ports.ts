@@ -93,7 +93,7 @@ export interface Http {
   exchange(request: HttpRequest): Promise<HttpReply>
   /**
    * As `exchange`, for what is sent thousands of times a second: `settled` is called once, after `send` has returned, and
-   * there is no promise. `request.signal` is not used.
+   * there is no promise. What it needs of `request.body` it takes before it returns. `request.signal` is not used.
    */
   send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt
   open(request: HttpStreamRequest): Promise<HttpStream>

@@ -1,10 +1,11 @@
 import type { Client } from 'undici'
 import { NetworkFault } from '../std/errors.ts'
-import type { Http, HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
+import type { Http, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
 import { Connections } from './connections.ts'
 import { Exchange } from './exchange.ts'
 import { networkFault } from './fault.ts'
 import { connectSkippingContinue } from './interim.ts'
+import { Sender } from './sender.ts'
 import { openStream } from './stream.ts'
 
 export interface HttpOptions {
@@ -14,7 +15,6 @@ export interface HttpOptions {
   maxHeaderSize?: number
 }
 
-const ENDED: HttpAttempt = { abort: () => undefined }
 /** For a request that names no pool. */
 const COMMON: HttpPool = { size: 32 }
 /** Addresses of one pool whose parts are remembered: those of handlers and tools come again and again. */
@@ -32,13 +32,15 @@ interface Pooled {
 }
 
 /**
- * HTTP/1.1 on undici: kept-alive connections, bounded for each pool and origin. Neither are ever forgotten, as they come
- * from configuration.
+ * HTTP/1.1: `exchange` and `open` on undici, `send` on connections of our own (sender.ts). Connections are kept alive,
+ * and bounded for each pool and origin. Neither are ever forgotten, as they come from configuration.
  */
 export function undiciHttp(options: HttpOptions = {}): Http {
+  const { connectTimeout = 10_000, maxHeaderSize = 16_384 } = options
+  const sender = new Sender({ connectTimeout, maxHeaderSize })
   const client: Client.Options = {
-    connect: connectSkippingContinue(options.connectTimeout ?? 10_000),
-    maxHeaderSize: options.maxHeaderSize ?? 16_384,
+    connect: connectSkippingContinue(connectTimeout),
+    maxHeaderSize,
     // Each exchange has its own timer, and a stream is watched by who reads it.
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -70,42 +72,40 @@ export function undiciHttp(options: HttpOptions = {}): Http {
     return target
   }
 
-  function send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt {
-    try {
-      if (closed) throw new NetworkFault('aborted', 'closed')
-      const { connections, path } = targetOf(request.url, request.pool ?? COMMON)
-      const attempt = new Exchange(request, path, connections, settled)
-      attempt.begin()
-      return attempt
-    } catch (error) {
-      queueMicrotask(() => settled(networkFault(error, 'connecting')))
-      return ENDED
-    }
+  function begin(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): Exchange {
+    if (closed) throw new NetworkFault('aborted', 'closed')
+    const { connections, path } = targetOf(request.url, request.pool ?? COMMON)
+    const attempt = new Exchange(request, path, connections, settled)
+    attempt.begin()
+    return attempt
   }
 
   function exchange(request: HttpRequest): Promise<HttpReply> {
     const { signal } = request
-    return new Promise((resolve, reject) => {
+    return new Promise<HttpReply>((resolve, reject) => {
       if (signal?.aborted === true) throw new NetworkFault('aborted', 'aborted by the caller')
-      const attempt = send(request, (outcome) => {
+      const attempt = begin(request, (outcome) => {
         signal?.removeEventListener('abort', abort)
         if (outcome instanceof NetworkFault) reject(outcome)
         else resolve(outcome)
       })
       const abort = (): void => attempt.abort()
       signal?.addEventListener('abort', abort)
+    }).catch((error: unknown) => {
+      throw networkFault(error, 'connecting')
     })
   }
 
   return {
     exchange,
-    send,
+    send: (request, settled) => sender.send(request, request.pool ?? COMMON, settled),
     async open(request) {
       if (closed) throw new NetworkFault('aborted', 'closed')
       return openStream(request, client, streams)
     },
     async close() {
       closed = true
+      sender.close()
       const open = [...streams]
       streams.clear()
       await Promise.all([

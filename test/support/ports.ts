@@ -49,7 +49,9 @@ export const deafObserver: Observer = fanOut([])
 export function sendThrough(exchange: Http['exchange']): Http['send'] {
   return (request, settled) => {
     const controller = new AbortController()
-    exchange({ ...request, signal: controller.signal }).then(settled, (error: unknown) =>
+    // The sender reuses the bytes of its body.
+    const body = request.body instanceof Buffer ? { body: Buffer.from(request.body) } : {}
+    exchange({ ...request, ...body, signal: controller.signal }).then(settled, (error: unknown) =>
       settled(error instanceof NetworkFault ? error : new NetworkFault('other', messageOf(error))),
     )
     return { abort: () => controller.abort() }

@@ -1,0 +1,362 @@
+import { ByteBuffer } from '../std/byte-buffer.ts'
+import { NetworkFault } from '../std/errors.ts'
+
+const HEAD_END = Buffer.from('\r\n\r\n')
+const [CR, LF] = Buffer.from('\r\n')
+const COLON = 0x3a
+
+/** Milliseconds that a connection is kept without a word of its server about it, and the longest that its word counts. */
+const KEPT = 4000
+const KEPT_MAX = 600_000
+/** So much sooner than it says we take it to be closed: what we send meanwhile would be lost. */
+const KEPT_MARGIN = 2000
+
+/**
+ * - `head`: a status line and headers, also those of interim answers
+ * - `sized`, `endless`: a body of known length, and one that the end of the connection ends
+ * - `chunk size`, `chunk`, `chunk end`, `trailers`: a chunked body
+ * - `complete`: nothing is expected
+ */
+type State = 'head' | 'sized' | 'endless' | 'chunk size' | 'chunk' | 'chunk end' | 'trailers' | 'complete'
+
+/**
+ * Reads the answers of one connection, one at a time, as strictly as undici's parser (test/system/answers.test.ts compares
+ * the two). Bytes are taken at once: the caller may reuse the chunk that it hands over.
+ */
+export class AnswerParser {
+  readonly #maxHead: number
+  #maxBody = 0
+  #state: State = 'complete'
+  /** What came of a head or of a line of a chunked body, and is not complete. */
+  #rest = ''
+  #framing = new Framing()
+  #status = 0
+  #head = ''
+  /** Of a body of known length, or of a chunk: bytes that are still to come. */
+  #left = 0
+  #trailers = 0
+  #text = ''
+  #body: ByteBuffer | null = null
+  #truncated = false
+
+  /** `maxHead`: bytes of one head, or of all trailers. */
+  constructor(maxHead: number) {
+    this.#maxHead = maxHead
+  }
+
+  /** An answer begins with the next byte. Of its body `maxBody` bytes are kept. */
+  expect(maxBody: number): void {
+    this.#maxBody = maxBody
+    this.#state = 'head'
+    this.#rest = ''
+    this.#text = ''
+    this.#body = null
+    this.#truncated = false
+  }
+
+  /** The answer is there, or as much of it as is wanted. */
+  get complete(): boolean {
+    return this.#state === 'complete'
+  }
+
+  /**
+   * @returns how many bytes of `chunk` belong to the answer.
+   * @throws {NetworkFault} `unreadable`, where it is not HTTP/1.1.
+   */
+  read(chunk: Buffer): number {
+    let at = 0
+    while (at < chunk.length && this.#state !== 'complete') at = this.#step(chunk, at)
+    return at
+  }
+
+  /** The peer ended the connection. @returns whether that completes the answer. */
+  end(): boolean {
+    if (this.#state === 'endless') this.#complete()
+    return this.complete
+  }
+
+  get reply(): { status: number; headers: Record<string, string>; body: string; truncated: boolean } {
+    return new Reply(this.#status, this.#head, this.#text, this.#truncated)
+  }
+
+  /** Milliseconds that the connection may be kept for another request; 0: it is at its end. */
+  get keptFor(): number {
+    return this.#truncated ? 0 : this.#framing.keptFor
+  }
+
+  #step(chunk: Buffer, at: number): number {
+    switch (this.#state) {
+      case 'head':
+        return this.#readHead(chunk, at)
+      case 'sized':
+      case 'chunk':
+        return this.#readSized(chunk, at)
+      case 'endless':
+        this.#keep(chunk, at, chunk.length)
+        return chunk.length
+      case 'chunk size':
+      case 'chunk end':
+      case 'trailers':
+        return this.#readLine(chunk, at)
+      case 'complete':
+        return at
+    }
+  }
+
+  #readHead(chunk: Buffer, from: number): number {
+    let at = from
+    // An empty line before a status line is skipped.
+    while (this.#rest === '' && at < chunk.length && (chunk[at] === CR || chunk[at] === LF)) at++
+    const end = this.#rest === '' ? chunk.indexOf(HEAD_END, at) : -1
+    // Nearly every head comes in one piece.
+    if (end !== -1) {
+      this.#acceptHead(chunk.toString('latin1', at, end + 2))
+      return end + HEAD_END.length
+    }
+    const known = this.#rest.length
+    const text = this.#rest + chunk.toString('latin1', at, Math.min(chunk.length, at + this.#maxHead + 1))
+    const textEnd = text.indexOf('\r\n\r\n', Math.max(0, known - HEAD_END.length))
+    if (textEnd !== -1) {
+      this.#rest = ''
+      this.#acceptHead(text.slice(0, textEnd + 2))
+      return at + textEnd + HEAD_END.length - known
+    }
+    if (text.length > this.#maxHead) throw unreadable('its headers are too long')
+    if (!isBeginning(text)) throw unreadable('it is not HTTP/1.1')
+    this.#rest = text
+    return chunk.length
+  }
+
+  #acceptHead(text: string): void {
+    if (text.length > this.#maxHead) throw unreadable('its headers are too long')
+    const lineEnd = text.indexOf('\r\n')
+    const line = STATUS_LINE.exec(text.slice(0, lineEnd))
+    if (line === null) throw unreadable('its status line is none of HTTP/1.1')
+    const status = Number(line[2])
+    const framing = new Framing()
+    framing.readHeaders(text, lineEnd + 2)
+    framing.decide(status, line[1] === '1')
+    if (status < 200) {
+      if (framing.upgraded) throw unreadable('101 Switching Protocols, which the request did not ask for')
+      return
+    }
+    this.#status = status
+    this.#head = text.slice(lineEnd + 2)
+    this.#framing = framing
+    this.#left = framing.length ?? 0
+    if (framing.chunked) this.#state = 'chunk size'
+    else if (framing.length === null) this.#state = 'endless'
+    else if (framing.length > 0) this.#state = 'sized'
+    else this.#complete()
+  }
+
+  #readSized(chunk: Buffer, at: number): number {
+    const end = Math.min(chunk.length, at + this.#left)
+    this.#left -= end - at
+    this.#keep(chunk, at, end)
+    if (this.#left > 0 || this.#state === 'complete') return end
+    if (this.#state === 'chunk') this.#state = 'chunk end'
+    else this.#complete()
+    return end
+  }
+
+  /** A body in one piece is decoded where it lies, what comes in pieces is copied. */
+  #keep(chunk: Buffer, from: number, to: number): void {
+    const kept = this.#body?.length ?? 0
+    const end = Math.min(to, from + this.#maxBody - kept)
+    this.#truncated = end < to
+    if (this.#state === 'sized' && this.#left === 0 && this.#body === null) {
+      this.#text = chunk.toString('utf8', from, end)
+    } else if (end > from) {
+      this.#body ??= new ByteBuffer(this.#maxBody)
+      // The first piece would be borrowed.
+      this.#body.append(kept === 0 ? Buffer.from(chunk.subarray(from, end)) : chunk.subarray(from, end))
+    }
+    if (this.#truncated) this.#complete()
+  }
+
+  #readLine(chunk: Buffer, at: number): number {
+    const lf = chunk.indexOf('\n', at)
+    const end = lf === -1 ? chunk.length : lf
+    const text = this.#rest + chunk.toString('latin1', at, Math.min(end, at + this.#maxHead + 1))
+    if (text.length > this.#maxHead) throw unreadable('a line of its body is too long')
+    this.#rest = lf === -1 ? text : ''
+    if (lf !== -1) {
+      if (!text.endsWith('\r')) throw unreadable('a line of its body ends without CR LF')
+      this.#acceptLine(text.slice(0, -1))
+    }
+    return lf === -1 ? end : lf + 1
+  }
+
+  #acceptLine(line: string): void {
+    if (this.#state === 'chunk size') {
+      const size = CHUNK_SIZE.exec(line)?.[1]
+      if (size === undefined || size.length > SIZE_DIGITS) throw unreadable('the size of a chunk is none')
+      this.#left = parseInt(size, 16)
+      this.#trailers = 0
+      this.#state = this.#left > 0 ? 'chunk' : 'trailers'
+    } else if (this.#state === 'chunk end') {
+      if (line !== '') throw unreadable('a chunk is longer than its size')
+      this.#state = 'chunk size'
+    } else if (line === '') this.#complete()
+    else {
+      this.#trailers += line.length
+      if (this.#trailers > this.#maxHead) throw unreadable('its trailers are too long')
+      new Framing().readHeaders(`${line}\r\n`, 0)
+    }
+  }
+
+  #complete(): void {
+    this.#state = 'complete'
+    if (this.#body !== null) this.#text = this.#body.bytes().toString()
+    this.#body = null
+  }
+}
+
+/** Where the body of an answer ends, and what becomes of its connection. */
+class Framing {
+  chunked = false
+  /** null: it goes on until the connection ends. */
+  length: number | null = null
+  /** Another protocol follows. */
+  upgraded = false
+  keptFor = 0
+  #encoding: string | null = null
+  #connection = ''
+  #keepAlive = ''
+  #upgrade = false
+
+  /** `text`: lines that each end with CR LF. */
+  readHeaders(text: string, from: number): void {
+    let at = from
+    while (at < text.length) at = this.#readHeader(text, at)
+  }
+
+  /** @returns where the next one begins. */
+  #readHeader(text: string, from: number): number {
+    let at = from
+    while (TOKEN[text.charCodeAt(at)] === 1) at++
+    if (at === from || text.charCodeAt(at) !== COLON) throw unreadable('a header has no name')
+    const nameEnd = at++
+    while (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === TAB) at++
+    const valueAt = at
+    while (VALUE[text.charCodeAt(at)] === 1) at++
+    if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF)
+      throw unreadable('a header has a character that none may have')
+    if (FRAMING_LENGTHS.has(nameEnd - from))
+      this.#note(text.slice(from, nameEnd).toLowerCase(), text.slice(valueAt, at))
+    return at + 2
+  }
+
+  #note(name: string, value: string): void {
+    switch (name) {
+      case 'content-length':
+        if (this.length !== null) throw unreadable('it has several lengths')
+        if (!/^\d{1,15} *$/.test(value)) throw unreadable('its length is none')
+        this.length = Number(value)
+        break
+      case 'transfer-encoding':
+        this.#encoding = this.#encoding === null ? value : `${this.#encoding},${value}`
+        break
+      case 'connection':
+      case 'proxy-connection':
+        this.#connection += `,${value.toLowerCase()}`
+        break
+      case 'keep-alive':
+        this.#keepAlive += `,${value}`
+        break
+      case 'upgrade':
+        this.#upgrade = true
+        break
+      default:
+    }
+  }
+
+  /** Call it once all headers are read. `modern`: HTTP/1.1, whose connections are kept unless the answer says otherwise. */
+  decide(status: number, modern: boolean): void {
+    const encoding = this.#encoding
+    if (encoding !== null && this.length !== null) throw unreadable('it has a length and a transfer encoding')
+    const connection = this.#connection.split(',').map((token) => token.trim())
+    this.upgraded = status === 101 && this.#upgrade && connection.includes('upgrade')
+    const kept = modern ? !connection.includes('close') : connection.includes('keep-alive')
+    const bodiless = status < 200 || status === 204 || status === 304
+    // What a server sends in spite of that would be taken for the next answer.
+    const violated = bodiless && (encoding !== null || (this.length ?? 0) > 0)
+    if (bodiless) this.length = 0
+    else this.chunked = encoding !== null && /(?:^|[,\t ])chunked[\t ]*$/i.test(encoding)
+    const endless = this.length === null && !this.chunked
+    this.keptFor = kept && !violated && !endless ? keptFor(this.#keepAlive) : 0
+  }
+}
+
+/** What a request gets. Its headers are asked for where its status is not enough, which is seldom. */
+class Reply {
+  readonly status: number
+  readonly body: string
+  readonly truncated: boolean
+  readonly #head: string
+  #headers: Record<string, string> | null = null
+
+  constructor(status: number, head: string, body: string, truncated: boolean) {
+    this.status = status
+    this.#head = head
+    this.body = body
+    this.truncated = truncated
+  }
+
+  /** The values of a name that came several times are joined. */
+  get headers(): Record<string, string> {
+    this.#headers ??= headersOf(this.#head)
+    return this.#headers
+  }
+}
+
+function headersOf(head: string): Record<string, string> {
+  const headers = new Map<string, string>()
+  for (const line of head.split('\r\n')) {
+    const colon = line.indexOf(':')
+    if (colon === -1) continue
+    const name = line.slice(0, colon).toLowerCase()
+    const value = line.slice(colon + 1).replace(/^[\t ]+|[\t ]+$/g, '')
+    const before = headers.get(name)
+    headers.set(name, before === undefined ? value : `${before}, ${value}`)
+  }
+  return Object.fromEntries(headers)
+}
+
+function keptFor(hint: string): number {
+  const seconds = hint === '' ? undefined : /(?:^|,)[\t ]*timeout=(\d+)/i.exec(hint)?.[1]
+  if (seconds === undefined) return KEPT
+  return Math.min(Math.max(0, Number(seconds) * 1000 - KEPT_MARGIN), KEPT_MAX)
+}
+
+/** Whether an answer may begin so: a server of another protocol is not waited for. */
+function isBeginning(text: string): boolean {
+  return 'HTTP/1.'.startsWith(text.slice(0, 7)) && !/(?:^|[^\r])\n/.test(text)
+}
+
+function unreadable(reason: string): NetworkFault {
+  return new NetworkFault('unreadable', `the answer cannot be read: ${reason}`)
+}
+
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?$/
+/** Digits of a chunk's size: 2^52 bytes are more than anybody sends. */
+const SIZE_DIGITS = 13
+const CHUNK_SIZE = /^([0-9a-f]+)(?:;[\t\x20-\x7e\x80-\xff]*)?$/i
+
+const SPACE = 0x20
+const TAB = 0x09
+
+/** 1 for each character of a header's name, and of its value. */
+const TOKEN = new Uint8Array(256)
+for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+  TOKEN[char.charCodeAt(0)] = 1
+const VALUE = new Uint8Array(256).fill(1, SPACE)
+VALUE[TAB] = 1
+VALUE[0x7f] = 0
+/** Of names that say something about the body or the connection. */
+const FRAMING_LENGTHS = new Set(
+  ['content-length', 'transfer-encoding', 'connection', 'proxy-connection', 'keep-alive', 'upgrade'].map(
+    ({ length }) => length,
+  ),
+)
