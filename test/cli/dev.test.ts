@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { startExampleApp } from '../../src/cli/dev/app.ts'
 import { compare } from '../../src/cli/dev/compare.ts'
 import { isComplete } from '../../src/cli/dev/summary.ts'
-import { callbackKey, signCallback } from '../../src/std/signature.ts'
+import { Signer } from '../../src/std/signature.ts'
 import { folderWith } from '../config/folder.ts'
 import { until } from '../support/until.ts'
 import { start, type Running } from './process.ts'
@@ -174,9 +174,7 @@ describe('the example app', () => {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
-          'webhook-id': 'evt_1',
-          'webhook-timestamp': String(seconds),
-          'webhook-signature': signCallback([callbackKey(secret)], 'evt_1', String(seconds), body),
+          ...new Signer([secret]).sign('evt_1', seconds * 1000, body).headers,
         },
         body,
       })

@@ -1,13 +1,12 @@
-import { assert, property, string, uint8Array } from 'fast-check'
+import { createHmac } from 'node:crypto'
+import { assert, nat, property, string, uint8Array } from 'fast-check'
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import {
   callbackKey,
-  keyRing,
+  Signer,
   sameSecret,
-  signCallback,
   signServiceWebhook,
-  signedHeaders,
   verifyCallbackSignature,
   verifyServiceWebhook,
 } from '../../src/std/signature.ts'
@@ -92,18 +91,42 @@ describe('a Standard Webhooks secret', () => {
 
   it('may be replaced, added or taken away in place, and is decoded once until then', () => {
     const secrets = ['whsec_AQ==', 'whsec_Ag==']
-    const ring = keyRing(secrets)
-    const first = () => ring().map((key) => key.export()[0])
-    expect(first()).toEqual([1, 2])
-    expect(ring()).toBe(ring())
+    const signer = new Signer(secrets)
+    const keys = [1, 2, 3, 4].map((byte) => Buffer.of(byte))
+    /** The first bytes of the keys that signed. */
+    const signedWith = () => {
+      const header = signer.sign('evt_1', 5000, 'x').headers['webhook-signature'] ?? ''
+      const made = keys.map((key) => createHmac('sha256', key).update('evt_1.5.x').digest('base64'))
+      return header.split(' ').map((signature) => made.indexOf(signature.slice(3)) + 1)
+    }
+    expect(signedWith()).toEqual([1, 2])
     secrets[0] = 'whsec_Aw=='
-    expect(first()).toEqual([3, 2])
+    expect(signedWith()).toEqual([3, 2])
     secrets.push('whsec_BA==')
-    expect(first()).toEqual([3, 2, 4])
+    expect(signedWith()).toEqual([3, 2, 4])
     secrets.length = 1
-    expect(first()).toEqual([3])
+    expect(signedWith()).toEqual([3])
     secrets.length = 0
-    expect(first()).toEqual([])
+    expect(signer.sign('evt_1', 5000, 'x').headers).not.toHaveProperty('webhook-signature')
+  })
+
+  it('signs what HMAC-SHA256 signs, whatever the length of the key and of the text', () => {
+    assert(
+      property(
+        uint8Array({ minLength: 1, maxLength: 200 }),
+        string({ unit: 'grapheme', maxLength: 300 }),
+        nat(200),
+        (key, piece, times) => {
+          const secret = `whsec_${Buffer.from(key).toString('base64')}`
+          const text = piece.repeat(times)
+          const { headers, body } = new Signer([secret]).sign('evt_1', 7000, text)
+          const expected = createHmac('sha256', key).update('evt_1.7.').update(text).digest('base64')
+          expect(headers['webhook-signature']).toBe(`v1,${expected}`)
+          expect(body.equals(Buffer.from(text))).toBe(true)
+        },
+      ),
+      { numRuns: 200 },
+    )
   })
 })
 
@@ -115,20 +138,20 @@ describe('a callback', () => {
   const BODY = '{"test": 2432232314}'
   const SIGNATURE = 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
   const KEY = callbackKey(SECRET)
-  const OTHER = callbackKey('whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD')
+  const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
+  const signed = (secrets: readonly string[]) => new Signer(secrets).sign(ID, Number(AT) * 1000, BODY).headers
+  const signature = (secrets: readonly string[]) => signed(secrets)['webhook-signature'] ?? ''
 
   it('is signed as Standard Webhooks signs it, once for each key', () => {
-    expect(signCallback([KEY], ID, AT, BODY)).toBe(SIGNATURE)
-    expect(signCallback([], ID, AT, BODY)).toBe('')
-    const other = signCallback([OTHER], ID, AT, BODY)
-    expect(signCallback([OTHER, KEY], ID, AT, BODY)).toBe(`${other} ${SIGNATURE}`)
+    expect(signature([SECRET])).toBe(SIGNATURE)
+    expect(signature([OTHER, SECRET])).toBe(`${signature([OTHER])} ${SIGNATURE}`)
   })
 
   it('has headers that Standard Webhooks takes, with its time in whole seconds that have passed', () => {
     const now = Date.now()
-    const headers = signedHeaders([OTHER, KEY], 'evt_1', now, BODY)
+    const { headers } = new Signer([OTHER, SECRET]).sign('evt_1', now, BODY)
     expect(new Webhook(SECRET).verify(BODY, headers)).toEqual({ test: 2432232314 })
-    expect(signedHeaders([KEY], ID, 1_614_265_330_999, BODY)).toEqual({
+    expect(new Signer([SECRET]).sign(ID, 1_614_265_330_999, BODY).headers).toEqual({
       'user-agent': 'agent-session-sidecar',
       'webhook-id': ID,
       'webhook-timestamp': AT,
@@ -137,7 +160,7 @@ describe('a callback', () => {
   })
 
   it('without a key says who sends it, and is not signed', () => {
-    expect(signedHeaders([], ID, 1_614_265_330_000, BODY)).toEqual({
+    expect(signed([])).toEqual({
       'user-agent': 'agent-session-sidecar',
       'webhook-id': ID,
       'webhook-timestamp': AT,
@@ -145,7 +168,7 @@ describe('a callback', () => {
   })
 
   it('is genuine when any key made any signature of its header', () => {
-    const other = signCallback([OTHER], ID, AT, BODY)
+    const other = signature([OTHER])
     for (const header of [
       SIGNATURE,
       `${other} ${SIGNATURE}`,
@@ -163,7 +186,7 @@ describe('a callback', () => {
     ['one that only holds a version', `v0;${SIGNATURE}`],
     ['one that is cut', SIGNATURE.slice(0, 20)],
     ['one that is longer', `${SIGNATURE.slice(0, -1)}AAAA`],
-    ['that of another key', signCallback([OTHER], ID, AT, BODY)],
+    ['that of another key', signature([OTHER])],
   ])('is not genuine with %s for a signature', (_, header) => {
     expect(verifyCallbackSignature([KEY], ID, AT, BODY, header)).toBe(false)
   })

@@ -2,7 +2,7 @@ import { NetworkFault, messageOf } from '../../std/errors.ts'
 import { headerSafe } from '../../std/header.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Clock, Http } from '../../std/ports.ts'
-import { keyRing, signedHeaders } from '../../std/signature.ts'
+import { Signer } from '../../std/signature.ts'
 import type { ToolResult, ToolSpec } from '../../core/tool.ts'
 import type { Tracer } from '../../core/trace.ts'
 import type { Runner } from './context.ts'
@@ -21,7 +21,7 @@ export function createHttpRunner(
   ports: { http: Http; clock: Clock; tracer: Tracer },
 ): Runner {
   const { http, clock, tracer } = ports
-  const keys = keyRing(target.secrets)
+  const signer = new Signer(target.secrets)
   // A run of which nobody can tell whether it began is not tried again where a tool may not run twice.
   const pool = { size: tool.concurrency, fresh: tool.afterCrash === 'fail' }
 
@@ -41,7 +41,7 @@ export function createHttpRunner(
     })
     const id = headerSafe(call.callId)
     const headers = {
-      ...signedHeaders(keys(), id, clock.now(), body),
+      ...signer.sign(id, clock.now(), body).headers,
       'content-type': 'application/json',
       'idempotency-key': id,
     }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { NetworkFault } from '../../../std/errors.ts'
 import type { HandlerSpec } from '../../../core/handler.ts'
 import type { Clock, Http, HttpAttempt, HttpReply } from '../../../std/ports.ts'
-import { keyRing, signedHeaders } from '../../../std/signature.ts'
+import { Signer } from '../../../std/signature.ts'
 import type { Tracer } from '../../../core/trace.ts'
 import { transientSlots } from '../transients.ts'
 import { callbackText, cloudEventText, dataText } from './body.ts'
@@ -21,7 +21,7 @@ export function createHttpTarget(
   source: string,
 ): Target {
   const { http, clock, tracer } = ports
-  const keys = keyRing(target.secrets)
+  const signer = new Signer(target.secrets)
   const cloudevents = handler.format === 'cloudevents'
   const batched = handler.batch.max > 1
   const contentType = cloudevents
@@ -32,13 +32,6 @@ export function createHttpTarget(
     const data = dataText(fact, session)
     const delivery = { attempt, handler: handler.name, test }
     return cloudevents ? cloudEventText(fact, data, delivery, source) : callbackText(fact, data, delivery)
-  }
-
-  const headersFor = (id: string, body: Buffer, traceparent: string): Record<string, string> => {
-    const headers = signedHeaders(keys(), id, clock.now(), body)
-    headers['content-type'] = contentType
-    headers['traceparent'] = traceparent
-    return headers
   }
 
   // A fact never waits for the connection of a transient event.
@@ -52,16 +45,19 @@ export function createHttpTarget(
       const [first] = batch
       if (first === undefined) throw new RangeError('an attempt without a fact')
       if (aborted) return queueMicrotask(() => ended({ kind: 'aborted' }))
-      // Encoded once, for the signature and for the wire.
-      const body = Buffer.from(batched ? `[${batch.map(textOf).join(',')}]` : textOf(first))
+      const text = batched ? `[${batch.map(textOf).join(',')}]` : textOf(first)
       const id = batched ? batchId(batch) : first.fact.id
       const span = tracer.start('callback', traceOf(first.fact, first.session), () =>
         attributesOf(handler.name, first),
       )
+      // Encoded once, for the signature and for the wire.
+      const { headers, body } = signer.sign(id, clock.now(), text)
+      headers['content-type'] = contentType
+      headers['traceparent'] = span.traceparent
       const request = {
         method: 'POST',
         url: target.url,
-        headers: headersFor(id, body, span.traceparent),
+        headers,
         body,
         timeout: handler.timeout,
         maxBody: ANSWER_READ,
