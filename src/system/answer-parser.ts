@@ -38,6 +38,7 @@ export class AnswerParser {
   #text = ''
   #body: ByteBuffer | null = null
   #truncated = false
+  #begun = false
 
   /** `maxHead`: bytes of one head, or of all trailers. */
   constructor(maxHead: number) {
@@ -52,6 +53,12 @@ export class AnswerParser {
     this.#text = ''
     this.#body = null
     this.#truncated = false
+    this.#begun = false
+  }
+
+  /** Something of the answer came. */
+  get begun(): boolean {
+    return this.#begun
   }
 
   /** The answer is there, or as much of it as is wanted. */
@@ -107,6 +114,8 @@ export class AnswerParser {
     let at = from
     // An empty line before a status line is skipped.
     while (this.#rest === '' && at < chunk.length && (chunk[at] === CR || chunk[at] === LF)) at++
+    if (at === chunk.length) return at
+    this.#begun = true
     const end = this.#rest === '' ? chunk.indexOf(HEAD_END, at) : -1
     // Nearly every head comes in one piece.
     if (end !== -1) {
@@ -136,10 +145,8 @@ export class AnswerParser {
     const framing = new Framing()
     framing.readHeaders(text, lineEnd + 2)
     framing.decide(status, line[1] === '1')
-    if (status < 200) {
-      if (framing.upgraded) throw unreadable('101 Switching Protocols, which the request did not ask for')
-      return
-    }
+    if (status === 101) throw unreadable('101 Switching Protocols, which the request did not ask for')
+    if (status < 200) return
     this.#status = status
     this.#head = text.slice(lineEnd + 2)
     this.#framing = framing
@@ -202,7 +209,9 @@ export class AnswerParser {
     else {
       this.#trailers += line.length
       if (this.#trailers > this.#maxHead) throw unreadable('its trailers are too long')
-      new Framing().readHeaders(`${line}\r\n`, 0)
+      const trailer = new Framing()
+      trailer.readHeaders(`${line}\r\n`, 0)
+      if (trailer.length !== null) throw unreadable('a length follows its body')
     }
   }
 
@@ -218,13 +227,10 @@ class Framing {
   chunked = false
   /** null: it goes on until the connection ends. */
   length: number | null = null
-  /** Another protocol follows. */
-  upgraded = false
   keptFor = 0
   #encoding: string | null = null
   #connection = ''
   #keepAlive = ''
-  #upgrade = false
 
   /** `text`: lines that each end with CR LF. */
   readHeaders(text: string, from: number): void {
@@ -252,11 +258,12 @@ class Framing {
     switch (name) {
       case 'content-length':
         if (this.length !== null) throw unreadable('it has several lengths')
-        if (!/^\d{1,15} *$/.test(value)) throw unreadable('its length is none')
+        if (!/^\d{1,15}$/.test(value)) throw unreadable('its length is none')
         this.length = Number(value)
         break
       case 'transfer-encoding':
-        this.#encoding = this.#encoding === null ? value : `${this.#encoding},${value}`
+        if (this.#encoding !== null || value === '') throw unreadable('its transfer encoding is not clear')
+        this.#encoding = value
         break
       case 'connection':
       case 'proxy-connection':
@@ -264,9 +271,6 @@ class Framing {
         break
       case 'keep-alive':
         this.#keepAlive += `,${value}`
-        break
-      case 'upgrade':
-        this.#upgrade = true
         break
       default:
     }
@@ -277,13 +281,12 @@ class Framing {
     const encoding = this.#encoding
     if (encoding !== null && this.length !== null) throw unreadable('it has a length and a transfer encoding')
     const connection = this.#connection.split(',').map((token) => token.trim())
-    this.upgraded = status === 101 && this.#upgrade && connection.includes('upgrade')
     const kept = modern ? !connection.includes('close') : connection.includes('keep-alive')
     const bodiless = status < 200 || status === 204 || status === 304
     // What a server sends in spite of that would be taken for the next answer.
     const violated = bodiless && (encoding !== null || (this.length ?? 0) > 0)
     if (bodiless) this.length = 0
-    else this.chunked = encoding !== null && /(?:^|[,\t ])chunked[\t ]*$/i.test(encoding)
+    else this.chunked = encoding !== null && /(?:^|,)[\t ]*chunked[\t ]*$/i.test(encoding)
     const endless = this.length === null && !this.chunked
     this.keptFor = kept && !violated && !endless ? keptFor(this.#keepAlive) : 0
   }
@@ -342,7 +345,9 @@ function unreadable(reason: string): NetworkFault {
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?$/
 /** Digits of a chunk's size: 2^52 bytes are more than anybody sends. */
 const SIZE_DIGITS = 13
-const CHUNK_SIZE = /^([0-9a-f]+)(?:;[\t\x20-\x7e\x80-\xff]*)?$/i
+/** With extensions, that say nothing to us. */
+const CHUNK_SIZE =
+  /^([0-9a-f]+)(?:;[!#$%&'*+.^_`|~0-9a-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"))?)*$/i
 
 const SPACE = 0x20
 const TAB = 0x09
@@ -356,7 +361,7 @@ VALUE[TAB] = 1
 VALUE[0x7f] = 0
 /** Of names that say something about the body or the connection. */
 const FRAMING_LENGTHS = new Set(
-  ['content-length', 'transfer-encoding', 'connection', 'proxy-connection', 'keep-alive', 'upgrade'].map(
+  ['content-length', 'transfer-encoding', 'connection', 'proxy-connection', 'keep-alive'].map(
     ({ length }) => length,
   ),
 )

@@ -367,10 +367,10 @@ class Connection {
     const exchange = this.#exchange
     // Nothing was asked.
     if (exchange === null || exchange.stage === 'connecting') return this.close()
-    exchange.stage = 'answering'
     let used: number
     try {
       used = this.#parser.read(chunk)
+      if (this.#parser.begun) exchange.stage = 'answering'
     } catch (error) {
       this.#error = networkFault(error, 'answering')
       return this.close()
