@@ -242,7 +242,7 @@ class Framing {
   #readHeader(text: string, from: number): number {
     let at = from
     while (TOKEN[text.charCodeAt(at)] === 1) at++
-    if (at === from || text.charCodeAt(at) !== COLON) throw unreadable('a header has no name')
+    if (at === from || text.charCodeAt(at) !== COLON) throw unreadable('a line of its head is no header')
     const nameEnd = at++
     while (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === TAB) at++
     const valueAt = at

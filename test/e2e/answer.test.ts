@@ -23,19 +23,19 @@ const UNREADABLE: readonly [what: string, raw: string, reason: string][] = [
   [
     'a folded header',
     'HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\ncontent-length: 0\r\n\r\n',
-    'Unexpected whitespace after header value',
+    'a line of its head is no header',
   ],
   [
     'a content-length beside a transfer-encoding',
     'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
-    'its body and its content-length do not match',
+    'it has a length and a transfer encoding',
   ],
   [
     'another protocol',
     'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
     '101 Switching Protocols, which the request did not ask for',
   ],
-  ['no HTTP', 'OK\r\n', 'Response does not match the HTTP/1.1 protocol'],
+  ['no HTTP', 'OK\r\n', 'it is not HTTP/1.1'],
 ]
 
 const POLICY = { retry: { attempts: 2, base: '10ms', max: '20ms' } }

@@ -1,5 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel'
 import { Session, type Debugger, type Profiler } from 'node:inspector'
+import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import Database from 'better-sqlite3'
 
@@ -47,6 +48,8 @@ const SRC = new URL('../../src/', import.meta.url).href
 const QUIET = 60
 /** Times that this is waited for. */
 const LOOKS = 200
+/** How the request of a callback begins. */
+const CALLBACK = 'POST /events/'
 /** Frames of a stack that are looked at. */
 const DEEPEST = 100
 
@@ -120,15 +123,24 @@ subscribe('http.server.request.start', (event) => {
   if (armed?.end === 'state fact' && request.method === 'POST') open()
 })
 
-// A callback or an answer has left when its request is written. While a tool runs, the window of its call is shut: the
+// A callback has left when it is written.
+const { write } = Socket.prototype
+Socket.prototype.write = function (this: Socket, ...args: unknown[]): boolean {
+  const written: unknown = Reflect.apply(write, this, args)
+  const [chunk] = args
+  const begins = chunk instanceof Uint8Array ? Buffer.from(chunk.subarray(0, CALLBACK.length)).toString() : ''
+  if (armed?.end === 'callback' && begins === CALLBACK) finish()
+  return written === true
+}
+
+// An answer has left when its request is written. While a tool runs, the window of its call is shut: the
 // reading that found the call goes on meanwhile, and is no part of it.
 subscribe('undici:client:sendHeaders', (event) => {
   const { request } = event as { request: { method?: string; path?: string } }
   if (armed === null || request.method !== 'POST') return
   const { end, answerEnding } = armed
   const path = request.path ?? ''
-  if (end === 'callback' && path.startsWith('/events/')) finish()
-  else if (end === 'answer' && path.endsWith(answerEnding)) finish()
+  if (end === 'answer' && path.endsWith(answerEnding)) finish()
   else if (end === 'answer' && path.startsWith('/tools/')) {
     shut()
     quiet().then(() => report({ waiting: true }), reportFault)
