@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { request } from 'undici'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { group, readme } from '../readme/document.ts'
+import { group, read } from '../readme/document.ts'
 import { SECRET } from '../support/app.ts'
 import { freePort } from '../support/listen.ts'
 import { Rig } from '../support/rig.ts'
@@ -64,19 +64,20 @@ describe.skipIf(!canBuild)('the built image', () => {
     ])
   }
 
-  test('says of itself what the Dockerfile says, and adds what the README says to its base', () => {
+  test('says of itself what the Dockerfile says, and adds what config/README.md says to its base', () => {
     expect(image.config).toMatchObject({
       User: '65532:65532',
       WorkingDir: '/app',
       ExposedPorts: { '8480/tcp': {}, '8481/tcp': {} },
       Healthcheck: { Test: ['CMD', ...healthCheck()] },
     })
-    const [, stated = ''] = /adds (\d+) MB to `node:24-slim`/.exec(readme()) ?? []
+    const [, stated = ''] = /adds (\d+) MB to `node:24-slim`/.exec(read('config/README.md')) ?? []
     const measured = image.bytes / 1e6
     console.log(`the image adds ${measured.toFixed(1)} MB to its base`)
-    expect(Math.abs(measured - Number(stated)), `${measured} MB, and the README says ${stated}`).toBeLessThan(
-      5,
-    )
+    expect(
+      Math.abs(measured - Number(stated)),
+      `${measured} MB, and config/README.md says ${stated}`,
+    ).toBeLessThan(5)
   })
 
   test('runs as 65532 on a root that it cannot write, delivers a callback, and ends well', async () => {
@@ -112,7 +113,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     expect([await container.ended, container.output()]).toEqual([0, expect.any(String)])
   })
 
-  test('runs by the command of the README on what init writes, and shows the console', async () => {
+  test('runs by the command of the documents on what init writes, and shows the console', async () => {
     await using rig = await Rig.open({ channels: ['stream'], start: false })
     const folder = await scratch(stack)
     const init = spawnSync(
@@ -166,7 +167,7 @@ async function status(port: number, path: string): Promise<number | null> {
   return answer?.statusCode ?? null
 }
 
-/** The words of each `docker` of the README, as a shell gives them to it. */
+/** The words of each `docker` of the documents, as a shell gives them to it. */
 function documented(cwd: string, who: { uid: number; gid: number; token: string }): string[][] {
   const [block] = group('docker')
   const script = [

@@ -93,7 +93,7 @@ describe('scenario files', () => {
     expect(readFileSync(file, 'utf8')).toMatch(/^# yaml-language-server: \$schema=\.\/schema\.json\n/)
   })
 
-  it('the one that the README shows loads', () => {
+  it('the one that src/emulator/README.md shows loads', () => {
     const [shown] = group('scenario')
     expect(loadScenario(scenarioFile(shown?.text ?? '')).name).toBe('orders')
   })

@@ -118,12 +118,12 @@ test('every example is in the list of examples and has its own page', () => {
   }
 })
 
-test('the README shows an example as it stands', () => {
+test('config/README.md shows an example as it stands', () => {
   const [shown] = group('example')
   expect(shown?.text).toBe(readFileSync(path.join(EXAMPLES, 'standardwebhooks/app.mjs'), 'utf8'))
 })
 
-test('the README leads to a reader of the relay', { timeout: LONG }, async () => {
+test('src/sidecar/README.md leads to a reader of the relay', { timeout: LONG }, async () => {
   const story = await Story.begin()
   onTestFinished(() => story.end().then(() => undefined))
   const said: string[] = []

@@ -14,6 +14,7 @@ const SOURCES = [
   'src',
   'config',
   'README.md',
+  'test/README.md',
   'CHANGELOG.md',
   'LICENSE',
 ]

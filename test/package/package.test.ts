@@ -1,20 +1,21 @@
 import { execFile } from 'node:child_process'
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { publint } from 'publint'
 import { formatMessage } from 'publint/utils'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { blocks, group, ROOT, section } from '../readme/document.ts'
+import { blocks, DOCUMENTS, group, ROOT, section } from '../readme/document.ts'
 import { pack, type Packed } from './pack.ts'
+import { linksOf } from '../readme/links.ts'
 import { MISTAKES, YOUNGER } from './mistakes.ts'
 import { COMPILER, PROGRAM } from './program.ts'
 import { saveProject, snippets } from './snippets.ts'
 
 /** The build compiles everything. Milliseconds. */
 const LONG = 120_000
-/** Bytes; the README states them in these units. */
+/** Bytes; config/README.md states them in these units. */
 const KIB = 1024
 const PACKED_MOST = 1408 * KIB
 const UNPACKED_MOST = 5248 * KIB
@@ -45,21 +46,22 @@ test('types resolve from ES modules and bundlers, at every entry point', { timeo
   expect(Object.keys(result.entrypoints)).toEqual(['.', './client', './emulator', './package.json'])
 })
 
-test('no TypeScript is in the package but declarations, those that its entry points show', () => {
+test('no TypeScript is in the package but the examples and declarations, those that its entry points show', () => {
   const declarations = paths.filter((file) => file.endsWith('.d.ts'))
   expect(declarations).toEqual(
     expect.arrayContaining(['index', 'client/index', 'emulator/index'].map((face) => `dist/${face}.d.ts`)),
   )
   expect(declarations.filter((file) => file.startsWith('dist/cli/'))).toEqual([])
-  expect(paths.filter((file) => /\.[cm]?ts$/.test(file) && !file.endsWith('.d.ts'))).toEqual([])
+  const sources = paths.filter((file) => /\.[cm]?ts$/.test(file) && !file.endsWith('.d.ts'))
+  expect(sources.filter((file) => !file.startsWith('config/examples/'))).toEqual([])
 })
 
 test('what the program reads from files is in the package, and nothing that only we need', () => {
   expect(paths).toEqual(
     expect.arrayContaining([
       'LICENSE',
-      'README.md',
       'CHANGELOG.md',
+      ...DOCUMENTS,
       'config/sidecar.yaml',
       'config/schema.json',
       'config/scenarios/tour.yaml',
@@ -73,8 +75,24 @@ test('what the program reads from files is in the package, and nothing that only
   )
   expect(beside.length).toBeGreaterThan(2)
   expect(beside.filter((file) => !paths.includes(file.replace(/^src/, 'dist')))).toEqual([])
-  expect(paths.filter((file) => /(^|\/)(test|src|data)\//.test(file))).toEqual([])
+  expect(
+    paths.filter((file) => /(^|\/)(test|src|data)\//.test(file) && !file.endsWith('/README.md')),
+  ).toEqual([])
 })
+
+test.each([...DOCUMENTS, 'src/README.md', 'CHANGELOG.md'])(
+  '%s links to what is in the package',
+  (document) => {
+    const text = readFileSync(path.join(packed.installed, document), 'utf8')
+    const files = linksOf(text).flatMap((link) =>
+      /^([a-z]+:|#)/.test(link) ? [] : (link.split('#')[0] ?? []),
+    )
+    const missing = files.filter(
+      (file) => !existsSync(path.join(packed.installed, path.dirname(document), file)),
+    )
+    expect(missing).toEqual([])
+  },
+)
 
 test('the code of others that is in the bundle brings its licence', () => {
   const licences = readFileSync(path.join(packed.installed, 'dist/LICENSES.txt'), 'utf8')
@@ -87,15 +105,15 @@ test('the code of others that is in the bundle brings its licence', () => {
     expect(licences).toMatch(new RegExp(`^${name} [0-9.]+: ${license}\n\n\\s*\\S`, 'm'))
 })
 
-test('its size is what the README states, within the bound', () => {
+test('its size is what config/README.md states, within the bound', () => {
   expect(packed.size).toBeLessThan(PACKED_MOST)
   expect(packed.unpackedSize).toBeLessThan(UNPACKED_MOST)
   const [, size = '', unpacked = ''] =
-    /under (\d+) KiB packed and (\d+) KiB unpacked/.exec(section('Package')) ?? []
+    /under (\d+) KiB packed and (\d+) KiB unpacked/.exec(section('config/README.md', 'Package')) ?? []
   expect([Number(size) * KIB, Number(unpacked) * KIB]).toEqual([PACKED_MOST, UNPACKED_MOST])
 })
 
-test('the README makes the package under the name that it has, and installs what its programs import', () => {
+test('the documents make the package under the name that it has, and install what their programs import', () => {
   const [commands] = group('package')
   expect(commands?.text).toContain(`npm run package\npackage=$PWD/${path.basename(packed.tarball)}\n`)
   const installed = /^npm install "\$package" (.*)$/m.exec(commands?.text ?? '')?.[1]?.split(' ') ?? []
@@ -137,7 +155,7 @@ async function compile(folder: string): Promise<string> {
 test('every TypeScript of the documents and examples compiles with --strict', { timeout: LONG }, async () => {
   const found = snippets()
   expect(found.map(({ origin }) => origin.replace(/:.*/, ''))).toEqual(
-    expect.arrayContaining(['README.md', 'config/examples/typescript/app.ts']),
+    expect.arrayContaining(['src/sidecar/README.md', 'config/examples/typescript/app.ts']),
   )
   expect(found.length).toBeGreaterThan(7)
   const folder = path.join(packed.folder, 'snippets')

@@ -93,7 +93,7 @@ describe('the dashboard', () => {
 })
 
 describe('the alerts', () => {
-  test('are those that are promised, each with a test, a summary and a line in the README', () => {
+  test('are those that are promised, each with a test, a summary and a line in the runbook', () => {
     const names = alerts().map(({ alert }) => alert)
     expect(names).toEqual([
       'StreamDown',
@@ -121,8 +121,8 @@ describe('the alerts', () => {
       cases.filter((one) => one.exp_alerts !== undefined).map(({ alertname }) => alertname),
     )
     expect(fired).toEqual(names)
-    const readme = readFileSync(path.join(ROOT, 'README.md'), 'utf8')
-    const runbook = readme.split('### When an alert fires')[1]?.split('\n#')[0] ?? ''
+    const document = readFileSync(path.join(ROOT, 'config/README.md'), 'utf8')
+    const runbook = document.split('### When an alert fires')[1]?.split('\n#')[0] ?? ''
     for (const { alert, annotations } of alerts()) {
       expect(annotations.summary).toBeTruthy()
       expect(runbook).toMatch(new RegExp(`^\\| \`${alert}\` +\\|.{40}`, 'm'))

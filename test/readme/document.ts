@@ -2,7 +2,19 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 export const ROOT = path.resolve(import.meta.dirname, '../..')
-const README = path.join(ROOT, 'README.md')
+
+/** What users read, in the order in which their blocks are played: a story may begin in one and continue in another. */
+export const DOCUMENTS = [
+  'README.md',
+  'src/sidecar/README.md',
+  'src/client/README.md',
+  'src/emulator/README.md',
+  'src/conform/README.md',
+  'config/README.md',
+  'test/README.md',
+] as const
+
+export type Document = (typeof DOCUMENTS)[number]
 
 /**
  * A fenced block. Behind its language stand words that say what the test does with it:
@@ -21,12 +33,13 @@ export interface Block {
   value(name: string): string | null
 }
 
-export function readme(): string {
-  return readFileSync(README, 'utf8')
+export function read(document: string): string {
+  return readFileSync(path.join(ROOT, document), 'utf8')
 }
 
+/** The fenced blocks of all documents. */
 export function blocks(): Block[] {
-  return blocksOf(readme())
+  return DOCUMENTS.flatMap((document) => blocksOf(read(document)))
 }
 
 /** The fenced blocks of any document. */
@@ -45,15 +58,15 @@ export function blocksOf(document: string): Block[] {
   )
 }
 
-/** The blocks of one story, in the order of the document. */
+/** The blocks of one story, in the order of `DOCUMENTS`. */
 export function group(name: string): Block[] {
   return blocks().filter(({ words }) => words[0] === name)
 }
 
-/** The text under a heading, up to the next one of its rank. */
-export function section(heading: string): string {
-  const text = readme().split(`\n## ${heading}\n`)[1]
-  if (text === undefined) throw new Error(`README has no section "${heading}"`)
+/** The text under a heading of the second rank, up to the next one. */
+export function section(document: Document, heading: string): string {
+  const text = read(document).split(`\n## ${heading}\n`)[1]
+  if (text === undefined) throw new Error(`${document} has no section "${heading}"`)
   return text.split('\n## ')[0] ?? ''
 }
 
@@ -79,16 +92,18 @@ export function squeezed(text: string): string {
   return text.replaceAll(/ {2,}/g, ' ').replaceAll(/\| ?-+ ?(?=\|)/g, '|---')
 }
 
-/** What stands between `<!-- name -->` and `<!-- /name -->`, squeezed. With UPDATE=1 it is first replaced by `wanted`. */
+/** The text between `<!-- name -->` and `<!-- /name -->`, squeezed. With UPDATE=1 it is first replaced by `wanted`. */
 export function generated(name: string, wanted: string): string {
   const start = `<!-- ${name} -->\n`
   const end = `<!-- /${name} -->`
-  const text = readme()
+  const [document, ...others] = DOCUMENTS.filter((file) => read(file).includes(start))
+  if (document === undefined || others.length > 0)
+    throw new Error(`not exactly one document has ${start.trim()}`)
+  const text = read(document)
   const from = text.indexOf(start) + start.length
-  const to = text.indexOf(end)
-  if (from < start.length || to < from)
-    throw new Error(`README has no part between ${start.trim()} and ${end}`)
+  const to = text.indexOf(end, from)
+  if (to < from) throw new Error(`${document} has no ${end}`)
   if (process.env['UPDATE'] !== '1') return squeezed(text.slice(from, to))
-  writeFileSync(README, `${text.slice(0, from)}${wanted}${text.slice(to)}`)
+  writeFileSync(path.join(ROOT, document), `${text.slice(0, from)}${wanted}${text.slice(to)}`)
   return squeezed(wanted)
 }

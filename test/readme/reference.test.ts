@@ -10,11 +10,11 @@ import { readVerb } from '../../src/emulator/scenario/line.ts'
 import { createSidecar } from '../../src/index.ts'
 import { cli } from '../cli/process.ts'
 import { folderWith } from '../config/folder.ts'
-import { blocks, generated, ROOT, readme, rows, section, squeezed } from './document.ts'
+import { blocks, generated, ROOT, rows, section, squeezed } from './document.ts'
 import { configurationReference, faultsReference, metricsReference, routesReference } from './reference.ts'
 
-/** `UPDATE=1 npm test -- test/readme/reference.test.ts && npx oxfmt README.md` writes them anew. */
-describe('the reference parts of the README', () => {
+/** `UPDATE=1 npm test -- test/readme/reference.test.ts && npm run format` writes them again. */
+describe('the generated tables of the documents', () => {
   test('name every key of the configuration', () => {
     const schema = parseJson(JSON.stringify(jsonSchema()))
     if (!isObject(schema)) throw new Error('the schema is no object')
@@ -70,9 +70,9 @@ describe('the reference parts of the README', () => {
   })
 })
 
-describe('what the README says by hand', () => {
+describe('the written parts of the documents', () => {
   test('names every type of state fact', () => {
-    const named = [...section('Facts').matchAll(/^\| (.*?) \|/gm)].flatMap(
+    const named = [...section('src/sidecar/README.md', 'Facts').matchAll(/^\| (.*?) \|/gm)].flatMap(
       ([, cell = '']) => cell.match(/[a-z]+\.[a-z_]+/g) ?? [],
     )
     expect(named.sort()).toEqual([...STATE_TYPES].sort())
@@ -83,7 +83,7 @@ describe('what the README says by hand', () => {
     const commands = [...(out.split('Commands:')[1] ?? '').matchAll(/^ {2}(\w+)/gm)].map(
       ([, name = '']) => name,
     )
-    const table = section('Commands').split('| exit code |')[0] ?? ''
+    const table = section('src/sidecar/README.md', 'Commands').split('| exit code |')[0] ?? ''
     const named = rows(table).flatMap(([cell = '']) => cell.match(/(?<=`)\w+/g) ?? [])
     expect([...new Set(named)].sort()).toEqual(commands.filter((name) => name !== 'help').sort())
   })
@@ -104,7 +104,7 @@ describe('what the README says by hand', () => {
     for (const { text } of examples) expect(() => JSON.parse(text) as unknown).not.toThrow()
   })
 
-  test.each(rows(section('Limits')))(
+  test.each(rows(section('src/sidecar/README.md', 'Limits')))(
     'has the limit of the source: %s, %s',
     (_what, limit = '', where = '') => {
       const [file = '', name = ''] = [...where.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text)
@@ -123,12 +123,6 @@ describe('what the README says by hand', () => {
       (name) => !['README.md', 'tsconfig.json'].includes(name),
     )
     expect(described.sort()).toEqual([...new Set(parts.map((name) => path.parse(name).name))].sort())
-  })
-
-  test('links to files that are there', () => {
-    const links = [...readme().matchAll(/\]\((?!https?:|#)([^)]+)\)/g)].map(([, target = '']) => target)
-    expect(links.length).toBeGreaterThan(3)
-    for (const link of links) expect(() => readFileSync(path.join(ROOT, link))).not.toThrow()
   })
 })
 

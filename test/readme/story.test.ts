@@ -65,7 +65,7 @@ async function configIn({ folder }: Story): ReturnType<typeof loadConfig> {
   return await loadConfig(file, {})
 }
 
-describe('the README', () => {
+describe('the documents', () => {
   test('leaves no command untried but those that install, or that take long', () => {
     const commands = blocks().filter(({ language }) => language === 'sh')
     const untried = commands.filter(
@@ -76,18 +76,18 @@ describe('the README', () => {
       'once',
       'try',
       'package',
-      'simulate',
       'docker',
       'push',
+      'simulate',
     ])
     expect(untried.map(({ text }) => text.split('\n')[0])).toEqual([
       'npm ci && npm start',
       'npm start -- --once',
       'npm cit',
       'npm run package',
-      'npm run simulate -- --seeds 2000',
       'docker build -t agent-session-sidecar:0.1.0 .',
       'docker tag agent-session-sidecar:0.1.0 registry.example.com/agent-session-sidecar:0.1.0',
+      'npm run simulate -- --seeds 2000',
     ])
   })
 

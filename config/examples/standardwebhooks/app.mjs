@@ -1,5 +1,4 @@
-// Receives callbacks and runs a tool. The public package `standardwebhooks` verifies the
-// signatures.
+// Receives callbacks and runs a tool. The package `standardwebhooks` verifies the signatures.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { Webhook } from 'standardwebhooks'
