@@ -1,7 +1,6 @@
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import http from 'node:http'
 import path from 'node:path'
-import { defineConfig, type OutputChunk, type Plugin } from 'rolldown'
+import { defineConfig, type ChunkingContext, type OutputChunk, type Plugin } from 'rolldown'
 
 /**
  * Makes `dist` of `src`, after the compiler has put the declarations there. A start that loads six hundred small files takes
@@ -16,19 +15,67 @@ const READ = ['sidecar/store/sqlite/migrations', 'sidecar/admin/console/web']
 /** Has a binary of its own, is loaded where a person reads the log, or is the user's: each is installed beside us. */
 const INSTALLED = ['better-sqlite3', 'pino-pretty', '@opentelemetry/api']
 
+/**
+ * The few files that a start loads: each file costs as much as fifty kilobytes of code. A module goes to the first of
+ * these of which a root imports it, dynamic imports apart; what none imports (the emulator, most commands) is split by rolldown.
+ */
+const CHUNKS: [string, ...string[]][] = [
+  ['base', 'sidecar/store/error.ts', 'sidecar/config/listen.ts'],
+  ['program', 'cli/program.ts', 'cli/terminal.ts', 'cli/working-folder.ts'],
+  ['settings', 'sidecar/config/load.ts'],
+  ['schema', 'sidecar/library/schema.ts'],
+  ['library', 'sidecar/sidecar.ts', 'index.ts'],
+  ['client', 'system/http.ts', 'client/index.ts', 'client/service.ts'],
+  ['start', 'sidecar/start.ts'],
+]
+
+function chunkOf(id: string, context: ChunkingContext): string | null {
+  // What nearly all share, but for what loads modules of Node's: a command that only prints has no use for them.
+  const shared = /\/src\/(std|core)\//.test(id)
+  if (shared && ![...closure(id, context)].some((one) => one.startsWith('node:'))) return 'base'
+  const found = CHUNKS.find(([, ...roots]) =>
+    roots.some((root) => closure(path.join(SOURCE, root), context).has(id)),
+  )
+  return found?.[0] ?? null
+}
+
 export default defineConfig({
-  input: Object.fromEntries(['main', ...FACES].map((name) => [name, path.join(SOURCE, `${name}.ts`)])),
+  input: Object.fromEntries(
+    ['main.js', ...FACES.map((face) => `${face}.ts`)].map((file) => [
+      file.slice(0, -3),
+      path.join(SOURCE, file),
+    ]),
+  ),
   platform: 'node',
   // prom-client asks for the API of OpenTelemetry as well, and must not need the user's.
   external: (id, importer) => INSTALLED.includes(id) && importer?.includes('node_modules') !== true,
-  plugins: [partOfUndici(), plainHttp(), ownPlaces(), besideCode(), licences()],
+  plugins: [partOfUndici(), unusedBuiltins(), plainBuiltins(), ownPlaces(), besideCode(), licences()],
   output: {
     dir: DIST,
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'chunk/[name].js',
+    codeSplitting: {
+      groups: CHUNKS.map(([name], index) => ({
+        name: (id, context) => (chunkOf(id, context) === name ? name : null),
+        debugName: name,
+        priority: CHUNKS.length - index,
+      })),
+    },
   },
 })
+
+const closures = new Map<string, Set<string>>()
+
+/** What a root imports, itself included. */
+function closure(root: string, context: ChunkingContext): Set<string> {
+  const known = closures.get(root)
+  if (known !== undefined) return known
+  const ids = new Set([root])
+  for (const id of ids) for (const imported of context.getModuleInfo(id)?.importedIds ?? []) ids.add(imported)
+  closures.set(root, ids)
+  return ids
+}
 
 /**
  * Of undici, what we import. Its index loads fetch, WebSocket, caches and mocks as well, which take a tenth of a start. A
@@ -55,19 +102,43 @@ function partOfUndici(): Plugin {
   }
 }
 
-/** An `import` of node:http reads all that it exports, of which WebSocket loads Node's own undici: a tenth of a start. */
-function plainHttp(): Plugin {
-  const id = '\0plain http'
-  const values = Object.entries(Object.getOwnPropertyDescriptors(http)).filter(([, one]) => 'value' in one)
+/** Libraries load HTTP/2, which we do not speak, and child processes, which no command of ours is. */
+function unusedBuiltins(): Plugin {
+  const unused = [
+    { of: '/undici/lib/dispatcher/client-h2.js', line: /^[^]*$/, by: 'module.exports = null' },
+    { of: '/fastify/lib/server.js', line: /require\('node:http2'\)/, by: 'null' },
+    {
+      of: '/commander/lib/command.js',
+      line: /^import childProcess from .*$/m,
+      by: 'const childProcess = null',
+    },
+  ]
   return {
-    name: 'plain http',
-    // A dependency that asks with `require` gets all of it, and reads only what it uses: undici needs a getter of it.
-    resolveId: (name, importer) =>
-      name === 'node:http' && importer?.startsWith(SOURCE) === true ? id : null,
-    load: (name) =>
-      name === id
-        ? `export const { ${values.map(([key]) => key).join(', ')} } = process.getBuiltinModule('node:http')`
-        : null,
+    name: 'unused builtins',
+    transform(code, id) {
+      const found = unused.find(({ of }) => id.endsWith(`/node_modules${of}`))
+      if (found === undefined) return null
+      if (!found.line.test(code)) throw new Error(`${id} no longer has ${found.line}`)
+      return code.replace(found.line, () => found.by)
+    },
+  }
+}
+
+/**
+ * An `import` of a module of Node's reads all that it exports, some of which loads more: WebSocket of node:http loads Node's
+ * own undici, ReadStream of node:fs its streams. A chunk reads what it uses, and no more.
+ */
+function plainBuiltins(): Plugin {
+  const clause = /^import (?:(?:\* as )?([\w$]+))?(?:, )?(?:\{ (.*?) \} )?\s*from "(node:[^"]+)";$/gm
+  return {
+    name: 'plain builtins',
+    renderChunk: (code) =>
+      code.replaceAll(clause, (_all, whole?: string, names?: string, from = '') => {
+        const got = `globalThis.process.getBuiltinModule("${from}")`
+        const lines = whole === undefined ? [] : [`const ${whole} = ${got};`]
+        if (names !== undefined) lines.push(`const { ${names.replaceAll(' as ', ': ')} } = ${got};`)
+        return lines.join(' ')
+      }),
   }
 }
 

@@ -8,9 +8,30 @@ const NAME = 'agent-session-sidecar'
 
 type Api = typeof import('@opentelemetry/api')
 
-/** Our spans go to the OpenTelemetry SDK of the program that we are part of, if it has one. */
+/** The library's mark in the global object, since a program registered an SDK with it. */
+const REGISTERED = Symbol.for('opentelemetry.js.api.1')
+
+/**
+ * Our spans go to the OpenTelemetry SDK of the program that we are part of, if it has one. Without one the library is not
+ * loaded, though it be installed: a start is shorter by it. An SDK that is registered later gets the spans from then on.
+ */
 export async function loadTracer(random: Random): Promise<Tracer> {
   const plain = plainTracer(random)
+  if (REGISTERED in globalThis) return await sdkTracer(plain)
+  let tracer = plain
+  let loading = false
+  return {
+    start(name, source, attributes, since) {
+      if (!loading && REGISTERED in globalThis) {
+        loading = true
+        void sdkTracer(plain).then((loaded) => (tracer = loaded))
+      }
+      return tracer.start(name, source, attributes, since)
+    },
+  }
+}
+
+async function sdkTracer(plain: Tracer): Promise<Tracer> {
   try {
     return throughSdk(await import('@opentelemetry/api'), plain)
   } catch (error) {

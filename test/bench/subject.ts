@@ -7,7 +7,7 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { ConfigInput } from '../../src/index.ts'
 
-const MAIN = path.join(import.meta.dirname, '../../src/main.ts')
+const MAIN = path.join(import.meta.dirname, '../../src/main.js')
 /** Milliseconds for a start, which compiles the source, and for a stop. */
 const PATIENCE = 30_000
 /** Milliseconds after its start: its first look at the service is through. */

@@ -87,7 +87,7 @@ if (!there) process.stderr.write('init: there is no script(1) here, its question
 
 /** Runs `init` on a terminal on which a person has typed this. */
 async function typed(folder: string, text: string): Promise<string> {
-  const main = path.resolve(import.meta.dirname, '../../src/main.ts')
+  const main = path.resolve(import.meta.dirname, '../../src/main.js')
   const child = spawn('script', ['-qec', `${process.execPath} ${main} init`, '/dev/null'], {
     cwd: folder,
     // What is read here is the words: a terminal would have them coloured.

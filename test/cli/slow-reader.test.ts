@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 
 /** Longer than the program waits for what else is under way, milliseconds. */
 const SLOW = 1500

@@ -119,7 +119,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     const init = spawnSync(
       process.execPath,
       [
-        path.join(ROOT, 'src/main.ts'),
+        path.join(ROOT, 'src/main.js'),
         'init',
         'real/sidecar.yaml',
         '--base-url',

@@ -43,7 +43,7 @@ function startService(name: string, ports: Record<string, number>, cwd: string):
       .replaceAll(/\$\{\w+:-([^}]*)\}/g, '$1')
       .replaceAll(/\b(service|app|0\.0\.0\.0):(?=\d)/g, '127.0.0.1:')
   const folders: Record<string, string> = {
-    'dist/main.js': path.join(ROOT, 'src/main.ts'),
+    'dist/main.js': path.join(ROOT, 'src/main.js'),
     '/etc/sidecar/sidecar.yaml': path.join(ROOT, 'config/compose/sidecar.yaml'),
     '/app/app.mjs': path.join(ROOT, 'config/compose/app.mjs'),
   }

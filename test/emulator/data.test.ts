@@ -434,7 +434,7 @@ describe('a data file that cannot be used', () => {
     { timeout: 60_000 },
     async () => {
       const data = dataFile()
-      const main = join(import.meta.dirname, '../../src/main.ts')
+      const main = join(import.meta.dirname, '../../src/main.js')
       // Files of this process may have 200 blocks, which is as good as a full disk.
       const command = `ulimit -f 200; exec "$0" "$1" emulate --listen 127.0.0.1:0 --data "$2"`
       const child = spawn('sh', ['-c', command, process.execPath, main, data], {

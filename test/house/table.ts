@@ -22,7 +22,7 @@ export const MAY_IMPORT: Record<string, readonly string[]> = {
   conform: ['std'],
   'index.ts': ['core', 'std', 'sidecar'],
   cli: ['core', 'std', 'system', 'protocol', 'client', 'sidecar', 'emulator', 'conform', 'index.ts'],
-  'main.ts': ['cli', 'core', 'std'],
+  'main.js': ['cli', 'core', 'std'],
 }
 
 /** Parts into which time, chance and the network come through ports alone. */

@@ -6,7 +6,7 @@ import { Rig, type RigOptions } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 import type { End, Order, Report } from './recorder.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 const RECORDER = new URL('recorder.ts', import.meta.url).href
 
 /** The real program, from source, in a process of its own with the recorder in it. */

@@ -113,7 +113,7 @@ export class Story {
 
   #spawn(command: string): { process: ChildProcess; output: () => string; ended: Promise<Told> } {
     const admin = `127.0.0.1:${this.#ports.get('8481')}`
-    const main = `node ${path.join(ROOT, 'src/main.ts')}`
+    const main = `node ${path.join(ROOT, 'src/main.js')}`
     const text = this.#elsewhere(command)
       .replaceAll(
         'npm start -- emulate',

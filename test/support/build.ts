@@ -14,5 +14,5 @@ export function programOf(kind: 'build' | 'built' | 'source'): Build {
   if (kind === 'build') execFileSync('npm', ['run', '--silent', 'build'], { cwd: ROOT, stdio: 'inherit' })
   const [folder, ending] = kind === 'source' ? ['src', 'ts'] : ['dist', 'js']
   const file = (name: string): string => fileURLToPath(new URL(`${folder}/${name}.${ending}`, ROOT))
-  return { main: file('main'), library: file('index') }
+  return { main: fileURLToPath(new URL(`${folder}/main.js`, ROOT)), library: file('index') }
 }

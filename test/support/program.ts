@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { createSidecar, type ConfigInput, type Sidecar } from '../../src/index.ts'
 import { until } from './until.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
 /** Starting includes compiling the source; two cores share it with other tests. Milliseconds. */
 const STARTUP = 20_000
 /** A stop waits ten seconds for what is under way. Milliseconds. */

@@ -145,7 +145,7 @@ async function build(
   if (found.every((fault) => fault.path.length > 0)) {
     settle(tree, settings, expanded)
     judge(tree, blame)
-    applyRules(tree, blame)
+    await applyRules(tree, blame)
   }
   if (found.length + misnamed.length > 0) throw new ConfigError([...placed(found), ...misnamed])
 

@@ -3,13 +3,13 @@ import { isObject, type Json, type JsonObject } from '../../std/json.ts'
 import { isLoopback, parseListen } from './listen.ts'
 import type { Settings } from './schema.ts'
 import type { Blame } from './tree.ts'
-import { schemaFault } from './validate.ts'
+import { schemaFault } from './parameters.ts'
 
 /**
  * Rules between keys, which a schema cannot express well. They also run on trees that failed the
  * schema, so that all faults are reported together. So they assume nothing about the tree.
  */
-export function applyRules(tree: Json | undefined, blame: Blame): void {
+export async function applyRules(tree: Json | undefined, blame: Blame): Promise<void> {
   if (!isObject(tree)) return
   const service = objectAt(tree, 'service')
   if (!has(service, 'token') && !has(service, 'token_file')) {
@@ -26,6 +26,8 @@ export function applyRules(tree: Json | undefined, blame: Blame): void {
     const names = new Map<string, number>()
     for (const [index, entry] of entriesOf(tree[kind])) {
       targetRules(kind, index, entry, blame)
+      const fault = await schemaFault(entry['parameters'])
+      if (fault !== null) blame([kind, index, 'parameters'], fault)
       const name = entry['name']
       if (typeof name !== 'string') continue
       const first = names.get(name)
@@ -68,8 +70,6 @@ function targetRules(kind: 'handlers' | 'tools', index: number, entry: JsonObjec
     const signing = ['secret', 'secret_file', 'secrets', 'secrets_file'].find((key) => has(entry, key))
     if (signing !== undefined) blame([kind, index, signing], 'has no effect: a module is called, not sent to')
   }
-  const fault = schemaFault(entry['parameters'])
-  if (fault !== null) blame([kind, index, 'parameters'], fault)
 }
 
 function oneOfTwo(section: JsonObject, key: string, path: (string | number)[], blame: Blame): void {

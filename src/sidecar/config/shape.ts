@@ -1,13 +1,36 @@
 import { parseJson, isObject, type Json, type JsonObject } from '../../std/json.ts'
 
-/** The parts of a schema of schema.ts that the walk needs. */
-export interface Shape {
-  type?: string
-  properties?: Record<string, Shape>
-  items?: Shape
-  anyOf?: Shape[]
-  writeOnly?: boolean
+/** The keywords of schema.ts that decide something; `oneOf` is checked by rules.ts, which says more. */
+interface Keywords {
+  type: string
+  anyOf: Shape[]
+  const: Json
+  enum: Json[]
+  default: Json
+  // Of an object.
+  properties: Record<string, Shape>
+  required: string[]
+  additionalProperties: Shape | false
+  maxProperties: number
+  // Of a list.
+  items: Shape
+  minItems: number
+  maxItems: number
+  // Of a number.
+  minimum: number
+  maximum: number
+  // Of a text.
+  minLength: number
+  maxLength: number
+  pattern: string
+  format: string
+  durationRange: [string, string]
+  writeOnly: boolean
+  errorMessage: string
 }
+
+/** JSON Schema: any of its keywords. */
+export type Shape = { [Keyword in keyof Keywords]?: Keywords[Keyword] }
 
 export function propertyOf(shape: Shape | undefined, key: string): Shape | undefined {
   return shape?.properties !== undefined && Object.hasOwn(shape.properties, key)

@@ -1,137 +1,116 @@
-import { Ajv } from 'ajv'
-import { Ajv2020, type AnySchemaObject, type ErrorObject } from 'ajv/dist/2020.js'
 import { parseDuration } from '../../std/duration.ts'
-import { isObject, type Json } from '../../std/json.ts'
+import { isObject, type Json, type JsonObject } from '../../std/json.ts'
+import { nearest } from '../../std/nearest.ts'
 import { checks } from './checks.ts'
 import type { Path } from './fault.ts'
-import { nearest } from '../../std/nearest.ts'
 import { settings } from './settings.ts'
+import { propertyOf, type Shape } from './shape.ts'
 import type { Blame } from './tree.ts'
 
-const ajv = new Ajv2020({
-  allErrors: true,
-  useDefaults: true,
-  verbose: true,
-  strictRequired: false,
-  // Tests check that our schema is valid: a check at each start would take as long as the rest of
-  // the start.
-  validateSchema: false,
-  // Optimizing the generated code takes as long as generating it, for a file that is validated
-  // once.
-  code: { optimize: false },
-})
-ajv.addVocabulary(['errorMessage'])
-for (const [name, check] of Object.entries(checks)) {
-  ajv.addFormat(name, (value) => check(value) === null)
-}
-ajv.addKeyword({
-  keyword: 'durationRange',
-  type: 'string',
-  schemaType: 'array',
-  validate: (range: [string, string], value: string) => {
-    const ms = parseDuration(value)
-    return (
-      ms === null || (ms >= (parseDuration(range[0]) ?? 0) && ms <= (parseDuration(range[1]) ?? Infinity))
-    )
-  },
-})
-const validate = ajv.compile(settings)
-
-/** Validates `tree` against the schema, fills in the defaults in place, and returns every fault. */
-export function judge(tree: Json | undefined, blame: Blame): void {
-  if (validate(tree)) return
-  for (const error of validate.errors ?? []) {
-    // The parent of an alternative, or rules.ts, reports the faults of the alternative.
-    if (/\/(oneOf|anyOf)\//.test(error.schemaPath) || error.keyword === 'oneOf') continue
-    const path = pathOf(error.instancePath)
-    if (error.keyword === 'additionalProperties') {
-      const key = String(error.params['additionalProperty'])
-      blame([...path, key], unknownKey(key, error.parentSchema), 'key')
-    } else if (error.keyword === 'required') {
-      blame([...path, String(error.params['missingProperty'])], 'is required')
-    } else {
-      blame(path, messageOf(error))
-    }
-  }
-}
-
 /**
- * The fault of a JSON Schema that a tool declares, or null. The library accepts draft-07 and
- * 2020-12.
+ * Checks `tree` against the schema, fills in the defaults in place, and reports every fault. The schema uses a dozen keywords
+ * (`Shape`), and a file is checked once: to compile the schema first takes a hundred times as long as the check. A test
+ * compares the verdict with that of a JSON Schema library.
  */
-export function schemaFault(schema: unknown): string | null {
-  if (!isObject(schema)) return null
-  const draft07 = typeof schema.$schema === 'string' && schema.$schema.includes('draft-07')
-  const judge = draft07 ? new Ajv() : ajv
-  try {
-    if (judge.validateSchema(schema) === true) return null
-  } catch {
-    return 'names a $schema that is not known'
+export function judge(tree: Json | undefined, blame: Blame): void {
+  judgeValue(tree, settings, [], blame)
+}
+
+function judgeValue(value: Json | undefined, shape: Shape, path: Path, blame: Blame): void {
+  const fault = faultOf(value, shape)
+  if (fault !== null) blame(path, fault)
+  if (isObject(value)) judgeKeys(value, shape, path, blame)
+  if (!Array.isArray(value) || shape.items === undefined) return
+  for (const [index, item] of value.entries()) judgeValue(item, shape.items, [...path, index], blame)
+}
+
+function judgeKeys(value: JsonObject, shape: Shape, path: Path, blame: Blame): void {
+  for (const [key, { default: preset }] of Object.entries(shape.properties ?? {})) {
+    if (preset !== undefined && value[key] === undefined) value[key] = structuredClone(preset)
   }
-  const [first] = judge.errors ?? []
-  const where = pathOf(first?.instancePath ?? '').join('.')
-  return `is not a JSON Schema: ${where === '' ? '' : `${where} `}${first?.message ?? ''}`
+  for (const key of shape.required ?? []) {
+    if (value[key] === undefined) blame([...path, key], 'is required')
+  }
+  for (const [key, item] of Object.entries(value)) {
+    const of = propertyOf(shape, key) ?? shape.additionalProperties
+    if (of === false) blame([...path, key], unknownKey(key, shape), 'key')
+    else if (of !== undefined && item !== undefined) judgeValue(item, of, [...path, key], blame)
+  }
 }
 
-function pathOf(pointer: string): Path {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((step) => (/^[0-9]+$/.test(step) ? Number(step) : step))
+/** What is wrong with the value itself, not with what it holds. */
+function faultOf(value: Json | undefined, shape: Shape): string | null {
+  const { type, anyOf } = shape
+  const says = (fault: string): string => `must be ${shape.errorMessage ?? fault}${shown(value, shape)}`
+  if (type !== undefined && !isOf(type, value)) return says(typeName(type))
+  if (anyOf !== undefined && !anyOf.some((one) => fits(value, one)))
+    return says(listed(anyOf.map((one) => one.const)))
+  if (shape.const !== undefined && value !== shape.const) return says(listed([shape.const]))
+  if (value !== undefined && shape.enum?.includes(value) === false) return says(listed(shape.enum))
+  if (typeof value === 'string') return textFault(value, shape, says)
+  if (typeof value === 'number') {
+    if (value < (shape.minimum ?? -Infinity)) return says(`at least ${shape.minimum}`)
+    return value > (shape.maximum ?? Infinity) ? says(`at most ${shape.maximum}`) : null
+  }
+  return sizeFault(value, shape)
 }
 
-function unknownKey(key: string, schema: AnySchemaObject | undefined): string {
-  const known = Object.keys((schema?.['properties'] as object | undefined) ?? {})
+function textFault(text: string, shape: Shape, says: (fault: string) => string): string | null {
+  const { minLength = 0, maxLength = Infinity, pattern, format, durationRange } = shape
+  if (text.length < minLength) return says(`${minLength} character or longer`)
+  // Characters, of which some are two units.
+  if (text.length > maxLength && Array.from(text).length > maxLength)
+    return `may have at most ${maxLength} characters`
+  if (pattern !== undefined && !new RegExp(pattern, 'u').test(text))
+    return says(`a text that matches ${pattern}`)
+  const fault = format === undefined ? null : checks[format]?.(text)
+  if (fault !== null && fault !== undefined) return fault
+  if (durationRange === undefined) return null
+  const [least, most] = durationRange
+  const ms = parseDuration(text) ?? 0
+  const within = ms >= (parseDuration(least) ?? 0) && ms <= (parseDuration(most) ?? Infinity)
+  return within ? null : `must be between ${least} and ${most}${shown(text, shape)}`
+}
+
+function sizeFault(value: Json | undefined, shape: Shape): string | null {
+  const { minItems = 0, maxItems = Infinity, maxProperties = Infinity } = shape
+  if (Array.isArray(value)) {
+    if (value.length < minItems) return `needs at least ${minItems} entry`
+    return value.length > maxItems ? `may have at most ${maxItems} entries` : null
+  }
+  const excess = isObject(value) && Object.keys(value).length > maxProperties
+  return excess ? `may have at most ${maxProperties} keys` : null
+}
+
+function fits(value: Json | undefined, shape: Shape): boolean {
+  let good = true
+  judgeValue(value, shape, [], () => {
+    good = false
+  })
+  return good
+}
+
+function isOf(type: string, value: Json | undefined): boolean {
+  if (type === 'array') return Array.isArray(value)
+  if (type === 'object') return isObject(value)
+  return type === 'integer' ? Number.isInteger(value) : typeof value === type
+}
+
+function unknownKey(key: string, shape: Shape): string {
+  const known = Object.keys(shape.properties ?? {})
   const guess = nearest(key, known)
   return guess === null
     ? `unknown key; known here: ${known.join(', ')}`
     : `unknown key, did you mean "${guess}"?`
 }
 
-function messageOf(error: ErrorObject): string {
-  const schema = error.parentSchema ?? {}
-  const { params } = error
-  if (error.keyword === 'durationRange') {
-    const [least, most] = schema['durationRange'] as [string, string]
-    return `must be between ${least} and ${most}${shown(error)}`
-  }
-  const expected = schema['errorMessage'] as string | undefined
-  if (expected !== undefined) return `must be ${expected}${shown(error)}`
-  switch (error.keyword) {
-    case 'type':
-      return `must be ${typeName(String(params['type']))}${shown(error)}`
-    case 'enum':
-      return `must be ${listed(params['allowedValues'] as unknown[])}${shown(error)}`
-    case 'anyOf':
-      return `must be ${listed(literals(schema))}${shown(error)}`
-    case 'format':
-      return checks[String(params['format'])]?.(String(error.data)) ?? 'is not valid'
-    case 'minimum':
-      return `must be at least ${params['limit']}${shown(error)}`
-    case 'maximum':
-      return `must be at most ${params['limit']}${shown(error)}`
-    case 'minItems':
-      return `needs at least ${params['limit']} entry`
-    case 'maxItems':
-      return `may have at most ${params['limit']} entries`
-    case 'maxLength':
-      return `may have at most ${params['limit']} characters`
-    default:
-      return error.message ?? 'is not valid'
-  }
-}
-
-/** Longer values are cut; the position identifies them. */
+/** Longer values are cut: the place says where to look. */
 const SHOWN = 40
 
-/**
- * The invalid value, unless it is secret, structured, or an address (which may hold a password).
- */
-function shown(error: ErrorObject): string {
-  const { data } = error
-  if (error.parentSchema?.['writeOnly'] === true || typeof data === 'object' || data === undefined) return ''
-  const text = JSON.stringify(data)
+/** The value as found, unless it is secret, structured, or an address (which may hold a password). */
+function shown(value: Json | undefined, shape: Shape): string {
+  if (shape.writeOnly === true || typeof value === 'object' || value === undefined) return ''
+  const text = JSON.stringify(value)
   if (text.includes('://')) return ''
   return `, not ${text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text}`
 }
@@ -144,11 +123,7 @@ function typeName(type: string): string {
   return type === 'object' ? 'a map of keys' : `a ${type}`
 }
 
-function literals(schema: AnySchemaObject): unknown[] {
-  return ((schema['anyOf'] as { const?: unknown }[] | undefined) ?? []).map((one) => one.const)
-}
-
-function listed(values: unknown[]): string {
+function listed(values: readonly unknown[]): string {
   const words = values.map(String)
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 }
