@@ -11,18 +11,15 @@ import { createSummaries } from './deliver/summaries.ts'
 import type { Dispatcher } from './deliver/dispatcher.ts'
 import { handlerLog } from './deliver/targets/module.ts'
 import { createAckBatcher } from './deliver/ack-batcher.ts'
-import { createAhead } from './intake/prefetch.ts'
-import { createClaims } from './intake/expectations.ts'
+import { createIntake } from './intake/commit.ts'
 import { readFrame } from './intake/frame.ts'
-import { createIntake } from './intake/intake.ts'
 import { createItems } from './intake/items.ts'
 import { createHintFilter, createOwnership } from './intake/ownership.ts'
-import { readNotice } from './intake/notice.ts'
-import { createSessionReader } from './intake/read.ts'
-import { createReconciler, type Reconciler } from './intake/reconcile.ts'
-import { readSession } from './intake/look.ts'
+import { createReconciler, createSessionReader, traced, type Reconciler } from './intake/reconcile.ts'
+import { createExpectations } from './intake/schedule.ts'
+import { createPrefetch, readSession } from './intake/snapshot.ts'
 import { createSweep } from './intake/sweep.ts'
-import { traced } from './intake/trace.ts'
+import { readWebhook } from './intake/webhook.ts'
 import { createPoll, type PollSource } from './source/poll.ts'
 import { createStream, type StreamSource } from './source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from './source/subscription.ts'
@@ -103,8 +100,8 @@ export function createEngine(options: EngineOptions): Engine {
   const intake = createIntake({ store, bus, filter })
   const { hint, commit } = intake
   const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
-  const claims = createClaims(clock)
-  const ahead = createAhead({ service, hint, clock, log })
+  const expectations = createExpectations(clock)
+  const prefetch = createPrefetch({ service, hint, clock, log })
   const tools = createToolHost(
     {
       ...ports,
@@ -167,8 +164,8 @@ export function createEngine(options: EngineOptions): Engine {
     tools: toolNames,
     stream,
     startedAt,
-    ahead,
-    claims,
+    prefetch,
+    expectations,
     ownership,
     takeCalls: tools.takeOn,
   })
@@ -183,7 +180,7 @@ export function createEngine(options: EngineOptions): Engine {
   })
   const reports = reportCommits({ observer, service, tools: toolNames })
 
-  bus.subscribe(ownership, claims, ahead, tools, reconciler, reports, summaries, dispatcher)
+  bus.subscribe(ownership, expectations, prefetch, tools, reconciler, reports, summaries, dispatcher)
   if (poll !== null) bus.subscribe(poll)
 
   return {
@@ -199,7 +196,7 @@ export function createEngine(options: EngineOptions): Engine {
       observer,
       tolerance: options.webhooks.tolerance,
       secrets: [options.webhooks.secrets, ...(subscription === null ? [] : [subscription.secrets])],
-      readNotice,
+      readWebhook,
       storeHints: hint,
     }),
     async start() {

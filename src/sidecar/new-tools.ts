@@ -1,6 +1,6 @@
 import type { Clock } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
-import type { Intake } from './intake/intake.ts'
+import type { Intake } from './intake/commit.ts'
 
 /** Names of the tools that the last run ran. */
 const TOOLS = 'tools'

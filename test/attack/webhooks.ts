@@ -1,6 +1,6 @@
 import type { Random } from '../../src/std/ports.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
-import { readNotice } from '../../src/sidecar/intake/notice.ts'
+import { readWebhook } from '../../src/sidecar/intake/webhook.ts'
 import {
   createWebhookReceiver,
   type WebhookAnswer,
@@ -21,7 +21,7 @@ export async function attackWebhooks(count: number, random: Random): Promise<Tal
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: [() => SECRETS],
-    readNotice,
+    readWebhook,
     storeHints: async (hints) => void (stored += hints.length),
     observer: deafObserver,
     clock,

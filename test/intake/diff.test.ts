@@ -4,13 +4,7 @@ import type { JsonObject } from '../../src/std/json.ts'
 import { isFinal, isSettled, type Session, type Turn } from '../../src/core/resource.ts'
 import type { KnownSession, KnownTurn } from '../../src/core/store.ts'
 import { readSession, readTurn } from '../../src/core/wire.ts'
-import {
-  baselineOf,
-  compare,
-  compareGone,
-  type DiffContext,
-  type Look,
-} from '../../src/sidecar/intake/diff.ts'
+import { baselineOf, diff, diffGone, type DiffContext, type Snapshot } from '../../src/sidecar/intake/diff.ts'
 
 const CONTEXT: DiffContext = {
   now: 5000,
@@ -19,7 +13,21 @@ const CONTEXT: DiffContext = {
   firstLook: false,
   startedAt: 1000,
   tools: new Set(['lookup_order']),
-  frameWait: { connected: false, ms: 2000 },
+  frameWait: { ms: 0, since: new Map() },
+}
+
+type Look = Omit<Snapshot, 'known' | 'placeholders'>
+
+/** `since`: steady milliseconds, since when turns are known to be final. */
+function compare(
+  known: KnownSession | null,
+  placeholders: readonly KnownTurn[],
+  look: Look,
+  context: DiffContext,
+  since: ReadonlyMap<string, number>,
+) {
+  const frameWait = { ...context.frameWait, since }
+  return diff({ ...look, known, placeholders }, { ...context, frameWait })
 }
 
 function session(status: string, fields: object = {}): Session {
@@ -306,7 +314,7 @@ describe('a comparison', () => {
       errorItem: null,
       artifacts: [],
     }
-    const connected = { ...CONTEXT, frameWait: { connected: true, ms: 2000 } }
+    const connected = { ...CONTEXT, frameWait: { ms: 2000, since: new Map() } }
     expect(compare(before, [], look, connected, new Map()).waitUntil).toBe(7000)
     expect(compare(before, [], look, connected, new Map([['t', 3001]])).waitUntil).toBe(5001)
     expect(compare(before, [], look, connected, new Map([['t', 3000]])).waitUntil).toBeNull()
@@ -359,7 +367,7 @@ describe('a comparison', () => {
 
   it('waits for the last of the frames of several turns', () => {
     const ended = [turn('t', 'completed', 'ready'), turn('u', 'completed', 'ready')]
-    const connected = { ...CONTEXT, frameWait: { connected: true, ms: 2000 } }
+    const connected = { ...CONTEXT, frameWait: { ms: 2000, since: new Map() } }
     const since = new Map([
       ['t', 4000],
       ['u', 3500],
@@ -554,7 +562,7 @@ describe('a comparison', () => {
 
   it('resolves the actions of a session that is gone, and says that it is', () => {
     const before = known(session('requires_action', { required_actions: [action] }))
-    const { facts, ...rest } = compareGone(before, CONTEXT)
+    const { facts, ...rest } = diffGone(before.session.id, before, CONTEXT)
     expect(facts.map(({ type, subject }) => [type, subject])).toEqual([
       ['action.resolved', 'action.resolved/c'],
       ['session.deleted', 'session.deleted/s'],

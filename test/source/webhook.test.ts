@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Hint } from '../../src/core/hint.ts'
 import { fanOut } from '../../src/core/observer.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
-import { readNotice } from '../../src/sidecar/intake/notice.ts'
+import { readWebhook } from '../../src/sidecar/intake/webhook.ts'
 import {
   createWebhookReceiver,
   type WebhookAnswer,
@@ -31,9 +31,9 @@ function open(secrets: readonly string[] = [SECRET]) {
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
     secrets: [() => world.secrets],
-    readNotice: (body, at) => {
+    readWebhook: (body, at) => {
       world.parsed++
-      return readNotice(body, at)
+      return readWebhook(body, at)
     },
     storeHints: (given) => world.store(given),
     observer: fanOut([{ webhook: (outcome) => outcomes.push(outcome) }]),

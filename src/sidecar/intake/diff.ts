@@ -1,15 +1,25 @@
 import { newCall, type Call } from '../../core/call.ts'
-import type { Fact, Seen, StateType } from '../../core/fact.ts'
-import { numberOf, type JsonObject } from '../../std/json.ts'
-import { isFinal, isSettled, type Action, type Session, summaryOf, type Turn } from '../../core/resource.ts'
+import { stateFactId, type Fact, type Seen, type StateType } from '../../core/fact.ts'
+import {
+  isFinal,
+  isSettled,
+  summaryOf,
+  type Action,
+  type Session,
+  type SessionSummary,
+  type Turn,
+} from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading } from '../../core/store.ts'
-import { actionData, endType, settledData, stateFact, turnData } from './facts.ts'
-import { isCollecting, QUIET } from './look.ts'
-import { causalOrder, type Step } from './order.ts'
+import { isObject, numberOf, stringOf, writeJson, type Json, type JsonObject } from '../../std/json.ts'
+import { isCollecting, QUIET } from './schedule.ts'
 
-/** A session as just read. `turns` null: they were not read, only the session was. */
-export interface Look {
+/** What one reading of a session returned, and what was known of it by then. */
+export interface Snapshot {
+  known: KnownSession | null
+  /** Turns of a session that is not known: only frames told of them. */
+  placeholders: readonly KnownTurn[]
   session: Session
+  /** null: they were not read, only the session was. */
   turns: readonly Turn[] | null
   /** Actions that were open when the reading began and over when it ended. */
   passed: readonly Action[]
@@ -32,8 +42,8 @@ export interface DiffContext {
   startedAt: number
   /** Names of the function tools that we run. */
   tools: ReadonlySet<string>
-  /** Turns that were read as final while the stream, which is connected, has not yet told of their end wait so long. */
-  frameWait: { connected: boolean; ms: number }
+  /** A turn that is final, while the stream has not yet told of its end, waits so long, from when it was first read so. */
+  frameWait: { ms: number; since: ReadonlyMap<string, number> }
 }
 
 export interface Difference {
@@ -48,14 +58,8 @@ export interface Difference {
  * Compares what was read with what we knew, and names what happened in between as state facts, in causal order.
  * Pure: success, ends and actions are as the resources say, whatever made us look.
  */
-export function compare(
-  known: KnownSession | null,
-  placeholders: readonly KnownTurn[],
-  look: Look,
-  context: DiffContext,
-  finalSince: ReadonlyMap<string, number>,
-): Difference {
-  const { session } = look
+export function diff(snapshot: Snapshot, context: DiffContext): Difference {
+  const { known, session } = snapshot
   const summary = summaryOf(session)
   const facts: Fact[] = []
   const returned = known !== null && known.deleted
@@ -68,15 +72,15 @@ export function compare(
   // Of a session that was only taken from the list nobody knows which turns were at rest: rather too much is told.
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
   const over = unread ? baseline - QUIET : baseline
-  const knownTurns = known?.turns ?? placeholders
-  const turns = compareTurns(knownTurns, look.turns ?? [], over, context, finalSince)
+  const knownTurns = known?.turns ?? snapshot.placeholders
+  const turns = diffTurns(knownTurns, snapshot.turns ?? [], over, context)
   const knownActions = known?.actions ?? []
   const open = new Set(session.actions.map(({ callId }) => callId))
   const before = new Set(knownActions.map(({ callId }) => callId))
   const opened = session.actions.filter(({ callId }) => !before.has(callId))
   // What a turn waited for is not told once its end is.
   const told = new Set(knownTurns.filter(({ finalFact }) => finalFact).map(({ turn }) => turn.id))
-  const passed = look.passed.filter(
+  const passed = snapshot.passed.filter(
     ({ callId, turnId }) => !before.has(callId) && !open.has(callId) && !told.has(turnId ?? ''),
   )
   const resolved = [...knownActions.filter(({ callId }) => !open.has(callId)), ...passed]
@@ -86,11 +90,11 @@ export function compare(
     turns.all.every((turn) => turn.final && !isCollecting(turn, context.steady))
 
   const add = (type: StateType, subject: string, key: (string | number)[], data: JsonObject) =>
-    facts.push(stateFact(type, subject, key, session.id, data, context))
+    facts.push(stateFact({ type, subject, key, data }, session.id, context))
   const addStatus = () => {
     const type = `session.${session.status}` as StateType
     const data: JsonObject = { session: session.raw }
-    if (look.errorItem !== null) data.item = look.errorItem
+    if (snapshot.errorItem !== null) data.item = snapshot.errorItem
     add(type, `${type}/${session.id}`, [session.id, session.updatedAt], data)
   }
   const addAction = (kind: 'required' | 'resolved', action: Action) =>
@@ -102,7 +106,7 @@ export function compare(
       return
     }
     const { kind, turn } = step
-    const data = kind === 'settled' ? settledData(turn, summary, look.artifacts) : turnData(turn, summary)
+    const data = kind === 'settled' ? settledData(turn, summary, snapshot.artifacts) : turnData(turn, summary)
     if (kind === 'ended') add(endType(turn), `turn.final/${turn.id}`, [turn.id], data)
     else add(`turn.${kind}`, `turn.${kind}/${turn.id}`, [turn.id], data)
   }
@@ -111,7 +115,7 @@ export function compare(
     const isNew = known === null || returned
     const statusMoved = isNew
       ? session.status !== 'idle'
-      : known.status !== session.status || failedAgain(known, session, look.errorItem)
+      : known.status !== session.status || failedAgain(known, session, snapshot.errorItem)
     if (isNew) add('session.created', `session.created/${session.id}`, [session.id], { session: session.raw })
     if (statusMoved && session.status === 'working') addStatus()
     const { first, last } = causalOrder({ ...turns, resolved })
@@ -152,38 +156,32 @@ export function baselineOf(
   return Math.min(session.updatedAt, startedAt)
 }
 
-/** The session is not there any more: its actions are over, and so are its calls. */
-export function compareGone(
-  known: KnownSession,
+/** The session is not there any more: its actions are over, and so are its calls. What was never known makes no facts. */
+export function diffGone(
+  sessionId: string,
+  known: KnownSession | null,
   context: Pick<DiffContext, 'now' | 'seen'>,
 ): Omit<Reading, 'hint'> {
+  const nothing = { ...NOTHING, sessionId, session: null, atRest: true, at: context.now }
+  if (known === null || known.deleted) return { ...nothing, revision: known?.revision ?? null, baseline: 0 }
   const summary = summaryOf(known.session)
-  const facts = known.actions.map((action) =>
-    stateFact(
-      'action.resolved',
-      `action.resolved/${action.callId}`,
-      [action.callId],
-      known.session.id,
-      actionData(action, summary),
-      context,
-    ),
-  )
-  const { id } = known.session
-  facts.push(
-    stateFact('session.deleted', `session.deleted/${id}`, [id], id, { session: known.session.raw }, context),
-  )
+  const over = known.actions.map((action) => {
+    const { callId } = action
+    const data = actionData(action, summary)
+    const subject = `action.resolved/${callId}`
+    return stateFact({ type: 'action.resolved', subject, key: [callId], data }, sessionId, context)
+  })
+  const subject = `session.deleted/${sessionId}`
+  const data = { session: known.session.raw }
   return {
-    sessionId: id,
+    ...nothing,
     revision: known.revision,
-    session: null,
     baseline: known.baseline,
-    atRest: true,
-    turns: [],
-    opened: [],
     resolved: known.actions.map(({ callId }) => callId),
-    newCalls: [],
-    facts,
-    at: context.now,
+    facts: [
+      ...over,
+      stateFact({ type: 'session.deleted', subject, key: [sessionId], data }, sessionId, context),
+    ],
   }
 }
 
@@ -207,12 +205,11 @@ interface TurnChanges {
   waitUntil: number | null
 }
 
-function compareTurns(
+function diffTurns(
   known: readonly KnownTurn[],
   read: readonly Turn[],
   baseline: number,
-  context: DiffContext,
-  finalSince: ReadonlyMap<string, number>,
+  { steady, frameWait }: Pick<DiffContext, 'steady' | 'frameWait'>,
 ): TurnChanges {
   const before = new Map(known.map((entry) => [entry.turn.id, entry]))
   const changes: TurnChanges = { started: [], ended: [], settled: [], changed: [], all: [], waitUntil: null }
@@ -239,7 +236,7 @@ function compareTurns(
       final,
       settled,
       endedFrameAt: old?.endedFrameAt ?? null,
-      finalReadAt: old?.finalReadAt ?? (final ? (finalSince.get(turn.id) ?? context.steady) : null),
+      finalReadAt: old?.finalReadAt ?? (final ? (frameWait.since.get(turn.id) ?? steady) : null),
       finalFact: final,
     }
     changes.all.push(next)
@@ -248,9 +245,8 @@ function compareTurns(
     if (old?.read !== true) changes.started.push(turn)
     if (final && old?.finalFact !== true) {
       changes.ended.push(turn)
-      const { connected, ms } = context.frameWait
-      const until = (next.finalReadAt ?? context.steady) + ms
-      if (connected && next.endedFrameAt === null && until > context.steady) {
+      const until = (next.finalReadAt ?? steady) + frameWait.ms
+      if (next.endedFrameAt === null && until > steady) {
         changes.waitUntil = Math.max(changes.waitUntil ?? until, until)
       }
     }
@@ -278,4 +274,136 @@ export function callsOf(session: Session, { tools, now }: Pick<DiffContext, 'too
       }),
     ]
   })
+}
+
+/** Something that is told of a turn. */
+type Step = { kind: 'started' | 'ended' | 'settled'; turn: Turn } | { kind: 'resolved'; action: Action }
+
+/** What is new of the turns of a session, each list by age. */
+interface News {
+  started: readonly Turn[]
+  ended: readonly Turn[]
+  settled: readonly Turn[]
+  resolved: readonly Action[]
+}
+
+/**
+ * The order in which turns are told of: `first` their starts, and before each start what was over by then, as messages that
+ * wait make one turn follow another; `last` what else is over.
+ */
+function causalOrder(news: News): { first: Step[]; last: Step[] } {
+  const resolved = new Set(news.resolved)
+  const ended = new Set(news.ended)
+  const settled = new Set(news.settled)
+  const starting = new Set(news.started.map(({ id }) => id))
+  const first: Step[] = []
+  const endOf = (turn: Turn): void => {
+    for (const action of resolved) {
+      if (action.turnId === turn.id && resolved.delete(action)) first.push({ kind: 'resolved', action })
+    }
+    if (ended.delete(turn)) first.push({ kind: 'ended', turn })
+    if (settled.delete(turn)) first.push({ kind: 'settled', turn })
+  }
+  for (const turn of news.started) {
+    for (const over of new Set([...ended, ...settled])) {
+      if (!starting.has(over.id) && isOverBefore(over, turn)) endOf(over)
+    }
+    first.push({ kind: 'started', turn })
+    starting.delete(turn.id)
+  }
+  const last = [
+    ...Array.from(resolved, (action): Step => ({ kind: 'resolved', action })),
+    ...Array.from(ended, (turn): Step => ({ kind: 'ended', turn })),
+    ...Array.from(settled, (turn): Step => ({ kind: 'settled', turn })),
+  ]
+  return { first, last }
+}
+
+function isOverBefore({ completedAt }: Turn, next: Turn): boolean {
+  const began = next.startedAt ?? next.createdAt
+  return completedAt !== null && began !== null && completedAt <= began
+}
+
+function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
+  if (turn.status === 'completed') return 'turn.completed'
+  return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
+}
+
+/** A fact that a reading makes. `key` is its natural key, `subject` what a channel may have announced. */
+function stateFact(
+  {
+    type,
+    subject,
+    key,
+    data,
+  }: { type: StateType; subject: string; key: (string | number)[]; data: JsonObject },
+  sessionId: string,
+  { now, seen }: Pick<DiffContext, 'now' | 'seen'>,
+): Fact {
+  return {
+    id: stateFactId(type, ...key),
+    type,
+    sessionId,
+    turnId: turnIdOf(data),
+    at: now,
+    family: 'state',
+    seq: null,
+    body: writeJson(data),
+    seen,
+    subject,
+  }
+}
+
+function turnIdOf({ turn, action }: JsonObject): string | null {
+  if (isObject(turn)) return stringOf(turn.id)
+  return isObject(action) ? stringOf(action.turn_id) : null
+}
+
+function turnData(turn: Turn, session: SessionSummary): JsonObject {
+  return { turn: turn.raw, session: { ...session } }
+}
+
+/** The fields of an artifact are not shown: its turn is where one of these names it. */
+function turnOf({ turn_id, turnId, turn }: JsonObject): string | null {
+  return stringOf(turn_id) ?? stringOf(turnId) ?? stringOf(turn)
+}
+
+/** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
+function settledData(
+  turn: Turn,
+  session: SessionSummary,
+  artifacts: readonly JsonObject[] | null,
+): JsonObject {
+  const own = artifacts?.filter((artifact) => (turnOf(artifact) ?? turn.id) === turn.id)
+  return {
+    ...turnData(turn, session),
+    artifacts: own ?? null,
+    artifacts_skipped: listOf(turn.raw.artifacts_skipped),
+  }
+}
+
+/** The objects of a list; `turn` has the value as the service gave it. */
+function listOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : []
+}
+
+function actionData(action: Action, session: SessionSummary): JsonObject {
+  return { action: action.raw, session: { ...session } }
+}
+
+/** A reading that tells nothing. */
+const NOTHING = {
+  turns: [],
+  opened: [],
+  resolved: [],
+  newCalls: [],
+  facts: [],
+}
+
+/** A reading that takes a session as it is, without facts. */
+export function asItIs(
+  session: Session,
+  more: Pick<Reading, 'revision' | 'baseline' | 'atRest' | 'at'>,
+): Omit<Reading, 'hint'> {
+  return { ...NOTHING, sessionId: session.id, session, ...more }
 }

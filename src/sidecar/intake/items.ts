@@ -6,14 +6,12 @@ import type { Clock, Log } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
 import type { Item } from '../../core/resource.ts'
 import type { Store } from '../../core/store.ts'
-import type { Intake } from './intake.ts'
-import { PAGE, PATIENCE } from './look.ts'
+import type { Intake } from './commit.ts'
+import type { ItemsRead } from './schedule.ts'
+import { PAGE, PATIENCE } from './snapshot.ts'
 
 /** Pages of one session's items in one go; the rest follows with the next reading, at once. */
 const PAGES = 20
-
-/** `none`: the rest cannot be read now, and is asked for again. */
-export type ItemsRead = 'all' | 'more' | 'none'
 
 /** The transcript without the stream: items since the last one, in order. */
 export interface Items {

@@ -1,17 +1,32 @@
 import PQueue from 'p-queue'
 import type { Bus, Subscriber } from '../../core/bus.ts'
-import { backoff } from '../../std/backoff.ts'
-import { isParticular, ServiceError } from '../../core/errors.ts'
-import { messageOf } from '../../std/errors.ts'
-import type { Clock, Log, Random } from '../../std/ports.ts'
+import { ServiceError, isParticular } from '../../core/errors.ts'
 import type { Service } from '../../core/ports.ts'
-import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import type { Session } from '../../core/resource.ts'
+import { isOthers, type OwnerRecord } from '../../core/scope.ts'
+import type { HintedSession, KnownSession, Reading, Store } from '../../core/store.ts'
+import { traceIdOf, type TraceSource, type Tracer } from '../../core/trace.ts'
+import { backoff } from '../../std/backoff.ts'
 import { createCircuitBreaker } from '../../std/circuit-breaker.ts'
-import type { HintedSession, Store } from '../../core/store.ts'
-import { traceIdOf, type TraceSource } from '../../core/trace.ts'
-import { PAGE, PATIENCE } from './look.ts'
-import type { SessionReader } from './read.ts'
+import { messageOf } from '../../std/errors.ts'
+import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
+import type { Clock, Log, Random } from '../../std/ports.ts'
+import { asItIs, baselineOf, diff, diffGone, type DiffContext, type Difference } from './diff.ts'
+import type { Intake } from './commit.ts'
+import type { Items } from './items.ts'
+import type { Ownership } from './ownership.ts'
+import { FrameWaits, hintAfter, type Expectations } from './schedule.ts'
+import {
+  atHand,
+  createSnapshots,
+  isOlder,
+  PAGE,
+  PATIENCE,
+  readSession,
+  type Prefetch,
+  type ReadRequest,
+  type SnapshotOptions,
+} from './snapshot.ts'
 import type { Sweep } from './sweep.ts'
 
 /** Sessions read at the same time: the client has a limit of its own, this one keeps the queue short before it. */
@@ -218,4 +233,215 @@ function retryAfterOf(error: unknown): number {
 function problemOf(error: unknown): object {
   if (!(error instanceof ServiceError)) return { error: messageOf(error) }
   return { code: error.code, status: error.status, requestId: error.requestId, error: error.message }
+}
+
+/** By how much the clocks of a service's machines may differ, milliseconds. */
+const CLOCKS_DIFFER = 60_000
+/** The entry under which the first look reads a session: no hint made it. */
+const FIRST: HintedSession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
+
+export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
+  service: Service
+  store: Store
+  intake: Intake
+  items: Items | null
+  clock: Clock
+  log: Log
+  /** The stream is connected: it tells of turns, and its turn.ended frames come. */
+  stream: { connected(): boolean } | null
+  /** Steady milliseconds: when this sidecar started. */
+  startedAt: number
+  prefetch: Prefetch
+  expectations: Expectations
+  ownership: Ownership
+}
+
+export interface SessionReader {
+  /**
+   * Reads a dirty session and commits what changed. `listed`: as a page of the list showed it.
+   * @returns false when it was put off, and so is not claimed any more.
+   */
+  read(entry: HintedSession, sessionId: string, listed: Session | undefined): Promise<boolean>
+  /** Reads a session that was there before us. */
+  readFirst(session: Session): Promise<void>
+  /** Takes a session that was there before us, and cannot be read, as the list shows it; it is read as any other. */
+  takeFirst(session: Session): Promise<void>
+}
+
+/** Reads sessions and their turns, compares, and writes what happened through the intake. */
+export function createSessionReader(options: ReadOptions): SessionReader {
+  const { service, store, intake, clock, expectations, ownership } = options
+  const readSnapshot = createSnapshots({ ...options, expectedTurns: expectations.turnsOf })
+  const readAlive = (sessionId: string): Promise<Session | null> => readSession(service, sessionId)
+  const frameWaits = new FrameWaits()
+
+  const read = async (
+    entry: HintedSession,
+    sessionId: string,
+    listed: Session | undefined,
+    firstLook: boolean,
+  ): Promise<boolean> => {
+    const noted = ownership.active ? await ownership.noted(sessionId) : null
+    // Found to be foreign since its hint was claimed; the hint went then.
+    if (noted !== null && isOthers(noted)) return true
+    const before = await store.resources.known(sessionId)
+    const first =
+      atHand(entry, before, listed, latestThere()) ??
+      (await (options.prefetch.take(sessionId) ?? readAlive(sessionId)))
+    if (first === null) return await writeGone(entry, sessionId)
+    const adoptedAt = before === null || before.deleted ? (noted?.adoptedAt ?? null) : null
+    if (isOlder(first, before, latestThere())) return await writeNothing(entry, before)
+    if (ownership.active && !(await admit(first, noted))) return true
+    const request: ReadRequest = {
+      entry,
+      before,
+      firstLook: firstLook || adoptedAt !== null,
+      startedAt: adoptedAt ?? startedAtThere(),
+      streamTells: options.stream?.connected() ?? false,
+    }
+    const snapshot = await readSnapshot(request, first)
+    if (snapshot === null) return await writeGone(entry, sessionId)
+    // Its metadata may have changed while its turns were read.
+    if (ownership.active && !(await admit(snapshot.session, noted))) return true
+    const knownTurns = snapshot.known?.turns ?? snapshot.placeholders
+    // A first look that failed leaves readings behind: by now others may have seen more.
+    if (isOlder(snapshot.session, snapshot.known, latestThere()))
+      return await writeNothing(entry, snapshot.known)
+    const context = contextOf(request)
+    const difference = diff(snapshot, context)
+    if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
+    // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
+    const items = await options.items?.read(
+      sessionId,
+      difference.reading.baseline,
+      request.startedAt,
+      entry.failures,
+    )
+    const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)
+    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }
+    const hint = hintAfter(entry, schedule, context.steady, { items, unseen })
+    return await write(entry, { ...difference.reading, hint })
+  }
+
+  /** Notes whose a session is, as it was just read. @returns whether it is ours. */
+  const admit = async (session: Session, noted: OwnerRecord | null): Promise<boolean> => {
+    const isOurs = ownership.isOurs(session)
+    if (!isOurs) await ownership.note(session.id, 'foreign')
+    else if (noted?.owner !== 'ours') await ownership.note(session.id, 'ours')
+    return isOurs
+  }
+
+  /** Service clock, milliseconds: nothing there can have happened later. */
+  const latestThere = (): number => clock.now() + service.clockOffset() + service.clockOpen() + CLOCKS_DIFFER
+
+  /** When we started, on the service's clock, by our age: the wall clock may have been set since. */
+  const startedAtThere = (): number => {
+    const age = Math.round(clock.steady() - options.startedAt)
+    return clock.now() + service.clockOffset() - age
+  }
+
+  const contextOf = ({ entry, firstLook, startedAt, streamTells }: ReadRequest): DiffContext => ({
+    now: clock.now(),
+    steady: clock.steady(),
+    seen: firstOf(entry.seen, clock.now()),
+    firstLook,
+    startedAt,
+    tools: options.tools,
+    frameWait: { ms: frameWaits.limit(streamTells && !firstLook), since: frameWaits.since },
+  })
+
+  /** Waits for the frame of a turn's end, which may have come by now, or for its wait to be over: then the session is read again. */
+  const putOff = async ({ reading }: Difference, until: number, steady: number): Promise<false> => {
+    frameWaits.begin(reading.turns, steady)
+    await store.hints.defer(reading.sessionId, Math.max(0, until - clock.steady()))
+    return false
+  }
+
+  const write = async (entry: HintedSession, reading: Reading): Promise<boolean> => {
+    if (!(await intake.reading(reading))) {
+      if (entry !== FIRST) await store.hints.defer(entry.sessionId, 0)
+      return false
+    }
+    frameWaits.end(reading.turns)
+    if (reading.resolved.length > 0) {
+      options.bus.actionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
+    }
+    return true
+  }
+
+  /** What we know is newer than what we were told: only the hint is done with. */
+  const writeNothing = async (entry: HintedSession, known: KnownSession): Promise<boolean> => {
+    const { session, revision, baseline, atRest } = known
+    const reading = asItIs(session, { revision, baseline, atRest, at: clock.now() })
+    const unseen = expectations.weigh(session, known.turns, known)
+    const hint = hintAfter(entry, known, clock.steady(), { unseen })
+    return await write(entry, { ...reading, hint })
+  }
+
+  const writeGone = async (entry: HintedSession, sessionId: string): Promise<boolean> => {
+    expectations.forget(sessionId)
+    const known = await store.resources.known(sessionId)
+    const isKnown = known !== null && !known.deleted
+    if (ownership.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
+      // Its owner can no longer be found out.
+      await ownership.note(sessionId, 'gone')
+      return true
+    }
+    const hint = { generation: entry.generation, lookAfter: null, scope: 'session' as const }
+    const context = { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }
+    const reading = { ...diffGone(sessionId, known, context), hint }
+    if (isKnown) return await write(entry, reading)
+    await intake.commit({ readings: [reading] })
+    return true
+  }
+
+  return {
+    read: (entry, sessionId, listed) => read(entry, sessionId, listed, false),
+    async readFirst(session) {
+      await read(FIRST, session.id, session, true)
+    },
+    async takeFirst(session) {
+      const { id: sessionId } = session
+      const at = clock.now()
+      const baseline = baselineOf(session, { firstLook: true, startedAt: startedAtThere() })
+      // One that was made since is news, whenever it is read.
+      if (baseline === 0)
+        return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])
+      const hint = { generation: null, lookAfter: 0, scope: 'turns' as const }
+      await intake.commit({
+        readings: [{ ...asItIs(session, { revision: null, baseline, atRest: false, at }), hint }],
+      })
+    },
+  }
+}
+
+/** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
+function firstOf(seen: HintedSession['seen'], now: number): HintedSession['seen'] {
+  const [first] = Object.entries(seen).sort(([, a], [, b]) => a - b)
+  return first === undefined ? { poll: now } : { [first[0]]: first[1] }
+}
+
+/** Shows each reading in the trace of its session, which may be known only once it was read. */
+export function traced(
+  reader: SessionReader,
+  { tracer, clock, traceOf }: { tracer: Tracer; clock: Clock; traceOf: (sessionId: string) => TraceSource },
+): SessionReader {
+  return {
+    ...reader,
+    async read(entry, sessionId, listed) {
+      const since = clock.now()
+      const end = (fault: string | null): void =>
+        tracer
+          .start('reading', traceOf(sessionId), () => ({ 'session_sidecar.session.id': sessionId }), since)
+          .end(fault)
+      try {
+        const done = await reader.read(entry, sessionId, listed)
+        end(null)
+        return done
+      } catch (error) {
+        end(messageOf(error))
+        throw error
+      }
+    },
+  }
 }

@@ -6,10 +6,11 @@ import type { Service } from '../../core/ports.ts'
 import type { Session } from '../../core/resource.ts'
 import type { OwnerNote } from '../../core/scope.ts'
 import type { Reading, SessionGlance, Store } from '../../core/store.ts'
-import type { Intake } from './intake.ts'
+import type { Intake } from './commit.ts'
 import type { Ownership } from './ownership.ts'
-import { PAGE, QUIET } from './look.ts'
-import { asItIs } from './reading.ts'
+import { QUIET } from './schedule.ts'
+import { PAGE } from './snapshot.ts'
+import { asItIs } from './diff.ts'
 
 /** Up to so many living sessions a light look reads the whole list: it costs no more than the filtered ones. */
 const WHOLE_LIST = 200

@@ -39,7 +39,7 @@ export interface WebhookOptions {
   tolerance: number
   /** Every secret that is valid now, the newest first. */
   secrets: readonly (() => readonly string[])[]
-  readNotice: (body: unknown, at: number) => { hint: Hint; readable: boolean }
+  readWebhook: (body: unknown, at: number) => { hint: Hint; readable: boolean }
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
@@ -127,7 +127,7 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
     const first = pending.get(signature)
     if (first !== undefined) return void (first.copies ??= []).push(answer)
-    const { hint, readable } = options.readNotice(parse(body), clock.now())
+    const { hint, readable } = options.readWebhook(parse(body), clock.now())
     if (!readable)
       log.warn({ bytes: body.length }, 'webhook: a genuine delivery cannot be read; sessions are swept')
     const delivery = { signature, hint, readable, answer, copies: null }

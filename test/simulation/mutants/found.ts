@@ -4,7 +4,7 @@ import { mutant, tested, type Mutant } from './mutant.ts'
 export const FOUND: readonly Mutant[] = [
   mutant(
     'a wall clock set back makes all sessions old',
-    'sidecar/intake/read.ts',
+    'sidecar/intake/reconcile.ts',
     'return clock.now() + service.clockOffset() - age',
     'return Math.round(options.startedAt) + service.clockOffset() - age * 0',
   ),
@@ -22,7 +22,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'items are stored after the reading that lets go of their hint',
-    'sidecar/intake/read.ts',
+    'sidecar/intake/reconcile.ts',
     [
       '    const items = await options.items?.read(',
       '      sessionId,',
@@ -30,12 +30,14 @@ export const FOUND: readonly Mutant[] = [
       '      request.startedAt,',
       '      entry.failures,',
       '    )',
-      '    const doubt = claims.weigh(view.session, [...knownTurns, ...difference.turns], view.known)',
-      '    const hint = hintAfter(entry, difference, context.steady, { items, doubt })',
+      '    const unseen = expectations.weigh(snapshot.session, [...knownTurns, ...difference.turns], snapshot.known)',
+      '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
+      '    const hint = hintAfter(entry, schedule, context.steady, { items, unseen })',
       '    return await write(entry, { ...difference.reading, hint })',
     ].join('\n'),
     [
-      '    const hint = hintAfter(entry, difference, context.steady)',
+      '    const schedule = { turns: difference.turns, atRest: difference.reading.atRest }',
+      '    const hint = hintAfter(entry, schedule, context.steady)',
       '    const written = await write(entry, { ...difference.reading, hint })',
       '    await options.items?.read(sessionId, difference.reading.baseline, request.startedAt, 0)',
       '    return written',
@@ -43,13 +45,13 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a session that is gone is not noticed by its turns',
-    'sidecar/intake/view.ts',
+    'sidecar/intake/snapshot.ts',
     'if (await isGone(service, error, sessionId)) return null',
     'if (await isGone(service, error, sessionId)) throw error',
   ),
   mutant(
     'a session that is gone is not noticed by its artifacts',
-    'sidecar/intake/look.ts',
+    'sidecar/intake/snapshot.ts',
     "    if (await isGone(service, error, sessionId)) return 'gone'\n",
     '',
   ),
@@ -96,10 +98,10 @@ export const FOUND: readonly Mutant[] = [
     'batch.slice(begin)',
   ),
   tested(
-    { file: 'intake/read.test.ts', only: 'older than what is known of it' },
+    { file: 'intake/snapshot.test.ts', only: 'older than what is known of it' },
     'what is known is looked at no more when older news comes',
-    'sidecar/intake/read.ts',
-    'const hint = hintAfter(entry, { turns: known.turns, reading }, clock.steady(), { doubt })',
+    'sidecar/intake/reconcile.ts',
+    'const hint = hintAfter(entry, known, clock.steady(), { unseen })',
     'const hint = { generation: entry.generation, lookAfter: null, scope: entry.scope }',
   ),
   mutant(
@@ -116,14 +118,14 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a page of turns at rest hides one that is not',
-    'sidecar/intake/look.ts',
+    'sidecar/intake/snapshot.ts',
     '<= baseline - QUIET)',
     '<= baseline)',
   ),
   mutant(
     'a reading that was overtaken is written',
-    'sidecar/intake/read.ts',
-    '    if (isOlder(view.session, view.known, latestThere())) return await writeNothing(entry, view.known)\n',
+    'sidecar/intake/reconcile.ts',
+    '    if (isOlder(snapshot.session, snapshot.known, latestThere()))\n      return await writeNothing(entry, snapshot.known)\n',
     '',
   ),
   mutant(
@@ -182,7 +184,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'turns that are not settled are not looked for down the list',
-    'sidecar/intake/look.ts',
+    'sidecar/intake/snapshot.ts',
     'if (enough && (await readAlone(service, sessionId, missing, turns))) return turns',
     'if (enough) break',
   ),
@@ -194,7 +196,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a session that only a reading ahead finds gone is not noticed',
-    'sidecar/intake/prefetch.ts',
+    'sidecar/intake/snapshot.ts',
     'if (session === null && !reading.taken) noteGone(sessionId)',
     '',
   ),

@@ -40,7 +40,7 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'any final turn is completed',
-    'sidecar/intake/facts.ts',
+    'sidecar/intake/diff.ts',
     "return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'",
     "return 'turn.completed'",
   ),
@@ -52,7 +52,7 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'artifacts are not looked at again',
-    'sidecar/intake/next-look.ts',
+    'sidecar/intake/schedule.ts',
     'lookAfter: looks.length === 0 ?',
     'lookAfter: looks.length >= 0 ?',
   ),
@@ -64,7 +64,7 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'what went on while the turns were read is not read again',
-    'sidecar/intake/view.ts',
+    'sidecar/intake/snapshot.ts',
     'if (attempt === REREAD || agree(',
     'if (attempt >= 0 || agree(',
   ),
@@ -89,7 +89,7 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'the first page is the whole list of turns',
-    'sidecar/intake/look.ts',
+    'sidecar/intake/snapshot.ts',
     'if (!hasMore || lastId === null || lastId === after) return turns',
     'if (page >= 0) return turns',
   ),
@@ -102,7 +102,7 @@ export const READINGS: readonly Mutant[] = [
   // Readings ahead of their hint
   mutant(
     'a reading ahead answers hints that came after it began',
-    'sidecar/intake/prefetch.ts',
+    'sidecar/intake/snapshot.ts',
     'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
     'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
   ),
@@ -111,12 +111,12 @@ export const READINGS: readonly Mutant[] = [
     name: 'a reading ahead answers twice',
     edits: [
       [
-        'sidecar/intake/prefetch.ts',
+        'sidecar/intake/snapshot.ts',
         'for (const { sessionId } of hints) if (sessionId !== null) readings.delete(sessionId)',
         'for (const { sessionId } of hints) if (sessionId !== null && readings.has(sessionId)) return',
       ],
       [
-        'sidecar/intake/prefetch.ts',
+        'sidecar/intake/snapshot.ts',
         '      readings.delete(sessionId)\n      reading.taken = true\n',
         '      reading.taken = true\n',
       ],

@@ -36,7 +36,7 @@ export const SCOPE: readonly Mutant[] = [
   ),
   mutant(
     'calls are taken on before it is known whose their session is',
-    'sidecar/intake/read.ts',
+    'sidecar/intake/reconcile.ts',
     '    if (ownership.active && !(await admit(first, noted))) return true\n',
     '',
   ),
@@ -54,7 +54,7 @@ export const SCOPE: readonly Mutant[] = [
         'hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(sessionId)),',
         'hints: [...hints],',
       ],
-      ['sidecar/intake/read.ts', '    if (noted !== null && isOthers(noted)) return true\n', ''],
+      ['sidecar/intake/reconcile.ts', '    if (noted !== null && isOthers(noted)) return true\n', ''],
     ],
   },
   mutant(
@@ -101,7 +101,7 @@ export const SCOPE: readonly Mutant[] = [
   ),
   mutant(
     'frames of a session that is gone are held for ever',
-    'sidecar/intake/read.ts',
+    'sidecar/intake/reconcile.ts',
     "      await ownership.note(sessionId, 'gone')\n",
     "      await intake.commit({ readings: [{ ...nothingThere(sessionId, known?.revision ?? null, clock.now()), hint: { generation: entry.generation, lookAfter: null, scope: 'session' } }] })\n",
   ),

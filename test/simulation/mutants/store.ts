@@ -12,7 +12,7 @@ export const STORE: readonly Mutant[] = [
       ],
       ['sidecar/store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
       [
-        'sidecar/intake/intake.ts',
+        'sidecar/intake/commit.ts',
         'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch)',
         `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
       .then((looked) => store.log.commit({ ...batch, facts: looked.flat() }))`,
@@ -57,7 +57,7 @@ export const STORE: readonly Mutant[] = [
   ),
   mutant(
     'state ids forget their session',
-    'sidecar/intake/facts.ts',
+    'sidecar/intake/diff.ts',
     'id: stateFactId(type, ...key)',
     "id: stateFactId(type, ...key.slice(1), type === 'session.created' ? '' : key[0] ?? '')",
   ),

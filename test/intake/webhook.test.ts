@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readNotice } from '../../src/sidecar/intake/notice.ts'
+import { readWebhook } from '../../src/sidecar/intake/webhook.ts'
 
 const AT = 1_763_701_200_000
 
@@ -14,7 +14,7 @@ describe('the body of a webhook', () => {
       { id: 'evt_1', kind: 'turn.completed', data: { session: { id: 's' }, turn: { id: 't' } } },
     ],
   ])('names its turn in an envelope with %s', (_, body) => {
-    expect(readNotice(body, AT)).toEqual({
+    expect(readWebhook(body, AT)).toEqual({
       readable: true,
       hint: {
         sessionId: 's',
@@ -29,7 +29,7 @@ describe('the body of a webhook', () => {
 
   it('of a session names the state that it claims', () => {
     const body = { type: 'session.action_required', data: { object: 'session', id: 's' } }
-    expect(readNotice(body, AT).hint).toMatchObject({
+    expect(readWebhook(body, AT).hint).toMatchObject({
       sessionId: 's',
       scope: 'session',
       subject: 'session.requires_action/s',
@@ -45,13 +45,13 @@ describe('the body of a webhook', () => {
     ['turn.completed', 'turns', 'turn.final/t'],
     ['turn.failed', 'turns', 'turn.final/t'],
   ])('named %s asks for %s and claims %s', (type, scope, subject) => {
-    const { hint, readable } = readNotice({ type, data: { session_id: 's', turn_id: 't' } }, AT)
+    const { hint, readable } = readWebhook({ type, data: { session_id: 's', turn_id: 't' } }, AT)
     expect([readable, hint.scope, hint.subject]).toEqual([true, scope, subject])
   })
 
   it.each(['session_id', 'sessionId', 'session'])('may name its session %s, and its turn likewise', (key) => {
     const data = { [key]: 's', [key.replace('session', 'turn')]: 't' }
-    expect(readNotice({ type: 'turn.failed', data }, AT).hint).toMatchObject({
+    expect(readWebhook({ type: 'turn.failed', data }, AT).hint).toMatchObject({
       sessionId: 's',
       subject: 'turn.final/t',
     })
@@ -59,30 +59,30 @@ describe('the body of a webhook', () => {
 
   it('is searched four levels deep and no deeper', () => {
     const at = (depth: number): unknown => (depth === 0 ? { session_id: 's' } : { data: at(depth - 1) })
-    expect(readNotice(at(3), AT).hint.sessionId).toBe('s')
-    expect(readNotice(at(4), AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
+    expect(readWebhook(at(3), AT).hint.sessionId).toBe('s')
+    expect(readWebhook(at(4), AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
   })
 
   it('that cannot be read asks for a sweep of sessions', () => {
-    expect(readNotice(null, AT).hint.scope).toBe('session')
+    expect(readWebhook(null, AT).hint.scope).toBe('session')
   })
 
   it('with a name that does not exist yet still makes us look at its session', () => {
-    const { hint } = readNotice({ type: 'session.dreaming', data: { session_id: 's' } }, AT)
+    const { hint } = readWebhook({ type: 'session.dreaming', data: { session_id: 's' } }, AT)
     expect(hint).toMatchObject({ sessionId: 's', scope: 'turns' })
   })
 
   it.each([[null], [17], ['text'], [[]], [{}], [{ type: 'turn.completed', data: {} }]])(
     'that says nothing of use (%j) asks for a sweep instead of being thrown away',
     (body) => {
-      expect(readNotice(body, AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
+      expect(readWebhook(body, AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
     },
   )
 
   it('never throws and always hints, whatever comes', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 8 }), (body) => {
-        expect(readNotice(body, AT).hint.channel).toBe('webhook')
+        expect(readWebhook(body, AT).hint.channel).toBe('webhook')
       }),
     )
   })

@@ -6,11 +6,11 @@ import { Bus } from '../../src/core/bus.ts'
 import type { Service } from '../../src/core/ports.ts'
 import type { Page, Session, Turn } from '../../src/core/resource.ts'
 import { readItem, readSession, readTurn } from '../../src/core/wire.ts'
-import { createClaims } from '../../src/sidecar/intake/expectations.ts'
-import { createIntake } from '../../src/sidecar/intake/intake.ts'
+import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
+import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createItems } from '../../src/sidecar/intake/items.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
-import { createSessionReader } from '../../src/sidecar/intake/read.ts'
+import { createSessionReader } from '../../src/sidecar/intake/reconcile.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { everySession } from '../support/ownership.ts'
@@ -50,8 +50,8 @@ function open(said: Partial<Service>) {
     stream: null,
     startedAt: clock.steady(),
     bus,
-    ahead: { hinted: nothing, looked: nothing, take: nothing },
-    claims: createClaims(clock),
+    prefetch: { hinted: nothing, looked: nothing, take: nothing },
+    expectations: createExpectations(clock),
     ownership,
     takeCalls: async () => undefined,
   })

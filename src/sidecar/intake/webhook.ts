@@ -15,7 +15,7 @@ const DEPTH = 4
  * of the known names, and ids go by the names of their keys. A body that we cannot make sense of asks for a sweep:
  * a genuine hint is never thrown away.
  */
-export function readNotice(body: unknown, at: number): { hint: Hint; readable: boolean } {
+export function readWebhook(body: unknown, at: number): { hint: Hint; readable: boolean } {
   const hintOf = (sessionId: string | null, { scope, delay }: Implication): Hint => ({
     sessionId,
     channel: 'webhook',

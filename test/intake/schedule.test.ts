@@ -1,0 +1,126 @@
+import { expect, it } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import { readSession, readTurn } from '../../src/core/wire.ts'
+import type { KnownTurn } from '../../src/core/store.ts'
+import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
+
+/** What a channel says, on a clock that is moved by hand. */
+function open() {
+  let now = 1000
+  return {
+    expectations: createExpectations({ steady: () => now }),
+    since: now,
+    pass: (ms: number) => void (now += ms),
+  }
+}
+
+const sessionIs = (status: string, ...calls: string[]) =>
+  readSession(
+    {
+      id: 's',
+      status,
+      created_at: 1,
+      updated_at: 2,
+      required_actions: calls.map((call_id) => ({ type: 'question', turn_id: 't', call_id, created_at: 2 })),
+    },
+    () => undefined,
+  )
+
+const turnIs = (id: string, status: string): KnownTurn => ({
+  turn: readTurn({ id, status, created_at: 1 }, 's'),
+  read: true,
+  final: status === 'completed',
+  settled: false,
+  endedFrameAt: null,
+  finalReadAt: null,
+  finalFact: false,
+})
+
+const said = (subject: string): Hint => ({
+  sessionId: 's',
+  channel: 'stream',
+  at: 1,
+  scope: 'turns',
+  delay: 0,
+  subject,
+})
+
+const idle = sessionIs('idle')
+
+it.for([
+  { subject: 'turn.started/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
+  { subject: 'turn.final/t', before: [], after: [turnIs('t', 'completed')], scope: 'turns' },
+] as const)('$subject is awaited until it shows', ({ subject, before, after, scope }) => {
+  const { expectations, since, pass } = open()
+  expectations.hinted([said(subject)], [])
+  pass(500)
+  expect(expectations.turnsOf('s')).toEqual(['t'])
+  expect(expectations.weigh(idle, before, null)).toEqual({ since, scope })
+  expect(expectations.weigh(idle, after, null)).toBeNull()
+  expect(expectations.turnsOf('s')).toEqual([])
+  expect(expectations.weigh(idle, before, null)).toBeNull()
+})
+
+it('an action is awaited until its session shows it, and its end until it does not', () => {
+  const { expectations } = open()
+  const works = [turnIs('t', 'working')]
+  expectations.hinted([said('action.required/c')], [])
+  expect(expectations.weigh(sessionIs('working'), works, null)?.scope).toBe('session')
+  expect(expectations.weigh(sessionIs('requires_action', 'c'), works, null)).toBeNull()
+  expectations.hinted([said('action.resolved/c')], [])
+  expect(expectations.weigh(sessionIs('requires_action', 'c'), works, null)?.scope).toBe('session')
+  expect(expectations.weigh(sessionIs('working'), works, null)).toBeNull()
+})
+
+it('an action that is over is not awaited', () => {
+  const { expectations } = open()
+  expectations.hinted([said('action.required/c'), said('action.resolved/c')], [])
+  expect(expectations.weigh(idle, [], null)).toBeNull()
+})
+
+it.for([
+  { status: 'working', turns: [turnIs('t', 'completed')] },
+  { status: 'requires_action', turns: [turnIs('t', 'working')] },
+  { status: 'idle', turns: [turnIs('t', 'working')] },
+  { status: 'failed', turns: [turnIs('t', 'completed'), turnIs('u', 'working')] },
+])('a session that is $status and whose turns say otherwise is doubted', ({ status, turns }) => {
+  const { expectations, since, pass } = open()
+  expect(expectations.weigh(sessionIs(status), turns, null)).toEqual({ since, scope: 'session' })
+  pass(29_000)
+  expect(expectations.weigh(sessionIs(status), turns, null)?.since).toBe(since)
+  pass(2000)
+  expect(expectations.weigh(sessionIs(status), turns, null)).toBeNull()
+})
+
+it('what is as it was known once, and is read again, is taken as it was read', () => {
+  const { expectations } = open()
+  expect(expectations.weigh(idle, [turnIs('t', 'working'), turnIs('t', 'completed')], null)).toBeNull()
+})
+
+it('what never shows is forgotten, and so is what was told of a session that is gone', () => {
+  const { expectations, pass } = open()
+  expectations.hinted([said('turn.started/t')], [])
+  pass(31_000)
+  expect(expectations.weigh(idle, [], null)).toBeNull()
+  expect(expectations.turnsOf('s')).toEqual([])
+  expectations.hinted([said('turn.started/t')], [])
+  expectations.forget('s')
+  expect(expectations.turnsOf('s')).toEqual([])
+})
+
+it('more than can be looked at again soon is not remembered', () => {
+  const { expectations } = open()
+  for (let session = 0; session < 300; session++)
+    for (let turn = 0; turn < 200; turn++)
+      expectations.hinted([{ ...said(`turn.started/${turn}`), sessionId: `s${session}` }], [])
+  expectations.hinted(
+    Array.from({ length: 200 }, (_, turn) => said(`turn.started/${turn}`)),
+    [],
+  )
+  expect(expectations.turnsOf('s')).toEqual([])
+  expect(expectations.turnsOf('s0')).toEqual(Array.from({ length: 100 }, (_, turn) => String(turn + 100)))
+  expectations.forget('s0')
+  expectations.forget('s')
+  expectations.hinted([said('turn.started/t')], [])
+  expect(expectations.turnsOf('s')).toEqual(['t'])
+})
