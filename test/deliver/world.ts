@@ -44,11 +44,13 @@ export async function deliveryWorld(
     paused?: boolean
     /** In place of the target that replies: a module. */
     handle?: ModuleHandler
+    /** Of the store; absent: in memory. */
+    path?: string
   } = {},
 ) {
   const clock = new VirtualClock()
   const log = keepingLog()
-  const store = openSqliteStore({ path: ':memory:', clock, log })
+  const store = openSqliteStore({ path: options.path ?? ':memory:', clock, log })
   onTestFinished(() => store.close())
   const spec = { ...SPEC, ...options.spec }
   const sent: { seq: string | null; sessionId: string | null; attempt: number; at: number }[] = []

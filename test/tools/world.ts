@@ -77,11 +77,14 @@ class FakeService {
   }
 }
 
-/** A tool host over a real store that outlives it, so that a crash is a new host on the same store. */
-export function toolWorld(options: { spec?: Partial<ToolSpec> } = {}) {
+/**
+ * A tool host over a real store that outlives it, so that a crash is a new host on the same store. `path`: of the store;
+ * absent: in memory.
+ */
+export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } = {}) {
   const clock = new VirtualClock()
   const log = keepingLog()
-  const store: Store = openSqliteStore({ path: ':memory:', clock, log })
+  const store: Store = openSqliteStore({ path: options.path ?? ':memory:', clock, log })
   onTestFinished(() => store.close())
   const service = new FakeService()
   const runs: ToolCall[] = []

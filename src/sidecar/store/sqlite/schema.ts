@@ -19,20 +19,21 @@ export function versionOf(db: Database.Database): number {
   return Number(db.pragma('user_version', { simple: true }))
 }
 
-/** Brings a database to the newest version, or to version `last`. */
+/**
+ * Brings a database to the newest version, or to version `last`, in one transaction: a process that is killed during an
+ * upgrade leaves the version that was there.
+ */
 export function migrate(db: Database.Database, last = Infinity): void {
   const version = versionOf(db)
-  for (const [index, name] of knownMigrations().entries()) {
-    if (index < version || index >= last) continue
-    const sql = readFileSync(join(MIGRATIONS, name), 'utf8')
-    db.transaction(() => {
-      db.exec(sql)
-      // A process is killed after a migration: its log holds only this commit, and has to name the owner (wal.ts).
-      if (index >= OWNER_SCHEMA) db.exec('UPDATE owner SET commits = commits + 1')
-      db.pragma(`user_version = ${index + 1}`)
-      db.pragma(`application_id = ${APPLICATION_ID}`)
-    }).immediate()
-  }
+  const names = knownMigrations().slice(version, last)
+  if (names.length === 0) return
+  db.transaction(() => {
+    for (const name of names) db.exec(readFileSync(join(MIGRATIONS, name), 'utf8'))
+    // A process is killed after an upgrade: its log holds only this commit, and has to name the owner (wal.ts).
+    if (version >= OWNER_SCHEMA) db.exec('UPDATE owner SET commits = commits + 1')
+    db.pragma(`user_version = ${version + names.length}`)
+    db.pragma(`application_id = ${APPLICATION_ID}`)
+  }).immediate()
 }
 
 /**
