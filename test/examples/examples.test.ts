@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { group, ROOT, type Block } from '../readme/document.ts'
@@ -106,6 +107,64 @@ test.skipIf(!shell)('tracing/app.ts shows what the sidecar does', { timeout: LON
   await story.start(app, '8481')
   expect((await story.run(session)).code).toBe(0)
   await story.says('span tool lookup_order\nspan answer lookup_order\nspan callback -\nspan reading -')
+})
+
+/** The example of the Standard Webhooks specification. */
+const VECTOR = {
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+  at: '1614265330',
+  body: '{"test": 2432232314}',
+  signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+}
+
+test.for([
+  { file: 'verify.mjs', words: ['node'], version: '--version' },
+  { file: 'verify.py', words: ['python3'], version: '--version' },
+  { file: 'verify.go', words: ['go', 'run'], version: 'version' },
+  { file: 'Verify.java', words: ['java'], version: '-version' },
+  { file: 'verify.rb', words: ['ruby'], version: '--version' },
+  { file: 'verify.php', words: ['php'], version: '--version' },
+  { file: 'Verify.cs', words: ['dotnet', 'run'], version: '--version' },
+])(
+  'verify/$file accepts the public example and nothing near it',
+  { timeout: LONG },
+  ({ file, words, version }, { skip }) => {
+    const [program = '', ...before] = words
+    skip(!has(program, version), 'a program is missing')
+    const verdict = (changes: Partial<typeof VECTOR> & { now?: string } = {}): string => {
+      const { secret, id, at, body, signature, now = VECTOR.at } = { ...VECTOR, ...changes }
+      const args = [...before, path.join(EXAMPLES, 'verify', file), secret, id, at, signature, now]
+      const { stdout, stderr } = spawnSync(program, args, { input: body, encoding: 'utf8' })
+      return stdout.trim() || stderr
+    }
+    expect(verdict()).toBe('genuine')
+    expect(verdict({ signature: `v1,AAAA ${VECTOR.signature}`, now: String(Number(VECTOR.at) + 300) })).toBe(
+      'genuine',
+    )
+    expect([
+      verdict({ body: '{"test":2432232314}' }),
+      verdict({ id: 'msg_other' }),
+      verdict({ at: String(Number(VECTOR.at) + 1) }),
+      verdict({ signature: 'v1,' }),
+      verdict({ now: String(Number(VECTOR.at) + 301) }),
+      verdict({ now: String(Number(VECTOR.at) - 301) }),
+    ]).toEqual(Array.from({ length: 6 }, () => 'forged'))
+  },
+)
+
+test('the example on the page of verify is the public one', () => {
+  const page = readFileSync(path.join(EXAMPLES, 'verify/README.md'), 'utf8')
+  const [, block = ''] = /^```sh\n(.*?)^```$/ms.exec(page) ?? []
+  const { stdout } = spawnSync('sh', ['-c', block.replaceAll('body.json', '"$BODY"')], {
+    cwd: path.join(EXAMPLES, 'verify'),
+    env: {
+      PATH: `${path.dirname(process.execPath)}:${process.env['PATH']}`,
+      BODY: path.join(tmpdir(), `verify-${process.pid}.json`),
+    },
+    encoding: 'utf8',
+  })
+  expect(stdout).toBe('genuine\n')
 })
 
 test('every example is in the list of examples and has its own page', () => {

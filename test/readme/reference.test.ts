@@ -100,7 +100,7 @@ describe('the written parts of the documents', () => {
 
   test('has JSON that is JSON', () => {
     const examples = blocks().filter(({ language }) => language === 'json')
-    expect(examples.length).toBe(2)
+    expect(examples.length).toBe(9)
     for (const { text } of examples) expect(() => JSON.parse(text) as unknown).not.toThrow()
   })
 

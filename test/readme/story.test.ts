@@ -75,6 +75,7 @@ describe('the documents', () => {
       'try',
       'once',
       'try',
+      'compose',
       'package',
       'docker',
       'push',
@@ -84,6 +85,7 @@ describe('the documents', () => {
       'npm ci && npm start',
       'npm start -- --once',
       'npm cit',
+      'docker compose -f config/compose.yaml up --build',
       'npm run package',
       'docker build -t agent-session-sidecar:0.1.0 .',
       'docker tag agent-session-sidecar:0.1.0 registry.example.com/agent-session-sidecar:0.1.0',
@@ -98,7 +100,7 @@ describe('the documents', () => {
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
-  test('leads to a first handler, and its commands work on it', { timeout: LONG }, async () => {
+  test('leads to a first handler and tool, and its commands work on them', { timeout: LONG }, async () => {
     const story = await begin()
     await play(story, 'first')
     // A signal ends the sidecar and the emulator well; the handler knows nothing of signals.
@@ -106,29 +108,27 @@ describe('the documents', () => {
   })
 
   const python = spawnSync('python3', ['-c', 'import http.server']).status === 0
-  if (!python) process.stderr.write('README: there is no python3 here, its handler is NOT tried\n')
+  if (!python) process.stderr.write('README: there is no python3 here, its handler and tool are NOT tried\n')
 
-  test.skipIf(!python)(
-    'has a handler in Python that takes the same callbacks',
-    { timeout: LONG },
-    async () => {
-      const story = await begin()
-      const [handler] = group('python')
-      if (handler === undefined) throw new Error('README has no handler in Python')
-      await story.play(handler)
-      for (const block of group('first')) {
-        if (block.text === 'node handler.mjs\n') await story.start('python3 handler.py', '3000')
-        else await story.play(block)
-        if (!block.words.includes('shows')) continue
-        await story.says(block.text)
-        break
-      }
-      expect(
-        (await story.run('curl -s -o forged -w "%{http_code}" -d "{}" http://127.0.0.1:3000/agent-events'))
-          .out,
-      ).toBe('401')
-    },
-  )
+  test.skipIf(!python)('has a handler and a tool in Python that do the same', { timeout: LONG }, async () => {
+    const story = await begin()
+    const blocks = group('first').filter(({ language }) => language !== 'js')
+    for (const block of [
+      ...group('python').filter(({ words }) => !words.includes('start=3000')),
+      ...blocks,
+    ]) {
+      if (block.text === 'node app.mjs\n') {
+        for (const program of group('python').filter(({ words }) => words.includes('start=3000')))
+          await story.play(program)
+      } else await story.play(block)
+      if (!block.words.includes('shows')) continue
+      await story.says(block.text)
+      break
+    }
+    expect(
+      (await story.run('curl -s -o forged -w "%{http_code}" -d "{}" http://127.0.0.1:3000/agent-events')).out,
+    ).toBe('401')
+  })
 
   test.skipIf(!hasKustomize)(
     'leads to a pod with the app and the sidecar, and a configuration that loads',
