@@ -5,7 +5,6 @@ import { unanswered } from './transport/classify.ts'
 import { ended } from './transport/requester.ts'
 import type { WholeName } from './discovery/whole.ts'
 import type { CallOptions } from './request.ts'
-import { nextChunk } from './silence.ts'
 import type { Request } from './call.ts'
 import { link } from './signal.ts'
 import { named } from './transport.ts'
@@ -47,7 +46,7 @@ export async function download(
     {
       async pull(controller) {
         try {
-          const chunk = await nextChunk(iterator, silence)
+          const chunk = await silence.next(iterator)
           if (chunk !== null) return controller.enqueue(chunk)
           release()
           controller.close()

@@ -1,7 +1,8 @@
 import { isObject, stringOf } from '../std/json.ts'
 import type { JsonObject } from '../std/json.ts'
-import { digitsOf, seqIn, sessionIn, stopIn, turnIn } from '../protocol/mention.ts'
+import { seqIn, sessionIn, stopIn, turnIn } from '../protocol/mention.ts'
 import type { Frame } from '../protocol/frame.ts'
+import { isCursor } from '../core/seq.ts'
 import { readJson } from '../std/depth.ts'
 import type { Fields } from './shape.ts'
 
@@ -45,7 +46,7 @@ export type EventName = keyof Payloads
 /** An event of the stream. Names that this version does not know come, too; `isEvent` tells which one it is. */
 export interface StreamEvent<Name extends string = string> {
   type: Name
-  /** Its digits, to go on from; null on a transient event, which is never sent again. */
+  /** To go on from: its `id:`, or the digits of its `seq`; null on a transient event, which is never sent again. */
   seq: string | null
   /** The service's own name, for quoting. */
   internal_type: string | null
@@ -78,7 +79,7 @@ export function isEvent<Name extends EventName>(event: StreamEvent, name: Name):
 export function readFrame(frame: Frame): { stop: string } | { event: StreamEvent } {
   const data = dataOf(frame.data)
   const payload = isObject(data['payload']) ? data['payload'] : {}
-  const seq = digitsOf(frame.id) ?? seqIn(data, frame.data)
+  const seq = frame.id !== undefined && isCursor(frame.id) ? frame.id : seqIn(data, frame.data)
   const stop = stopIn(seq, data, payload, frame.data)
   if (stop !== null) return { stop }
   return {

@@ -1,8 +1,8 @@
 import { ServiceError } from '../core/errors.ts'
-import { NetworkFault } from '../std/errors.ts'
-import { FrameReader, SilenceWatchdog } from '../protocol/connection.ts'
-import { ReconnectPolicy, type Brought } from '../protocol/reconnect-policy.ts'
-import { ResumePoint } from '../protocol/resume-point.ts'
+import { isCursor, isWhole } from '../core/seq.ts'
+import { OversizedFrame, type StreamConnection } from '../protocol/connection.ts'
+import type { Brought } from '../protocol/reconnect-policy.ts'
+import { ResumableStream } from '../protocol/resumable-stream.ts'
 import { openEvents } from './transport/events.ts'
 import { sleep } from './transport/requester.ts'
 import { broken } from './download.ts'
@@ -11,7 +11,6 @@ import { link } from './signal.ts'
 import { FINAL } from './poll.ts'
 import type { Frame } from '../protocol/frame.ts'
 import type { CallOptions } from './request.ts'
-import { nextChunk } from './silence.ts'
 import type { Operation } from './call.ts'
 import { named } from './transport.ts'
 import type { Transport } from './transport.ts'
@@ -44,9 +43,7 @@ export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable
 const PATIENCE = 300_000
 
 interface Connection {
-  chunks: AsyncIterator<Uint8Array, unknown>
-  frames: FrameReader
-  silence: SilenceWatchdog
+  stream: StreamConnection
   abort: AbortController
   unlink: () => void
   /** Where it began. */
@@ -82,16 +79,14 @@ class Subscription implements EventStream {
   /** The last seq that was read, handed over or not. */
   #seen: string | null
   #cursor: string | null
-  readonly #point = new ResumePoint()
-  readonly #policy: ReconnectPolicy
+  readonly #resumable: ResumableStream
   #goodAt: number
   #next = { reason: 'closed', wait: 0 }
   #closed = false
 
   constructor(transport: Transport, pathOf: () => Promise<string>, options: StreamOptions) {
     const { after } = options
-    if (after !== undefined && !/^\d{1,40}$/.test(String(after)))
-      throw new TypeError(`after: ${after} is no seq`)
+    if (after !== undefined && !isCursor(String(after))) throw new TypeError(`after: ${after} is no seq`)
     this.#transport = transport
     this.#pathOf = pathOf
     this.#options = options
@@ -99,7 +94,7 @@ class Subscription implements EventStream {
     this.#cursor = this.#seen
     const { clock, random, slot } = transport
     // The first connection has the time of one call: it waits for no slot that may be free.
-    this.#policy = new ReconnectPolicy({ clock, random, slot, slotInUse: false })
+    this.#resumable = new ResumableStream({ clock, random, slot, slotInUse: false })
     this.#goodAt = clock.steady()
     this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
   }
@@ -112,7 +107,7 @@ class Subscription implements EventStream {
     this.#closed = true
     for (const off of this.#unlink) off()
     this.#leave()
-    this.#policy.left()
+    this.#resumable.left()
     this.#ending.abort()
   }
 
@@ -169,35 +164,33 @@ class Subscription implements EventStream {
   /** Milliseconds until another attempt makes sense. @throws what no attempt can fix. */
   #waitAfter(error: unknown, anything = false): number {
     if (!(error instanceof ServiceError) || !error.transient || FINAL.has(error.code)) throw error
-    return this.#policy.broken(error, { anything })
+    return this.#resumable.broken(error, anything)
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
     const { clock, requester } = this.#transport
     const abort = new AbortController()
     const unlink = [link(this.#ending.signal, abort), link(signal, abort)]
-    const from = this.#point.next(this.#seen)
     try {
-      await this.#transport.renewToken()
-      const chunks = await openEvents(requester, await this.#pathOf(), from, abort.signal)
+      const { connection, cursor } = await this.#resumable.connect({
+        last: this.#seen,
+        abort,
+        open: async (from) => {
+          await this.#transport.renewToken()
+          return await openEvents(requester, await this.#pathOf(), from, abort.signal)
+        },
+        onFrame: (frame) => this.#accept(frame),
+      })
       unlink[1]?.()
-      this.#policy.opened()
       this.#goodAt = clock.steady()
       this.#connection = {
-        chunks: chunks[Symbol.asyncIterator](),
-        frames: new FrameReader({
-          onFrame: (frame) => this.#accept(frame),
-          onRetry: (ms) => this.#policy.retry(ms),
-          onPing: () => undefined,
-        }),
-        silence: new SilenceWatchdog(clock, abort),
+        stream: connection,
         abort,
         unlink: () => unlink[0]?.(),
-        from,
+        from: cursor,
         useful: false,
       }
     } catch (error) {
-      this.#point.refused()
       for (const off of unlink) off()
       throw error
     }
@@ -205,14 +198,14 @@ class Subscription implements EventStream {
 
   async #receive(connection: Connection): Promise<void> {
     try {
-      const chunk = await nextChunk(connection.chunks, connection.silence)
-      if (chunk === null) return this.#drop('closed', this.#policy.closed(this.#brought(connection)))
-      this.#goodAt = this.#transport.clock.steady()
-      read(connection.frames, chunk)
-      if (connection.frames.stopped)
-        this.#drop('replay_stop', this.#policy.stopped(this.#brought(connection)))
+      const end = await connection.stream.next()
+      if (end !== 'closed') this.#goodAt = this.#transport.clock.steady()
+      if (end !== null) this.#drop(end, this.#resumable.ended(end, this.#brought(connection)))
     } catch (error) {
-      const fault = broken(error, connection.abort.signal)
+      const fault = broken(
+        error instanceof OversizedFrame ? malformed(error) : error,
+        connection.abort.signal,
+      )
       this.#drop(fault.code, this.#waitAfter(fault, connection.useful))
     }
   }
@@ -221,16 +214,13 @@ class Subscription implements EventStream {
     return { anything: useful, moved: this.#seen !== from }
   }
 
-  /** @returns true when the replay stopped. */
-  #accept(frame: Frame): boolean {
+  /** @returns the `from_seq` of a frame that says that the replay stopped. */
+  #accept(frame: Frame): string | null {
     const meaning = readFrame(frame)
-    if ('stop' in meaning) {
-      this.#point.stopAt(meaning.stop)
-      return true
-    }
+    if ('stop' in meaning) return meaning.stop
     if (this.#connection !== null) this.#connection.useful = true
     if (this.#isNews(meaning.event)) this.#ready.push(meaning.event)
-    return false
+    return null
   }
 
   #drop(reason: string, wait: number): void {
@@ -242,26 +232,24 @@ class Subscription implements EventStream {
     const connection = this.#connection
     if (connection === null) return
     this.#connection = null
-    connection.silence.stop()
     connection.unlink()
-    connection.abort.abort()
+    connection.stream.close()
   }
 
   /** A transient event always is; any other, unless a replay began before what was read already. */
   #isNews({ seq }: StreamEvent): boolean {
     if (seq === null) return true
-    if (this.#seen !== null && BigInt(seq) <= BigInt(this.#seen)) return false
+    if (this.#seen !== null && !isAfter(seq, this.#seen)) return false
     this.#seen = seq
     return true
   }
 }
 
-/** @throws {ServiceError} `malformed_answer` for a frame without end. */
-function read(frames: FrameReader, chunk: Uint8Array): void {
-  try {
-    frames.read(chunk)
-  } catch (error) {
-    if (!(error instanceof NetworkFault)) throw error
-    throw new ServiceError({ code: 'malformed_answer', status: 200, message: error.message, cause: error })
-  }
+/** What is no number cannot be compared: it is after anything but itself. */
+function isAfter(seq: string, seen: string): boolean {
+  return isWhole(seq) && isWhole(seen) ? BigInt(seq) > BigInt(seen) : seq !== seen
+}
+
+function malformed(fault: OversizedFrame): ServiceError {
+  return new ServiceError({ code: 'malformed_answer', status: 200, message: fault.message, cause: fault })
 }

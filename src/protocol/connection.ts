@@ -15,28 +15,82 @@ const LINE_MAX = 16 * LINE_KEPT
 /** One frame, characters: more than one line gives. */
 const FRAME_MAX = 2 * LINE_KEPT
 
-interface FrameReaderOptions {
-  /** @returns true when the frame says that the replay stopped: the rest of the connection is not read. */
-  onFrame: (frame: Frame) => boolean
+/** A line or frame that has no end. */
+export class OversizedFrame extends NetworkFault {}
+
+interface FrameListener {
+  /** @returns the `from_seq` of a frame that says that the replay stopped, null for any other: the rest of the connection is not read. */
+  onFrame: (frame: Frame) => string | null
+  /** The replay stopped; the rest has to be requested from `from`. */
+  onStop: (from: string) => void
   /** Milliseconds, the service's `retry:`. */
   onRetry: (ms: number) => void
   /** The service has nothing to send and is there. */
   onPing: () => void
 }
 
+/** The service closed the connection, or the replay stopped at its limit and the rest has to be requested. */
+export type ConnectionEnd = 'closed' | 'replay_stop'
+
+/** One connection of a stream, read chunk by chunk as fast as its reader asks. */
+export class StreamConnection {
+  readonly #chunks: AsyncIterator<Uint8Array, unknown>
+  readonly #abort: AbortController
+  readonly #frames: FrameReader
+  readonly #onStop: (from: string) => void
+  readonly #silence: SilenceWatchdog
+
+  constructor(
+    chunks: AsyncIterable<Uint8Array>,
+    abort: AbortController,
+    listener: FrameListener,
+    clock: Clock,
+  ) {
+    this.#chunks = chunks[Symbol.asyncIterator]()
+    this.#abort = abort
+    this.#frames = new FrameReader(listener)
+    this.#onStop = listener.onStop
+    this.#silence = new SilenceWatchdog(clock, abort)
+  }
+
+  /**
+   * Waits for the next chunk and reports the frames that became whole with it.
+   * @returns null: it goes on.
+   * @throws {NetworkFault} when it broke, was silent, or sent a frame without end.
+   */
+  async next(): Promise<ConnectionEnd | null> {
+    const chunk = await this.#silence.next(this.#chunks)
+    if (chunk === null) return 'closed'
+    try {
+      this.#frames.read(chunk)
+    } catch (error) {
+      if (this.#frames.stoppedFrom === null) throw error
+    }
+    const from = this.#frames.stoppedFrom
+    if (from === null) return null
+    this.#onStop(from)
+    return 'replay_stop'
+  }
+
+  close(): void {
+    this.#silence.stop()
+    this.#abort.abort()
+  }
+}
+
 /** Makes frames of the bytes of one connection. */
-export class FrameReader {
+class FrameReader {
   readonly #parser: EventSourceParser
   readonly #decoder = new TextDecoder()
   readonly #lines = new LineCutter()
-  #stopped = false
+  #stoppedFrom: string | null = null
   #tooLong = false
 
-  constructor({ onFrame, onRetry, onPing }: FrameReaderOptions) {
+  constructor({ onFrame, onRetry, onPing }: FrameListener) {
     this.#parser = createParser({
       maxBufferSize: FRAME_MAX,
       onEvent: ({ event, id, data }) => {
-        if (!this.#stopped) this.#stopped = onFrame({ event, id, data })
+        if (this.#stoppedFrom === null) this.#stoppedFrom = onFrame({ event, id, data })
       },
       onRetry,
       onComment: (comment) => {
@@ -49,8 +103,8 @@ export class FrameReader {
   }
 
   /** The replay stopped at its limit: the connection says nothing more. */
-  get stopped(): boolean {
-    return this.#stopped
+  get stoppedFrom(): string | null {
+    return this.#stoppedFrom
   }
 
   /**
@@ -59,7 +113,7 @@ export class FrameReader {
    */
   read(chunk: Uint8Array): void {
     this.#parser.feed(this.#lines.cut(this.#decoder.decode(chunk, { stream: true })))
-    if (this.#tooLong) throw new NetworkFault('other', `a frame is longer than ${FRAME_MAX} characters`)
+    if (this.#tooLong) throw new OversizedFrame('other', `a frame is longer than ${FRAME_MAX} characters`)
   }
 }
 
@@ -92,7 +146,7 @@ class LineCutter {
     const kept = line.slice(0, Math.max(0, LINE_KEPT - this.#length))
     this.#length += line.length
     if (this.#length > LINE_MAX)
-      throw new NetworkFault('other', `a line is longer than ${LINE_MAX} characters`)
+      throw new OversizedFrame('other', `a line is longer than ${LINE_MAX} characters`)
     return kept
   }
 }
@@ -114,9 +168,20 @@ export class SilenceWatchdog {
     this.#connection = connection
   }
 
-  /** Why it ended the connection; null when it did not. */
-  get fault(): NetworkFault | null {
-    return this.#fault
+  /**
+   * The next chunk of a body; null at its end. Only the wait for it counts as silence.
+   * @throws {NetworkFault} when the body broke, or nothing came.
+   */
+  async next(chunks: AsyncIterator<Uint8Array, unknown>): Promise<Uint8Array | null> {
+    this.wait()
+    try {
+      const next = await chunks.next()
+      return next.done === true ? null : next.value
+    } catch (error) {
+      throw this.#fault ?? error
+    } finally {
+      this.heard()
+    }
   }
 
   /** The reader asks for the next chunk. */

@@ -17,7 +17,7 @@ export interface Brought {
   moved: boolean
 }
 
-interface ReconnectPorts {
+export interface ReconnectPorts {
   clock: Clock
   random: Random
   /** Shared by all streams under one token. */

@@ -24,9 +24,9 @@ export function openStore(
     path: url.path,
     ...ports,
     onLost,
-    onCommit: (seconds) => observer.commit(seconds),
+    onCommit: observer.commit,
     onRefused: (error) => observer.storeRefused(refusalOf(error)),
-    onDeadLettered: (handler) => observer.deadLettered(handler),
+    onDeadLettered: observer.deadLettered,
   })
 }
 

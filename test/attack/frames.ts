@@ -4,7 +4,7 @@ import type { Frame } from '../../src/protocol/frame.ts'
 import { callbackText, dataText } from '../../src/sidecar/deliver/targets/body.ts'
 import { readFrame } from '../../src/sidecar/intake/frame.ts'
 import type { Pending } from '../../src/sidecar/source/batch.ts'
-import { drain } from '../../src/sidecar/source/drain.ts'
+import { drainChunks } from '../source/draining.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { Tally } from './tally.ts'
 import { mutateText, pick, whole } from './mutate.ts'
@@ -45,13 +45,12 @@ async function play(bytes: Buffer, random: Random, saw: (kind: string) => void):
     return { meaning, raw: frame.data, at: 1 }
   }
   try {
-    await drain({
+    await drainChunks({
       chunks: chunksOf(bytes, random),
       connection: new AbortController(),
       accept,
       commit: async () => undefined,
       onPing: () => saw('ping'),
-      onRetry: () => undefined,
       clock: new VirtualClock(),
     })
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Random } from '../../src/std/ports.ts'
 import { NetworkFault } from '../../src/std/errors.ts'
 import type { Frame } from '../../src/protocol/frame.ts'
-import { drain } from '../../src/sidecar/source/drain.ts'
+import { drainChunks } from '../source/draining.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { FRAMES } from './frames.ts'
 import { mutateText, pick } from './mutate.ts'
@@ -26,7 +26,7 @@ export async function attackSplits(count: number, random: Random): Promise<Tally
 async function framesOf(chunks: readonly Uint8Array[]): Promise<string> {
   const found: (Frame | number | string)[] = []
   try {
-    await drain({
+    await drainChunks({
       chunks: (async function* () {
         yield* chunks
       })(),
@@ -36,7 +36,6 @@ async function framesOf(chunks: readonly Uint8Array[]): Promise<string> {
         return null
       },
       commit: async () => undefined,
-      onPing: () => undefined,
       onRetry: (ms) => void found.push(ms),
       clock: new VirtualClock(),
     })

@@ -440,8 +440,24 @@ describe('a stream', () => {
     expect(notices[0]).toMatchObject({ reason: 'closed', after: null })
   })
 
-  it('cannot begin at what is no seq', async () => {
+  it('keeps an `id:` that is no number, and goes on from it', async () => {
+    const server = await streaming((_, cursor) =>
+      cursor === undefined
+        ? ['event: a\nid: a-1\ndata: {}\n\n', 'event: b\nid: a-10\ndata: {}\n\n']
+        : ['event: b\nid: a-10\ndata: {}\n\n', 'event: c\nid: a-2\ndata: {}\n\n'],
+    )
+    await using stream = await server.client.events.stream()
+    const events = await readUntil(stream[Symbol.asyncIterator](), ({ type }) => type === 'c')
+    expect(events.map(({ type, seq }) => [type, seq])).toEqual([
+      ['a', 'a-1'],
+      ['b', 'a-10'],
+      ['c', 'a-2'],
+    ])
+    expect(cursorsOf(server.server)).toEqual([undefined, 'a-10'])
+  })
+
+  it('cannot begin at what cannot be sent as a cursor', async () => {
     const { client } = await streaming(() => [])
-    await expect(client.events.stream({ after: 'x' })).rejects.toThrow(TypeError)
+    await expect(client.events.stream({ after: 'a b' })).rejects.toThrow(TypeError)
   })
 })

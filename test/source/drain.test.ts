@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Frame } from '../../src/protocol/frame.ts'
 import { readFrame } from '../../src/sidecar/intake/frame.ts'
 import type { Pending } from '../../src/sidecar/source/batch.ts'
-import { drain, type DrainOptions } from '../../src/sidecar/source/drain.ts'
+import { drainChunks, type DrainOptions } from './draining.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frame, transient } from './stream-world.ts'
 
@@ -26,7 +26,7 @@ interface Drained {
 
 async function drained(chunks: AsyncIterable<Uint8Array>): Promise<Drained> {
   const result: Drained = { frames: [], retries: [] }
-  await drain({
+  await drainChunks({
     chunks,
     connection: new AbortController(),
     accept: (one) => {
@@ -34,7 +34,6 @@ async function drained(chunks: AsyncIterable<Uint8Array>): Promise<Drained> {
       return null
     },
     commit: () => Promise.resolve(),
-    onPing: () => undefined,
     onRetry: (ms) => result.retries.push(ms),
     clock: new VirtualClock(),
   })
@@ -75,12 +74,10 @@ function drainTo(
   disk: HeldDisk,
   options: Pick<DrainOptions, 'chunks' | 'connection' | 'clock'>,
 ): Promise<void> {
-  return drain({
+  return drainChunks({
     ...options,
     accept: (one) => ({ meaning: readFrame(one, 0) as Pending['meaning'], raw: '', at: 0 }),
     commit: (batch) => disk.commit(batch),
-    onPing: () => undefined,
-    onRetry: () => undefined,
   })
 }
 
@@ -131,7 +128,7 @@ describe('draining a connection', () => {
     }
     const frames: Frame[] = []
     const committed: Pending[] = []
-    const failed = drain({
+    const failed = drainChunks({
       chunks: endless(),
       connection: new AbortController(),
       accept: (one) => {
@@ -139,8 +136,6 @@ describe('draining a connection', () => {
         return { meaning: readFrame(one, 0) as Pending['meaning'], raw: one.data, at: 0 }
       },
       commit: async (batch) => void committed.push(...batch),
-      onPing: () => undefined,
-      onRetry: () => undefined,
       clock: new VirtualClock(),
     })
     await expect(failed).rejects.toThrow('a line is longer than 268435456 characters')

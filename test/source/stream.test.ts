@@ -95,6 +95,18 @@ describe('following the stream', () => {
   })
 
   // [fault stream-12]
+  it('keeps an `id:` that is no number, and goes on from it', async () => {
+    const world = streamWorld()
+    await world.start()
+    for (const id of ['a-1', 'a-10'])
+      world.last().send(`id: ${id}\ndata: {"type":"agent.message","session_id":"ses_1"}\n\n`)
+    await world.clock.settle()
+    world.last().end()
+    await world.clock.advance(60_000)
+    expect(await world.seqs()).toEqual(['a-1', 'a-10'])
+    expect(world.last().cursor).toBe('a-10')
+  })
+
   it('keeps every digit of a seq beyond 2^53', async () => {
     const world = streamWorld()
     await world.start()

@@ -2,17 +2,15 @@ import { streamFactId, transcriptType, type Fact } from '../../core/fact.ts'
 import type { Frame, Meaning } from '../../protocol/frame.ts'
 import type { Hint } from '../../core/hint.ts'
 import { isTooDeep } from '../../std/depth.ts'
+import { isCursor } from '../../core/seq.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import { FRAME_IMPLICATIONS, FRAME_WITHOUT_SESSION, UNKNOWN_FRAME } from '../../protocol/implications.ts'
 import { callIn, seqIn, sessionIn, stopIn, turnIn } from '../../protocol/mention.ts'
 
-/** What can stand in a header: a cursor that cannot be sent would never open a stream again. */
-const CURSOR = /^[\u0021-\u007e]{1,256}$/
-
 /** Turns a frame into a fact, a transient event, or a reason why it is neither. `at`: our wall clock. */
 export function readFrame(frame: Frame, at: number): Meaning {
   const line = frame.id === undefined || frame.id === '' ? null : frame.id
-  if (line !== null && !CURSOR.test(line)) {
+  if (line !== null && !isCursor(line)) {
     return { kind: 'unreadable', reason: 'its id cannot be sent back as a cursor', seq: null }
   }
   if (isTooDeep(frame.data)) return { kind: 'unreadable', reason: 'data nests too deep', seq: line }

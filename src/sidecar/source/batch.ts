@@ -1,9 +1,12 @@
+import type { ConnectionEnd, StreamConnection } from '../../protocol/connection.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { EndedTurn, Meaning } from '../../protocol/frame.ts'
 import { joinScopes, type Hint } from '../../core/hint.ts'
 import { isBefore } from '../../core/seq.ts'
 import type { Batch } from '../../core/store.ts'
 
+/** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
+const MAX_PENDING = 4 * 1024 * 1024
 /** Frames and characters committed in one transaction. */
 const BATCH_FRAMES = 1000
 const BATCH_CHARACTERS = 1024 * 1024
@@ -20,12 +23,12 @@ export interface Pending {
   at: number
 }
 
-export function charactersOf({ meaning, raw }: Pending): number {
+function charactersOf({ meaning, raw }: Pending): number {
   return meaning.kind === 'fact' ? meaning.fact.body.length : raw.length
 }
 
 /** How many of `pending` go into one transaction. */
-export function batchSize(pending: readonly Pending[]): number {
+function batchSize(pending: readonly Pending[]): number {
   let characters = 0
   let count = 0
   for (const entry of pending) {
@@ -69,7 +72,12 @@ export function createBatcher(): (batch: readonly Pending[]) => Batch {
         hints.push({ sessionId, channel: 'stream', at, scope: 'session', delay: FIRST_FRAME_DELAY })
       }
     }
-    return { facts, hints: merge(hints), endedTurns, ...(cursor === undefined ? {} : { cursor }) }
+    return {
+      facts,
+      endedTurns,
+      ...(hints.length === 0 ? {} : { hints: merge(hints) }),
+      ...(cursor === undefined ? {} : { cursor }),
+    }
   }
 }
 
@@ -86,4 +94,92 @@ function merge(hints: readonly Hint[]): Hint[] {
     }
   }
   return [...merged.values()]
+}
+
+/** Frames that wait for the disk. What came together is written together, and one batch at a time. */
+export class FrameQueue {
+  readonly #commit: (batch: readonly Pending[]) => Promise<void>
+  readonly #onFailure: () => void
+  #pending: Pending[] = []
+  #characters = 0
+  #writing: Promise<void> | null = null
+  #failure: { error: unknown } | null = null
+
+  /** `onFailure`: a batch could not be written; nothing more is. */
+  constructor(commit: (batch: readonly Pending[]) => Promise<void>, onFailure: () => void) {
+    this.#commit = commit
+    this.#onFailure = onFailure
+  }
+
+  push(frame: Pending): void {
+    this.#pending.push(frame)
+    this.#characters += charactersOf(frame)
+  }
+
+  get failed(): boolean {
+    return this.#failure !== null
+  }
+
+  /** Begins to write, unless it does already. */
+  start(): void {
+    if (this.#pending.length > 0) this.#writing ??= this.#write()
+  }
+
+  /** The disk is slower than the network: let the service wait rather than our memory grow. */
+  get isFull(): boolean {
+    return this.#characters > MAX_PENDING && this.#writing !== null
+  }
+
+  /** Settles when what is being written is written. */
+  async written(): Promise<void> {
+    await this.#writing
+  }
+
+  /** Writes all that is left. @throws what kept a batch from being written. */
+  async finish(): Promise<void> {
+    await this.#writing
+    // What came after a batch that could not be written would move the cursor past it.
+    if (!this.failed) await this.#write()
+    if (this.#failure !== null) throw this.#failure.error
+  }
+
+  async #write(): Promise<void> {
+    try {
+      while (this.#pending.length > 0) await this.#commit(this.#take())
+    } catch (error) {
+      this.#failure = { error }
+      this.#onFailure()
+    } finally {
+      this.#writing = null
+    }
+  }
+
+  #take(): readonly Pending[] {
+    const size = batchSize(this.#pending)
+    const batch = size === this.#pending.length ? this.#pending : this.#pending.slice(0, size)
+    this.#pending = size === this.#pending.length ? [] : this.#pending.slice(size)
+    for (const frame of batch) this.#characters -= charactersOf(frame)
+    return batch
+  }
+}
+
+/**
+ * Drains a connection into the store as fast as it comes: reading goes on while a batch is written. What came whole before
+ * the end is written then.
+ * @throws {NetworkFault} when the connection broke, was silent, or sent a frame without end; or what kept a batch from being written.
+ */
+export async function drain(connection: StreamConnection, queue: FrameQueue): Promise<ConnectionEnd> {
+  let end: ConnectionEnd | null = null
+  try {
+    while (end === null && !queue.failed) {
+      end = await connection.next()
+      if (queue.failed) break
+      queue.start()
+      while (queue.isFull) await queue.written()
+    }
+  } finally {
+    connection.close()
+    await queue.finish()
+  }
+  return end ?? 'closed'
 }

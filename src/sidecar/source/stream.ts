@@ -1,19 +1,19 @@
 import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf, NetworkFault } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
+import type { ConnectionEnd } from '../../protocol/connection.ts'
 import type { Frame, Meaning } from '../../protocol/frame.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { ChannelStatus, Observer, TransientEvent } from '../../core/observer.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
 import { isBefore } from '../../core/seq.ts'
-import { ReconnectPolicy } from '../../protocol/reconnect-policy.ts'
+import { ResumableStream } from '../../protocol/resumable-stream.ts'
 import { StreamSlot } from '../../protocol/slot.ts'
 import type { Batch, Store } from '../../core/store.ts'
-import { createBatcher, lowestSeq, type Pending } from './batch.ts'
-import { createCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
+import { createBatcher, drain, FrameQueue, lowestSeq, type Pending } from './batch.ts'
+import { forgetCursor, savedCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { createDoubt } from './cursor-doubt.ts'
-import { drain } from './drain.ts'
 import { createOpenings, type Opening } from './opening.ts'
 
 /** A rejected token is looked at again after so long even when nothing reports a new one, milliseconds. */
@@ -66,19 +66,24 @@ interface End {
 export function createStream(options: StreamOptions): StreamSource {
   const { service, store, commit, ownership, observer, clock, random, log } = options
   const batchOf = createBatcher()
-  const cursors = createCursor(store, options.startFrom)
   const openings = createOpenings(options)
   const doubt = createDoubt(service)
   // The process that ran before this one may have held a slot.
-  const policy = new ReconnectPolicy({ clock, random, slot: new StreamSlot(), slotInUse: true })
+  const resumable = new ResumableStream({ clock, random, slot: new StreamSlot(), slotInUse: true })
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
   let wake: (() => void) | null = null
+  /** Where this connection began; null once a frame from before it was reported. */
+  let before: string | null = null
   /** The highest seq that came. */
   let latest: string | null = null
   /** This connection brought something that was committed. */
   let committed = false
+  /** The first seq of a transcript that had no cursor to begin from: what lies before it was never ours. */
+  let began: string | null = null
+  /** The next frames are the first of a transcript without a cursor: with them goes the checkpoint STREAM_BEGAN. */
+  let beginning = false
   let status: ChannelStatus = {
     state: 'waiting',
     since: 0,
@@ -104,7 +109,7 @@ export function createStream(options: StreamOptions): StreamSource {
       const end: End = await connect(continuing).catch((error: unknown) => {
         if (!running) return { reason: 'stopped', error: null, wait: 0 }
         log.error({ err: error }, 'stream: the store could not be used')
-        return { reason: 'failed', error: messageOf(error), wait: policy.failed() }
+        return { reason: 'failed', error: messageOf(error), wait: resumable.failed() }
       })
       if (!running) break
       continuing = end.reason === 'replay_stop'
@@ -128,77 +133,89 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const connect = async (continuing: boolean): Promise<End> => {
     become('connecting')
-    const saved = await cursors.saved()
+    const saved = await savedCursor(store, options.startFrom)
     const opening = saved === null ? await openings.find() : null
-    const cursor = await cursors.next(saved, opening !== null)
+    began = await store.settings.checkpoint(STREAM_BEGAN)
+    beginning = saved === null && began === null
     // We were told to stop while the store was asked: there was no connection to end.
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
     abort = new AbortController()
-    let open = false
     committed = false
+    let asked: string | null = saved
+    let open = false
     try {
-      const chunks = await service.openStream(cursor, abort.signal)
+      const queue = new FrameQueue(
+        (batch) => commitNews(batch, opening),
+        () => abort?.abort(),
+      )
+      const { connection, cursor } = await resumable.connect({
+        last: saved,
+        first: began,
+        // Without a cursor all is replayed, and what is new is sifted from it; the very first time there is nothing to sift.
+        start: opening === null ? null : '0',
+        abort,
+        open(from, signal) {
+          asked = from
+          return service.openStream(from, signal)
+        },
+        onFrame: (frame) => accept(frame, opening, queue),
+        onPing: () => opening?.ping(),
+      })
       open = true
-      policy.opened()
+      before = cursor
       if (saved === null) await openings.connected(opening)
       doubt.dispel()
       become('live', null)
       log.info({ cursor }, 'stream: connected')
       // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
       if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
-      await follow(chunks, cursor, opening, abort)
-      return await closed(saved)
+      return await ended(await drain(connection, queue), saved)
     } catch (error) {
-      cursors.broken(saved, open)
-      return await broken(error, cursor)
+      // What came before a stop may not have been stored: without a cursor only the beginning is sure to hold it.
+      if (open && saved === null) resumable.forget()
+      return await broken(error, asked)
     } finally {
       abort.abort()
       abort = null
     }
   }
 
-  const follow = async (
-    chunks: AsyncIterable<Uint8Array>,
-    cursor: string | null,
-    opening: Opening | null,
-    connection: AbortController,
-  ): Promise<void> => {
-    let warned = false
-    const accept = (frame: Frame): Pending | null | 'stop' => {
-      const at = clock.now()
-      const meaning = options.readFrame(frame, at)
-      if (meaning.kind === 'stop') {
-        cursors.stopAt(meaning.fromSeq)
-        return 'stop'
-      }
-      if (meaning.kind === 'transient') {
-        observer.frame({ type: meaning.type, seq: null, at })
-        const { type, sessionId, body } = meaning
-        opening?.transient(sessionId)
-        ownership.publishTransient({ type, sessionId, body, at, after: latest })
-        return null
-      }
-      status.lastEventAt = at
-      if (meaning.seq !== null && (latest === null || isBefore(latest, meaning.seq))) latest = meaning.seq
-      opening?.came(meaning.seq)
-      if (meaning.kind === 'unreadable') return { meaning, raw: frame.data, at }
-      observer.frame({ type: meaning.name, seq: meaning.seq, at })
-      if (!warned && cursor !== null && !isBefore(cursor, meaning.seq)) {
-        warned = true
-        log.warn(
-          { seq: meaning.seq, cursor },
-          'stream: frames from before the cursor came; they are deduplicated',
-        )
-      }
-      return { meaning, raw: '', at }
+  /** @returns the `from_seq` of a frame that says that the replay stopped. */
+  const accept = (frame: Frame, opening: Opening | null, queue: FrameQueue): string | null => {
+    const at = clock.now()
+    const meaning = options.readFrame(frame, at)
+    if (meaning.kind === 'stop') return meaning.fromSeq
+    if (meaning.kind === 'transient') {
+      const { type, sessionId, body } = meaning
+      observer.frame({ type, seq: null, at })
+      opening?.transient(sessionId)
+      ownership.publishTransient({ type, sessionId, body, at, after: latest })
+      return null
     }
-    const commitNews = async (batch: readonly Pending[]): Promise<void> => {
-      const news = opening === null ? batch : await opening.sift(batch)
-      await write(news.filter(({ meaning }) => cursors.isOurs(meaning.seq)))
+    const { seq } = meaning
+    status.lastEventAt = at
+    if (seq !== null && (latest === null || isBefore(latest, seq))) latest = seq
+    opening?.came(seq)
+    if (meaning.kind === 'unreadable') queue.push({ meaning, raw: frame.data, at })
+    else {
+      observer.frame({ type: meaning.name, seq, at })
+      if (before !== null && seq !== null && !isBefore(before, seq)) {
+        log.warn({ seq, cursor: before }, 'stream: frames from before the cursor came; they are deduplicated')
+        before = null
+      }
+      queue.push({ meaning, raw: '', at })
     }
-    const onRetry = (ms: number) => policy.retry(ms)
-    const onPing = () => opening?.ping()
-    await drain({ chunks, connection, accept, commit: commitNews, clock, onRetry, onPing })
+    return null
+  }
+
+  const commitNews = async (batch: readonly Pending[], opening: Opening | null): Promise<void> => {
+    const news = opening === null ? batch : await opening.sift(batch)
+    // A service that repeats itself may show what lies before the beginning after it.
+    await write(
+      began === null
+        ? news
+        : news.filter(({ meaning: { seq } }) => seq === null || !isBefore(seq, began ?? '')),
+    )
   }
 
   const logThrottled = createThrottledLog<{ seq: string | null; reason: string }>(clock, (times, frame) =>
@@ -220,9 +237,12 @@ export function createStream(options: StreamOptions): StreamSource {
     const room = abort === null ? null : ownership.room(abort.signal)
     if (room !== null) await room
     const made = batchOf(batch)
-    const first = cursors.beginning ? lowestSeq(batch) : null
+    const first = beginning ? lowestSeq(batch) : null
     await commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
-    if (first !== null) cursors.begunAt(first)
+    if (first !== null) {
+      began = first
+      beginning = false
+    }
     if (made.cursor !== undefined) {
       status.lastSeq = made.cursor
       observer.streamCommitted(made.cursor)
@@ -230,17 +250,17 @@ export function createStream(options: StreamOptions): StreamSource {
     committed = true
   }
 
-  const closed = async (saved: string | null): Promise<End> => {
-    const brought = { anything: committed, moved: (await cursors.saved()) !== saved }
-    if (cursors.stoppedAt === null)
-      return { reason: 'closed', error: 'the service closed the stream', wait: policy.closed(brought) }
-    log.info({ fromSeq: cursors.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
-    return { reason: 'replay_stop', error: null, wait: policy.stopped(brought) }
+  const ended = async (how: ConnectionEnd, saved: string | null): Promise<End> => {
+    const moved = (await savedCursor(store, options.startFrom)) !== saved
+    const wait = resumable.ended(how, { anything: committed, moved })
+    if (how === 'closed') return { reason: how, error: 'the service closed the stream', wait }
+    log.info({ fromSeq: resumable.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
+    return { reason: how, error: null, wait }
   }
 
   const broken = async (error: unknown, cursor: string | null): Promise<End> => {
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
-    const wait = policy.broken(error, { anything: committed })
+    const wait = resumable.broken(error, committed)
     const message = messageOf(error)
     const refused = await doubt.grows(cursor, error)
     if (error instanceof ServiceError) {
@@ -262,7 +282,8 @@ export function createStream(options: StreamOptions): StreamSource {
   /** The transcript has a gap now, which no reading fills; states are read anew. */
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
-    await cursors.lose()
+    resumable.forget()
+    await forgetCursor(store)
     openings.forget()
     await commit({ hints: [sweepHint(clock.now())] })
   }

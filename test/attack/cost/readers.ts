@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import { NetworkFault } from '../../../src/std/errors.ts'
 import { parseJson } from '../../../src/std/json.ts'
 import type { Random } from '../../../src/std/ports.ts'
-import { drain } from '../../../src/sidecar/source/drain.ts'
+import { drainChunks } from '../../source/draining.ts'
 import { readFrame } from '../../../src/sidecar/intake/frame.ts'
 import { undiciHttp } from '../../../src/system/http.ts'
 import { VirtualClock } from '../../support/clock.ts'
@@ -69,15 +69,13 @@ async function readStream(bytes: number, size: number, random: Random): Promise<
     )
   const whole = Buffer.from(text)
   try {
-    await drain({
+    await drainChunks({
       chunks: (async function* () {
         for (let at = 0; at < whole.length; at += size) yield whole.subarray(at, at + size)
       })(),
       connection: new AbortController(),
       accept: (frame) => (readFrame(frame, 1).kind === 'stop' ? 'stop' : null),
       commit: async () => undefined,
-      onPing: () => undefined,
-      onRetry: () => undefined,
       clock: new VirtualClock(),
     })
   } catch (error) {

@@ -17,8 +17,8 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'a stop frame ends the stream for good',
     'sidecar/source/stream.ts',
-    "return { reason: 'replay_stop', error: null, wait: policy.stopped(brought) }",
-    "return { reason: 'replay_stop', error: null, wait: 1e9 }",
+    'return { reason: how, error: null, wait }',
+    'return { reason: how, error: null, wait: 1e9 }',
   ),
   mutant(
     'after each stopped replay the slot is asked for at once',
@@ -40,9 +40,9 @@ export const CHANNELS: readonly Mutant[] = [
   ),
   mutant(
     'after a failed write the rest of the batch is written',
-    'sidecar/source/drain.ts',
-    'if (!disk.failed) await write()',
-    'await write()',
+    'sidecar/source/batch.ts',
+    'if (!this.failed) await this.#write()',
+    'await this.#write()',
   ),
   mutant(
     'the stream starts at live frames after a crash',

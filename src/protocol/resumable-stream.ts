@@ -1,0 +1,89 @@
+import type { Clock } from '../std/ports.ts'
+import { StreamConnection, type ConnectionEnd } from './connection.ts'
+import type { Frame } from './frame.ts'
+import { ReconnectPolicy, type Brought, type ReconnectPorts } from './reconnect-policy.ts'
+import { ResumePoint } from './resume-point.ts'
+
+/** How the next connection is opened, and who gets what it brings. */
+export interface ConnectOptions {
+  /** The last seq that was kept; null: none was. */
+  last: string | null
+  /** What comes before it is not wanted; null: no bound. */
+  first?: string | null
+  /** Where a stream without a cursor begins; null: with live frames. */
+  start?: string | null
+  /** Ends the connection. */
+  abort: AbortController
+  /** @throws whatever says why it was refused. */
+  open: (cursor: string | null, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+  /** @returns the `from_seq` of a frame that says that the replay stopped; null for any other. */
+  onFrame: (frame: Frame) => string | null
+  onPing?: () => void
+}
+
+/**
+ * One stream over as many connections as it takes. A connection is opened after the last seq that was kept, read to its end,
+ * and the next one waits for as long as the `retry:` of the service, its slots and the failures so far ask for. The sidecar
+ * follows the organization through it, the client its readers' streams.
+ */
+export class ResumableStream {
+  readonly #clock: Clock
+  readonly #policy: ReconnectPolicy
+  readonly #point = new ResumePoint()
+
+  constructor(ports: ReconnectPorts) {
+    this.#clock = ports.clock
+    this.#policy = new ReconnectPolicy(ports)
+  }
+
+  /** From where the rest of a stopped replay has still to be requested. */
+  get stoppedAt(): string | null {
+    return this.#point.stoppedAt
+  }
+
+  /** Opens the next connection. @throws what `open` throws. */
+  async connect(options: ConnectOptions): Promise<{ connection: StreamConnection; cursor: string | null }> {
+    const { last, first = null, start = null, abort, open, onFrame, onPing } = options
+    const cursor = this.#point.next(last, first) ?? start
+    let chunks: AsyncIterable<Uint8Array>
+    try {
+      chunks = await open(cursor, abort.signal)
+    } catch (error) {
+      this.#point.refused()
+      throw error
+    }
+    this.#policy.opened()
+    const listener = {
+      onFrame,
+      onStop: (from: string) => this.#point.stopAt(from),
+      onRetry: (ms: number) => this.#policy.retry(ms),
+      onPing: onPing ?? (() => undefined),
+    }
+    return { connection: new StreamConnection(chunks, abort, listener, this.#clock), cursor }
+  }
+
+  /** The connection ended in order. @returns milliseconds to wait for the next. */
+  ended(how: ConnectionEnd, brought: Brought): number {
+    return how === 'closed' ? this.#policy.closed(brought) : this.#policy.stopped(brought)
+  }
+
+  /** The connection was refused, or broke. @returns milliseconds to wait for the next. */
+  broken(error: unknown, anything: boolean): number {
+    return this.#policy.broken(error, { anything })
+  }
+
+  /** What has to be there before a connection failed. @returns milliseconds to wait. */
+  failed(): number {
+    return this.#policy.failed()
+  }
+
+  /** We closed the connection. */
+  left(): void {
+    this.#policy.left()
+  }
+
+  /** The rest of a stopped replay is not wanted, or is in a replay from the beginning. */
+  forget(): void {
+    this.#point.forget()
+  }
+}
