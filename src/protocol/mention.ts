@@ -59,7 +59,7 @@ function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => stri
 }
 
 /** A seq given as a number or as text; every digit is kept. */
-export function digitsOf(value: unknown): string | null {
+function digitsOf(value: unknown): string | null {
   if (typeof value === 'string') return isWhole(value) ? value : null
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? String(value) : null
   // parseJson keeps a number that a double cannot hold as raw JSON.
