@@ -1,8 +1,8 @@
 import type { JsonObject } from '../std/json.ts'
 
 /**
- * A function call that this sidecar took on: `received → running → finished → answered | not_delivered | failed`.
- * Each arrow is durable before its effect is visible outside.
+ * A function call that this sidecar took on: `received → running → finished → answered | not_delivered | failed`, as users
+ * see it; all stages and arrows are in call-machine.ts. Each arrow is durable before its effect is visible outside.
  */
 export type CallState = 'received' | 'running' | 'finished' | 'answered' | 'not_delivered' | 'failed'
 
@@ -68,15 +68,6 @@ export function newCall(
 
 /** `error` is posted as the answer's `error`, `output` as its `output`. */
 export type CallResult = { kind: 'output' | 'error'; text: string }
-
-/** A step of the ledger: refused unless the call is in one of the states `from`. */
-export interface CallStep {
-  callId: string
-  from: readonly CallState[]
-  set: Partial<Omit<Call, 'callId' | 'sessionId' | 'turnId' | 'name' | 'action' | 'receivedAt'>>
-  /** Nothing more is done for the call for so many milliseconds; absent: when it is due stays as it is. */
-  after?: number
-}
 
 /** How many more calls the tool host can run; 0 or less: none. */
 export interface CallRoom {

@@ -1,4 +1,5 @@
-import type { Call, CallRoom, CallStep } from './call.ts'
+import type { Call, CallRoom } from './call.ts'
+import type { CallStep } from './call-machine.ts'
 import type { Lane, LaneNews, PendingDelivery, Ack } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'

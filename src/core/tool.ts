@@ -1,6 +1,7 @@
 import type { HandlerLog, RetrySpec } from './handler.ts'
 import type { Json, JsonObject } from '../std/json.ts'
 import type { SessionSummary } from './resource.ts'
+import type { Attributes, TraceSource } from './trace.ts'
 
 /** What the model is told where a tool says nothing else. */
 export const TOOL_ERROR = 'The tool could not complete this request.'
@@ -58,3 +59,17 @@ export type ModuleTool = (
   call: ToolCall,
   context: { signal: AbortSignal; log: HandlerLog },
 ) => Promise<ToolResult>
+
+/** The trace that the spans of a call belong to. */
+export function traceOf(call: Pick<ToolCall, 'sessionId' | 'session'>): TraceSource {
+  return { given: call.session.metadata['traceparent'], key: call.sessionId }
+}
+
+/** What the span of a run or an answer says of its call. */
+export function attributesOf(call: Pick<ToolCall, 'name' | 'callId' | 'sessionId'>): Attributes {
+  return {
+    'session_sidecar.tool': call.name,
+    'session_sidecar.call.id': call.callId,
+    'session_sidecar.session.id': call.sessionId,
+  }
+}

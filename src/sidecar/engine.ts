@@ -25,10 +25,8 @@ import { createStream, type StreamSource } from './source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from './source/subscription.ts'
 import { createWebhookReceiver, type WebhookReceiver } from './source/webhook.ts'
 import type { Tool } from './tools/context.ts'
-import { createHttpRunner } from './tools/http.ts'
-import type { Step } from './tools/ledger.ts'
-import { createToolHost, storedStep, type ToolHost } from './tools/host.ts'
-import { createModuleRunner } from './tools/module.ts'
+import { createToolHost, type ToolHost } from './tools/host.ts'
+import { createHttpRunner, createModuleRunner } from './tools/targets.ts'
 import { createHandlers, registerHandlers } from './handlers.ts'
 import { lookForNewTools } from './new-tools.ts'
 import { reportCommits } from './report.ts'
@@ -111,7 +109,7 @@ export function createEngine(options: EngineOptions): Engine {
       hint,
       traceOf,
       add: intake.addCalls,
-      step: (step: Step) => intake.step(storedStep(step, clock)),
+      step: intake.step,
       refresh: (sessionId: string) => readSession(service, sessionId),
       summaryOf: summaries.get,
     },

@@ -1,7 +1,7 @@
 import type { Json } from '../../src/std/json.ts'
 import type { HttpReply, Random } from '../../src/std/ports.ts'
 import { plainTracer } from '../../src/core/trace.ts'
-import { createHttpRunner } from '../../src/sidecar/tools/http.ts'
+import { createHttpRunner } from '../../src/sidecar/tools/targets.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { fakeHttp, seededRandom } from '../support/ports.ts'
 import { SPEC } from '../tools/world.ts'

@@ -1,3 +1,5 @@
+import type { CallState } from '../../src/core/call.ts'
+import type { CallEvent } from '../../src/core/call-machine.ts'
 import type { Batch, Committed, Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/sidecar/store/error.ts'
 import type { Disk } from './disk.ts'
@@ -130,11 +132,24 @@ const WRITES: ReadonlySet<Site> = new Set<Site>([
 const MAY_CRASH: readonly Fault[] = ['crash']
 const MAY_FAIL: readonly Fault[] = ['crash', 'disk_error', 'disk_slow']
 
+/** The state that an event of a call is written as; what is not listed changes none. */
+const WRITTEN: Readonly<Partial<Record<CallEvent['type'], CallState>>> = {
+  run_begun: 'running',
+  run_begun_again: 'running',
+  run_withdrawn: 'received',
+  run_failed: 'received',
+  result_fixed: 'finished',
+  app_answered: 'finished',
+  answered: 'answered',
+  not_delivered: 'not_delivered',
+  failed: 'failed',
+}
+
 /** What a commit is mainly about. */
 function partOf(batch: Batch): string {
   if (batch.cursor !== undefined) return 'frames'
   if (batch.readings !== undefined) return 'reading'
-  if (batch.calls !== undefined) return `call ${batch.calls[0]?.set.state ?? 'note'}`
+  if (batch.calls !== undefined) return `call ${WRITTEN[batch.calls[0]?.event.type ?? 'postponed'] ?? 'note'}`
   if (batch.newCalls !== undefined) return 'new calls'
   if (batch.facts !== undefined) return 'items'
   if (batch.owners !== undefined) return 'owners'

@@ -1,4 +1,5 @@
 import type { HttpReply } from '../../src/std/ports.ts'
+import type { CallEvent } from '../../src/core/call-machine.ts'
 import type { Store } from '../../src/core/store.ts'
 import type { CallbackEvent } from '../../src/core/handler.ts'
 import type { Counts } from './counts.ts'
@@ -18,12 +19,17 @@ export function noteTold(store: Store, { told }: Counts): Store {
           const { action } = JSON.parse(body) as { action?: { name?: string; call_id: string } }
           if (type === 'action.required' && action?.name === STRANGER) told.strange.add(action.call_id)
         }
-        for (const { callId, set } of batch.calls ?? [])
-          if (typeof set.endedAt === 'number' && !committed.refused.includes(callId)) told.closed.add(callId)
+        for (const { callId, event } of batch.calls ?? [])
+          if (endsCall(event) && !committed.refused.includes(callId)) told.closed.add(callId)
         return committed
       },
     },
   }
+}
+
+/** The call has ended with it. */
+export function endsCall({ type }: CallEvent): boolean {
+  return type === 'answered' || type === 'not_delivered' || type === 'failed'
 }
 
 /** A handler that answers so has taken what it was sent. */

@@ -179,7 +179,9 @@ describe('retention', () => {
     const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })
     await store.log.commit({ readings: [reading(null, { opened: [action], newCalls: [call] })] })
     await store.log.commit({
-      calls: [{ callId: 'call_1', from: ['received'], set: { state: 'failed', endedAt: clock.now() } }],
+      calls: [
+        { callId: 'call_1', event: { type: 'failed', outcome: 'expired', error: null, at: clock.now() } },
+      ],
     })
     await clock.leap(30 * DAY)
     await store.log.prune(clock.now())

@@ -251,7 +251,7 @@ describe('a reading', () => {
     const newCalls = [...calls, ...others]
     await store.log.commit({
       newCalls,
-      calls: newCalls.map(({ callId }) => ({ callId, from: ['received'], set: {}, after: 9000 })),
+      calls: newCalls.map(({ callId }) => ({ callId, event: { type: 'postponed' }, after: 9000 })),
     })
     const action = { type: 'function_call', call_id: 'call_2', name: 'lookup' }
     const raw = { id: 'ses_1', status: 'requires_action', updated_at: 1, required_actions: [action] }
@@ -287,21 +287,18 @@ describe('the ledger of calls', () => {
     expect(await store.calls.get('call_1')).toEqual(call)
   })
 
-  it('refuses a step from a state where the call does not stand, and the facts that hang on it', async () => {
+  it('refuses a step for which there is no arrow, and the facts that hang on it', async () => {
     const { store } = await known()
     const facts = [turnFact('call.answered', 'call_1', 'ses_1', { subject: null })]
-    const wrong = {
-      callId: 'call_1',
-      from: ['finished'] as const,
-      set: { state: 'answered' as const, endedAt: 9 },
-      facts,
-    }
+    const answered = { type: 'answered', outcome: 'delivered', error: null, at: 9 } as const
+    const wrong = { callId: 'call_1', event: answered, facts }
     expect(await store.log.commit({ calls: [wrong] })).toMatchObject({ refused: ['call_1'], facts: [] })
     expect(await store.calls.get('call_1')).toEqual(call)
     expect(await store.log.commit({ calls: [{ ...wrong, callId: 'call_9' }] })).toMatchObject({
       refused: ['call_9'],
     })
-    const right = { ...wrong, from: ['received'] as const }
+    const failed = { type: 'failed', outcome: 'expired', error: null, at: 9 } as const
+    const right = { ...wrong, event: failed }
     expect(await store.log.commit({ calls: [right] })).toMatchObject({
       refused: [],
       facts: [{ type: 'call.answered' }],
@@ -311,14 +308,10 @@ describe('the ledger of calls', () => {
 
   it('lets one of two steps from the same state through, also in one transaction', async () => {
     const { store } = await known()
-    const begin = (attempts: number) => ({
-      callId: 'call_1',
-      from: ['received'] as const,
-      set: { state: 'running' as const, attempts },
-    })
+    const begin = { callId: 'call_1', event: { type: 'run_begun', at: 9 } } as const
     const [one, two] = await Promise.all([
-      store.log.commit({ calls: [begin(1)] }),
-      store.log.commit({ calls: [begin(2)] }),
+      store.log.commit({ calls: [begin] }),
+      store.log.commit({ calls: [begin] }),
     ])
     expect([one.refused, two.refused]).toEqual([[], ['call_1']])
     expect((await store.calls.get('call_1'))?.attempts).toBe(1)
@@ -330,12 +323,12 @@ describe('the ledger of calls', () => {
     expect(await store.calls.claim(room(5))).toHaveLength(1)
     expect(await store.calls.claim(room(5))).toEqual([])
     expect(await store.calls.nextDue(room(1))).toBeNull()
-    await store.log.commit({ calls: [{ callId: 'call_1', from: ['received'], set: {}, after: 10 }] })
+    await store.log.commit({ calls: [{ callId: 'call_1', event: { type: 'postponed' }, after: 10 }] })
     await store.calls.release('call_1')
     expect(await store.calls.claim(room(5))).toEqual([])
     expect(await store.calls.nextDue(room(1))).toBe(10)
     await store.log.commit({
-      calls: [{ callId: 'call_1', from: ['received'], set: { endedAt: 1, state: 'failed' } }],
+      calls: [{ callId: 'call_1', event: { type: 'failed', outcome: 'expired', error: null, at: 1 } }],
     })
     await clock.advance(10)
     expect(await store.calls.claim(room(5))).toEqual([])
@@ -349,8 +342,7 @@ describe('the ledger of calls', () => {
     await store.log.commit({
       calls: ['busy_7', 'busy_8'].map((callId) => ({
         callId,
-        from: ['received'],
-        set: { state: 'finished' as const, result: { kind: 'output', text: '42' } },
+        event: { type: 'result_fixed', result: { kind: 'output', text: '42' }, error: null, at: 9 },
       })),
     })
     const rooms: Record<string, number> = { busy: 0, quick: 2 }

@@ -1,20 +1,18 @@
+import type { CallEvent } from '../../src/core/call-machine.ts'
 import { describe, expect, it } from 'vitest'
 import { ERROR, output, toolWorld } from './world.ts'
 
 const never = (): Promise<never> => new Promise(() => undefined)
 
-/** Crashes before the step that `of` names is stored. */
-function crashBefore(
-  world: ReturnType<typeof toolWorld>,
-  of: (set: { state?: string; outcome?: string | null }) => boolean,
-) {
-  world.beforeStep = ({ set }) => (of(set) ? never() : Promise.resolve())
+/** Crashes before the step of that event is stored. */
+function crashBefore(world: ReturnType<typeof toolWorld>, type: CallEvent['type']) {
+  world.beforeStep = ({ event }) => (event.type === type ? never() : Promise.resolve())
 }
 
 describe('a crash', () => {
   it('before the run was stored: the tool runs once, certainly', async () => {
     const world = toolWorld()
-    crashBefore(world, ({ state }) => state === 'running')
+    crashBefore(world, 'run_begun')
     await world.found()
     expect(world.runs).toEqual([])
     await world.crash()
@@ -52,7 +50,7 @@ describe('a crash', () => {
   // [fault tool-1]
   it('after the tool ran and before its result was stored: as if it had been running', async () => {
     const world = toolWorld()
-    crashBefore(world, ({ state }) => state === 'finished')
+    crashBefore(world, 'result_fixed')
     await world.found()
     expect([world.runs.length, world.service.answers.length]).toEqual([1, 0])
     await world.crash()
@@ -92,7 +90,7 @@ describe('a crash', () => {
 
   it('after the reply and before it was stored: one fact, one posting', async () => {
     const world = toolWorld()
-    crashBefore(world, ({ outcome }) => outcome === 'delivered')
+    crashBefore(world, 'post_accepted')
     await world.found()
     await world.crash()
     await world.clock.advance(5000)
@@ -102,7 +100,7 @@ describe('a crash', () => {
 
   it('before the end was stored: the end comes later, once', async () => {
     const world = toolWorld()
-    crashBefore(world, ({ state }) => state === 'answered')
+    crashBefore(world, 'answered')
     await world.found()
     await world.clock.advance(5000)
     expect(await world.facts()).toEqual([])

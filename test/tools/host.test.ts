@@ -10,11 +10,11 @@ describe('a function call', () => {
     await world.found()
     await world.clock.advance(5000)
     expect(world.trace).toEqual([
-      'step running',
+      'step run_begun',
       'run',
-      'step finished',
+      'step result_fixed',
       'post',
-      'step delivered',
+      'step post_accepted',
       'read',
       'step answered',
     ])
@@ -810,7 +810,7 @@ describe('a call that a reading found just now', () => {
     await world.host.takeOn([world.callAs('call_9')])
     await world.clock.settle()
     expect(world.runs).toMatchObject([{ callId: 'call_9', attempt: 1, uncertain: false }])
-    expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step finished'])
+    expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step result_fixed'])
   })
 
   it('waits as received where its tool has no place', async () => {

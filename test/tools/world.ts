@@ -10,8 +10,8 @@ import type { Store } from '../../src/core/store.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../../src/core/tool.ts'
 import type { JsonObject } from '../../src/std/json.ts'
 import { readItem, readSession } from '../../src/core/wire.ts'
-import type { Step } from '../../src/sidecar/tools/ledger.ts'
-import { createToolHost, storedStep, type ToolHost } from '../../src/sidecar/tools/host.ts'
+import type { Step } from '../../src/sidecar/tools/context.ts'
+import { createToolHost, type ToolHost } from '../../src/sidecar/tools/host.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog, longestWaits } from '../support/ports.ts'
@@ -164,8 +164,9 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
           if (incarnation !== alive) return await dead()
           await world.beforeStep(step)
           if (incarnation !== alive) return await dead()
-          const { refused } = await store.log.commit({ calls: [storedStep(step, clock)] })
-          trace.push(`step ${step.set.state ?? step.set.outcome ?? 'note'}`)
+          hints.push(...(step.hints ?? []))
+          const { refused } = await store.log.commit({ calls: [step] })
+          trace.push(`step ${step.event.type}`)
           return refused.length === 0
         },
         hint: async (more) => void hints.push(...more),

@@ -1,5 +1,6 @@
 import type { Bus } from '../../core/bus.ts'
-import type { Call, CallStep } from '../../core/call.ts'
+import type { Call } from '../../core/call.ts'
+import type { CallStep } from '../../core/call-machine.ts'
 import type { Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Batch, Committed, Reading, Store } from '../../core/store.ts'
@@ -13,8 +14,8 @@ export interface Intake {
   reading(reading: Reading): Promise<boolean>
   /** @returns the ids of those that were not known. */
   addCalls(calls: readonly Call[]): Promise<ReadonlySet<string>>
-  /** @returns false when the call is not in a state that the step starts from. */
-  step(step: CallStep & { facts?: readonly Fact[] }): Promise<boolean>
+  /** @returns false when the table has no such arrow from the call as it is stored; `hints` are written all the same. */
+  step(step: CallStep & { facts?: readonly Fact[]; hints?: readonly Hint[] }): Promise<boolean>
 }
 
 export function createIntake(options: { store: Pick<Store, 'log'>; bus: Bus; filter: HintFilter }): Intake {
@@ -46,8 +47,8 @@ export function createIntake(options: { store: Pick<Store, 'log'>; bus: Bus; fil
       const committed = await commit({ newCalls })
       return new Set(committed.newCalls)
     },
-    async step(step) {
-      const { refused } = await commit({ calls: [step] })
+    async step({ hints, ...step }) {
+      const { refused } = await commit(hints === undefined ? { calls: [step] } : { calls: [step], hints })
       return refused.length === 0
     },
   }

@@ -1,13 +1,13 @@
 import type { Call, CallResult } from '../../core/call.ts'
+import { stageOf, transition, type CallEvent } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
-import { isRequired, type AnswerPolicy, type ToolPorts } from './context.ts'
-import { closeGone, endCall, putOff } from './ending.ts'
-import { sendFreshTurn } from './fresh-turn.ts'
-import { notePost, replaceResult } from './ledger.ts'
-import { mayHaveActed, RETRY } from './posting.ts'
-import { attributesOf, namesOf, traceOf } from './trace.ts'
+import type { Hint } from '../../core/hint.ts'
+import { attributesOf, traceOf } from '../../core/tool.ts'
+import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
+import { mayHaveActed, RETRY, sendFreshTurn } from './fresh-turn.ts'
+import { closeGone, endCall, SUPERSEDED, write } from './ledger.ts'
 
 /** After an answer that was taken, how long the session's next reading has to say that the action is gone, milliseconds. */
 const CONFIRM = 3000
@@ -18,54 +18,64 @@ const LOOKS = 8
 /** A scope that is missing is missing for long: the answer waits, milliseconds. */
 const FORBIDDEN = 60_000
 
+/** When the session is read again after a posting, milliseconds. */
+const READ_AFTER = 300
+
 /**
  * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
- * that it still waits. @returns when there is more to do, steady milliseconds; null when the call is closed.
+ * that it still waits.
  */
 export async function answerCall(
   ports: ToolPorts,
   policy: AnswerPolicy,
   call: Call,
   restarted: boolean,
-): Promise<number | null> {
-  if (call.outcome === 'not_delivered') return await sendFreshTurn(ports, policy, call, restarted)
+): Promise<Progress> {
+  const stage = stageOf(call)
+  if (stage === 'undelivered' || stage === 'resent')
+    return await sendFreshTurn(ports, policy, call, restarted)
   const { result } = call
-  if (result === null) return null
-  if (call.outcome !== null && call.outcome !== 'refused') return await confirm(ports, call, restarted)
+  if (result === null) return SUPERSEDED
+  if (stage === 'accepted') return await confirm(ports, call, restarted)
   // A crash may have come between a posting and its reply.
-  if (call.unsure || restarted) {
+  if (stage === 'unconfirmed' || stage === 'refused_unconfirmed' || restarted) {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, restarted)
   }
+  let word: string | null
   try {
-    const word = await post(ports, call, result)
-    return await accepted(ports, policy, call, word)
+    word = await post(ports, call, result)
   } catch (error) {
-    return await failed(ports, policy, call, error, restarted)
-  } finally {
-    await ports.hint([
-      { sessionId: call.sessionId, channel: 'poll', at: ports.clock.now(), scope: 'session', delay: 300 },
-    ])
+    try {
+      return await failed(ports, policy, call, error, restarted)
+    } finally {
+      await ports.hint([readAgain(ports, call)])
+    }
   }
+  return await accepted(ports, policy, call, word)
+}
+
+function readAgain({ clock }: ToolPorts, { sessionId }: Call): Hint {
+  return { sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: READ_AFTER }
 }
 
 /**
  * The service took the answer: what it still lists decides. The answer is not posted again: under the same key that does
  * nothing, and without one it may be taken twice.
  */
-async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promise<number | null> {
-  const { clock, log } = ports
+async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promise<Progress> {
+  const { log } = ports
   const state = await isRequired(ports, call)
   if (state !== 'required') return await closeGone(ports, call, state, restarted)
   const details = { ...namesOf(ports, call), outcome: call.outcome }
   if (call.posts >= LOOKS) {
     const error = `the service took the answer ("${call.outcome}") and still lists the call`
     log.error(details, `tools: given up: ${error}`)
-    return await endCall(ports, call, 'failed', 'unresolved', error)
+    return await endCall(ports, call, { type: 'failed', outcome: 'unresolved', error })
   }
   if (call.posts === 0) log.warn(details, 'tools: the service took an answer and still lists its call')
-  const dueAt = clock.steady() + Math.min(CONFIRM * 2 ** (call.posts + 1), CONFIRM_MAX)
-  return (await ports.step(notePost(call, { posts: call.posts + 1, unsure: false, dueAt }))) ? dueAt : null
+  const wait = Math.min(CONFIRM * 2 ** (call.posts + 1), CONFIRM_MAX)
+  return await write(ports, call, { type: 'still_listed' }, { wait })
 }
 
 async function post(ports: ToolPorts, call: Call, result: CallResult): Promise<string | null> {
@@ -99,19 +109,21 @@ async function accepted(
   policy: AnswerPolicy,
   call: Call,
   word: string | null,
-): Promise<number | null> {
-  const { clock } = ports
-  if (call.outcome === 'refused') return await endCall(ports, call, 'failed', 'refused')
+): Promise<Progress> {
+  const hints = [readAgain(ports, call)]
+  if (call.outcome === 'refused')
+    return await endCall(ports, call, { type: 'failed', outcome: 'refused' }, hints)
   if (word === 'not_delivered') {
-    const step = notePost(call, { posts: 0, unsure: false, dueAt: clock.steady() })
-    const noted = { ...call, ...step.set, outcome: 'not_delivered' }
-    if (!(await ports.step({ ...step, set: { ...step.set, outcome: 'not_delivered' } }))) return null
-    return await sendFreshTurn(ports, policy, noted, false)
+    const event = { type: 'post_undelivered' } as const
+    const undelivered = transition(call, event)
+    const noted = await write(ports, call, event, { hints })
+    if (undelivered === null || noted.kind !== 'due') return noted
+    return await sendFreshTurn(ports, policy, undelivered, false)
   }
+  // A word that has a meaning of ours is none of the service's.
+  const outcome = word === null || word === 'refused' ? 'accepted' : word
   // Other words are not shown: the next reading of the actions decides. Usually the frame that follows asks for it.
-  const dueAt = clock.steady() + CONFIRM
-  const step = notePost(call, { posts: 0, unsure: false, dueAt })
-  return (await ports.step({ ...step, set: { ...step.set, outcome: word ?? 'accepted' } })) ? dueAt : null
+  return await write(ports, call, { type: 'post_accepted', outcome }, { wait: CONFIRM, hints })
 }
 
 async function failed(
@@ -120,8 +132,8 @@ async function failed(
   call: Call,
   error: unknown,
   restarted: boolean,
-): Promise<number | null> {
-  const { clock, random, log } = ports
+): Promise<Progress> {
+  const { random, log } = ports
   if (!(error instanceof ServiceError)) throw error
   const details = {
     ...namesOf(ports, call),
@@ -134,19 +146,26 @@ async function failed(
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, error.uncertain || restarted)
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
-    return await putOff(ports, call, FORBIDDEN, { unsure: error.uncertain, error: error.message })
+    return await write(ports, call, unposted(error, error.uncertain), { wait: FORBIDDEN })
   }
   if (error.unauthorized)
-    return await putOff(ports, call, RETRY.base, { unsure: error.uncertain, error: error.message })
+    return await write(ports, call, unposted(error, error.uncertain), { wait: RETRY.base })
   if (error.status >= 400 && error.status < 500 && !error.transient) {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, error.uncertain || restarted)
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
-    if (call.result?.kind === 'error') return await endCall(ports, call, 'failed', 'refused', error.message)
-    const steady = clock.steady()
-    return (await ports.step(replaceResult(call, policy.error, error.message, steady))) ? steady : null
+    if (call.result?.kind === 'error')
+      return await endCall(ports, call, { type: 'failed', outcome: 'refused', error: error.message })
+    return await write(ports, call, { type: 'post_refused', text: policy.error, error: error.message })
   }
   log.warn(details, `tools: no reply to an answer: ${error.message}`)
-  const ms = backoff(RETRY, call.posts + 1, random, error.retryAfter ?? 0)
-  return await putOff(ports, call, ms, { unsure: mayHaveActed(error), error: error.message })
+  const wait = backoff(RETRY, call.posts + 1, random, error.retryAfter ?? 0)
+  return await write(ports, call, unposted(error, mayHaveActed(error)), { wait })
+}
+
+/** `sent`: the service may have taken it. */
+function unposted({ message }: ServiceError, sent: boolean): CallEvent {
+  return sent
+    ? { type: 'post_unanswered', error: message }
+    : { type: 'post_put_off', error: message, counted: true }
 }

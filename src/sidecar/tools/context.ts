@@ -1,15 +1,23 @@
 import type { Call } from '../../core/call.ts'
+import type { CallStep } from '../../core/call-machine.ts'
+import type { Fact } from '../../core/fact.ts'
 import type { Observer } from '../../core/observer.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Service } from '../../core/ports.ts'
 import type { Session, SessionSummary } from '../../core/resource.ts'
 import type { Store } from '../../core/store.ts'
 import { TOOL_ERROR, type ToolCall, type ToolResult, type ToolSpec } from '../../core/tool.ts'
-import type { Tracer, TraceSource } from '../../core/trace.ts'
+import { traceIdOf, type Tracer, type TraceSource } from '../../core/trace.ts'
 import type { Hint } from '../../core/hint.ts'
-import type { Step } from './ledger.ts'
 
-/** What running and answering calls need of the rest of the house. */
+/** A step of the ledger with what is committed beside it. */
+export interface Step extends CallStep {
+  /** Committed only with the step. */
+  facts?: readonly Fact[]
+  hints?: readonly Hint[]
+}
+
+/** What running and answering calls need of other parts. */
 export interface ToolPorts {
   service: Service
   store: Store
@@ -17,7 +25,7 @@ export interface ToolPorts {
   add: (calls: readonly Call[]) => Promise<ReadonlySet<string>>
   /** Writes a step of the ledger; false when the call has moved on. */
   step: (step: Step) => Promise<boolean>
-  /** The same for what a run came to: tried again while the store refuses it, until nobody waits for the call (`over`). */
+  /** The same for the result of a run: tried again while the store refuses it, until the call is over (`over`). */
   keep: (step: Step, over: AbortSignal) => Promise<boolean>
   hint: (hints: readonly Hint[]) => Promise<void>
   /** Reads the session now. null: it is gone. */
@@ -32,6 +40,15 @@ export interface ToolPorts {
   log: Log
 }
 
+/** How far a call was taken. */
+export type Progress =
+  /** It has ended. */
+  | { kind: 'closed' }
+  /** There is more to do at `at`, steady milliseconds. */
+  | { kind: 'due'; at: number }
+  /** The call has moved on by other means, or another part decides what becomes of it. */
+  | { kind: 'superseded' }
+
 /** Runs a tool. Never throws; `signal` ends at the tool's timeout or the call's deadline. */
 export type Runner = (call: ToolCall, signal: AbortSignal) => Promise<ToolResult>
 
@@ -40,13 +57,13 @@ export interface Tool {
   run: Runner
 }
 
-/** What a result's tool has to say of its posting. */
+/** How a tool wants its result to be posted. */
 export type AnswerPolicy = Pick<ToolSpec, 'error' | 'onNotDelivered'>
 
-/** A tool that is not configured any more: what it did is posted all the same. */
+/** A tool that is not configured any more: its result is posted all the same. */
 export const REMOVED: AnswerPolicy = { error: TOOL_ERROR, onNotDelivered: 'resend' }
 
-/** Whether the service still waits for a call. A session that is gone may be news to everybody. */
+/** Whether the service still waits for a call. A session that is gone may not be known to be gone: it is read again. */
 export async function isRequired(ports: ToolPorts, call: Call): Promise<'required' | 'resolved' | 'deleted'> {
   const session = await ports.refresh(call.sessionId)
   if (session === null) {
@@ -57,12 +74,10 @@ export async function isRequired(ports: ToolPorts, call: Call): Promise<'require
   return session.actions.some(({ callId }) => callId === call.callId) ? 'required' : 'resolved'
 }
 
-/** Room for a run, held while its call is written down. */
-export interface Place {
-  /** The call as it is to be written. */
-  running: Call
-  /** It is written: its tool runs. */
-  begin(): void
-  /** It was not. */
-  leave(): void
+/** What log lines say of a call, so that it is found in the trace and the other way round. */
+export function namesOf(
+  ports: Pick<ToolPorts, 'traceOf'>,
+  { name, callId, sessionId }: { name: string; callId: string; sessionId: string },
+): { tool: string; call: string; sessionId: string; trace_id: string } {
+  return { tool: name, call: callId, sessionId, trace_id: traceIdOf(ports.traceOf(sessionId)) }
 }

@@ -1,13 +1,12 @@
 import type { Call } from '../../core/call.ts'
+import { stageOf } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { isParticular, ServiceError } from '../../core/errors.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Item } from '../../core/resource.ts'
-import { mayHaveActed, RETRY } from './posting.ts'
-import type { AnswerPolicy, ToolPorts } from './context.ts'
-import { endCall, putOff } from './ending.ts'
-import { namesOf } from './trace.ts'
+import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
+import { endCall, write } from './ledger.ts'
 
 /**
  * The sandbox did not hold the call, and the agent goes on without its result (rule ACT-21).
@@ -17,6 +16,25 @@ import { namesOf } from './trace.ts'
  * none, a message whose reply was lost is looked for in the transcript. It is sent once more, and only when it is certain
  * that the first one did not arrive.
  */
+
+/** Between postings, of answers and fresh turns alike, milliseconds. */
+export const RETRY = { base: 250, max: 60_000 }
+
+/** Whether the service may have taken what was sent: there was no reply, or one that does not rule it out. */
+export function mayHaveActed({ code, status, uncertain, unsent }: ServiceError): boolean {
+  const refused = status >= 400 && status < 500 && code !== 'http_408'
+  return uncertain || !(unsent || refused || NOT_ACTED_ON.has(code))
+}
+
+/** The service did not see the request. */
+const NOT_ACTED_ON = new Set([
+  'rate_limit_exceeded',
+  'directory_unavailable',
+  'unreachable',
+  'overloaded',
+  'stopped',
+  'route_unknown',
+])
 
 /** Tries to send the message, where the service takes it once. */
 const TRIES = 10
@@ -32,16 +50,15 @@ const PAGE = 100
 /** Pages of one look: in 1,000 items we expect to come to the creation of the call. */
 const PAGES = 10
 
-/** @returns when there is more to do, steady milliseconds; null when the call is closed. */
 export async function sendFreshTurn(
   ports: ToolPorts,
   policy: AnswerPolicy,
   call: Call,
   restarted: boolean,
-): Promise<number | null> {
+): Promise<Progress> {
   const { service, log } = ports
   if (policy.onNotDelivered === 'report') return await endNotDelivered(ports, call)
-  if (call.unsure) {
+  if (stageOf(call) === 'resent') {
     const found = await findMessage(ports, call)
     if (found === 'there') {
       log.warn(namesOf(ports, call), 'tools: an answer was not delivered; its fresh turn has arrived')
@@ -50,7 +67,7 @@ export async function sendFreshTurn(
     if (found === 'unknown' || call.posts < ARRIVED_BY) return await lookLater(ports, call)
   } else if (restarted && !service.idempotent()) {
     // A crash may have come between the message and its reply.
-    return await lookLater(ports, { ...call, posts: 0 })
+    return await lookFirst(ports, call)
   }
   // Known before: a header that is discovered meanwhile was not sent.
   const idempotent = service.idempotent()
@@ -71,46 +88,54 @@ async function failed(
   call: Call,
   error: ServiceError,
   idempotent: boolean,
-): Promise<number | null> {
+): Promise<Progress> {
   const { random, log } = ports
   const details = { ...namesOf(ports, call), code: error.code }
   if (mayHaveActed(error) && !idempotent) {
-    if (call.unsure) return await giveUp(ports, call, `${LOST} twice: it is not sent a third time`)
+    if (stageOf(call) === 'resent')
+      return await giveUp(ports, call, `${LOST} twice: it is not sent a third time`)
     log.warn(
       details,
       'tools: no reply to a fresh turn, and the service has no idempotency header: it is looked for before it is sent again',
     )
-    return await lookLater(ports, { ...call, posts: 0 })
+    return await lookFirst(ports, call)
   }
   const { message } = error
   if (error.code === 'queue_full') {
-    const ms = Math.max(QUEUE_FULL, error.retryAfter ?? 0)
-    return await putOff(ports, call, ms, { unsure: false, error: message, counted: false })
+    const wait = Math.max(QUEUE_FULL, error.retryAfter ?? 0)
+    return await write(ports, call, { type: 'post_put_off', error: message, counted: false }, { wait })
   }
   // An unreachable service uses up no tries. After 12 looks `posts` is 12: the looks use up no tries either.
   const particular = isParticular(error)
-  const usedUp = particular && call.posts >= (call.unsure ? LOOKS + TRIES : TRIES)
+  const looked = stageOf(call) === 'resent'
+  const usedUp = particular && call.posts >= (looked ? LOOKS + TRIES : TRIES)
   if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
     log.error(details, `tools: an answer was not delivered, nor a fresh turn: ${message}`)
     return await endNotDelivered(ports, call, message)
   }
-  const ms = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
+  const wait = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
   // Nor are the tries at an unreachable service looks.
-  return await putOff(ports, call, ms, { unsure: false, error: message, counted: particular || !call.unsure })
+  const counted = particular || !looked
+  return await write(ports, call, { type: 'post_put_off', error: message, counted }, { wait })
 }
 
 function isFinalRefusal(error: ServiceError): boolean {
   return error.status >= 400 && error.status < 500 && !error.transient && !error.unauthorized
 }
 
-async function lookLater(ports: ToolPorts, call: Call): Promise<number | null> {
+async function lookLater(ports: ToolPorts, call: Call): Promise<Progress> {
   if (call.posts >= LOOKS)
     return await giveUp(ports, call, `${LOST}, and the transcript does not show whether it arrived`)
-  const ms = Math.min(LOOK.base * 2 ** call.posts, LOOK.max)
-  return await putOff(ports, call, ms, { unsure: true, error: LOST })
+  const wait = Math.min(LOOK.base * 2 ** call.posts, LOOK.max)
+  return await write(ports, call, { type: 'message_not_found', error: LOST }, { wait })
 }
 
-async function giveUp(ports: ToolPorts, call: Call, error: string): Promise<null> {
+/** It was sent, or may have been, and nobody has looked for it. */
+async function lookFirst(ports: ToolPorts, call: Call): Promise<Progress> {
+  return await write(ports, call, { type: 'message_unanswered', error: LOST }, { wait: LOOK.base })
+}
+
+async function giveUp(ports: ToolPorts, call: Call, error: string): Promise<Progress> {
   ports.log.error(namesOf(ports, call), `tools: an answer was not delivered: ${error}`)
   return await endNotDelivered(ports, call, error)
 }
@@ -120,8 +145,8 @@ async function endNotDelivered(
   ports: ToolPorts,
   call: Call,
   error = call.error === LOST ? null : call.error,
-): Promise<null> {
-  return await endCall(ports, call, 'not_delivered', 'not_delivered', error)
+): Promise<Progress> {
+  return await endCall(ports, call, { type: 'not_delivered', error })
 }
 
 function textOf(call: Call): string {

@@ -1,20 +1,16 @@
+import PQueue from 'p-queue'
 import { backoff } from '../../std/backoff.ts'
 import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
+import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
-import type { Clock } from '../../std/ports.ts'
-import type { Batch } from '../../core/store.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
-import { closeGone } from './ending.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
-import { isRequired, REMOVED, type AnswerPolicy, type Place, type Tool } from './context.ts'
-import { beginRun, unbeginRun, type Step } from './ledger.ts'
-import { createQueues } from './queues.ts'
-import { breakingPorts, type GivenPorts } from './breaking-ports.ts'
-import { giveUp, runBegun, runTool } from './run.ts'
-import { namesOf } from './trace.ts'
+import { isRequired, namesOf, REMOVED, type AnswerPolicy, type Progress, type Tool } from './context.ts'
+import { closeGone, ledgerPorts, SUPERSEDED, type GivenPorts } from './ledger.ts'
+import { giveUp, runBegun, runTool, withdraw } from './run.ts'
 
 /** A reading older than this does not allow a run any more, milliseconds (README, Function tools). */
 const FRESH = 5000
@@ -23,31 +19,38 @@ const REMEMBERED = 10_000
 /** A call whose tool is not configured is looked at so often: a later start may have it again. Milliseconds. */
 const ORPHANED = 30_000
 const RETRY = { base: 500, max: 60_000 }
-/** What was told to stop has so long to write down what came of it, milliseconds. */
+/** A run that was told to stop has so long to write down what came of it, milliseconds. */
 const LEFT_BEHIND = 500
+
+/** Calls in memory for each run that a tool may have under way; its others wait in the store, and hold up no other tool. */
+const CALLS_PER_RUN = 2
+/** Calls in memory that wait for no run: their results are posted. */
+const POSTS = 256
 
 /** Runs function tools and posts their results. */
 export interface ToolHost extends Required<Pick<Subscriber, 'callsAdded' | 'actionsGone'>> {
   start(): void
   stop(grace: number): Promise<void>
-  /** Takes on calls that a reading found just now: those that have a place to run are written as running, in one step. */
+  /** Takes on calls that a reading found just now: those that have a slot are written as running, in one step. */
   takeOn(calls: readonly Call[]): Promise<void>
   /** The app answers a call that its tool put off with 202. */
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
-/** A step as the store takes it: what is left until it is due. */
-export function storedStep(
-  { set: { dueAt, ...set }, ...step }: Step,
-  clock: Clock,
-): NonNullable<Batch['calls']>[number] {
-  return { ...step, set, ...(dueAt === undefined ? {} : { after: Math.max(0, dueAt - clock.steady()) }) }
+/** A slot for a run, held while its call is written down. */
+interface Slot {
+  /** The call as it is to be written. */
+  running: Call
+  /** It is written: its tool runs. */
+  begin(): void
+  /** It was not. */
+  leave(): void
 }
 
 export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
   const { service, store, clock, random, log } = given
   const queues = createQueues(tools)
-  const { ports, rest, postpone } = breakingPorts(given)
+  const { ports, rest, postpone } = ledgerPorts(given)
   /** Calls under way, with what stops a run. */
   const active = new Map<string, AbortController>()
   /** Calls that this process took on and knows all about: of the others we do not know what a crash cut short. */
@@ -86,16 +89,16 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const drive = async (
     first: Call,
     abort: AbortController,
-    begun: Promise<number | null> | null = null,
+    begun: Promise<Progress> | null = null,
   ): Promise<void> => {
     const { callId } = first
     let call: Call | null = first
     let step = begun
     try {
       while ((pollLoop.running || step !== null) && call !== null && call.endedAt === null) {
-        const dueAt: number | null = await (step ?? advance(call, abort))
+        const progress: Progress = await (step ?? advance(call, abort))
         step = null
-        if (dueAt === null || dueAt > clock.steady()) break
+        if (progress.kind !== 'due' || progress.at > clock.steady()) break
         call = await store.calls.get(callId)
       }
       failures.delete(callId)
@@ -126,21 +129,30 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     if (active.size === 0) idle?.()
   }
 
-  const advance = async (call: Call, abort: AbortController): Promise<number | null> => {
+  const advance = async (call: Call, abort: AbortController): Promise<Progress> => {
     const why = gone.get(call.callId)
     if (why !== undefined) return await closeOver(call, why)
     const tool = tools.get(call.name)
-    if (call.state === 'finished') return await post(tool?.spec ?? REMOVED, call)
-    if (tool === undefined) return await orphaned(call)
-    switch (call.state) {
+    switch (stageOf(call)) {
       case 'received':
-        return await enter(tool, call, false, abort)
+        return tool === undefined ? await orphaned(call) : await enter(tool, call, abort)
       case 'running':
-        return await resume(tool, call, abort)
+        return tool === undefined ? await orphaned(call) : await runAgain(tool, call, abort)
+      case 'deferred':
+        if (tool === undefined) return await orphaned(call)
+        return await awaitApp(ports, tool, call, !ours.has(call.callId))
+      case 'finished':
+      case 'unconfirmed':
+      case 'refused':
+      case 'refused_unconfirmed':
+      case 'accepted':
+      case 'undelivered':
+      case 'resent':
+        return await post(tool?.spec ?? REMOVED, call)
       case 'answered':
       case 'not_delivered':
       case 'failed':
-        return null
+        return { kind: 'closed' }
     }
   }
 
@@ -150,29 +162,25 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   /** A posting of which nothing could be noted may have been taken: the call is ours again only when it was noted. */
-  const post = async (policy: AnswerPolicy, call: Call): Promise<number | null> => {
+  const post = async (policy: AnswerPolicy, call: Call): Promise<Progress> => {
     const restarted = !ours.delete(call.callId)
-    const dueAt = await answerCall(ports, policy, call, restarted)
-    if (dueAt !== null) take(call.callId)
-    return dueAt
+    const progress = await answerCall(ports, policy, call, restarted)
+    if (progress.kind === 'due') take(call.callId)
+    return progress
   }
 
   /** The reading that found a call allows it to run while it is fresh; otherwise the service is asked again. */
-  const enter = async (
-    tool: Tool,
-    call: Call,
-    again: boolean,
-    abort: AbortController,
-  ): Promise<number | null> => {
+  const enter = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
     take(call.callId)
     const queue = queues.of(call.name)
-    if (queue === undefined) return null
-    const ran = queue.add(async () => {
-      // While it waited for its turn a reading may have found that nobody waits for it any more.
-      if (!pollLoop.running || abort.signal.aborted) return null
-      return (await isWanted(call, again)) ? await runTool(ports, tool, call, again, abort.signal) : null
+    if (queue === undefined) return SUPERSEDED
+    return await queue.add(async () => {
+      // While it waited for a slot a reading may have found that the service waits for it no longer.
+      if (!pollLoop.running || abort.signal.aborted) return SUPERSEDED
+      return (await isWanted(call, stageOf(call) === 'running'))
+        ? await runTool(ports, tool, call, abort.signal)
+        : SUPERSEDED
     })
-    return (await ran) ?? null
   }
 
   /** Whether this process found the call, and just now; a wall clock that was set back makes nothing young again. */
@@ -182,29 +190,29 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   /** Asks the service where the reading that found a call is too old, or a crash came after it. Closes what is over. */
-  const isWanted = async (call: Call, again: boolean): Promise<boolean> => {
-    if (!again && isFresh(call)) return true
+  const isWanted = async (call: Call, cutShort: boolean): Promise<boolean> => {
+    if (!cutShort && isFresh(call)) return true
     const state = await isRequired(ports, call)
     if (state !== 'required') await closeGone(ports, call, state, !ours.has(call.callId))
     return state === 'required'
   }
 
-  /** A call's place among the runs of its tool, held while the call is written down; null when it has to wait for one. */
-  const place = (call: Call): Place | null => {
+  /** A slot of its tool for a call, held while the call is written down; null when it has to wait for one. */
+  const slotFor = (call: Call): Slot | null => {
     const tool = tools.get(call.name)
     const queue = queues.free(call.name)
     if (tool === undefined || queue === null || active.has(call.callId)) return null
     if (!pollLoop.running || !service.authorized()) return null
-    const running: Call = { ...call, ...beginRun(call, clock.now(), false).set }
+    const running = transition(call, { type: 'run_begun', at: clock.now() })
+    if (running === null) return null
     const abort = hold(call.callId)
     const { promise: written, resolve: settle } = Promise.withResolvers<boolean>()
     const run = queue.add(async () => {
-      if (!(await written)) return null
-      if (pollLoop.running && !abort.signal.aborted) {
-        return (await isWanted(running, false)) ? await runBegun(ports, tool, running, abort.signal) : null
-      }
-      await ports.step(unbeginRun(running, clock.steady()))
-      return null
+      if (!(await written)) return SUPERSEDED
+      if (!pollLoop.running || abort.signal.aborted) return await withdraw(ports, running)
+      return (await isWanted(running, false))
+        ? await runBegun(ports, tool, running, abort.signal)
+        : SUPERSEDED
     })
     return {
       running,
@@ -220,21 +228,20 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     }
   }
 
-  /** A call that was running: put off by its tool, or cut short by a crash. */
-  const resume = async (tool: Tool, call: Call, abort: AbortController): Promise<number | null> => {
-    if (call.deferred) return await awaitApp(ports, tool, call, !ours.has(call.callId))
+  /** A run that a crash cut short. */
+  const runAgain = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
     log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a run was cut short')
     if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
-    return await enter(tool, call, true, abort)
+    return await enter(tool, call, abort)
   }
 
   /** The tool is not configured any more. */
-  const orphaned = async (call: Call): Promise<number | null> => {
+  const orphaned = async (call: Call): Promise<Progress> => {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
     log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is not configured any more')
     await postpone(call.callId, ORPHANED)
-    return null
+    return SUPERSEDED
   }
 
   const settleGone = async (callId: string): Promise<void> => {
@@ -249,14 +256,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     }
   }
 
-  /** Until its end is written, nothing else is done with a call that nobody waits for. */
-  const closeOver = async (call: Call, why: 'resolved' | 'deleted'): Promise<null> => {
-    await closeGone(ports, call, why, !ours.has(call.callId))
+  /** Until its end is written, nothing else is done with a call that the service waits for no longer. */
+  const closeOver = async (call: Call, why: 'resolved' | 'deleted'): Promise<Progress> => {
+    const progress = await closeGone(ports, call, why, !ours.has(call.callId))
     gone.delete(call.callId)
     failures.delete(call.callId)
     // A call whose fresh turn is still to be sent stays open: we know whether a message of it is without a reply.
     if (why === 'deleted' || call.outcome !== 'not_delivered') ours.delete(call.callId)
-    return null
+    return progress
   }
 
   return {
@@ -276,18 +283,18 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     },
     callsAdded: () => pollLoop.wake(),
     async takeOn(calls) {
-      const places = new Map<string, Place>()
+      const slots = new Map<string, Slot>()
       for (const call of calls) {
-        const free = place(call)
-        if (free !== null) places.set(call.callId, free)
+        const slot = slotFor(call)
+        if (slot !== null) slots.set(call.callId, slot)
       }
       let added: ReadonlySet<string> = new Set()
       try {
-        added = await ports.add(calls.map((call) => places.get(call.callId)?.running ?? call))
+        added = await ports.add(calls.map((call) => slots.get(call.callId)?.running ?? call))
       } finally {
-        for (const [callId, held] of places) {
-          if (added.has(callId)) held.begin()
-          else held.leave()
+        for (const [callId, slot] of slots) {
+          if (added.has(callId)) slot.begin()
+          else slot.leave()
         }
       }
     },
@@ -295,7 +302,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       for (const callId of callIds) {
         gone.set(callId, why)
         const abort = active.get(callId)
-        // A posting under way decides for itself; a run has nobody left to run for.
+        // A posting under way decides for itself; a run has no purpose left.
         if (abort === undefined) void settleGone(callId)
         else abort.abort()
       }
@@ -304,6 +311,44 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       const outcome = await answerLater(ports, tools, callId, answer)
       if (outcome === 'accepted') pollLoop.wake()
       return outcome
+    },
+  }
+}
+
+/** The runs of each tool, so many at once as it may have. */
+interface Queues {
+  of(name: string): PQueue | undefined
+  /** Where a run would begin at once. */
+  free(name: string): PQueue | null
+  /** For calls from the ledger. `active`: how many are in memory; `most`: of each kind. */
+  room(active: number, most: number): CallRoom
+}
+
+function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
+  const queues = new Map(
+    [...tools.values()].map(({ spec }) => [spec.name, new PQueue({ concurrency: spec.concurrency })]),
+  )
+  const taken = ({ size, pending }: PQueue): number => size + pending
+
+  return {
+    of: (name) => queues.get(name),
+    free(name) {
+      const queue = queues.get(name)
+      return queue === undefined || taken(queue) >= queue.concurrency ? null : queue
+    },
+    room(active, most) {
+      const inTurn = [...queues.values()].reduce((sum, queue) => sum + taken(queue), 0)
+      const others = Math.min(most, POSTS - (active - inTurn))
+      return {
+        others,
+        of(name) {
+          const queue = queues.get(name)
+          // Nobody runs it any more: there is nothing to wait for.
+          return queue === undefined
+            ? others
+            : Math.min(most, queue.concurrency * CALLS_PER_RUN - taken(queue))
+        },
+      }
     },
   }
 }

@@ -1,10 +1,8 @@
 import type { Call } from '../../core/call.ts'
-import { closeGone } from './ending.ts'
-import { isRequired, REMOVED, type Tool, type ToolPorts } from './context.ts'
-import { timeLeft } from './deadline.ts'
-import { finish } from './ledger.ts'
-import { fits } from './output.ts'
-import { FAR, giveUp } from './run.ts'
+import { isRequired, REMOVED, type Progress, type Tool, type ToolPorts } from './context.ts'
+import { closeGone, write } from './ledger.ts'
+import { FAR, giveUp, timeLeft } from './run.ts'
+import { fits } from './targets.ts'
 
 /** What the app says of a call that its tool put off with 202 (README, Function tools). */
 export type LateAnswer = { output: string } | { error: true }
@@ -28,25 +26,20 @@ export async function answerLater(
     'output' in answer
       ? ({ kind: 'output', text: answer.output } as const)
       : ({ kind: 'error', text: (tools.get(call.name)?.spec ?? REMOVED).error } as const)
-  const done = await ports.step(finish(call, result, clock.now(), null, clock.steady(), ['running']))
-  return done ? 'accepted' : 'conflict'
+  const { kind } = await write(ports, call, { type: 'app_answered', result, at: clock.now() })
+  return kind === 'due' ? 'accepted' : 'conflict'
 }
 
-/**
- * Nothing to do until the app answers, unless the deadline is over or the service waits no longer.
- * @returns when to look again, steady milliseconds; null when the call is closed.
- */
+/** Nothing to do until the app answers, unless the deadline is over or the service waits no longer. */
 export async function awaitApp(
   ports: ToolPorts,
   tool: Tool,
   call: Call,
   restarted: boolean,
-): Promise<number | null> {
+): Promise<Progress> {
   const left = timeLeft(ports, call)
   if (left <= 0) return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
   const state = await isRequired(ports, call)
   if (state !== 'required') return await closeGone(ports, call, state, restarted)
-  const dueAt = Math.ceil(ports.clock.steady() + Math.min(left, FAR))
-  await ports.step({ callId: call.callId, from: ['running'], set: { dueAt } })
-  return dueAt
+  return await write(ports, call, { type: 'postponed' }, { wait: Math.min(left, FAR) })
 }

@@ -1,107 +1,146 @@
-import {
-  FINAL_CALL_STATES,
-  type Call,
-  type CallResult,
-  type CallState,
-  type CallStep,
-} from '../../core/call.ts'
+import type { Call } from '../../core/call.ts'
+import { stageOf, transition, type CallEvent } from '../../core/call-machine.ts'
 import { stateFactId, type Fact } from '../../core/fact.ts'
-import { writeJson, type JsonObject } from '../../std/json.ts'
+import type { Hint } from '../../core/hint.ts'
 import type { SessionSummary } from '../../core/resource.ts'
+import { createCircuitBreaker, type Rest } from '../../std/circuit-breaker.ts'
+import { writeJson, type JsonObject } from '../../std/json.ts'
+import { pause } from '../../std/pause.ts'
+import type { Progress, ToolPorts } from './context.ts'
 
-/**
- * The steps of a call's ledger, each as what is written for it. Pure: the runner decides when, the store whether the
- * call still stands where the step starts from.
- */
+/** Writes what happens to calls: each event is stored before its effect is visible outside. */
 
-/** `dueAt`: steady milliseconds; the engine hands the store what is left until then. */
-export type Step = Omit<CallStep, 'set' | 'after'> & {
-  set: CallStep['set'] & { dueAt?: number }
-  facts?: Fact[]
-}
+export const SUPERSEDED: Progress = { kind: 'superseded' }
 
-/** Times: wall clock milliseconds. */
-export function beginRun(call: Call, now: number, again: boolean): Step {
-  return {
-    callId: call.callId,
-    from: again ? ['running'] : ['received'],
-    set: {
-      state: 'running',
-      attempts: call.attempts + 1,
-      startedAt: call.startedAt ?? now,
-      uncertain: call.uncertain || again,
-      deferred: false,
-    },
-  }
-}
-
-/** The run was written down but never began. */
-export function unbeginRun(call: Call, dueAt: number): Step {
-  return {
-    callId: call.callId,
-    from: ['running'],
-    set: { state: 'received', attempts: call.attempts - 1, dueAt: Math.ceil(dueAt) },
-  }
-}
-
-/** The run did not succeed; it is tried again from `dueAt` (steady milliseconds). `uncertain`: it may have had its effect. */
-export function retryRun(
+/** Writes an event after which there is more to do, in `wait` milliseconds. */
+export async function write(
+  ports: ToolPorts,
   call: Call,
-  { error, uncertain }: { error: string; uncertain: boolean },
-  dueAt: number,
-): Step {
-  return {
+  event: CallEvent,
+  { wait = 0, hints }: { wait?: number; hints?: readonly Hint[] } = {},
+): Promise<Progress> {
+  const at = ports.clock.steady() + wait
+  const beside = hints === undefined ? {} : { hints }
+  const done = await ports.step({ callId: call.callId, event, after: wait, ...beside })
+  return done ? { kind: 'due', at } : SUPERSEDED
+}
+
+/** The last event of a call. */
+type Ending = Extract<CallEvent, { type: 'answered' | 'not_delivered' | 'failed' }>
+
+/** Closes a call, and reports it. */
+export async function endCall(
+  ports: ToolPorts,
+  call: Call,
+  { error = call.error, ...end }: EndWithoutTime,
+  hints?: readonly Hint[],
+): Promise<Progress> {
+  const { clock, observer } = ports
+  const session = await ports.summaryOf(call.sessionId)
+  const event: Ending = { ...end, error, at: clock.now() }
+  const closed = transition(call, event)
+  if (closed === null) return SUPERSEDED
+  const facts = [factOf(closed, event, session)]
+  const beside = hints === undefined ? { facts } : { facts, hints }
+  if (!(await ports.step({ callId: call.callId, event, ...beside }))) return SUPERSEDED
+  const offset = ports.service.clockOffset()
+  observer.call({
+    tool: call.name,
     callId: call.callId,
-    from: ['running'],
-    set: {
-      state: 'received',
-      error,
-      uncertain: call.uncertain || uncertain,
-      dueAt: Math.ceil(dueAt),
-    },
+    sessionId: call.sessionId,
+    // The service has many words for an answer that it took.
+    outcome: event.type === 'answered' && event.outcome !== 'unknown' ? 'answered' : (closed.outcome ?? ''),
+    seconds: call.createdAt === null ? null : Math.max(0, clock.now() + offset - call.createdAt) / 1000,
+    call: closed,
+  })
+  return { kind: 'closed' }
+}
+
+type EndWithoutTime =
+  | { type: 'answered' | 'failed'; outcome: string; error?: string | null }
+  | { type: 'not_delivered'; error?: string | null }
+
+/** The service does not wait for this call any more: what that means depends on what we did. */
+export async function closeGone(
+  ports: ToolPorts,
+  call: Call,
+  why: 'resolved' | 'deleted',
+  mayBePosted: boolean,
+): Promise<Progress> {
+  const stage = stageOf(call)
+  // What the service took before its session was deleted is answered.
+  if (why === 'deleted' && stage !== 'accepted')
+    return await endCall(ports, call, { type: 'failed', outcome: 'cancelled' })
+  switch (stage) {
+    // It is gone because it was not delivered: the fresh turn is still to be sent.
+    case 'undelivered':
+    case 'resent':
+      return SUPERSEDED
+    case 'refused':
+    case 'refused_unconfirmed':
+      return await endCall(ports, call, { type: 'failed', outcome: 'refused' })
+    case 'accepted':
+      return await endCall(ports, call, { type: 'answered', outcome: call.outcome ?? 'unknown' })
+    case 'unconfirmed':
+      return await endCall(ports, call, { type: 'answered', outcome: 'unknown' })
+    case 'finished':
+      // A posting that was refused, or whose route is not known, did nothing.
+      if (mayBePosted) return await endCall(ports, call, { type: 'answered', outcome: 'unknown' })
+      return await endCall(ports, call, { type: 'failed', outcome: 'expired' })
+    case 'received':
+    case 'running':
+    case 'deferred':
+    case 'answered':
+    case 'not_delivered':
+    case 'failed':
+      return await endCall(ports, call, { type: 'failed', outcome: 'expired' })
   }
 }
 
-export function deferRun(call: Call, dueAt: number): Step {
-  return { callId: call.callId, from: ['running'], set: { deferred: true, dueAt: Math.ceil(dueAt) } }
+/** What other parts give. */
+export type GivenPorts = Omit<ToolPorts, 'keep'>
+
+/** Ports whose steps, once stored, end the rest that a refused one began. */
+export interface LedgerPorts {
+  ports: ToolPorts
+  rest: Rest
+  /** Puts a call off by `wait` milliseconds. False: the store refused even that, and is left alone for a while. */
+  postpone(callId: string, wait: number): Promise<boolean>
 }
 
-/** The result is fixed: this is what is posted, and nothing else ever. */
-export function finish(
-  call: Call,
-  result: CallResult,
-  now: number,
-  error: string | null,
-  dueAt: number,
-  from: readonly CallState[] = ['received', 'running'],
-): Step {
-  return {
-    callId: call.callId,
-    from,
-    set: { state: 'finished', result, finishedAt: now, error, dueAt: Math.ceil(dueAt), deferred: false },
+export function ledgerPorts(given: GivenPorts): LedgerPorts {
+  const { clock } = given
+  const rest = createCircuitBreaker(
+    given,
+    'tools: the store refuses writes; no call is taken on until it takes them',
+  )
+  const step: ToolPorts['step'] = async (one) => {
+    const done = await given.step(one)
+    rest.end()
+    return done
   }
-}
-
-/** A posting is about to be made, or is to be made again from `dueAt` on. */
-export function notePost(
-  call: Call,
-  set: { posts: number; unsure: boolean; dueAt: number; error?: string | null },
-): Step {
-  return { callId: call.callId, from: ['finished'], set: { ...set, dueAt: Math.ceil(set.dueAt) } }
-}
-
-/** The service refused the output: the fixed error is posted in its stead, once. */
-export function replaceResult(call: Call, text: string, refusal: string, dueAt: number): Step {
+  const keep: ToolPorts['keep'] = async (one, over) => {
+    for (;;) {
+      try {
+        return await step(one)
+      } catch (error) {
+        rest.refused(error)
+        if (over.aborted) throw error
+        await pause(clock, rest.until - clock.steady(), over)
+      }
+    }
+  }
   return {
-    callId: call.callId,
-    from: ['finished'],
-    set: {
-      result: { kind: 'error', text },
-      outcome: 'refused',
-      error: refusal,
-      posts: 0,
-      unsure: false,
-      dueAt: Math.ceil(dueAt),
+    ports: { ...given, step, keep },
+    rest,
+    async postpone(callId, wait) {
+      try {
+        await step({ callId, event: { type: 'postponed' }, after: wait })
+        return true
+      } catch (error) {
+        rest.refused(error)
+        return false
+      }
     },
   }
 }
@@ -112,37 +151,19 @@ const TYPES = {
   failed: 'call.failed',
 } as const
 
-/** The call is closed, and the fact that says so goes out with it. */
-export function close(
-  call: Call,
-  state: keyof typeof TYPES,
-  outcome: string,
-  session: SessionSummary | null,
-  now: number,
-  error: string | null = call.error,
-): Step {
-  const closed: Call = { ...call, state, outcome, error, endedAt: now }
-  const type = TYPES[state]
+/** The fact that a call has ended. */
+function factOf(closed: Call, { type, at }: Ending, session: SessionSummary | null): Fact {
   return {
-    callId: call.callId,
-    from: ['received', 'running', 'finished'].filter(
-      (from) => !FINAL_CALL_STATES.includes(from as CallState),
-    ) as CallState[],
-    set: { state, outcome, error, endedAt: now, deferred: false },
-    facts: [
-      {
-        id: stateFactId(type, call.callId),
-        type,
-        sessionId: call.sessionId,
-        turnId: call.turnId,
-        at: now,
-        family: 'state',
-        seq: null,
-        body: writeJson({ call: callData(closed), session: session === null ? null : { ...session } }),
-        seen: {},
-        subject: null,
-      },
-    ],
+    id: stateFactId(TYPES[type], closed.callId),
+    type: TYPES[type],
+    sessionId: closed.sessionId,
+    turnId: closed.turnId,
+    at,
+    family: 'state',
+    seq: null,
+    body: writeJson({ call: callData(closed), session: session === null ? null : { ...session } }),
+    seen: {},
+    subject: null,
   }
 }
 

@@ -1,27 +1,43 @@
 import type { Call } from '../../core/call.ts'
+import { stageOf, transition } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { thrownName } from '../../std/errors.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../../core/tool.ts'
-import type { Tool, ToolPorts } from './context.ts'
-import { timeLeft } from './deadline.ts'
-import { beginRun, deferRun, finish, retryRun, unbeginRun } from './ledger.ts'
-import { namesOf } from './trace.ts'
+import { namesOf, type Progress, type Tool, type ToolPorts } from './context.ts'
+import { SUPERSEDED, write } from './ledger.ts'
+
+/** An answer must reach the service before the deadline: a run is stopped this much earlier, at most. Milliseconds. */
+const MARGIN = 1000
+/** A margin of 1 s would use up a deadline of 1 s, the shortest that the service takes (`timeout_seconds: 1`). */
+const SHARE = 0.1
 
 /**
- * Writes that a call's tool runs, runs it once and writes what came of it. @returns when there is more to do, steady
- * milliseconds; null when the call moved on by other means.
+ * Milliseconds left for a call, by the service's clock; infinite when it has no deadline, and until the service has said
+ * what time it is: no call is given up by a clock of ours that may be wrong by hours.
  */
+export function timeLeft(
+  { service, clock }: Pick<ToolPorts, 'service' | 'clock'>,
+  { createdAt, expiresAt, receivedAt }: Pick<Call, 'createdAt' | 'expiresAt' | 'receivedAt'>,
+): number {
+  if (expiresAt === null || service.clockOpen() === Infinity) return Infinity
+  const offset = service.clockOffset()
+  const span = expiresAt - (createdAt ?? receivedAt + offset)
+  return expiresAt - Math.min(MARGIN, Math.max(0, span) * SHARE) - (clock.now() + offset)
+}
+
+/** Writes that a call's tool runs, runs it once and writes its result. */
 export async function runTool(
   ports: ToolPorts,
   tool: Tool,
   call: Call,
-  again: boolean,
   over: AbortSignal,
-): Promise<number | null> {
+): Promise<Progress> {
   if (timeLeft(ports, call) > 0) {
-    const begun = beginRun(call, ports.clock.now(), again)
-    if (!(await ports.step(begun))) return null
-    return await runBegun(ports, tool, { ...call, ...begun.set }, over)
+    const type = stageOf(call) === 'running' ? 'run_begun_again' : 'run_begun'
+    const event = { type, at: ports.clock.now() } as const
+    const running = transition(call, event)
+    if (running === null || !(await ports.step({ callId: call.callId, event }))) return SUPERSEDED
+    return await runBegun(ports, tool, running, over)
   }
   return await giveUp(ports, tool.spec, call, 'the deadline is over')
 }
@@ -32,20 +48,18 @@ export async function runBegun(
   tool: Tool,
   running: Call,
   over: AbortSignal,
-): Promise<number | null> {
+): Promise<Progress> {
   const { store, clock, observer } = ports
   const { spec } = tool
   // One commit may have written the run down and then the late answer of an app that was asked before a crash.
-  if ((await store.calls.get(running.callId))?.state !== 'running') return null
+  if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED
   const session = (await ports.summaryOf(running.sessionId)) ?? {
     title: null,
     metadata: {},
     status: 'working',
   }
   if (over.aborted) {
-    // What never began leaves nobody in doubt.
-    await ports.step(unbeginRun(running, clock.steady()))
-    return null
+    return await withdraw(ports, running)
   }
   const left = timeLeft(ports, running)
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
@@ -63,8 +77,8 @@ export async function runBegun(
     timer.cancel()
     over.removeEventListener('abort', end)
   }
-  // Stopping, or nobody waits any more: what becomes of the call is decided elsewhere.
-  if (over.aborted) return null
+  // Stopping, or the service waits no longer: what becomes of the call is decided elsewhere.
+  if (over.aborted) return SUPERSEDED
   observer.toolRun({
     tool: spec.name,
     callId: running.callId,
@@ -72,29 +86,21 @@ export async function runBegun(
     seconds: (clock.steady() - started) / 1000,
     attempt: running.attempts,
   })
-  // The tool has done its work: what it said is held until it is written.
+  // The tool has done its work: its result is held until it is written.
   return await conclude({ ...ports, step: (step) => ports.keep(step, over) }, spec, running, result)
 }
 
-async function conclude(
-  ports: ToolPorts,
-  spec: ToolSpec,
-  call: Call,
-  result: ToolResult,
-): Promise<number | null> {
+async function conclude(ports: ToolPorts, spec: ToolSpec, call: Call, result: ToolResult): Promise<Progress> {
   const { clock, log } = ports
-  const now = clock.now()
-  const steady = clock.steady()
   switch (result.kind) {
     case 'output': {
-      const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))
-      return done ? steady : null
+      const fixed = { kind: 'output', text: result.output } as const
+      return await write(ports, call, { type: 'result_fixed', result: fixed, error: null, at: clock.now() })
     }
     case 'deferred': {
       // The app answers later; the deadline still holds.
-      const left = timeLeft(ports, call)
-      const dueAt = steady + Math.min(left, FAR)
-      return (await ports.step(deferRun(call, dueAt))) ? dueAt : null
+      const wait = Math.min(Math.max(0, timeLeft(ports, call)), FAR)
+      return await write(ports, call, { type: 'run_deferred' }, { wait })
     }
     case 'rejected':
       log.warn({ ...namesOf(ports, call), error: result.error }, 'tools: rejected; the fixed error is posted')
@@ -112,8 +118,8 @@ async function tryLater(
   spec: ToolSpec,
   call: Call,
   result: Extract<ToolResult, { kind: 'failed' }>,
-): Promise<number | null> {
-  const { clock, random, log } = ports
+): Promise<Progress> {
+  const { random, log } = ports
   // A tool that may not run twice is not tried again, unless it certainly did not run.
   const mayRunAgain = spec.afterCrash === 'retry' || result.ran === 'no'
   const wait = backoff(spec.retry, call.attempts, random, result.retryAfter ?? 0)
@@ -124,22 +130,20 @@ async function tryLater(
     return await giveUp(ports, spec, call, result.error)
   }
   log.warn({ ...details, wait }, 'tools: failed, will try again')
-  const dueAt = clock.steady() + wait
   const uncertain = result.ran === 'unknown'
-  return (await ports.step(retryRun(call, { error: result.error, uncertain }, dueAt))) ? dueAt : null
+  return await write(ports, call, { type: 'run_failed', error: result.error, uncertain }, { wait })
 }
 
 /** The model gets the fixed error, whatever went wrong. */
-export async function giveUp(
-  ports: ToolPorts,
-  spec: ToolSpec,
-  call: Call,
-  error: string,
-): Promise<number | null> {
-  const { clock } = ports
-  const steady = clock.steady()
-  const done = await ports.step(finish(call, { kind: 'error', text: spec.error }, clock.now(), error, steady))
-  return done ? steady : null
+export async function giveUp(ports: ToolPorts, spec: ToolSpec, call: Call, error: string): Promise<Progress> {
+  const result = { kind: 'error', text: spec.error } as const
+  return await write(ports, call, { type: 'result_fixed', result, error, at: ports.clock.now() })
+}
+
+/** The run was written down and never began: what never began leaves nobody in doubt. */
+export async function withdraw(ports: ToolPorts, call: Call): Promise<Progress> {
+  await write(ports, call, { type: 'run_withdrawn' })
+  return SUPERSEDED
 }
 
 /** A tool that does not listen to its signal is left behind. */

@@ -160,9 +160,9 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'the fresh turn is not pending once its action is gone',
-    'sidecar/tools/ending.ts',
-    "  if (call.outcome === 'not_delivered') return null\n",
-    '',
+    'sidecar/tools/ledger.ts',
+    "    case 'undelivered':\n    case 'resent':\n      return SUPERSEDED\n",
+    "    case 'undelivered':\n    case 'resent':\n      return await endCall(ports, call, { type: 'failed', outcome: 'expired' })\n",
   ),
   mutant(
     'an earlier attempt without a reply is forgotten',
@@ -203,7 +203,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a tool runs though its app has answered in the commit that wrote the run down',
     'sidecar/tools/run.ts',
-    "if ((await store.calls.get(running.callId))?.state !== 'running') return null",
+    "if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED",
     'await store.calls.get(running.callId)',
   ),
   mutant(

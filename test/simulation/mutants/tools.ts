@@ -40,13 +40,13 @@ export const TOOLS: readonly Mutant[] = [
   ),
   mutant(
     'an answer of a tool that cannot be read becomes its output',
-    'sidecar/tools/http.ts',
+    'sidecar/tools/targets.ts',
     '      // A certificate that is refused,',
     "      if (error instanceof NetworkFault && error.kind === 'unreadable') return { kind: 'output', output: NO_OUTPUT }\n      // A certificate that is refused,",
   ),
   mutant(
     'a fresh key per attempt',
-    'sidecar/tools/http.ts',
+    'sidecar/tools/targets.ts',
     "'idempotency-key': id,",
     "'idempotency-key': `${id}.${call.attempt}`,",
   ),
@@ -59,31 +59,45 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'answer from memory',
     'sidecar/tools/run.ts',
-    "const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
+    "return await write(ports, call, { type: 'result_fixed', result: fixed, error: null, at: clock.now() })",
     "void ports.service.answer(call.sessionId, call.callId, { output: result.output }, call.callId).catch(() => undefined)\n      const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
   ),
   {
     // Whether a call stands as running is looked at once more before its tool is asked.
     name: 'the run is not written down first',
     edits: [
-      ['sidecar/tools/run.ts', 'if (!(await ports.step(begun))) return null', 'void ports.step(begun)'],
       [
         'sidecar/tools/run.ts',
-        "if ((await store.calls.get(running.callId))?.state !== 'running') return null",
+        'if (running === null || !(await ports.step({ callId: call.callId, event }))) return SUPERSEDED',
+        'if (running === null) return SUPERSEDED\n    void ports.step({ callId: call.callId, event })',
+      ],
+      [
+        'sidecar/tools/run.ts',
+        "if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED",
         'await store.calls.get(running.callId)',
       ],
     ],
   },
-  mutant(
-    'a finished call runs again after a crash',
-    'sidecar/tools/host.ts',
-    'return await post(tool?.spec ?? REMOVED, call)',
-    'return tool === undefined || ours.has(call.callId) ? await post(REMOVED, call) : await enter(tool, call, true, abort)',
-  ),
+  {
+    name: 'a finished call runs again after a crash',
+    edits: [
+      [
+        'sidecar/tools/host.ts',
+        'return await post(tool?.spec ?? REMOVED, call)',
+        'return tool === undefined || ours.has(call.callId) ? await post(REMOVED, call) : await enter(tool, call, abort)',
+      ],
+      [
+        'sidecar/tools/run.ts',
+        "stageOf(call) === 'running' ? 'run_begun_again'",
+        "stageOf(call) !== 'received' ? 'run_begun_again'",
+      ],
+      ['core/call-machine.ts', '  finished: {\n', "  finished: {\n    run_begun_again: 'running',\n"],
+    ],
+  },
   mutant(
     'a call that is put off is answered at once',
     'sidecar/tools/run.ts',
-    'return (await ports.step(deferRun(call, dueAt))) ? dueAt : null',
+    "return await write(ports, call, { type: 'run_deferred' }, { wait })",
     "return await giveUp(ports, spec, call, 'put off')",
   ),
   mutant(
@@ -125,8 +139,8 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'an answer that was taken is posted again while its call stays listed',
     'sidecar/tools/answer.ts',
-    "if (call.outcome !== null && call.outcome !== 'refused') return await confirm(",
-    "if (call.outcome !== null && call.outcome !== 'refused' && (await isRequired(ports, call)) !== 'required')\n    return await confirm(",
+    "if (stage === 'accepted') return await confirm(",
+    "if (stage === 'accepted' && (await isRequired(ports, call)) !== 'required')\n    return await confirm(",
   ),
   mutant(
     'a call that stays listed is looked after for ever',
@@ -136,7 +150,7 @@ export const TOOLS: readonly Mutant[] = [
   ),
   mutant(
     'the margin uses up the shortest deadline',
-    'sidecar/tools/deadline.ts',
+    'sidecar/tools/run.ts',
     'Math.min(MARGIN, Math.max(0, span) * SHARE)',
     'Math.max(MARGIN, Math.max(0, span) * SHARE)',
   ),
@@ -150,28 +164,34 @@ export const TOOLS: readonly Mutant[] = [
     'an answer whose action is gone stays open',
     'sidecar/tools/answer.ts',
     "if (state !== 'required') return await closeGone(ports, call, state, restarted)\n  const details",
-    "if (state !== 'required') return clock.steady() + 1e9\n  const details",
+    "if (state !== 'required') return { kind: 'due', at: ports.clock.steady() + 1e9 }\n  const details",
   ),
   mutant(
     'a closed call is closed again',
-    'sidecar/tools/ledger.ts',
-    '(from) => !FINAL_CALL_STATES.includes(from as CallState),\n    ) as CallState[],\n    set: { state,',
-    '(from) => !FINAL_CALL_STATES.includes(from as CallState),\n    ).concat(FINAL_CALL_STATES) as CallState[],\n    set: { state,',
+    'core/call-machine.ts',
+    '  answered: {},\n  not_delivered: {},\n  failed: {},\n',
+    "  answered: { answered: 'answered', failed: 'failed' },\n  not_delivered: { failed: 'failed' },\n  failed: { failed: 'failed' },\n",
+  ),
+  mutant(
+    'a step is written wherever its call stands',
+    'core/call-machine.ts',
+    'TRANSITIONS[stage][event.type] === undefined ? null',
+    'TRANSITIONS[stage] === undefined ? null',
   ),
   // Calls that a reading takes on at once
   mutant(
     'a call runs before it is written as running',
     'sidecar/tools/host.ts',
     '      let added: ReadonlySet<string> = new Set()\n',
-    '      for (const held of places.values()) held.begin()\n      let added: ReadonlySet<string> = new Set()\n',
+    '      for (const slot of slots.values()) slot.begin()\n      let added: ReadonlySet<string> = new Set()\n',
   ),
   mutant(
     'a known call is run by every reader that finds it',
     'sidecar/tools/host.ts',
-    'if (added.has(callId)) held.begin()',
-    'if (added.size >= 0) held.begin()',
+    'if (added.has(callId)) slot.begin()',
+    'if (added.size >= 0) slot.begin()',
   ),
-  mutant('a place that is not used is kept', 'sidecar/tools/host.ts', '          else held.leave()\n', ''),
+  mutant('a place that is not used is kept', 'sidecar/tools/host.ts', '          else slot.leave()\n', ''),
   mutant(
     'a call that is written as running is claimed by nobody',
     'sidecar/store/sqlite/store.ts',
@@ -181,8 +201,8 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'a run that was not begun stays written as running',
     'sidecar/tools/host.ts',
-    '      await ports.step(unbeginRun(running, clock.steady()))\n',
-    '',
+    'if (!pollLoop.running || abort.signal.aborted) return await withdraw(ports, running)',
+    'if (!pollLoop.running || abort.signal.aborted) return SUPERSEDED',
   ),
   mutant(
     'actions that are gone do not close their calls',
@@ -192,13 +212,13 @@ export const TOOLS: readonly Mutant[] = [
   ),
   mutant(
     'a call that cannot be put off is taken up again at once',
-    'sidecar/tools/breaking-ports.ts',
+    'sidecar/tools/ledger.ts',
     '        rest.refused(error)\n        return false',
     '        return false',
   ),
   mutant(
     'what a tool said goes when the store refuses it',
-    'sidecar/tools/breaking-ports.ts',
+    'sidecar/tools/ledger.ts',
     '        if (over.aborted) throw error',
     '        if (rest.trying) throw error',
   ),

@@ -11,7 +11,8 @@ import type { ModelCall, ServiceState } from '../service/state.ts'
 import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
-import { noteAnswer, saysTaken } from '../told.ts'
+import { endsCall, noteAnswer, saysTaken } from '../told.ts'
+import { Arrows } from './arrows.ts'
 import { Attempts } from './attempts.ts'
 import { Beginning } from './beginning.ts'
 import { Belonging } from './belonging.ts'
@@ -99,6 +100,7 @@ export class Watch {
   fairness: Fairness | null = null
   /** The organization is shared with other sidecars. */
   scoped = false
+  readonly #arrows: Arrows
   #ordered: ReadonlySet<string>
   /** True time at which a webhook's hint about a session was last stored. */
   readonly #hinted = new Map<string, number>()
@@ -112,6 +114,7 @@ export class Watch {
     const { db } = parts
     this.redeliveries = new Redeliveries(db, this.receipts)
     this.attempts = new Attempts(parts, this.receipts)
+    this.#arrows = new Arrows(db)
     this.#call = db.prepare<[string], CallRow>(
       'SELECT state, result_kind, result_text, outcome, ended_at FROM calls WHERE call_id = ?',
     )
@@ -145,6 +148,7 @@ export class Watch {
   committed(life: Life): void {
     if (life.replaced)
       this.#broken('I8', `life ${life.number} has written after another process had taken its store`)
+    for (const message of this.#arrows.wrong()) this.#broken('I5', message)
     const value = this.#cursor.get()
     if (value === undefined || value === null) return
     const cursor = BigInt(value)
@@ -176,8 +180,8 @@ export class Watch {
     }
     for (const reading of batch.readings ?? [])
       if (!stale.includes(reading.sessionId)) this.#endings.read(life, reading)
-    for (const { callId, set } of batch.calls ?? [])
-      if (typeof set.endedAt === 'number' && !refused.includes(callId)) this.#endings.closed(life, callId)
+    for (const { callId, event } of batch.calls ?? [])
+      if (endsCall(event) && !refused.includes(callId)) this.#endings.closed(life, callId)
   }
 
   /** A pollLoop asks when there is work. */

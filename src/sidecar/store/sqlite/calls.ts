@@ -1,4 +1,5 @@
-import { newCall, type Call, type CallRoom, type CallStep } from '../../../core/call.ts'
+import { newCall, type Call, type CallRoom } from '../../../core/call.ts'
+import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Sqlite } from './open.ts'
 import { callOf, callRow, type CallRow } from './rows.ts'
 
@@ -85,11 +86,12 @@ export class Calls {
     return this.#insert.run(callRow(call, Math.floor(now))).changes === 1
   }
 
-  step({ callId, from, set, after }: CallStep, now: number): boolean {
+  step({ callId, event, after }: CallStep, now: number): boolean {
     const row = this.#get.get(callId)
-    if (row === undefined || !from.includes(row.state)) return false
-    const dueAt = after === undefined ? row.due_at : Math.ceil(now + after)
-    this.#update.run(callRow({ ...callOf(row), ...set }, dueAt))
+    if (row === undefined) return false
+    const stepped = transition(callOf(row), event)
+    if (stepped === null) return false
+    this.#update.run(callRow(stepped, after === undefined ? row.due_at : Math.ceil(now + after)))
     return true
   }
 

@@ -40,7 +40,7 @@ export const DELIVERY: readonly Mutant[] = [
   tested(
     { file: 'e2e/tool.test.ts', only: 'while its certificate is not trusted' },
     'a tool that nothing was sent to may have run',
-    'sidecar/tools/http.ts',
+    'sidecar/tools/targets.ts',
     "error.kind === 'unreachable' ? 'no' : 'unknown'",
     "error.kind === 'aborted' ? 'no' : 'unknown'",
   ),

@@ -1,14 +1,40 @@
-import { NetworkFault, messageOf } from '../../std/errors.ts'
+import { NetworkFault, messageOf, thrownName } from '../../std/errors.ts'
+import type { HandlerLog } from '../../core/handler.ts'
 import { headerSafe } from '../../std/header.ts'
-import { writeJson } from '../../std/json.ts'
+import { withPlainNumbers, writeJson } from '../../std/json.ts'
 import type { Clock, Http } from '../../std/ports.ts'
+import { retryAfter } from '../../std/retry-after.ts'
 import { Signer } from '../../std/signature.ts'
-import type { ToolResult, ToolSpec } from '../../core/tool.ts'
+import {
+  attributesOf,
+  traceOf,
+  type ModuleTool,
+  type ToolCall,
+  type ToolResult,
+  type ToolSpec,
+} from '../../core/tool.ts'
 import type { Tracer } from '../../core/trace.ts'
 import type { Runner } from './context.ts'
-import { fits, OUTPUT_READ, TOO_LONG } from './output.ts'
-import { runTraced } from './trace.ts'
-import { retryAfter } from '../../std/retry-after.ts'
+
+/** How a tool is reached: over HTTP, or in this process. */
+
+/** An output longer than this is not read, bytes: no answer could carry it. */
+const OUTPUT_READ = 1024 * 1024
+/** The service takes bodies of 1 MiB (rule LIM-01); what is around the output fits in 4 KiB. */
+const ENCODED_MAX = 1024 * 1024 - 4096
+/** A character takes at most so many bytes in JSON. */
+const JSON_WORST = 6
+
+const TOO_LONG: ToolResult = {
+  kind: 'rejected',
+  error: 'the output is over 1 MiB, or would be as JSON',
+}
+
+/** Whether an answer with this output stays below the service's body limit. */
+export function fits(output: string): boolean {
+  if (output.length * JSON_WORST <= ENCODED_MAX) return true
+  return output.length <= ENCODED_MAX && Buffer.byteLength(JSON.stringify(output)) <= ENCODED_MAX
+}
 
 const NO_OUTPUT = '(no output)'
 /** What stands before the tool passed the call on and got no answer that it could use. */
@@ -92,4 +118,31 @@ function resultOf(
     ...(GATEWAY.has(status) ? { ran: 'unknown' } : {}),
     retryAfter: retryAfter(reply.headers['retry-after'], now) ?? 0,
   }
+}
+
+/** A tool that runs in this process. What it throws is for our log, never for the model. */
+export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tracer): Runner {
+  const runOnce = async (call: ToolCall, signal: AbortSignal): Promise<ToolResult> => {
+    try {
+      const result = await run({ ...call, arguments: withPlainNumbers(call.arguments) }, { signal, log })
+      return result.kind === 'output' && !fits(result.output) ? TOO_LONG : result
+    } catch (error) {
+      return { kind: 'failed', error: thrownName(error) }
+    }
+  }
+
+  return (call, signal) => runTraced(tracer, call, () => runOnce(call, signal))
+}
+
+/** Runs a tool inside its span. `run` gets the `traceparent` to send along. */
+async function runTraced(
+  tracer: Tracer,
+  call: ToolCall,
+  run: (traceparent: () => string) => Promise<ToolResult>,
+): Promise<ToolResult> {
+  const attributes = { ...attributesOf(call), 'session_sidecar.attempt': call.attempt }
+  const span = tracer.start('tool', traceOf(call), () => attributes)
+  const result = await span.run(() => run(() => span.traceparent))
+  span.end('error' in result ? result.error : null)
+  return result
 }
