@@ -7,6 +7,17 @@ export const PAGES = [512, 4096, 4096, 4096]
 /** Tables of which pruning takes rows. The oracle asks `all_facts` and so on, which have them still. */
 const PRUNED = ['facts', 'deliveries', 'calls']
 
+/** What the oracle asks of a call's step. */
+const STEP_COLUMNS = [
+  'state',
+  'deferred',
+  'outcome',
+  'unsure',
+  'attempts',
+  'uncertain',
+  'result_text',
+] as const
+
 /** Databases that a seed gave back, empty again, by what they are made for. */
 const idle = new Map<string, Sqlite[]>()
 let schema: readonly string[] | null = null
@@ -26,7 +37,7 @@ function kindOf(pageSize: number, keeping: boolean): string {
 /** Takes a database back whose seed is over. */
 export function release(db: Sqlite): void {
   emptyDisk(db)
-  for (const table of [...tablesOf(db), ...keptIn(db)]) db.prepare(`DELETE FROM ${table}`).run()
+  for (const table of [...tablesOf(db), ...keptIn(db), 'call_steps']) db.prepare(`DELETE FROM ${table}`).run()
   // Free pages would let the next seed's full disk take more.
   db.pragma('incremental_vacuum')
   const kind = kindOf(Number(db.pragma('page_size', { simple: true })), keptIn(db).length > 0)
@@ -42,6 +53,7 @@ function makeDatabase(pageSize: number, keeping: boolean): Sqlite {
   db.pragma('auto_vacuum = INCREMENTAL')
   for (const statement of schema) db.exec(statement)
   for (const table of PRUNED) keepRows(db, table, keeping)
+  noteSteps(db)
   return remembering(db)
 }
 
@@ -57,8 +69,20 @@ function keepRows(db: Sqlite, table: string, keeping: boolean): void {
     CREATE TEMP VIEW all_${table} AS SELECT * FROM ${table} UNION ALL SELECT * FROM gone_${table}`)
 }
 
+/** Each step of a call, also where one transaction holds several. */
+function noteSteps(db: Sqlite): void {
+  const row = (of: string): string =>
+    `json_object(${STEP_COLUMNS.map((name) => `'${name}', ${of}.${name}`).join(', ')})`
+  db.exec(`
+    CREATE TEMP TABLE call_steps (call_id TEXT, before TEXT, after TEXT);
+    CREATE TEMP TRIGGER note_step AFTER UPDATE OF state ON calls BEGIN
+      INSERT INTO call_steps VALUES (old.call_id, ${row('old')}, ${row('new')});
+    END`)
+}
+
 function keptIn(db: Sqlite): string[] {
-  return db.prepare<[], string>("SELECT name FROM sqlite_temp_schema WHERE type = 'table'").pluck().all()
+  const named = "SELECT name FROM sqlite_temp_schema WHERE type = 'table' AND name LIKE 'gone%'"
+  return db.prepare<[], string>(named).pluck().all()
 }
 
 function readSchema(): string[] {

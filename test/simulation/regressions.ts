@@ -604,7 +604,6 @@ export const REGRESSIONS: readonly Regression[] = [
       [2, 'before', 'http list items', 'reset'],
       [2, 'before', 'store.lanes.acknowledge', 'disk_error'],
       [2, 'after', 'http list items', 'reset_reply'],
-      [4, 'before', 'store.commit hints', 'disk_error'],
       [2, 'before', 'store.commit reading', 'disk_error'],
       [31, 'before', 'weather', 'asleep'],
       [46, 'before', 'weather', 'restart'],

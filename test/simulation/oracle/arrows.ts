@@ -25,20 +25,12 @@ interface Row {
   result_text: string | null
 }
 
-const COLUMNS = ['state', 'deferred', 'outcome', 'unsure', 'attempts', 'uncertain', 'result_text'] as const
-
-/** Watches each step of each call, also where one transaction holds several: a trigger writes them down. */
+/** Judges each step of each call, also where one transaction holds several: the database notes them (database.ts). */
 export class Arrows {
   readonly #steps
   readonly #forget
 
   constructor(db: Sqlite) {
-    const row = (of: string): string =>
-      `json_object(${COLUMNS.map((name) => `'${name}', ${of}.${name}`).join(', ')})`
-    db.exec(`
-      CREATE TEMP TABLE IF NOT EXISTS call_steps (call_id TEXT, before TEXT, after TEXT);
-      CREATE TEMP TRIGGER IF NOT EXISTS call_step AFTER UPDATE OF state ON main.calls
-        BEGIN INSERT INTO call_steps VALUES (old.call_id, ${row('old')}, ${row('new')}); END`)
     this.#steps = db.prepare<[], { call_id: string; before: string; after: string }>(
       'SELECT call_id, before, after FROM call_steps ORDER BY rowid',
     )
