@@ -1,5 +1,8 @@
 import { hash } from 'node:crypto'
+import { isObject, stringOf } from '../std/json.ts'
 import type { Random } from '../std/ports.ts'
+import type { StoredFact } from './fact.ts'
+import type { SessionSummary } from './resource.ts'
 
 /** Where a session's trace comes from: the `traceparent` of its metadata, else one made from `key`. */
 export interface TraceSource {
@@ -96,4 +99,21 @@ function madeFrom(key: string): TraceContext {
     made.set(key, context)
   }
   return context
+}
+
+/** The trace of what is delivered. A state fact carries its session; of another's we know what was read. */
+export function traceOf(fact: StoredFact, session: SessionSummary | null): TraceSource {
+  return {
+    given: session?.metadata['traceparent'] ?? carried(fact),
+    key: fact.sessionId ?? fact.id,
+  }
+}
+
+/** Bodies are parsed only where there is something to find. */
+function carried({ family, body }: StoredFact): string | undefined {
+  if (family !== 'state' || !body.includes('"traceparent"')) return undefined
+  const data: unknown = JSON.parse(body)
+  const session = isObject(data) ? data['session'] : null
+  const metadata = isObject(session) ? session['metadata'] : null
+  return (isObject(metadata) ? stringOf(metadata['traceparent']) : null) ?? undefined
 }

@@ -9,7 +9,7 @@ import { createDispatcher, type Dispatcher } from './deliver/dispatcher.ts'
 import { createHttpTarget } from './deliver/targets/http.ts'
 import { createModuleTarget } from './deliver/targets/module.ts'
 import type { LanePorts } from './deliver/lane-runner.ts'
-import { MemoryWindow } from './deliver/memory-window.ts'
+import { MemoryWindow } from './deliver/lane.ts'
 import { createWorker } from './deliver/worker.ts'
 
 /** A worker for each handler. `source`: who we are, for CloudEvents. */

@@ -139,12 +139,10 @@ export class AnswerParser {
   #acceptHead(text: string): void {
     if (text.length > this.#maxHead) throw unreadable('its headers are too long')
     const lineEnd = text.indexOf('\r\n')
-    const line = STATUS_LINE.exec(text.slice(0, lineEnd))
-    if (line === null) throw unreadable('its status line is none of HTTP/1.1')
-    const status = Number(line[2])
+    const status = statusOf(text, lineEnd)
     const framing = new Framing()
     framing.readHeaders(text, lineEnd + 2)
-    framing.decide(status, line[1] === '1')
+    framing.decide(status, text.charCodeAt(MINOR) === ONE)
     if (status === 101) throw unreadable('101 Switching Protocols, which the request did not ask for')
     if (status < 200) return
     this.#status = status
@@ -280,8 +278,7 @@ class Framing {
   decide(status: number, modern: boolean): void {
     const encoding = this.#encoding
     if (encoding !== null && this.length !== null) throw unreadable('it has a length and a transfer encoding')
-    const connection = this.#connection.split(',').map((token) => token.trim())
-    const kept = modern ? !connection.includes('close') : connection.includes('keep-alive')
+    const kept = modern ? !has(this.#connection, 'close') : has(this.#connection, 'keep-alive')
     const bodiless = status < 200 || status === 204 || status === 304
     // What a server sends in spite of that would be taken for the next answer.
     const violated = bodiless && (encoding !== null || (this.length ?? 0) > 0)
@@ -327,6 +324,32 @@ function headersOf(head: string): Record<string, string> {
   return Object.fromEntries(headers)
 }
 
+/** Whether `token` is one of a list; most lists are empty or have one that is another. */
+function has(list: string, token: string): boolean {
+  return list.includes(token) && list.split(',').some((one) => one.trim() === token)
+}
+
+/** @throws {NetworkFault} where `text` does not begin with the status line of HTTP/1.0 or 1.1, up to `end`. */
+function statusOf(text: string, end: number): number {
+  const digit = (at: number): number => {
+    const value = text.charCodeAt(STATUS + at) - ZERO
+    return value >= 0 && value <= 9 ? value : Number.NaN
+  }
+  const status = digit(0) * 100 + digit(1) * 10 + digit(2)
+  const version = text.charCodeAt(MINOR)
+  if (
+    text.startsWith('HTTP/1.') &&
+    (version === ONE || version === ZERO) &&
+    text.charCodeAt(STATUS - 1) === SPACE &&
+    (end === STATUS + 3 || text.charCodeAt(STATUS + 3) === SPACE) &&
+    status >= 100 &&
+    text.lastIndexOf('\n', end - 1) === -1 &&
+    text.lastIndexOf('\r', end - 1) === -1
+  )
+    return status
+  throw unreadable('its status line is none of HTTP/1.1')
+}
+
 function keptFor(hint: string): number {
   const seconds = hint === '' ? undefined : /(?:^|,)[\t ]*timeout=(\d+)/i.exec(hint)?.[1]
   if (seconds === undefined) return KEPT
@@ -342,7 +365,11 @@ function unreadable(reason: string): NetworkFault {
   return new NetworkFault('unreadable', `the answer cannot be read: ${reason}`)
 }
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?$/
+/** Where the status line has its minor version and its status. */
+const MINOR = 'HTTP/1.'.length
+const STATUS = MINOR + 2
+const ZERO = 0x30
+const ONE = 0x31
 /** Digits of a chunk's size: 2^52 bytes are more than anybody sends. */
 const SIZE_DIGITS = 13
 /** With extensions, that say nothing to us. */

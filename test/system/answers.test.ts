@@ -113,7 +113,7 @@ const STATUS_LINES = [
   'HTTP/1.1 200 OK', 'HTTP/1.1 200', 'HTTP/1.1 200 ', 'HTTP/1.0 200 OK', 'HTTP/1.1 204 No Content', 'HTTP/1.1 304 Not Modified',
   'HTTP/1.1 500 Internal\tServer Error', 'HTTP/1.1 410 Gone', 'HTTP/1.1 99 x', 'HTTP/1.1 1000 x', 'HTTP/1.1  200 OK', 'HTTP/1.1\t200 OK',
   'http/1.1 200 OK', 'HTTP/1.2 200 OK', 'HTTP/2.0 200 OK', 'HTTP/11 200 OK', 'HTTP/1.1 2x0 OK', 'HTTP/1.1 200OK', 'HTTP/1.1 600 x', 'HTTP/1.1 999 x',
-  'HTTP/1.1 200 \u00e4\u0001', 'ICY 200 OK', '', '\r\nHTTP/1.1 200 OK', '\nHTTP/1.1 200 OK', ' HTTP/1.1 200 OK', 'HTTP/1.1 000 x', 'HTTP/1.1 050 x',
+  'HTTP/1.1 200 \u00e4\u0001', 'ICY 200 OK', '', '\r\nHTTP/1.1 200 OK', '\nHTTP/1.1 200 OK', ' HTTP/1.1 200 OK', 'HTTP/1.1 000 x', 'HTTP/1.1 050 x', 'HTTP/1.1 1e2 x', 'HTTP/1.1 2e2 x', 'HTTP/1.1 +20 x', 'HTTP/1.1 20 x',
 ] // prettier-ignore
 const INTERIM = [
   'HTTP/1.1 100 Continue\r\n\r\n', 'HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n', 'HTTP/1.1 102 Processing\r\ncontent-length: 3\r\n\r\n',

@@ -3,11 +3,10 @@ import { NetworkFault } from '../../../std/errors.ts'
 import type { HandlerSpec } from '../../../core/handler.ts'
 import type { Clock, Http, HttpAttempt, HttpReply } from '../../../std/ports.ts'
 import { Signer } from '../../../std/signature.ts'
-import type { Tracer } from '../../../core/trace.ts'
+import { traceOf, type Tracer } from '../../../core/trace.ts'
 import { transientSlots } from '../transients.ts'
 import { callbackText, cloudEventText, dataText } from './body.ts'
-import type { Outgoing, Target } from './target.ts'
-import { attributesOf, traceOf } from './trace.ts'
+import { attributesOf, type Outgoing, type Target } from './target.ts'
 import { faultOf, readAnswer, type Verdict } from './verdict.ts'
 
 /** A handler's answer is a verdict at most; the rest of a longer one is not read, bytes. */

@@ -3,10 +3,9 @@ import { thrownName } from '../../../std/errors.ts'
 import type { CallbackEvent, HandlerLog, HandlerSpec, ModuleHandler } from '../../../core/handler.ts'
 import { isObject } from '../../../std/json.ts'
 import type { Clock, Log } from '../../../std/ports.ts'
-import type { Tracer } from '../../../core/trace.ts'
+import { traceOf, type Tracer } from '../../../core/trace.ts'
 import { callbackText, dataText } from './body.ts'
-import type { Outgoing, Target } from './target.ts'
-import { attributesOf, traceOf } from './trace.ts'
+import { attributesOf, type Outgoing, type Target } from './target.ts'
 import { faultOf, type Verdict } from './verdict.ts'
 
 /** Handlers that run in this process: throwing means retry, throwing DeadLetter means dead. */

@@ -1,5 +1,6 @@
 import type { StoredFact } from '../../../core/fact.ts'
 import type { SessionSummary } from '../../../core/resource.ts'
+import type { Attributes } from '../../../core/trace.ts'
 import type { Verdict } from './verdict.ts'
 
 /** A fact on its way to a handler. */
@@ -23,4 +24,15 @@ export interface Target {
   send(batch: readonly Outgoing[], ended: (verdict: Verdict) => void): void
   /** We stop: every attempt under way, and every later one, ends as `aborted`. */
   abort(): void
+}
+
+/** What a callback's span says of it. */
+export function attributesOf(handler: string, { fact, attempt }: Outgoing): Attributes {
+  return {
+    'session_sidecar.handler': handler,
+    'session_sidecar.event.id': fact.id,
+    'session_sidecar.event.type': fact.type,
+    'session_sidecar.attempt': attempt,
+    ...(fact.sessionId === null ? {} : { 'session_sidecar.session.id': fact.sessionId }),
+  }
 }

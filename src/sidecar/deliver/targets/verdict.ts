@@ -1,4 +1,5 @@
 import type { Attempt } from '../../../core/delivery.ts'
+import type { HttpReply } from '../../../std/ports.ts'
 import { retryAfter } from '../../../std/retry-after.ts'
 import { excerptOf } from './excerpt.ts'
 
@@ -24,15 +25,9 @@ export function faultOf(verdict: Verdict): string | null {
 }
 
 /** Reads the answer of an HTTP handler (README, Callbacks). */
-export function readAnswer(
-  reply: { status: number; headers: Record<string, string>; body: string },
-  now: number,
-): Verdict {
+export function readAnswer(reply: Answer, now: number): Verdict {
   const { status } = reply
-  const verdict =
-    status >= 200 && status < 300
-      ? verdictOf(reply.body, reply.headers, status, now)
-      : failureOf(reply.headers, status, now)
+  const verdict = status >= 200 && status < 300 ? verdictOf(reply, now) : failureOf(reply, now)
   if (verdict.kind === 'delivered') return verdict
   const answer = excerptOf(reply.body)
   return answer === '' ? verdict : { ...verdict, answer }
@@ -41,7 +36,10 @@ export function readAnswer(
 /** Of an answer that says why it is not "done". */
 type AnsweredVerdict = Exclude<Verdict, { kind: 'unreachable' | 'aborted' }>
 
-function failureOf(headers: Record<string, string>, status: number, now: number): AnsweredVerdict {
+/** Nearly every answer says nothing but its status: its headers are read where they matter. */
+type Answer = Pick<HttpReply, 'status' | 'headers' | 'body'>
+
+function failureOf({ status, headers }: Answer, now: number): AnsweredVerdict {
   if (status === 410) return { kind: 'gone', status }
   const error = status >= 300 && status < 400 ? 'a redirect, which is never followed' : undefined
   const floor = retryAfter(headers['retry-after'], now) ?? 0
@@ -51,12 +49,8 @@ function failureOf(headers: Record<string, string>, status: number, now: number)
 /** Some frameworks write one before their JSON. */
 const BYTE_ORDER_MARK = /^\uFEFF/
 
-function verdictOf(
-  body: string,
-  headers: Record<string, string>,
-  status: number,
-  now: number,
-): AnsweredVerdict {
+function verdictOf(reply: Answer, now: number): AnsweredVerdict {
+  const { status, body } = reply
   // Nearly every answer is empty or says nothing of the kind.
   if (body.length < 16 || !body.includes('"verdict"')) return { kind: 'delivered', status }
   let value: unknown
@@ -72,7 +66,7 @@ function verdictOf(
       kind: 'retry',
       status,
       error: 'verdict retry',
-      floor: retryAfter(headers['retry-after'], now) ?? 0,
+      floor: retryAfter(reply.headers['retry-after'], now) ?? 0,
     }
   }
   if (verdict === 'dead') return { kind: 'dead', status, error: 'verdict dead' }
