@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
-    // Tests talk to real sockets and real files, and wait a good deal: one more than the two cores that CI has.
-    maxWorkers: 3,
+    // Tests wait for sockets, files and processes about half of the time: twice the two cores that CI has.
+    maxWorkers: 4,
     // Nothing of a test file outlives it in its modules, so that the next need not load the program anew.
     isolate: false,
     // Longer than any wait within a test, each of which says better what did not come.

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { FULL } from '../support/full.ts'
 import { seededRandom } from '../support/ports.ts'
 import { DOORS } from './doors.ts'
 
-/** A part of what `npm run attack` does, on the same seed each time and on another one: some seconds of each door. */
+/** A part of what `npm run attack` does, on the same seed each time and, in CI, on another one: some seconds of each door. */
 const COUNTS: Readonly<Record<string, number>> = {
   webhooks: 20_000,
   frames: 10_000,
@@ -23,7 +24,7 @@ test.each(Object.entries(DOORS))(
   'hostile input at the door of %s does no harm',
   { timeout: 60_000 },
   async (door, { attack }) => {
-    for (const seed of [1, Date.now() % 1_000_000]) {
+    for (const seed of FULL ? [1, Date.now() % 1_000_000] : [1]) {
       const tally = await attack(COUNTS[door] ?? 0, seededRandom(seed)).catch((error: unknown) => {
         throw new Error(`npm run attack -- --door ${door} --seed ${seed}: ${String(error)}`, { cause: error })
       })

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { discover } from '../../src/client/discovery/discovery.ts'
 import type { Discovery, OperationName } from '../../src/client/discovery/discovery.ts'
 import { otherDocument, plainDocument } from '../support/service/documents.ts'
+import { repeats } from '../support/full.ts'
 
 describe('a document that lies', () => {
   test('cannot lead requests to another place', () => {
@@ -153,7 +154,7 @@ describe('any document at all', () => {
           expect(faultsIn(discover(document))).toEqual([])
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: repeats(1000) },
     )
   })
 })

@@ -10,6 +10,7 @@ import {
   parsePage,
   parseWebhook,
 } from '../../src/protocol/answers.ts'
+import { repeats } from '../support/full.ts'
 
 const none = (fault: Malformed): never => {
   throw fault
@@ -306,7 +307,7 @@ test('whatever comes is read or malformed, never anything else', () => {
     fc.property(value, fc.constantFrom(...parsers), (raw, parse) => {
       expect(['read', 'malformed']).toContain(kindOf(() => parse(raw)))
     }),
-    { numRuns: 2000 },
+    { numRuns: repeats(2000) },
   )
 })
 

@@ -8,6 +8,7 @@ import { loadConfig, resolveConfig } from '../../src/sidecar/config/load.ts'
 import { printConfig } from '../../src/sidecar/config/print.ts'
 import type { ConfigInput } from '../../src/sidecar/config/schema.ts'
 import { folderWith } from './folder.ts'
+import { repeats } from '../support/full.ts'
 
 /** Keys that exist are mixed in, lest every try end at the first unknown key. */
 const KEYS = [
@@ -73,7 +74,7 @@ test(
         await writeFile(file, content)
         expect(await outcome(loadConfig(file, { A: '1' }))).toMatch(/^(valid|refused)$/)
       }),
-      { numRuns: 1500 },
+      { numRuns: repeats(1500) },
     )
   },
 )
@@ -92,7 +93,7 @@ test('whatever the environment holds, it is a configuration or a list of faults'
       const loading = resolveConfig({ service: { base_url: 'https://a.b', token: 'x' } }, { env })
       expect(await outcome(loading)).toMatch(/^(valid|refused)$/)
     }),
-    { numRuns: 1000 },
+    { numRuns: repeats(1000) },
   )
 })
 
@@ -166,6 +167,6 @@ test('what is printed of a configuration means the same when it is read', async 
       const second = await loadConfig(`${folder}/printed.yaml`, {})
       expect(second.config).toEqual(first.config)
     }),
-    { numRuns: 200 },
+    { numRuns: repeats(200) },
   )
 })

@@ -1,18 +1,22 @@
 import { expect, it } from 'vitest'
+import { FULL } from '../support/full.ts'
 import { brokenText, exhaustOne } from './exhaustive.ts'
 import { FIXED } from './fixed.ts'
 
 /** Milliseconds: some seconds on a machine of its own, far more on one that is shared. */
 const LONG = 600_000
 
+/** Of the places where it may crash, each so many one; CI plays them all. */
+const EVERY = FULL ? 1 : 16
+
 // [fault process-3]
 it.each(Object.entries(FIXED))(
-  'comes through a crash at every place of: %s',
+  FULL ? 'comes through a crash at every place of: %s' : 'comes through a crash at some places of: %s',
   { timeout: LONG },
   async (name, scenario) => {
-    const { singles, played, broken } = await exhaustOne(scenario, 0)
+    const { singles, played, broken } = await exhaustOne(scenario, 0, EVERY)
     expect(broken === null ? 'held' : brokenText(name, broken)).toBe('held')
     expect(singles).toBeGreaterThan(200)
-    expect(played).toBe(singles)
+    expect(played).toBe(Math.ceil(singles / EVERY))
   },
 )

@@ -44,9 +44,10 @@ function crashTwice(first: string, second: string): Plan {
   }
 }
 
-/** Every single crash, then pairs: `pairs` of them by chance, or all. */
-function* plansOf({ passages, names }: Places, pairs: number): Generator<Plan> {
-  for (const passage of passages) yield only(new Map([[passage, 'crash']]))
+/** Every single crash, or each so many one; then pairs: `pairs` of them by chance, or all. */
+function* plansOf({ passages, names }: Places, pairs: number, every: number): Generator<Plan> {
+  for (const [index, passage] of passages.entries())
+    if (index % every === 0) yield only(new Map([[passage, 'crash']]))
   const chance = new Chance(SEED, 'pairs')
   if (pairs >= names.length ** 2)
     for (const first of names) for (const second of names) yield crashTwice(first, second)
@@ -62,12 +63,12 @@ export interface Exhausted {
   broken: Outcome | null
 }
 
-/** Plays `scenario` with a crash at each of its places, and with `pairs` pairs of crashes, until an invariant breaks. */
-export async function exhaustOne(scenario: Scenario, pairs: number): Promise<Exhausted> {
+/** Plays `scenario` with a crash at each of its places, or at each so many one, and with `pairs` pairs of crashes, until an invariant breaks. */
+export async function exhaustOne(scenario: Scenario, pairs: number, every = 1): Promise<Exhausted> {
   const places = await placesOf(scenario)
   const sizes = { singles: places.passages.length, pairs: places.names.length ** 2 }
   let played = 0
-  for (const plan of plansOf(places, pairs)) {
+  for (const plan of plansOf(places, pairs, every)) {
     const outcome = await run({ seed: SEED, mode: 'liveness', scenario, plan })
     played++
     if (outcome.violation !== null) return { ...sizes, played, broken: outcome }

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseJson, PASSED_ON, withPlainNumbers, writeJson, type Json } from '../../src/std/json.ts'
+import { repeats } from '../support/full.ts'
 
 const LONG = '12345678901234567890'
 
@@ -122,7 +123,7 @@ describe('JSON', () => {
       fc.property(document, ([json, written]) => {
         expect(JSON.stringify(parseJson(json))).toBe(written)
       }),
-      { numRuns: 3000 },
+      { numRuns: repeats(3000) },
     )
   })
 
@@ -150,7 +151,7 @@ describe('JSON', () => {
         const text = pieces.join('')
         expect(outcomeOf(() => parseJson(text))).toBe(outcomeOf(() => JSON.parse(text)))
       }),
-      { numRuns: 5000 },
+      { numRuns: repeats(5000) },
     )
   })
 })
@@ -208,7 +209,7 @@ describe('the arguments of a function call', () => {
       fc.property(texts, (text) => {
         expect(outcomeOf(() => read(text))).toBe(outcomeOf(() => JSON.parse(text)))
       }),
-      { numRuns: 5000 },
+      { numRuns: repeats(5000) },
     )
   })
 })

@@ -1,6 +1,7 @@
 import { assert, constantFrom, dictionary, jsonValue, oneof, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { memberTexts } from '../../src/std/member.ts'
+import { repeats } from '../support/full.ts'
 
 /** V8's JSON.parse (Node 24) may take a name that begins with a quote for the name `\\`, once it has seen that one. */
 const mayBeParsed = (name: string): boolean => !name.startsWith('"')
@@ -24,7 +25,7 @@ describe('memberTexts', () => {
           )
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: repeats(2000) },
     )
   })
 

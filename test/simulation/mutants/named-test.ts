@@ -68,7 +68,8 @@ async function execute(
   args: readonly string[],
 ): Promise<{ code: number; out: string }> {
   try {
-    const options = { cwd: folder, timeout: LIMIT, maxBuffer: Infinity }
+    const env = { ...process.env, FULL: '1' }
+    const options = { cwd: folder, timeout: LIMIT, maxBuffer: Infinity, env }
     const { stdout } = await promisify(execFile)(process.execPath, [script, ...args], options)
     return { code: 0, out: stdout }
   } catch (error) {
