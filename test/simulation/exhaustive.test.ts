@@ -11,7 +11,7 @@ const EVERY = FULL ? 1 : 16
 
 // [fault process-3]
 it.each(Object.entries(FIXED))(
-  FULL ? 'comes through a crash at every place of: %s' : 'comes through a crash at some places of: %s',
+  'comes through a crash at the places of: %s',
   { timeout: LONG },
   async (name, scenario) => {
     const { singles, played, broken } = await exhaustOne(scenario, 0, EVERY)
