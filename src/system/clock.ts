@@ -10,7 +10,8 @@ export function systemClock(): Clock {
     now: () => Date.now(),
     steady: () => timeOrigin + performance.now(),
     after,
-    soon: (run) => void setImmediate(run),
+    // After what this turn of the loop begins: the request of a prefetch was written only after the commit of its hint.
+    soon: (run) => process.nextTick(setImmediate, run),
   }
 }
 
