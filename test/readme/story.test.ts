@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cp, readFile, writeFile } from 'node:fs/promises'
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/sidecar/config/load.ts'
@@ -100,11 +100,41 @@ describe('the documents', () => {
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
+  test('has no group of commands that no test plays', () => {
+    const groups = blocks().flatMap(({ language, words }) =>
+      language === 'sh' && words.length > 1 ? (words[0] ?? []) : [],
+    )
+    expect([...new Set(groups)].toSorted()).toEqual([
+      'client',
+      'curl',
+      'first',
+      'pod',
+      'python',
+      'relay',
+      'restore',
+      'tools',
+      'webhooks',
+    ])
+  })
+
   test('leads to a first handler and tool, and its commands work on them', { timeout: LONG }, async () => {
     const story = await begin()
     await play(story, 'first')
     // A signal ends the sidecar and the emulator well; the handler knows nothing of signals.
     expect(await story.end()).toEqual([0, 'SIGINT', 0])
+  })
+
+  test('puts a backup back', { timeout: LONG }, async () => {
+    const story = await begin()
+    for (const block of group('first').slice(0, 2)) await story.play(block)
+    await story.start('npm start -- emulate', '4010')
+    await story.start('npm start -- run -c sidecar.yaml', '8481')
+    const [backup] = group('first').filter(({ text }) => text.includes('store backup'))
+    if (backup === undefined) throw new Error('no document makes a backup')
+    await story.play(backup)
+    expect(await story.stop()).toEqual([0, 0])
+    await play(story, 'restore')
+    expect((await readdir(path.join(story.folder, 'data'))).join(' ')).toContain('before-restore')
   })
 
   const python = spawnSync('python3', ['-c', 'import http.server']).status === 0

@@ -98,8 +98,13 @@ export class Story {
   }
 
   /** Ends every program, as a person does with Ctrl-C. @returns how they ended. */
+  async stop(): Promise<(number | string | null)[]> {
+    return await Promise.all(this.#running.splice(0).toReversed().map(interrupt))
+  }
+
+  /** Ends every program and removes the folder. @returns how they ended. */
   async end(): Promise<(number | string | null)[]> {
-    const codes = await Promise.all(this.#running.splice(0).toReversed().map(interrupt))
+    const codes = await this.stop()
     await rm(this.folder, { recursive: true, force: true })
     return codes
   }
