@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createMetrics } from '../../src/sidecar/admin/metrics.ts'
@@ -108,8 +108,10 @@ describe('the written parts of the documents', () => {
     'has the limit of the source: %s, %s',
     (_what, limit = '', where = '') => {
       const [file = '', name = ''] = [...where.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text)
-      const source = readFileSync(path.join(ROOT, 'src', file), 'utf8')
-      const product = new RegExp(`const ${name} = ([0-9_ *]+)$`, 'm').exec(source)?.[1] ?? ''
+      const declared = new RegExp(`const ${name} = ([0-9_ *]+)$`, 'm')
+      const products = sources(file).flatMap((source) => declared.exec(source)?.[1] ?? [])
+      expect(products).toHaveLength(1)
+      const [product = ''] = products
       const value = product.split('*').reduce((sum, factor) => sum * Number(factor.replaceAll('_', '')), 1)
       expect(amount(limit)).toBe(value)
     },
@@ -125,6 +127,14 @@ describe('the written parts of the documents', () => {
     expect(described.sort()).toEqual([...new Set(parts.map((name) => path.parse(name).name))].sort())
   })
 })
+
+/** The text of a file of the source, or of every file in a folder. */
+function sources(where: string): string[] {
+  const files = where.endsWith('.ts')
+    ? [where]
+    : globSync(`${where}/**/*.ts`, { cwd: path.join(ROOT, 'src') })
+  return files.map((file) => readFileSync(path.join(ROOT, 'src', file), 'utf8'))
+}
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, s: 1000, KiB: 1024, MiB: 1024 ** 2 }
 
