@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import Database from 'better-sqlite3'
 import { streamFactId } from '../../src/core/fact.ts'
-import { checksum } from '../../src/sidecar/store/sqlite/rows.ts'
+import { checksum } from '../../src/sidecar/store/sqlite/log.ts'
 import { knownMigrations, migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { DATA } from './workbench.ts'
 

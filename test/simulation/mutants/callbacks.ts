@@ -73,21 +73,21 @@ export const CALLBACKS: readonly Mutant[] = [
   },
   mutant(
     'an attempt that a crash cut gives its number to the next',
-    'sidecar/store/sqlite/begun.ts',
+    'sidecar/store/sqlite/lanes.ts',
     'SET cut = cut + 1, log',
     'SET log',
   ),
   mutant(
     'an attempt that a crash cut is not shown',
-    'sidecar/store/sqlite/begun.ts',
+    'sidecar/store/sqlite/lanes.ts',
     'error: CUT',
     "error: ''",
   ),
   mutant(
     'an attempt that is stored leaves its row behind',
     'sidecar/store/sqlite/lanes.ts',
-    '      this.#begun.store(lane, number, pos)\n      if (result',
-    '      if (result',
+    '      this.#begun.store(lane, number, pos)\n      const status',
+    '      const status',
   ),
   mutant(
     'Retry-After of a handler is ignored',

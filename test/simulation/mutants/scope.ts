@@ -12,7 +12,7 @@ export const SCOPE: readonly Mutant[] = [
   tested(
     { file: 'intake/ownership.test.ts', only: 'pruned meanwhile' },
     'held frames count as pruned once later ones are',
-    'sidecar/store/sqlite/scoping.ts',
+    'sidecar/store/sqlite/session-owners.ts',
     'facts.release(released, into)',
     'facts.append(released, into)',
   ),
@@ -42,7 +42,7 @@ export const SCOPE: readonly Mutant[] = [
   ),
   mutant(
     'a hint makes a session ours',
-    'sidecar/store/sqlite/scoping.ts',
+    'sidecar/store/sqlite/session-owners.ts',
     'for (const sessionId of held) hints.ensure(sessionId, clock.now(), clock.steady())',
     "for (const sessionId of held) note({ sessionId, owner: 'ours', at: clock.now() }, into)",
   ),
@@ -83,7 +83,7 @@ export const SCOPE: readonly Mutant[] = [
   ),
   mutant(
     'a session that left the scope is followed on',
-    'sidecar/store/sqlite/scoping.ts',
+    'sidecar/store/sqlite/session-owners.ts',
     '    sessions.leave(sessionId, at)\n',
     '',
   ),

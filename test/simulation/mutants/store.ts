@@ -69,13 +69,13 @@ export const STORE: readonly Mutant[] = [
   ),
   mutant(
     'steady time is not carried over',
-    'sidecar/store/sqlite/time.ts',
+    'sidecar/store/sqlite/owner.ts',
     'if (back > 0)',
     'if (back > 1e15)',
   ),
   mutant(
     'a checkpoint is set once and never again',
-    'sidecar/store/sqlite/checkpoints.ts',
+    'sidecar/store/sqlite/log.ts',
     'ON CONFLICT (name) DO UPDATE SET value = excluded.value',
     'ON CONFLICT (name) DO NOTHING',
   ),

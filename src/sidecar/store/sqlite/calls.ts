@@ -1,7 +1,8 @@
-import { newCall, type Call, type CallRoom } from '../../../core/call.ts'
+import { newCall, type Call, type CallRoom, type CallState } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Sqlite } from './open.ts'
-import { callOf, callRow, type CallRow } from './rows.ts'
+import { objectOf } from './sessions.ts'
+import { writeJson } from '../../../std/json.ts'
 
 /** The columns, in the order of a row. */
 const COLUMNS = Object.keys(
@@ -144,5 +145,82 @@ export class Calls {
     for (const name of this.#names.all()) if (room.of(name) > 0) rows.push(this.#nextWaiting.all(name, limit))
     const due = rows.flatMap((each) => each.find(({ call_id: id }) => !this.#claimed.has(id))?.due_at ?? [])
     return due.length === 0 ? null : Math.min(...due)
+  }
+}
+
+export interface CallRow {
+  call_id: string
+  session_id: string
+  turn_id: string | null
+  name: string
+  state: CallState
+  action: string
+  attempts: number
+  uncertain: number
+  deferred: number
+  result_kind: 'output' | 'error' | null
+  result_text: string | null
+  posts: number
+  unsure: number
+  outcome: string | null
+  error: string | null
+  created_at: number | null
+  expires_at: number | null
+  received_at: number
+  started_at: number | null
+  finished_at: number | null
+  ended_at: number | null
+  due_at: number
+}
+
+export function callOf(row: CallRow): Call {
+  return {
+    callId: row.call_id,
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    name: row.name,
+    state: row.state,
+    action: objectOf(row.action),
+    attempts: row.attempts,
+    uncertain: row.uncertain === 1,
+    deferred: row.deferred === 1,
+    result: row.result_kind === null ? null : { kind: row.result_kind, text: row.result_text ?? '' },
+    posts: row.posts,
+    unsure: row.unsure === 1,
+    outcome: row.outcome,
+    error: row.error,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    receivedAt: row.received_at,
+    startedAt: row.started_at,
+    finishedAt: row.finished_at,
+    endedAt: row.ended_at,
+  }
+}
+
+function callRow(call: Call, dueAt: number): CallRow {
+  return {
+    call_id: call.callId,
+    session_id: call.sessionId,
+    turn_id: call.turnId,
+    name: call.name,
+    state: call.state,
+    action: writeJson(call.action),
+    attempts: call.attempts,
+    uncertain: call.uncertain ? 1 : 0,
+    deferred: call.deferred ? 1 : 0,
+    result_kind: call.result?.kind ?? null,
+    result_text: call.result?.text ?? null,
+    posts: call.posts,
+    unsure: call.unsure ? 1 : 0,
+    outcome: call.outcome,
+    error: call.error,
+    created_at: call.createdAt,
+    expires_at: call.expiresAt,
+    received_at: call.receivedAt,
+    started_at: call.startedAt,
+    finished_at: call.finishedAt,
+    ended_at: call.endedAt,
+    due_at: dueAt,
   }
 }

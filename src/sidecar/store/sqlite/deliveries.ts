@@ -8,10 +8,8 @@ import {
 import type { Clock } from '../../../std/ports.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { Lanes } from './lanes.ts'
-import { createListing, mapListed, NOTHING } from './listing.ts'
+import { createListing, mapListed, NOTHING, scan, where } from './listing.ts'
 import type { Sqlite } from './open.ts'
-import { scan } from './scan.ts'
-import { where } from './where.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
 

@@ -1,11 +1,9 @@
 import type { StoredFact } from '../../../core/fact.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
-import { createListing, NOTHING } from './listing.ts'
+import { createListing, NOTHING, scan, where } from './listing.ts'
 import type { Sqlite } from './open.ts'
-import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
-import { scan } from './scan.ts'
-import { where } from './where.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 
 /** The log for people. A cursor that cannot be placed gives an empty page, as with the service itself. */
 export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts' | 'fact'> {

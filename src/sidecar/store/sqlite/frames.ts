@@ -2,7 +2,7 @@ import type { StoredFact } from '../../../core/fact.ts'
 import { isBefore } from '../../../core/seq.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
-import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 
 /** Places of the log that one question looks through: others get their turn in between. */
 const STRETCH = 2048

@@ -1,7 +1,7 @@
 import type { Hint, HintScope } from '../../../core/hint.ts'
 import type { HintedSession, Reading } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
-import { seenOf, type SeenColumns } from './rows.ts'
+import { seenOf, type SeenColumns } from './log.ts'
 
 interface HintRow extends SeenColumns {
   session_id: string

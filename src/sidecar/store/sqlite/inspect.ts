@@ -3,9 +3,9 @@ import { resolve } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { recogniseStore, type Sqlite } from './open.ts'
-import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
-import { STEADY } from './time.ts'
+import { STEADY } from './owner.ts'
 import { assertOwnLog } from './wal.ts'
 
 /** Problems of one kind that are listed one by one; the rest is only counted. */

@@ -2,13 +2,17 @@ import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery
 import type { StoredFact } from '../../../core/fact.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
-import type { BegunAttempts } from './begun.ts'
-import { gatherLanes } from './gather.ts'
 import type { Sqlite } from './open.ts'
-import { FACT_COLUMNS, factOf, type FactRow } from './rows.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
+import type { Clock, Timer } from '../../../std/ports.ts'
+import type { Part } from './committer.ts'
+import type { Ownership } from './owner.ts'
 
 /** Types are few, but they come from outside: what is remembered of them is bounded. */
 const TYPES_REMEMBERED = 1000
+
+/** What an outcome makes of a delivery: pending, delivered, dead. */
+const STATUS: Record<Ack['result'], number> = { retry: 0, delivered: 1, dead: 2 }
 
 interface Registered extends HandlerRegistration {
   number: number
@@ -36,8 +40,7 @@ export class Lanes {
   readonly #shrinkLane
   readonly #dropLane
   readonly #postpone
-  readonly #finish
-  readonly #keepTrying
+  readonly #record
   readonly #due
   readonly #next
   readonly #pending
@@ -61,13 +64,8 @@ export class Lanes {
     this.#shrinkLane = db.prepare<[number, number]>('UPDATE lanes SET pending = pending - ? WHERE id = ?')
     this.#dropLane = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
     this.#postpone = db.prepare<[number, number]>('UPDATE lanes SET due_at = ? WHERE id = ?')
-    this.#finish = db.prepare<[number, number, string, string, string | null, number, number]>(
-      `UPDATE deliveries SET status = ?, attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END,
-         answer = coalesce(?, answer)
-       WHERE fact_pos = ? AND handler = ? AND status = 0`,
-    )
-    this.#keepTrying = db.prepare<[number, string, string, string | null, number, number]>(
-      `UPDATE deliveries SET attempts = ?, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END,
+    this.#record = db.prepare<[number, number, string, string | null, number, number]>(
+      `UPDATE deliveries SET status = ?, attempts = ?, log = iif(log = '', '', log || ',') || ?,
          answer = coalesce(?, answer)
        WHERE fact_pos = ? AND handler = ? AND status = 0`,
     )
@@ -100,10 +98,18 @@ export class Lanes {
     for (const { name } of handlers) insert.run(name)
     const known = new Map(this.handlers().map((record) => [record.name, record]))
     this.#byType.clear()
-    this.#handlers = handlers.map((handler) => ({ ...handler, number: known.get(handler.name)?.number ?? 0 }))
+    this.#handlers = handlers.map((handler) => ({
+      ...handler,
+      number: known.get(handler.name)?.number ?? 0,
+    }))
     this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
     for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
+  }
+
+  /** null: no handler of that name is configured. */
+  registered(name: string): Readonly<Registered> | null {
+    return this.#handlers.find((handler) => handler.name === name) ?? null
   }
 
   numberOf(name: string): number | null {
@@ -239,16 +245,14 @@ export class Lanes {
     for (const { lane, pos, result, attempts, attempt, after } of acks) {
       const number = this.numberOf(lane.handler)
       if (number === null) continue
-      const entry = attemptText(attempt)
-      const answer = attempt.answer ?? null
       this.#begun.store(lane, number, pos)
+      const status = STATUS[result]
+      const answer = attempt.answer ?? null
+      const { changes } = this.#record.run(status, attempts, attemptText(attempt), answer, pos, number)
       if (result === 'retry') {
-        this.#keepTrying.run(attempts, entry, entry, answer, pos, number)
         if (after !== null) this.postpone(lane, now + after)
         continue
       }
-      const status = result === 'delivered' ? 1 : 2
-      const { changes } = this.#finish.run(status, attempts, entry, entry, answer, pos, number)
       if (changes !== 1) continue
       const entryOfLane = done.get(lane.id)
       if (entryOfLane === undefined) done.set(lane.id, { handler: number, count: 1 })
@@ -272,4 +276,197 @@ function attemptText({ at, status, error, ms }: Attempt): string {
   const both =
     status !== undefined && error !== undefined ? `${outcome},"error":${JSON.stringify(error)}` : outcome
   return `{"at":${at},${both},"ms":${Math.round(ms)}}`
+}
+
+/**
+ * An attempt that is under way for so long is written down, milliseconds. Nearly every attempt has ended and is stored by
+ * then.
+ */
+const LONG = 50
+/** The error of an attempt that a crash cut. */
+const CUT = 'the sidecar stopped before an answer'
+
+/** A transaction that need not reach the disk; `effect` runs after it. */
+type Write = (run: () => void, effect?: () => void) => Promise<unknown>
+
+/** The attempt that a lane makes. */
+interface Begun {
+  handler: number
+  positions: readonly number[]
+  /** Our wall clock. */
+  at: number
+  /** Steady milliseconds. */
+  since: number
+}
+
+/**
+ * A handler got three POSTs of one fact, the sidecar was killed during the first two, and no attempt was recorded. So attempts
+ * that take long are written down, with whatever commit comes, or with one of their own that waits for no disk. What ends
+ * earlier costs nothing.
+ */
+export class BegunAttempts {
+  readonly #clock: Clock
+  readonly #add
+  readonly #remove
+  readonly #write: Write
+  /** By lane, the oldest first; a lane makes one attempt at a time. */
+  readonly #unwritten = new Map<number, Begun>()
+  readonly #written = new Set<string>()
+  #staged: [lane: number, begun: Begun][] = []
+  #timer: Timer | null = null
+
+  constructor(db: Sqlite, clock: Clock, write: Write) {
+    this.#clock = clock
+    this.#write = write
+    this.#add = db.prepare<[number, number, number]>('INSERT OR IGNORE INTO begun VALUES (?, ?, ?)')
+    this.#remove = db.prepare<[number, number]>('DELETE FROM begun WHERE fact_pos = ? AND handler = ?')
+  }
+
+  begin(lane: Lane, handler: number, positions: readonly number[]): void {
+    const since = this.#clock.steady()
+    // To the end, also where the lane's last attempt has ended and is not stored yet.
+    this.#unwritten.delete(lane.id)
+    this.#unwritten.set(lane.id, { handler, positions, at: this.#clock.now(), since })
+    this.#arm(since)
+  }
+
+  /** It has an outcome, which is stored soon. */
+  end(lane: Lane): void {
+    this.#unwritten.delete(lane.id)
+  }
+
+  /** It ended: inside the transaction that stores how. `ended` follows the commit. */
+  store(lane: Lane, handler: number, pos: number): void {
+    this.#forget(lane, pos)
+    if (this.#written.size > 0 && this.#written.has(keyOf(handler, pos))) this.#remove.run(pos, handler)
+  }
+
+  ended(handler: number, pos: number): void {
+    if (this.#written.size > 0) this.#written.delete(keyOf(handler, pos))
+  }
+
+  /** It ended, and nothing of it is stored. */
+  drop(lane: Lane, handler: number, positions: readonly number[]): void {
+    for (const pos of positions) this.#forget(lane, pos)
+    if (!positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
+    const remove = () => positions.forEach((pos) => this.store(lane, handler, pos))
+    // A row that stays is shown as a cut attempt after the next start.
+    this.#write(remove, () => positions.forEach((pos) => this.ended(handler, pos))).catch(() => undefined)
+  }
+
+  #forget(lane: Lane, pos: number): void {
+    if (this.#unwritten.get(lane.id)?.positions.includes(pos) === true) this.#unwritten.delete(lane.id)
+  }
+
+  /** What takes part in every transaction: this, the owner's check before it, and `note`. */
+  partWith(ownership: Ownership, note: () => void): Part {
+    return {
+      confirm: () => ownership.confirm(),
+      note: () => {
+        note()
+        this.#stage()
+      },
+      committed: () => this.#committed(),
+    }
+  }
+
+  #stage(): void {
+    this.#staged = []
+    if (this.#unwritten.size === 0) return
+    const before = this.#clock.steady() - LONG
+    for (const [lane, begun] of this.#unwritten) {
+      if (begun.since > before) return
+      for (const pos of begun.positions) this.#add.run(pos, begun.handler, begun.at)
+      this.#staged.push([lane, begun])
+    }
+  }
+
+  #committed(): void {
+    for (const [lane, { handler, positions }] of this.#staged) {
+      this.#unwritten.delete(lane)
+      for (const pos of positions) this.#written.add(keyOf(handler, pos))
+    }
+    this.#staged = []
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+  }
+
+  /** One timer for all. A transaction that fails is not tried again before something else begins. */
+  #arm(since: number): void {
+    if (this.#timer !== null) return
+    this.#timer = this.#clock.after(Math.max(1, since + LONG - this.#clock.steady()), () => {
+      this.#timer = null
+      this.#writeLong().catch(() => undefined)
+    })
+  }
+
+  async #writeLong(): Promise<void> {
+    if (this.#oldest() <= this.#clock.steady() - LONG) await this.#write(() => undefined)
+    const next = this.#oldest()
+    if (next < Infinity) this.#arm(next)
+  }
+
+  #oldest(): number {
+    const [oldest] = this.#unwritten.values()
+    return oldest?.since ?? Infinity
+  }
+}
+
+function keyOf(handler: number, pos: number): string {
+  return `${handler}/${pos}`
+}
+
+/** What the last process left here was cut: it is shown as an attempt, and counts for the number alone. */
+export function recoverBegun(db: Sqlite, ownership: Ownership): void {
+  const left = db
+    .prepare<[], { fact_pos: number; handler: number; at: number }>('SELECT fact_pos, handler, at FROM begun')
+    .all()
+  if (left.length === 0) return
+  const cut = db.prepare<[string, string, number, number]>(
+    `UPDATE deliveries SET cut = cut + 1, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
+     WHERE fact_pos = ? AND handler = ? AND status = 0`,
+  )
+  db.transaction(() => {
+    ownership.confirm()
+    for (const { fact_pos: pos, handler, at } of left) {
+      const entry = JSON.stringify({ at, error: CUT, ms: 0 })
+      cut.run(entry, entry, pos, handler)
+    }
+    db.prepare('DELETE FROM begun').run()
+  }).immediate()
+}
+
+/**
+ * Each pending fact of an unordered handler has a lane of its own. Once the handler is ordered its facts go through the lanes of
+ * their sessions, beside which they would come in any order.
+ */
+function gatherLanes(db: Sqlite, handler: number): void {
+  // Ids of facts begin so, and the key of a session's lane is its own id.
+  const old = db
+    .prepare<[number], number>(
+      `SELECT id FROM lanes WHERE handler = ? AND key >= 'evt_' AND key < 'evt\`'
+         AND EXISTS (SELECT 1 FROM facts WHERE facts.id = lanes.key)`,
+    )
+    .pluck()
+    .all(handler)
+  if (old.length === 0) return
+  const ids = JSON.stringify(old)
+  // A wait that a fact was told to keep is kept by its session.
+  db.prepare<[string]>(
+    `INSERT INTO lanes (handler, key, pending, due_at)
+       SELECT l.handler, coalesce(f.session_id, ''), count(*), max(l.due_at) FROM lanes l
+       JOIN deliveries d ON d.lane = l.id AND d.status = 0 JOIN facts f ON f.pos = d.fact_pos
+       WHERE l.id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2
+     ON CONFLICT (handler, key) DO UPDATE SET pending = pending + excluded.pending,
+       due_at = max(due_at, excluded.due_at)`,
+  ).run(ids)
+  db.prepare<[string]>(
+    `UPDATE deliveries SET lane = (
+       SELECT l.id FROM lanes l JOIN facts f ON f.pos = deliveries.fact_pos
+       WHERE l.handler = deliveries.handler AND l.key = coalesce(f.session_id, ''))
+     WHERE status = 0 AND lane IN (SELECT value FROM json_each(?))`,
+  ).run(ids)
+  db.prepare<[string]>('DELETE FROM lanes WHERE id IN (SELECT value FROM json_each(?))').run(ids)
 }

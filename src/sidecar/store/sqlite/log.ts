@@ -1,10 +1,9 @@
+import { crc32 } from 'node:zlib'
 import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
 import { CHANNELS, type Channel, type Fact, type Seen, type StoredFact } from '../../../core/fact.ts'
 import { isWhole } from '../../../core/seq.ts'
 import type { Committed } from '../../../core/store.ts'
-import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
-import { checksum } from './rows.ts'
 
 interface SightedRow {
   pos: number
@@ -15,7 +14,7 @@ interface SightedRow {
 
 /** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
 export class Facts {
-  readonly #lanes: Lanes
+  readonly #onAdded: (facts: readonly StoredFact[], into: Committed) => void
   readonly #insert
   readonly #sightings
   readonly #forgetSightings
@@ -24,8 +23,9 @@ export class Facts {
   readonly #mark
   readonly #pruned
 
-  constructor(db: Sqlite, lanes: Lanes) {
-    this.#lanes = lanes
+  /** `onAdded`: makes the deliveries of facts that are new. */
+  constructor(db: Sqlite, onAdded: (facts: readonly StoredFact[], into: Committed) => void) {
+    this.#onAdded = onAdded
     this.#insert = db.prepare(
       `INSERT INTO facts (id, type, session_id, turn_id, at, family, seq, body, subject,
          seen_stream, seen_webhook, seen_poll, checksum)
@@ -73,7 +73,7 @@ export class Facts {
     }
     if (added.length === 0) return
     for (const fact of added) into.facts.push(fact)
-    this.#lanes.fanOut(added, into)
+    this.#onAdded(added, into)
   }
 
   #add(fact: Fact): StoredFact | null {
@@ -129,4 +129,89 @@ function perChannel<T>(make: (channel: Channel) => T): Record<Channel, T> {
 /** The number in a seq, null when it is no whole number. */
 export function seqOf(text: string | null): bigint | null {
   return text !== null && isWhole(text) ? BigInt(text) : null
+}
+
+/** Named places up to which something is done: the stream's cursor, the sweep's, the pruning's. */
+export class Checkpoints {
+  readonly #get
+  readonly #set
+  readonly #drop
+
+  constructor(db: Sqlite) {
+    this.#get = db.prepare<[string], string | null>('SELECT value FROM checkpoints WHERE name = ?').pluck()
+    this.#drop = db.prepare<[string]>('DELETE FROM checkpoints WHERE name = ?')
+    this.#set = db.prepare<[string, string | null]>(
+      'INSERT INTO checkpoints (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value',
+    )
+  }
+
+  get(name: string): string | null {
+    return this.#get.get(name) ?? null
+  }
+
+  drop(name: string): void {
+    this.#drop.run(name)
+  }
+
+  set(name: string, value: string | null): void {
+    this.#set.run(name, value)
+  }
+}
+
+/** Facts carry a checksum beside, since they are what we promised to keep. */
+export interface FactRow {
+  pos: number
+  id: string
+  type: string
+  session_id: string | null
+  turn_id: string | null
+  at: number
+  family: Fact['family']
+  seq: string | null
+  body: string
+  subject: string | null
+  seen_stream: number | null
+  seen_webhook: number | null
+  seen_poll: number | null
+  checksum: number
+}
+
+export const FACT_COLUMNS =
+  'f.pos, f.id, f.type, f.session_id, f.turn_id, f.at, f.family, f.seq, f.body, f.subject, ' +
+  'f.seen_stream, f.seen_webhook, f.seen_poll, f.checksum'
+
+export function checksum(fact: Pick<Fact, 'id' | 'type' | 'sessionId' | 'body'>): number {
+  return crc32(`${fact.id}\n${fact.type}\n${fact.sessionId ?? ''}${fact.body}`)
+}
+
+/** null when the row is not what was written. */
+export function factOf(row: FactRow): StoredFact | null {
+  const fact: StoredFact = {
+    pos: row.pos,
+    id: row.id,
+    type: row.type,
+    sessionId: row.session_id,
+    turnId: row.turn_id,
+    at: row.at,
+    family: row.family,
+    seq: row.seq,
+    body: row.body,
+    subject: row.subject,
+    seen: seenOf(row),
+  }
+  return checksum(fact) === row.checksum ? fact : null
+}
+
+export interface SeenColumns {
+  seen_stream: number | null
+  seen_webhook: number | null
+  seen_poll: number | null
+}
+
+export function seenOf(row: SeenColumns): Seen {
+  const seen: Seen = {}
+  if (row.seen_stream !== null) seen.stream = row.seen_stream
+  if (row.seen_webhook !== null) seen.webhook = row.seen_webhook
+  if (row.seen_poll !== null) seen.poll = row.seen_poll
+  return seen
 }

@@ -1,7 +1,7 @@
 import { FIRST_LOOK } from '../../../core/checkpoint.ts'
 import { CHANNELS, STATE_TYPES } from '../../../core/fact.ts'
 import type { Expected, Miss } from '../../../core/store.ts'
-import type { Checkpoints } from './checkpoints.ts'
+import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
 /** Facts that one step looks at: nothing else is done meanwhile. */

@@ -1,7 +1,6 @@
 import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
-import type { Checkpoints } from './checkpoints.ts'
+import { type Checkpoints, seqOf } from './log.ts'
 import type { Lanes } from './lanes.ts'
-import { seqOf } from './log.ts'
 import type { Sqlite } from './open.ts'
 
 /** Rows of a table that one step looks at: nothing else is done meanwhile. */
@@ -118,6 +117,9 @@ export function createPruning(
     const calls = dropCalls.run(before).changes
     const actions = dropActions.run(before).changes
     const sessions = pruneSessions(before)
-    return { facts, more: [more, calls === STEP, actions === STEP, sessions, pruneLanes()].includes(true) }
+    return {
+      facts,
+      more: [more, calls === STEP, actions === STEP, sessions, pruneLanes()].includes(true),
+    }
   }
 }

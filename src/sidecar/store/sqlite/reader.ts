@@ -6,12 +6,11 @@ import { createDeliveries } from './deliveries.ts'
 import { createFacts } from './facts.ts'
 import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
-import { list, mapListed, NOTHING } from './listing.ts'
+import { list, mapListed, NOTHING, where, type Condition } from './listing.ts'
 import type { Sqlite } from './open.ts'
-import { callOf, objectOf, type CallRow, type SessionRow } from './rows.ts'
-import { recordOf } from './sessions.ts'
+import { callOf, type CallRow } from './calls.ts'
+import { objectOf, type SessionRow, recordOf } from './sessions.ts'
 import { createWaiting } from './waiting.ts'
-import { where, type Condition } from './where.ts'
 
 /** Titles are in no index, and reading them takes about 2 µs each, while nothing else is done: older ones are left out. */
 const SEARCHED = 10_000

@@ -1,10 +1,9 @@
-import { writeJson } from '../../../std/json.ts'
+import { writeJson, parseJson, PASSED_ON, type JsonObject } from '../../../std/json.ts'
 import type { Action, Session, SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
 import type { SessionRecord } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import type { Sqlite } from './open.ts'
-import { objectOf, type SessionRow, type TurnRow } from './rows.ts'
 
 /** The newest settled turns that a comparison needs to know where to stop reading. */
 const SETTLED_KEPT = 3
@@ -281,4 +280,34 @@ function turnOf(row: TurnRow): KnownTurn {
     finalReadAt: row.final_read_at,
     finalFact: row.final_fact === 1,
   }
+}
+
+export interface TurnRow {
+  id: string
+  session_id: string
+  created_at: number | null
+  raw: string | null
+  final: number
+  settled: number
+  final_fact: number
+  ended_frame_at: number | null
+  final_read_at: number | null
+}
+
+export interface SessionRow {
+  id: string
+  status: string
+  updated_at: number
+  raw: string
+  at_rest: number
+  revision: number
+  baseline: number
+  first_seen: number
+  read_at: number
+  deleted_at: number | null
+}
+
+/** JSON that we wrote ourselves. */
+export function objectOf(text: string): JsonObject {
+  return parseJson(text, PASSED_ON) as JsonObject
 }

@@ -5,34 +5,27 @@ import type {
   CallQueue,
   Committed,
   FactLog,
-  HandlerRegistration,
   HintQueue,
   LaneQueue,
   Operator,
   Resources,
-  Settings,
   Store,
 } from '../../../core/store.ts'
 import { StoreError } from '../error.ts'
-import { BegunAttempts, recoverBegun } from './begun.ts'
+import { BegunAttempts, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
-import { Checkpoints } from './checkpoints.ts'
+import { Checkpoints, Facts, seqOf } from './log.ts'
 import { Committer, explain, type Witness } from './committer.ts'
 import { Hints } from './hints.ts'
-import { Lanes } from './lanes.ts'
-import { Facts, seqOf } from './log.ts'
 import { createMissed } from './missed.ts'
-import { SessionOwners } from './session-owners.ts'
+import { SessionOwners, createScoping } from './session-owners.ts'
 import { openDatabase, openToAll, type Sqlite } from './open.ts'
 import { createPruning } from './prune.ts'
-import { createQuarantine } from './quarantine.ts'
+import { createSettings } from './settings.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
-import { Ownership } from './owner.ts'
-import { createScoping } from './scoping.ts'
+import { Ownership, keepTime } from './owner.ts'
 import { Sessions } from './sessions.ts'
-import { Subscriptions } from './subscriptions.ts'
-import { keepTime } from './time.ts'
 import { watchFile, type FileWatch } from './watch.ts'
 
 export interface StoreOptions extends Witness {
@@ -91,7 +84,7 @@ export function createSqliteStore(
   const time = keepTime(db, checkpoints, clock, ownership)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
   const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
-  const facts = new Facts(db, lanes)
+  const facts = new Facts(db, (added, into) => lanes.fanOut(added, into))
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
@@ -102,8 +95,6 @@ export function createSqliteStore(
   )
   const owners = new SessionOwners(db, checkpoints)
   const scoping = createScoping({ owners, facts, hints, sessions, checkpoints, clock })
-  const subscriptions = new Subscriptions(db)
-  let handlers: readonly HandlerRegistration[] = []
   let closed = false
 
   /** Why nothing is written any more. */
@@ -298,34 +289,14 @@ export function createSqliteStore(
     get: (callId) => ask(() => calls.get(callId)),
   }
 
-  const settings: Settings = {
-    checkpoint: (name) => ask(() => checkpoints.get(name)),
-    setCheckpoint: (name, value) => write(() => checkpoints.set(name, value)),
-    async registerHandlers(registrations) {
-      handlers = registrations
-      return await write(() => lanes.register(registrations))
-    },
-    pauseHandler: (name, reason) =>
-      write(() => {
-        db.prepare('UPDATE handlers SET paused_at = ?, pause_reason = ? WHERE name = ?').run(
-          reason === null ? null : clock.now(),
-          reason,
-          name,
-        )
-      }),
-    subscriptions: () => ask(() => subscriptions.list()),
-    saveSubscription: (record) => write(() => subscriptions.save(record)),
-    forgetSubscription: (id) => write(() => subscriptions.forget(id)),
-    quarantine: createQuarantine(db, write),
-  }
+  const settings = createSettings({ db, clock, checkpoints, lanes, write, ask })
 
   const operator: Operator = {
     retry: async (selection) => ({ count: await redelivery.retry(selection) }),
     async replay(name, from) {
-      const handler = handlers.find((candidate) => candidate.name === name)
-      const number = lanes.numberOf(name)
-      if (handler === undefined || number === null) return { count: 0 }
-      return { count: await redelivery.replay(number, (type) => handler.wants(type), from) }
+      const handler = lanes.registered(name)
+      if (handler === null) return { count: 0 }
+      return { count: await redelivery.replay(handler.number, (type) => handler.wants(type), from) }
     },
   }
 
