@@ -435,7 +435,8 @@ describe('the count of sessions', () => {
     for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
     db.exec('DROP TABLE session_owners; DROP TABLE held_frames')
     db.exec('DROP TABLE owner; DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer')
-    db.exec('DROP TABLE begun; ALTER TABLE deliveries DROP COLUMN cut')
+    db.exec('DROP TABLE begun; ALTER TABLE deliveries DROP COLUMN cut; DROP TABLE session_facts')
+    db.exec('CREATE INDEX facts_session ON facts (session_id) WHERE session_id IS NOT NULL')
     const indexes = ['calls_deferred', 'calls_ended', 'actions_resolved', 'sessions_deleted']
     for (const index of [...indexes, 'calls_waiting', 'calls_moving']) db.exec(`DROP INDEX ${index}`)
     db.pragma('user_version = 3')

@@ -8,7 +8,7 @@ import {
 import type { Clock } from '../../../std/ports.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { Lanes } from './lanes.ts'
-import { createListing, mapListed, NOTHING, scan, where } from './listing.ts'
+import { createListing, mapListed, NOTHING, scan, where, POSITIONS_OF_SESSION } from './listing.ts'
 import type { Sqlite } from './open.ts'
 
 const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
@@ -71,7 +71,7 @@ export function createDeliveries(
           ['(d.fact_pos, d.handler) < (?, ?)', cursor?.fact_pos, cursor?.handler],
           ['d.status = ?', status === undefined ? undefined : STATUSES.indexOf(status)],
           ['d.handler = ?', number],
-          ['f.session_id = ?', sessionId],
+          [`d.fact_pos IN (${POSITIONS_OF_SESSION})`, sessionId, first, last, sessionId, first, last],
           ['f.at >= ?', since],
         ])
         return db

@@ -1,7 +1,7 @@
 import type { StoredFact } from '../../../core/fact.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
-import { createListing, NOTHING, scan, where } from './listing.ts'
+import { createListing, NOTHING, scan, where, POSITIONS_OF_SESSION } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 
@@ -29,7 +29,7 @@ export function createFacts(db: Sqlite, clock: Clock): Pick<StoreReader, 'facts'
         const [text, values] = where([
           ['f.pos BETWEEN ? AND ?', first, last],
           ['f.type = ?', type],
-          ['f.session_id = ?', sessionId],
+          [`f.pos IN (${POSITIONS_OF_SESSION})`, sessionId, first, last, sessionId, first, last],
         ])
         const rows = db.prepare<unknown[], FactRow>(
           `SELECT ${FACT_COLUMNS} FROM facts f ${text} ORDER BY f.pos ${order}`,

@@ -2,6 +2,7 @@ import type { StoredFact } from '../../../core/fact.ts'
 import { isBefore } from '../../../core/seq.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
+import { POSITIONS_OF_SESSION } from './listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 
 /** Places of the log that one question looks through: others get their turn in between. */
@@ -21,10 +22,10 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
   const between = db.prepare<[number, number], FactRow>(
     `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.pos > ? AND f.pos <= ? AND f.seq IS NOT NULL ORDER BY f.pos`,
   )
-  // By the index of a session's facts: what a replay costs does not grow with the rest of the log.
-  const ofSession = db.prepare<[string, number], FactRow>(
-    `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.session_id = ? AND f.pos > ? AND f.seq IS NOT NULL
-       ORDER BY f.pos LIMIT ${STRETCH}`,
+  // By the positions of a session's facts: what a replay costs does not grow with the rest of the log.
+  const ofSession = db.prepare<(string | number)[], FactRow>(
+    `SELECT ${FACT_COLUMNS} FROM facts f WHERE f.pos IN (${POSITIONS_OF_SESSION}
+       ORDER BY 1 LIMIT ${STRETCH}) ORDER BY f.pos`,
   )
 
   return {
@@ -43,7 +44,8 @@ export function createFrames(db: Sqlite): Pick<StoreReader, 'placeOf' | 'frames'
     async frames({ after, sessionId }) {
       const last = ends.get()?.last ?? 0
       if (sessionId !== undefined) {
-        const { frames, rows, reached, full } = read(ofSession.iterate(sessionId, after))
+        const wanted = [sessionId, after + 1, last]
+        const { frames, rows, reached, full } = read(ofSession.iterate(...wanted, ...wanted))
         const more = full || rows === STRETCH
         return { frames, next: more ? reached : Math.max(after, last), more }
       }
@@ -69,7 +71,7 @@ function read(found: Iterable<FactRow>): {
   for (const row of found) {
     rows++
     reached = row.pos
-    const fact = factOf(row)
+    const fact = row.seq === null ? null : factOf(row)
     if (fact === null) continue
     frames.push(fact)
     characters += fact.body.length

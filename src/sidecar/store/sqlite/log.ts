@@ -5,6 +5,13 @@ import { isWhole } from '../../../core/seq.ts'
 import type { Committed } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
 
+/** Positions behind the newest fact that `session_facts` may lack: what is asked of a session looks through them. */
+const UNINDEXED = 1024
+/** Positions that one commit adds at most: a few milliseconds. */
+const INDEXED_AT_ONCE = 4096
+/** The checkpoint up to which `session_facts` is complete. */
+const INDEXED = 'session_facts'
+
 interface SightedRow {
   pos: number
   type: string
@@ -22,6 +29,11 @@ export class Facts {
   readonly #latest
   readonly #mark
   readonly #pruned
+  readonly #indexed
+  readonly #index
+  readonly #noteIndexed
+  /** At least so far: a transaction that was rolled back may leave it ahead, for one round. */
+  #indexedTo: number
 
   /** `onAdded`: makes the deliveries of facts that are new. */
   constructor(db: Sqlite, onAdded: (facts: readonly StoredFact[], into: Committed) => void) {
@@ -49,6 +61,24 @@ export class Facts {
     this.#pruned = db
       .prepare<[], string>(`SELECT value FROM checkpoints WHERE name = '${PRUNED_SEQ}'`)
       .pluck()
+    this.#indexed = db
+      .prepare<[], number>(`SELECT CAST(value AS INTEGER) FROM checkpoints WHERE name = '${INDEXED}'`)
+      .pluck()
+    this.#index = db.prepare<[number, number]>(
+      `INSERT OR IGNORE INTO session_facts SELECT session_id, pos FROM facts
+       WHERE pos > ? AND pos <= ? AND session_id IS NOT NULL`,
+    )
+    this.#noteIndexed = db.prepare<[string]>(`UPDATE checkpoints SET value = ? WHERE name = '${INDEXED}'`)
+    this.#indexedTo = this.#indexed.get() ?? 0
+  }
+
+  /** Brings `session_facts` nearer to the newest fact. */
+  #indexSessions(newest: number): void {
+    const from = this.#indexed.get() ?? 0
+    const to = Math.min(newest, from + INDEXED_AT_ONCE)
+    this.#index.run(from, to)
+    this.#noteIndexed.run(String(to))
+    this.#indexedTo = to
   }
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
@@ -74,6 +104,8 @@ export class Facts {
     if (added.length === 0) return
     for (const fact of added) into.facts.push(fact)
     this.#onAdded(added, into)
+    const newest = added.at(-1)?.pos ?? 0
+    if (newest - this.#indexedTo >= UNINDEXED) this.#indexSessions(newest)
   }
 
   #add(fact: Fact): StoredFact | null {

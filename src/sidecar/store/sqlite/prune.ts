@@ -10,6 +10,7 @@ const SIGHTING_KEPT = 15 * 60_000
 
 interface OldFact {
   pos: number
+  session_id: string | null
   at: number
   seq: string | null
   pending: number
@@ -27,11 +28,14 @@ export function createPruning(
   checkpoints: Checkpoints,
 ): (before: number, now: number) => { facts: number; more: boolean } {
   const oldest = db.prepare<[number], OldFact>(
-    `SELECT pos, at, seq, EXISTS (SELECT 1 FROM deliveries WHERE fact_pos = pos AND status <> 1) AS pending
+    `SELECT pos, session_id, at, seq, EXISTS (SELECT 1 FROM deliveries WHERE fact_pos = pos AND status <> 1) AS pending
      FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
   )
   const dropDeliveries = db.prepare<[number]>('DELETE FROM deliveries WHERE fact_pos = ?')
   const dropFact = db.prepare<[number]>('DELETE FROM facts WHERE pos = ?')
+  const dropOfSession = db.prepare<[string, number]>(
+    'DELETE FROM session_facts WHERE session_id = ? AND pos = ?',
+  )
   const dropSightings = db.prepare<[number]>('DELETE FROM sightings WHERE at < ?')
   const dropCalls = db.prepare<[number]>(
     `DELETE FROM calls WHERE call_id IN (SELECT call_id FROM calls WHERE ended_at < ?
@@ -70,11 +74,12 @@ export function createPruning(
     let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
     // Beyond the cursor lies what was told before it was let go of: the service may count from a lower number since.
     const cursor = seqOf(checkpoints.get('stream')) ?? 0n
-    for (const { pos, at, seq, pending } of old) {
+    for (const { pos, session_id: sessionId, at, seq, pending } of old) {
       // Looked at again when the walk starts over.
       if (pending === 1 || at >= before) continue
       dropDeliveries.run(pos)
       dropFact.run(pos)
+      if (sessionId !== null) dropOfSession.run(sessionId, pos)
       facts++
       const number = seqOf(seq)
       if (number !== null && number > highest && number <= cursor) highest = number

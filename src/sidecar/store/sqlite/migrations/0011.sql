@@ -1,0 +1,10 @@
+-- The facts of a session in order. In a burst each commit brings facts of many sessions, and an index on facts had it write a page
+-- for each of them. So entries are added behind, many at a time (log.ts); the checkpoint says up to which position.
+CREATE TABLE session_facts (
+  session_id TEXT NOT NULL,
+  pos        INTEGER NOT NULL,
+  PRIMARY KEY (session_id, pos)
+) STRICT, WITHOUT ROWID;
+INSERT INTO session_facts SELECT session_id, rowid FROM facts WHERE session_id IS NOT NULL ORDER BY session_id, rowid;
+INSERT OR REPLACE INTO checkpoints (name, value) SELECT 'session_facts', ifnull(max(pos), 0) FROM facts;
+DROP INDEX facts_session;
