@@ -128,7 +128,8 @@ describe('opening the store', () => {
     const path = join(folder(), 'sidecar.db')
     const program = `
       import { openDatabase } from ${JSON.stringify(join(SRC, 'sidecar/store/sqlite/open.ts'))}
-      openDatabase(${JSON.stringify(path)})
+      // Kept: a database that is collected is closed, and its lock is free.
+      globalThis.kept = openDatabase(${JSON.stringify(path)})
       process.stdout.write('open')
       setInterval(() => undefined, 1000)`
     const child = spawn(process.execPath, ['--input-type=module', '--eval', program])
