@@ -21,7 +21,7 @@ const INSTALLED = ['better-sqlite3', 'pino-pretty', '@opentelemetry/api']
  */
 const CHUNKS: [string, ...string[]][] = [
   ['base', 'sidecar/store/error.ts', 'sidecar/config/listen.ts'],
-  ['program', 'cli/program.ts', 'cli/terminal.ts', 'cli/working-folder.ts'],
+  ['program', 'cli/program.ts'],
   ['settings', 'sidecar/config/load.ts'],
   ['schema', 'sidecar/library/schema.ts'],
   ['library', 'sidecar/sidecar.ts', 'index.ts'],

@@ -20,14 +20,8 @@ if (Number.parseInt(process.versions.node) < OLDEST) {
 const cache = compileCache(process.env['XDG_CACHE_HOME'] ?? '')
 if (cache !== null) module.enableCompileCache(cache)
 
-const { callersFolder } = await import('./cli/working-folder.ts')
-const called = callersFolder(process.env, process.cwd())
-if (called !== null) process.chdir(called)
-
-const { runProgram } = await import('./cli/program.ts')
-const { processTerminal } = await import('./cli/terminal.ts')
-
-process.exitCode = await runProgram(process.argv.slice(2), processTerminal(process), process.env)
+const { main } = await import('./cli/program.ts')
+await main(process)
 // A slow reader gets all of it.
 await new Promise((resolve) => process.stdout.write('', resolve))
 // A module of the user's may hold on to a timer or a pool: the caller that stopped the program waits for it to end.

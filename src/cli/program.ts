@@ -10,23 +10,27 @@ import { CONFIG, examples } from './help.ts'
 import { declareInit } from './init/declare.ts'
 import { reportFailure } from './failure.ts'
 import { declareStore } from './store/declare.ts'
-import type { Terminal } from './terminal.ts'
+import { processTerminal, type Terminal } from './terminal.ts'
+import { callersFolder } from './working-folder.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish']
 
 /** Unusable arguments. */
 const USAGE = 2
 
+/** Runs the command line of this process, in the folder where it was called. */
+export async function main(process: NodeJS.Process): Promise<void> {
+  const called = callersFolder(process.env, process.cwd())
+  if (called !== null) process.chdir(called)
+  process.exitCode = await runProgram(process.argv.slice(2), processTerminal(process), process.env)
+}
+
 /**
  * Reads a command line and does what it says. Only the command that was asked for is imported, so that help is there at
  * once.
  * @returns the exit code: 0 fine, 1 failed, 2 unusable arguments or configuration, 3 token rejected.
  */
-export async function runProgram(
-  argv: readonly string[],
-  terminal: Terminal,
-  env: Context['env'],
-): Promise<number> {
+async function runProgram(argv: readonly string[], terminal: Terminal, env: Context['env']): Promise<number> {
   let code = 0
   const program = commands({ terminal, env }, (result) => {
     code = result

@@ -35,7 +35,8 @@ export function processTerminal(process: Process): Terminal {
     width: process.stdout.isTTY ? process.stdout.columns : null,
     paint: wantsColour(process.stdout, process.env) ? coloured : plain,
     paintErr: wantsColour(process.stderr, process.env) ? coloured : plain,
-    ...(process.stdin.isTTY && process.stderr.isTTY
+    // In this order: to ask standard input opens it.
+    ...(process.stderr.isTTY && process.stdin.isTTY
       ? { dialogue: async () => (await import('./dialogue.ts')).openDialogue(process) }
       : {}),
   }
