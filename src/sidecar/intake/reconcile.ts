@@ -73,6 +73,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   /** Steady milliseconds: the first look is tried again then. */
   let firstRetry = 0
 
+  /** The first look is through: it stays so. */
+  let looked = false
+  const hasLooked = async (): Promise<boolean> => {
+    looked ||= await sweep.looked()
+    return looked
+  }
+
   const waitAfter = (error: unknown, failures: number): number =>
     backoff(FAILED, failures, random, Math.max(FAILED.base, retryAfterOf(error)))
 
@@ -81,7 +88,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
     // Until the first look is through nobody can tell what is new.
-    if (!(await sweep.looked()) && !(await firstLook())) return
+    if (!(await hasLooked()) && !(await firstLook())) return
     for (;;) {
       if (rest.until > clock.steady()) return
       const free = room()
@@ -98,7 +105,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     pass: claim,
     async next() {
       if (!service.authorized()) return null
-      if (!(await sweep.looked())) return firstRetry - clock.steady()
+      if (!(await hasLooked())) return firstRetry - clock.steady()
       if (rest.until > clock.steady()) return rest.until - clock.steady()
       // The first reading that ends wakes it.
       return room() <= 0 ? null : await store.hints.nextDue()
@@ -142,7 +149,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return false
     }
     if (!pollLoop.running) return false
-    const done = await sweep.looked()
+    const done = await hasLooked()
     // The list kept changing under its cursor: it is not walked again without a pause.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
     bus.looked(done)
