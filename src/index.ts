@@ -1,5 +1,8 @@
 /// <reference types="node" preserve="true" />
-/** The face of the library. Importing it opens no socket, starts no timer and installs no process-wide hook. */
+/**
+ * The entry point of the library. Importing it opens no socket, starts no timer and installs no
+ * process-wide hook.
+ */
 export { createSidecar, type DeclaredTool, type Sidecar, type SidecarOptions } from './sidecar/sidecar.ts'
 export type { Address } from './sidecar/start.ts'
 export { defineHandlers, type HandlerModule, type Handlers } from './sidecar/library/handlers.ts'

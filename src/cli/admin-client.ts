@@ -5,7 +5,7 @@ import { isObject, numberOf, parseJson, stringOf, type JsonObject } from '../std
 import type { Environment } from '../sidecar/config/expand.ts'
 import { exchange, TIMEOUT } from './exchange.ts'
 
-/** Options that every command on a running sidecar takes. */
+/** Options of every command on a running sidecar. */
 export interface AdminOptions {
   url?: string
   config?: string
@@ -15,17 +15,19 @@ export interface AdminOptions {
 type Query = Record<string, string | number | undefined>
 
 export interface AdminClient {
-  /** @throws {OperatorError} in plain words, whatever goes wrong. */
+  /**
+   * @throws {OperatorError} with a plain message for every failure.
+   */
   get(path: string, query?: Query): Promise<JsonObject>
   post(path: string, body?: JsonObject): Promise<JsonObject>
   /** Walks the pages of a list until `limit` entries. */
   list(path: string, query: Query, limit: number): Promise<JsonObject[]>
-  /** Every entry of a list, of which one page at a time is in memory. */
+  /** Every entry of a list; memory holds one page at a time. */
   each(path: string, query: Query): AsyncIterable<JsonObject>
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8481'
-/** Entries a page; the API takes no more. */
+/** Entries per page; the maximum of the API. */
 const PAGE = 100
 const MAX_TOKEN_FILE = 64 * 1024
 
@@ -90,8 +92,8 @@ export async function adminClient(options: AdminOptions, env: Environment): Prom
 }
 
 /**
- * Tells a sidecar that lacks a route from one that lacks what was asked for.
- * @throws {OperatorError} when the sidecar is of a version that does not have the route.
+ * Distinguishes a sidecar without the route from one without the requested resource. @throws
+ * {OperatorError} when the version of the sidecar does not have the route.
  */
 async function requireRoute(
   base: string,
@@ -122,7 +124,10 @@ async function requireRoute(
   }
 }
 
-/** Loading a configuration takes longer than asking a sidecar, so who needs none does not import it. */
+/**
+ * Loading a configuration takes longer than a request to a sidecar, so it is imported only when
+ * needed.
+ */
 async function adminOf(file: string, env: Environment): Promise<Config['admin']> {
   const { loadSection } = await import('../sidecar/config/load.ts')
   return await loadSection(file, env, 'admin')
@@ -196,17 +201,16 @@ function unreachable(base: string, error: unknown): OperatorError {
       `no sidecar answers at ${base}: start one with "session-sidecar run -c FILE", or name another with --url`,
     )
   }
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-    return new OperatorError(`the host of ${base} is not known`)
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return new OperatorError(`the host of ${base} is unknown`)
   if (code === 'ABORT_ERR') return new OperatorError(`${base} did not answer within ${TIMEOUT / 1000} s`)
-  return new OperatorError(`cannot talk to ${base}: ${messageOf(error)}`)
+  return new OperatorError(`cannot reach ${base}: ${messageOf(error)}`)
 }
 
 function refusal(base: string, path: string, status: number, problem: JsonObject): OperatorError {
   const detail = stringOf(problem['detail']) ?? stringOf(problem['title'])
   if (status === 401 || status === 403) {
     return new OperatorError(
-      `${base} wants its admin token: set SIDECAR_ADMIN_TOKEN, or give --token-file or -c${detail === null ? '' : ` (${detail})`}`,
+      `${base} requires its admin token: set SIDECAR_ADMIN_TOKEN, or give --token-file or -c${detail === null ? '' : ` (${detail})`}`,
     )
   }
   if (status === 404 && detail === null) {
@@ -217,7 +221,7 @@ function refusal(base: string, path: string, status: number, problem: JsonObject
   return new OperatorError(`${base}${path} answered ${status}: ${detail ?? 'no reason given'}`)
 }
 
-/** A time that the API gives, milliseconds since the epoch or ISO 8601. */
+/** A time of the API, milliseconds since the epoch or ISO 8601. */
 export function timeOf(value: unknown): number | null {
   const text = stringOf(value)
   if (text === null) return numberOf(value)

@@ -2,7 +2,10 @@ import { InvalidArgumentError } from 'commander'
 import { parseListen, type ListenAddress } from '../sidecar/config/listen.ts'
 import { formatDuration, parseDuration } from '../std/duration.ts'
 
-/** Checks of what stands behind an option. Each throws what commander reports with the option's name. */
+/**
+ * Checks of the values of options. Each throws an error that commander reports with the option's
+ * name.
+ */
 
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {

@@ -5,15 +5,16 @@ import { field } from './reply.ts'
 import type { Terminal } from './terminal.ts'
 import { count } from './text.ts'
 
-/** Milliseconds between looks. */
+/** Milliseconds between requests. */
 const INTERVAL = 250
 /** Handlers are few: one list holds them all. */
 const ALL = 1000
 
 /**
- * Waits until a handler (or every one) has no pending delivery, and shows what is left. An interrupt ends the waiting
- * alone: the sidecar goes on.
- * @returns the exit code: 0 when nothing is pending, 1 when it was interrupted or a handler is paused.
+ * Waits until a handler (or every one) has no pending delivery, and shows the remaining number. An
+ * interrupt ends only the wait: the sidecar continues.
+ * @returns the exit code: 0 when nothing is pending, 1 when it was interrupted or a handler is
+ *   paused.
  */
 export async function waitForBacklog(
   client: AdminClient,
@@ -60,6 +61,6 @@ async function watch(
     if (terminal.width !== null) shown = line
     await sleep(INTERVAL, undefined, { signal }).catch(() => undefined)
     if (signal.aborted)
-      return end(`no longer waiting; the sidecar goes on with ${count(left, 'delivery', 'deliveries')}`, 1)
+      return end(`stopped waiting; the sidecar continues with ${count(left, 'delivery', 'deliveries')}`, 1)
   }
 }

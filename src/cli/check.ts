@@ -7,7 +7,10 @@ import type { Context } from './context.ts'
 import { jsonLine, pad, visible, type Paint } from './terminal.ts'
 import { count } from './text.ts'
 
-/** The doctor, which is over in five seconds. A configuration with faults ends it at once, as it would end `run`: exit 2. */
+/**
+ * The command `check`, which takes at most five seconds. A configuration with faults ends it at
+ * once, as it would end `run`: exit 2.
+ */
 export async function check(
   { terminal, env }: Context,
   options: { config: string; json?: boolean },
@@ -25,13 +28,13 @@ export async function check(
     ...warnings.map((one) => warn('configuration', renderFault(one), 'see config/sidecar.yaml')),
     expiryFinding(config, Date.now()),
   )
-  // What was found is told at once, and in this order however long each look takes.
+  // Findings are printed as soon as possible, but always in this order.
   for (const look of await lookAround(config, options.config)) tell(...(await look))
   if (options.json !== true) terminal.out(renderEnd(found))
   return found.some(({ state }) => state === 'fail') ? 1 : 0
 }
 
-/** Each look under way; their modules take as long to load as the configuration. */
+/** All checks run at once; their modules take as long to load as the configuration. */
 async function lookAround(config: Config, file: string): Promise<Promise<Finding[]>[]> {
   const [{ checkService }, { checkPorts }, { checkTargets }, { checkStore }] = await Promise.all([
     import('./check/service.ts'),
@@ -40,20 +43,20 @@ async function lookAround(config: Config, file: string): Promise<Promise<Finding
     import('./check/store.ts'),
   ])
   const looks = [checkService(config), checkPorts(config), checkTargets(config), checkStore(config, file)]
-  // One that fails is heard of when its turn comes.
+  // A failed check is reported when it is printed.
   for (const look of looks) look.catch(() => undefined)
   return looks
 }
 
 function configFinding(file: string, { handlers, tools }: Config): Finding {
-  // The tools of modules are known once those are imported, and each has a line then.
+  // The tools of modules are known after the import; then each has a line.
   const modules = new Set(handlers.flatMap(({ target }) => (target.kind === 'module' ? target.path : [])))
   const brought = modules.size === 0 ? [] : [`tools of ${count(modules.size, 'module')}`]
   const own = tools.length === 0 && modules.size > 0 ? [] : [count(tools.length, 'tool')]
   const told = `${file}: ${[count(handlers.length, 'handler'), ...own, ...brought].join(', ')}`
   return handlers.length + tools.length > 0
     ? ok('configuration', told)
-    : warn('configuration', `${told}: facts are kept and nobody is told`, 'add a handler')
+    : warn('configuration', `${told}: facts are stored but not delivered`, 'add a handler')
 }
 
 const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'] } as const
@@ -61,7 +64,7 @@ const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'
 /** The longest subject that every check has. */
 const LONGEST = 'route listArtifacts'
 
-/** Characters for the subjects, known before the first line is told. */
+/** Width of the subjects, known before the first line is printed. */
 function widthOf({ handlers, tools }: Config): number {
   const own = [...handlers.map(({ name }) => `handler ${name}`), ...tools.map(({ name }) => `tool ${name}`)]
   return Math.max(LONGEST.length, ...own.map((subject) => subject.length))
@@ -74,15 +77,13 @@ function renderFinding({ subject, state, message, fix }: Finding, width: number,
   return `${paint(colour, mark)} ${pad(visible(subject), width)}  ${visible(message)}${advice}\n`
 }
 
-/** What to do now. */
+/** The actions to take. */
 function renderEnd(findings: readonly Finding[]): string {
   const failed = findings.filter(({ state }) => state === 'fail')
   const warned = findings.filter(({ state }) => state === 'warn')
-  if (failed.length + warned.length === 0) return '\nAll of it works. Nothing to do.\n'
+  if (failed.length + warned.length === 0) return '\nEverything works. Nothing to do.\n'
   const verdict =
-    failed.length === 0
-      ? 'It would work. Better fixed:'
-      : `${count(failed.length, 'thing')} would not work. What to do:`
+    failed.length === 0 ? 'It works. Recommended fixes:' : `${count(failed.length, 'problem')}. How to fix:`
   const fixes = new Set([...failed, ...warned].map(({ subject, fix }) => `${subject}: ${fix ?? ''}`))
   return `\n${verdict}\n${[...fixes].map((fix, index) => `  ${index + 1}. ${visible(fix)}\n`).join('')}`
 }

@@ -1,16 +1,16 @@
 import { Command } from 'commander'
 import type { Context } from './context.ts'
 
-/** A place on the command line, and what may follow it. */
+/** A position on the command line, and the words that may follow. */
 interface Place {
   /** Commands so far, joined by a space; empty for none. */
   path: string
-  /** And words of which one must be chosen. */
+  /** Words of which one must be chosen. */
   commands: string[]
   options: string[]
 }
 
-/** What may stand behind an option: its choices, or a file (null). */
+/** The values of an option: its choices, or a file (null). */
 type Values = Map<string, readonly string[] | null>
 
 const SCRIPTS: Readonly<Record<string, (places: Place[], values: Values) => string>> = {
@@ -20,7 +20,7 @@ const SCRIPTS: Readonly<Record<string, (places: Place[], values: Values) => stri
   fish: fishScript,
 }
 
-/** Prints the completion of a shell, made from the commands as they are. */
+/** Prints the completion of a shell, generated from the declared commands. */
 export function completion({ terminal }: Context, program: Command, [shell = '']: string[]): Promise<number> {
   const values: Values = new Map()
   const places = placesOf(program, '', values)
@@ -53,7 +53,7 @@ function placesOf(command: Command, path: string, values: Values): Place[] {
   ]
 }
 
-/** For bash of any age, and for zsh, in which `path` and `words` mean something already. */
+/** For all versions of bash, and for zsh, which reserves `path` and `words`. */
 function bashScript(places: Place[], values: Values): string {
   const offered = places.map(
     ({ path, commands, options }) => `    '${path}') offered='${[...commands, ...options].join(' ')}' ;;`,

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import type { Context } from './context.ts'
 
-/** Written from the schema by `npm run schema:config`, so that printing it need not build it. */
+/**
+ * Generated from the schema by `npm run schema:config`, so that it can be printed without building
+ * it.
+ */
 const SCHEMA = new URL('../../config/schema.json', import.meta.url)
 
 export function schema({ terminal }: Context): Promise<number> {

@@ -23,13 +23,16 @@ interface ConformOptions {
   json?: boolean
 }
 
-/** Milliseconds for a run, and for what the agent is asked to do. */
+/** Milliseconds for a run, and for each task of the agent. */
 const TIMEOUT = 600_000
 const PATIENCE = 60_000
 /** Bytes of a file with a token. */
 const MAX_TOKEN_FILE = 64 * 1024
 
-/** Tries the rules of the interface on a deployment. The first SIGINT or SIGTERM ends the run, and what it made is removed. */
+/**
+ * Tries the rules of the interface on a deployment. The first SIGINT or SIGTERM ends the run, and
+ * its resources are removed.
+ */
 export async function conform({ terminal }: Context, options: ConformOptions): Promise<number> {
   const baseUrl = addressOf(options.baseUrl, '--base-url')
   const only = options.only === undefined ? undefined : chosen(options.only)
@@ -106,7 +109,7 @@ async function readToken(file: string): Promise<string> {
     throw new OperatorError(`--token-file: ${messageOf(error)}`, 2)
   })
   const token = text.trim()
-  // Anything else could not be sent in a header.
+  // Other characters cannot be sent in a header.
   if (/^[\x21-\x7e]+$/.test(token)) return token
-  throw new OperatorError(`--token-file: ${file} does not hold a token alone`, 2)
+  throw new OperatorError(`--token-file: ${file} does not contain exactly one token`, 2)
 }

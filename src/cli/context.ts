@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { Environment } from '../sidecar/config/expand.ts'
 import type { Terminal } from './terminal.ts'
 
-/** What every command is handed beside its options. */
+/** The context that every command gets beside its options. */
 export interface Context {
   terminal: Terminal
   env: Environment
@@ -10,7 +10,7 @@ export interface Context {
 
 export type Run<O> = (context: Context, options: O, args: string[]) => Promise<number>
 
-/** Binds a declared command to the function that does it, which is imported when it is needed. */
+/** Binds a declared command to its function, which is imported when needed. */
 export type Does = <O extends object>(
   command: Command,
   load: () => Promise<Run<O>>,

@@ -23,15 +23,16 @@ interface Selection {
 /** The dead letters of a selection before something is delivered again. */
 export interface DeadLetters {
   /**
-   * Waits until the backlog is delivered or dead, and counts what died of what was delivered again.
-   * @returns the exit code: 0 when nothing of it died.
+   * Waits until the backlog is delivered or dead, and counts the dead letters of the repeated
+   * deliveries. @returns the exit code: 0 when there are none.
    */
   wait(redelivery: Redelivery, terminal: Terminal): Promise<number>
 }
 
 /**
- * Three dead letters are retried, and one dies again: it is a dead letter as before, with a later attempt. Twelve facts
- * are replayed, and a thirteenth, which is newer, dies meanwhile: it is no part of the replay and is reported apart.
+ * Three dead letters are retried, and one fails again: it is a dead letter as before, with a later
+ * attempt. Twelve facts are replayed, and a newer one is dead-lettered meanwhile: it is no part of
+ * the replay and is reported separately.
  */
 export async function watchDeadLetters(client: AdminClient, selection: Selection): Promise<DeadLetters> {
   const newest = await newestPosition()
@@ -47,18 +48,19 @@ export async function watchDeadLetters(client: AdminClient, selection: Selection
       if (json) terminal.out(jsonLine({ delivered, dead }))
       else terminal.out(`${delivered} delivered, ${dead} dead${again ? ' again' : ''}\n`)
       const others = died.length - dead
-      if (others > 0) terminal.err(`${count(others, 'other delivery', 'other deliveries')} died meanwhile\n`)
+      if (others > 0)
+        terminal.err(`dead-lettered meanwhile: ${count(others, 'other delivery', 'other deliveries')}\n`)
       return dead === 0 ? 0 : 1
     },
   }
 
-  /** The place in the log of the newest fact that any handler was to get. */
+  /** The position of the newest fact with a delivery. */
   async function newestPosition(): Promise<number> {
     const [row] = await client.list('/api/deliveries', {}, 1)
     return row === undefined ? Infinity : positionOf(field(row, 'id'))
   }
 
-  /** When each dead letter was last tried, by its id. */
+  /** The time of the last attempt of each dead letter, by its id. */
   async function lastAttempts(): Promise<Map<string, number | null>> {
     const found = new Map<string, number | null>()
     for await (const row of client.each('/api/deliveries', { status: 'dead', ...selection })) {

@@ -61,12 +61,12 @@ export async function retry(
   const [id] = args
   if ((id === undefined) === (options.dead !== true)) {
     throw new OperatorError(
-      'say which: "deliveries retry ID" for one, or "deliveries retry --dead" for all dead ones',
+      'name the deliveries: "deliveries retry ID" for one, or "deliveries retry --dead" for all dead ones',
       2,
     )
   }
   if (id !== undefined && (options.handler ?? options.since ?? options.dryRun) !== undefined) {
-    throw new OperatorError('--handler, --since and --dry-run go with --dead', 2)
+    throw new OperatorError('--handler, --since and --dry-run need --dead', 2)
   }
   const client = await adminClient(options, env)
   const json = options.json === true
@@ -99,7 +99,7 @@ function retried(number: number, dryRun: boolean): string {
   return dryRun ? `${what} would be retried\n` : `${what} due again\n`
 }
 
-/** How many the API accepted. */
+/** The number that the API accepted. */
 export function acceptedOf(answer: JsonObject): number {
   return numberOf(answer['count']) ?? numberOf(answer['accepted']) ?? 0
 }

@@ -13,7 +13,7 @@ interface ShowOptions extends AdminOptions {
   json?: boolean
 }
 
-/** One delivery with its attempts, and what the handler last answered when it did not take the fact. */
+/** One delivery with its attempts, and the last failed response of the handler. */
 export async function showDelivery(
   { terminal, env }: Context,
   options: ShowOptions,
@@ -29,7 +29,7 @@ export async function showDelivery(
   return 0
 }
 
-/** Milliseconds between looks. */
+/** Milliseconds between requests. */
 const INTERVAL = 250
 
 /**
@@ -80,6 +80,6 @@ function render(delivery: JsonObject, next: string, terminal: Terminal): string 
     row('status', field(delivery, 'status')),
     row('next', next),
     attempts.length === 0 ? '\nnot tried yet\n' : `\n${table}`,
-    answer === '' ? '' : `\nWhat the handler last answered when it did not take it:\n${answer}`,
+    answer === '' ? '' : `\nThe last failed response of the handler:\n${answer}`,
   ].join('')
 }

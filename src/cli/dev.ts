@@ -23,18 +23,21 @@ const TOUR = fileURLToPath(new URL('../../config/scenarios/tour.yaml', import.me
 const ADMIN_PORT = 8481
 const WEBHOOK_PORT = 8480
 const TOKEN = 'svc_pat_dev'
-/** Milliseconds after the last message within which everything must be delivered and answered. */
+/** Milliseconds after the last message until everything must be delivered and answered. */
 const PATIENCE = 60_000
 const LOOK_INTERVAL = 200
 
-/** Emulator, sidecar and an example app in one process, playing a scenario before one's eyes. */
+/**
+ * Runs the emulator, a sidecar and an example app in one process, and prints a scenario as it
+ * happens.
+ */
 export async function dev(
   { terminal }: Context,
   options: { once?: boolean; scenario?: string; json?: boolean },
 ): Promise<number> {
   const scenario = readScenario(options.scenario ?? TOUR)
   if (options.once === true && (scenario.sessions ?? []).length === 0)
-    throw new OperatorError(`${options.scenario ?? TOUR} has no sessions: nothing was played`, 1)
+    throw new OperatorError(`${options.scenario ?? TOUR} has no sessions: there is nothing to run`, 1)
   await using stack = new AsyncDisposableStack()
   const start = Date.now()
 
@@ -77,14 +80,17 @@ export async function dev(
   return await new Promise<never>(() => undefined)
 }
 
-/** Every run begins with an empty store; the process that holds the admin port holds the file of that name. */
+/**
+ * Every run begins with an empty store. The file is named by the admin port, so only one process
+ * uses it.
+ */
 async function freshStore(adminPort: number): Promise<string> {
   const file = `data/dev-${adminPort}.db`
   for (const suffix of ['', '-wal', '-shm']) await rm(file + suffix, { force: true })
   return file
 }
 
-/** Looks until everything that happened was delivered, answered and shown, or patience ends. */
+/** Waits until every event was delivered, answered and shown, or the time is over. */
 async function settled(baseUrl: string, app: ExampleApp, tally: Tally): Promise<Comparison> {
   const deadline = performance.now() + PATIENCE
   for (;;) {

@@ -3,12 +3,14 @@ import { OperatorError } from '../std/errors.ts'
 
 /** Questions to a person. */
 export interface Dialogue {
-  /** @throws {OperatorError} when the person ends it, with Ctrl-C or Ctrl-D. */
+  /**
+   * @throws {OperatorError} when the person ends the dialogue with Ctrl-C or Ctrl-D.
+   */
   ask(question: string): Promise<string>
   close(): void
 }
 
-/** On a terminal. Lines that were pasted at once answer one question each. */
+/** On a terminal. Each of several pasted lines answers one question. */
 export function openDialogue({ stdin, stderr }: Pick<NodeJS.Process, 'stdin' | 'stderr'>): Dialogue {
   const lines = createInterface({ input: stdin, output: stderr })
   let open = true

@@ -52,7 +52,9 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
   return await new Promise<never>(() => undefined)
 }
 
-/** @throws {OperatorError} for a data file that cannot be used; it is part of the command line. */
+/**
+ * @throws {OperatorError} for a data file that cannot be used.
+ */
 async function start(options: EmulatorOptions): Promise<Emulator> {
   try {
     return await startEmulator(options)

@@ -15,12 +15,12 @@ interface EventsOptions extends AdminOptions {
   json?: boolean
 }
 
-/** Milliseconds between looks while following: prompt for a person, nothing for the sidecar. */
+/** Milliseconds between requests with --follow: prompt for a person, and cheap for the sidecar. */
 const FOLLOW_INTERVAL = 500
-/** Facts taken at a look; more come with the next one, at once. */
+/** Facts per request; the next request follows at once if there are more. */
 const FOLLOW_PAGE = 100
 
-/** `least`: as wide as most facts need, so that what comes lines up with what was there. */
+/** `least`: the usual width, so that later rows line up with earlier ones. */
 const columns: (Column<JsonObject> & { least: number })[] = [
   { title: 'TIME', cell: (row) => stamp(takenInAt(row)), least: 19 },
   {
@@ -54,7 +54,8 @@ export async function events(context: Context, options: EventsOptions): Promise<
 
   let after = stringOf(found.at(-1)?.['id']) ?? undefined
   for (;;) {
-    // What is shown seldom may be removed before the next of its kind comes: the newest of all is there for long.
+    // A rarely matching fact may be pruned before the next one matches. So continue after the
+    // newest fact of any type.
     const [newest] = await client.list('/api/events', { order: 'desc' }, 1)
     const news = await client.list('/api/events', { ...filter, order: 'asc', after }, FOLLOW_PAGE)
     if (json) for (const row of news) terminal.out(jsonLine(row))

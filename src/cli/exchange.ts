@@ -7,7 +7,8 @@ export const TIMEOUT = 30_000
 const MAX_ANSWER = 64 * 1024 * 1024
 
 /**
- * One request and its whole answer. With Node alone: a package for it takes longer to load than a sidecar to answer.
+ * One request and its whole answer. Uses only Node: a package takes longer to load than a sidecar
+ * to answer.
  * @throws {Error} with a `code` when there is no answer; `ABORT_ERR` past `TIMEOUT`.
  */
 export async function exchange(

@@ -3,8 +3,8 @@ import { StoreError } from '../sidecar/store/error.ts'
 import { visible, type Terminal } from './terminal.ts'
 
 /**
- * Says why a command ended and returns its exit code: a person's mistake or a condition outside us in plain words,
- * a bug of ours with its stack.
+ * Prints the reason for the end of a command and returns its exit code. A user's mistake or an
+ * external condition is printed as a plain message, a bug with its stack.
  */
 export function reportFailure(error: unknown, terminal: Terminal): number {
   const label = terminal.paintErr(['bold', 'red'], 'error:')
@@ -14,7 +14,7 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
     if (lines.length > 1) terminal.err(`${lines.length} faults\n`)
     return error.exitCode
   }
-  // A disk that is full at the start; later ones are logged and waited for.
+  // The disk is full at the start. Later, a full disk is logged and waited for.
   if (error instanceof StoreError) {
     terminal.err(`${label} ${visible(error.message)}\n`)
     return 1
@@ -24,7 +24,7 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
     return 1
   }
   const stack = error instanceof Error ? error.stack : undefined
-  terminal.err(`${label} unexpected, and worth a report: ${stack ?? messageOf(error)}\n`)
+  terminal.err(`${label} unexpected error, please report it: ${stack ?? messageOf(error)}\n`)
   return 1
 }
 
@@ -36,7 +36,7 @@ interface SystemError extends Error {
   port?: number
 }
 
-/** What the operating system refused: a port in use, a disk that is full. */
+/** A refusal of the operating system: a port in use, a full disk. */
 function isSystemError(error: unknown): error is SystemError {
   return error instanceof Error && 'code' in error && 'syscall' in error && typeof error.code === 'string'
 }

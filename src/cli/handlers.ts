@@ -41,7 +41,7 @@ export function pause(context: Context, options: HandlersOptions, args: string[]
 }
 
 export function resume(context: Context, options: HandlersOptions, args: string[]): Promise<number> {
-  return change('resume', 'goes on', context, options, args)
+  return change('resume', 'is resumed', context, options, args)
 }
 
 async function change(

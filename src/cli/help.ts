@@ -1,4 +1,4 @@
-/** Of `--config`: flags, what it is, and the file that `init` writes. */
+/** The option `--config`: flags, description, and its default, the file that `init` writes. */
 export const CONFIG = ['-c, --config <file>', 'configuration, YAML or JSON', 'sidecar.yaml'] as const
 
 export function examples(lines: readonly string[]): string {

@@ -63,7 +63,7 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
   const baseUrl = await question(options.baseUrl, 'Where is the Agent Session Service?', '')
   if (baseUrl === '') {
     throw new OperatorError(
-      'the address of the service is needed: give --base-url https://…, or run this on a terminal to be asked',
+      'the address of the service is needed: give --base-url https://…, or run this command on a terminal',
       2,
     )
   }
@@ -74,7 +74,7 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
   )
   const handlerUrl = await question(
     options.handlerUrl,
-    'Where does your app take callbacks?',
+    'Where does your app receive callbacks?',
     'http://127.0.0.1:3000/agent-events',
   )
   const tool = await question(options.tool, 'Name of a function tool that your app answers (empty: none)', '')
@@ -86,12 +86,14 @@ async function answersOf(options: InitOptions, dialogue: Dialogue | null): Promi
   }
 }
 
-/** A path in a configuration is read from the folder of the configuration. */
+/** A path in a configuration is resolved against the folder of the configuration. */
 function fromFolder(folder: string, file: string): string {
   return path.isAbsolute(file) ? file : path.relative(folder, file)
 }
 
-/** @throws {OperatorError} when what stands there is no secret: the configuration would not load. */
+/**
+ * @throws {OperatorError} when the file holds no valid secret: the configuration would not load.
+ */
 async function proveSecret(file: string): Promise<void> {
   const { readParts } = await import('../sidecar/config/secrets.ts')
   try {
@@ -101,7 +103,9 @@ async function proveSecret(file: string): Promise<void> {
   }
 }
 
-/** What is written must load. @throws {ConfigError} with each answer that cannot be used. */
+/**
+ * The written configuration must load. @throws {ConfigError} with each answer that cannot be used.
+ */
 async function prove({ baseUrl, handlerUrl, tool }: Answers, secret: string): Promise<void> {
   const { resolveConfig } = await import('../sidecar/config/load.ts')
   const handlers = [{ name: 'app', url: handlerUrl, secret }]
@@ -116,7 +120,9 @@ async function prove({ baseUrl, handlerUrl, tool }: Answers, secret: string): Pr
   }
 }
 
-/** @throws {OperatorError} when there is such a file: it may be somebody's work. */
+/**
+ * @throws {OperatorError} when the file exists: it is never overwritten.
+ */
 async function writeNew(file: string, text: string, mode: number): Promise<void> {
   try {
     await writeFile(file, text, { flag: 'wx', mode })
@@ -126,5 +132,5 @@ async function writeNew(file: string, text: string, mode: number): Promise<void>
 }
 
 function taken(file: string): OperatorError {
-  return new OperatorError(`${file} is there already and was left as it is: name another file`, 2)
+  return new OperatorError(`${file} exists already and was not changed: name another file`, 2)
 }

@@ -6,10 +6,12 @@ import { relative } from './text.ts'
 /** Handlers are few: one list holds them all. */
 const ALL = 1000
 
-/** Says when a delivery is tried next: a paused handler gets nothing, whatever time the delivery has. */
+/**
+ * Prints the time of the next attempt. A paused handler gets nothing, even if a delivery is due.
+ */
 export type NextAttempt = (delivery: JsonObject, now: number) => string
 
-/** Handlers are asked for only where something is pending. */
+/** Handlers are requested only if a delivery is pending. */
 export async function nextAttempt(
   client: AdminClient,
   deliveries: readonly JsonObject[],

@@ -7,8 +7,8 @@ const FACES = new Map([
 ])
 
 /**
- * Gives modules of handlers this program's own package where none is installed beside them: /etc/sidecar/handlers.ts in the
- * container, or a module in a clone of the repository that was not built.
+ * `/etc/sidecar/handlers.ts` in the container has no package installed beside it: it imports this
+ * program's own package. So does a module in a clone of the repository that was not built.
  */
 export function offerOwnPackage(): void {
   registerHooks({

@@ -26,9 +26,9 @@ export async function main(process: NodeJS.Process): Promise<void> {
 }
 
 /**
- * Reads a command line and does what it says. Only the command that was asked for is imported, so that help is there at
- * once.
- * @returns the exit code: 0 fine, 1 failed, 2 unusable arguments or configuration, 3 token rejected.
+ * Parses a command line and runs the command. Only that command is imported, so that help is fast.
+ * @returns the exit code: 0 success, 1 failed, 2 unusable arguments or configuration, 3 token
+ * rejected.
  */
 async function runProgram(argv: readonly string[], terminal: Terminal, env: Context['env']): Promise<number> {
   let code = 0
@@ -57,7 +57,7 @@ function commands(context: Context, done: (code: number) => void): Command {
 
   const program = new Command('session-sidecar')
     .description(
-      'Stands beside an app that uses the Agent Session Service: hands it one ordered, durable, deduplicated list of facts, and answers function tools exactly once. Without a command: dev.',
+      'Runs beside an app that uses the Agent Session Service: sends it one ordered, durable, deduplicated list of facts, and answers function tools exactly once. Without a command: dev.',
     )
     .version(version(), '-V, --version', 'the version of this program')
     .exitOverride()
@@ -68,7 +68,7 @@ function commands(context: Context, done: (code: number) => void): Command {
         write(text.replace(/^error:/, terminal.paintErr(['bold', 'red'], 'error:'))),
       getOutHelpWidth: () => terminal.width ?? 100,
     })
-    .showHelpAfterError('(session-sidecar --help shows what there is)')
+    .showHelpAfterError('(session-sidecar --help lists the commands)')
     .addHelpText(
       'after',
       examples([
@@ -79,10 +79,10 @@ function commands(context: Context, done: (code: number) => void): Command {
     )
     .addHelpText(
       'after',
-      '\nExit codes: 0 fine, 1 failed, 2 unusable arguments or configuration, 3 token rejected.',
+      '\nExit codes: 0 success, 1 failed, 2 unusable arguments or configuration, 3 token rejected.',
     )
 
-  /** Binds a command to the function that does it, which is imported when it is needed. */
+  /** Binds a command to its function, which is imported when needed. */
   function does<O extends object>(
     command: Command,
     load: (options: O) => Promise<Run<O>>,
@@ -102,25 +102,25 @@ function commands(context: Context, done: (code: number) => void): Command {
     })
   }
 
-  const dev = program.command('dev').summary('emulator, sidecar and an example app in one, playing a tour')
+  const dev = program.command('dev').summary('emulator, sidecar and an example app in one, with a tour')
   dev
     .description(
       'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and shows each fact, callback and tool answer as it happens.',
     )
     .option('--once', 'end after the tour: exit 0 only if everything was delivered and answered')
-    .option('--scenario <file>', 'what the sessions do instead of the built-in tour')
-    .option('--json', 'for programs: a line for each thing that happens')
+    .option('--scenario <file>', 'scenario to run instead of the built-in tour')
+    .option('--json', 'for programs: one JSON line per event')
     .addHelpText('after', examples(['npm start', 'npm start -- --once']))
   does(dev, async ({ json = false }: { json?: boolean }) => {
-    // Loading all of it takes a second or two; nobody should wonder meanwhile.
+    // Loading takes a second or two, so print a line first.
     if (!json) terminal.err(terminal.paintErr('dim', 'Starting the service, the sidecar and an app ...\n'))
     return (await import('./dev.ts')).dev
   })
 
-  const run = program.command('run').summary('the sidecar; what the container runs')
+  const run = program.command('run').summary('run the sidecar; the command of the container')
   run
     .description(
-      'Runs the sidecar until SIGTERM or SIGINT, then finishes what is under way; a second signal ends it at once.',
+      'Runs the sidecar until SIGTERM or SIGINT, then finishes the work under way; a second signal ends it at once.',
     )
     .option(...CONFIG)
     .addHelpText('after', examples(['session-sidecar run -c sidecar.yaml']))
@@ -129,10 +129,10 @@ function commands(context: Context, done: (code: number) => void): Command {
   const emulate = declareEmulate(program)
   does(emulate, async () => (await import('./emulate.ts')).emulate)
 
-  const check = program.command('check').summary('doctor: what would not work, and the fix')
+  const check = program.command('check').summary('list problems of a configuration and how to fix them')
   check
     .description(
-      'Looks at the configuration, the token and its scopes, routes, clocks, the store, handlers and tools. Exit 1 if anything would not work.',
+      'Checks the configuration, the token and its scopes, routes, clocks, the store, handlers and tools. Exit 1 if there is a problem.',
     )
     .option(...CONFIG)
     .option('--json', 'for programs')
@@ -141,8 +141,8 @@ function commands(context: Context, done: (code: number) => void): Command {
 
   does(declareConform(program), async () => (await import('./conform.ts')).conform, ['baseUrl', 'tokenFile'])
 
-  const config = program.command('config').summary('the schema of the configuration; the one in force')
-  config.description('What a configuration may say, and what one says.')
+  const config = program.command('config').summary('print the schema, or the effective configuration')
+  config.description('Prints the schema of the configuration, or the effective configuration.')
   const schema = config
     .command('schema')
     .description('Prints the JSON Schema (2020-12) of the configuration, for editors.')
@@ -162,7 +162,7 @@ function commands(context: Context, done: (code: number) => void): Command {
   const completion = program.command('completion').summary('completion of a shell')
   completion
     .addArgument(new Argument('<shell>', 'which').choices(SHELLS))
-    .description('Prints what makes a shell complete the commands and options of this program.')
+    .description('Prints a script with which a shell completes the commands and options of this program.')
     .addHelpText('after', examples(['source <(session-sidecar completion bash)']))
   does(completion, async () => {
     const { completion: print } = await import('./completion.ts')
@@ -172,14 +172,17 @@ function commands(context: Context, done: (code: number) => void): Command {
   return program
 }
 
-/** The package's own, both from the source and from what was built of it. */
+/** The version of the package, both from the source and from the build. */
 function version(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
   const parsed: unknown = JSON.parse(text)
   return isObject(parsed) ? (stringOf(parsed['version']) ?? '') : ''
 }
 
-/** Subcommands report faults as the program does, and commands with subcommands tell a stray word themselves. */
+/**
+ * Subcommands report faults like the program; commands with subcommands report an unknown word
+ * themselves.
+ */
 function inherit(parent: Command): void {
   for (const command of parent.commands) {
     command.copyInheritedSettings(parent)

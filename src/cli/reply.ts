@@ -15,7 +15,7 @@ export function printList(
   else terminal.out(renderTable(rows, columns, terminal))
 }
 
-/** A field as text, whatever it holds; empty where there is nothing. */
+/** Any field as text; empty if it is missing. */
 export function field(row: JsonObject, name: string): string {
   return textOf(row[name])
 }
@@ -25,7 +25,7 @@ export function textOf(value: Json | undefined): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** What somebody else wrote, line by line behind a bar; nothing for nothing. */
+/** External text, each line after a bar; an empty text gives no lines. */
 export function quoted(text: string, { paint }: Pick<Terminal, 'paint'>): string {
   if (text === '') return ''
   return text

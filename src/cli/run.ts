@@ -9,16 +9,16 @@ const GRACE = 25_000
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
 /**
- * Runs the sidecar until a signal. SIGTERM or SIGINT: stop claiming, finish what is under way, exit 0. A second signal,
- * or one more than the grace, exits at once with 1, as an unhandled rejection does after a last line in the log. A store that
- * is lost ends it with 1 as well.
+ * Runs the sidecar until a signal. SIGTERM or SIGINT: stop claiming, finish the work under way,
+ * exit 0. A second signal, or the end of the grace period, exits at once with 1. An unhandled
+ * rejection also exits with 1, after a last line in the log, and so does a lost store.
  */
 export async function run({ terminal, env }: Context, options: { config: string }): Promise<number> {
   keepHeapSmall()
   offerOwnPackage()
   const { createSidecar } = await import('../sidecar/sidecar.ts')
   const sidecar = await createSidecar({ config: options.config, env })
-  // Between the first signal and the listener for a second one nobody listens: the system would end us without a word.
+  // A signal without a listener would end the process without a message.
   for (const signal of SIGNALS) process.on(signal, ignore)
   const closing = closeWithGrace(
     { delay: GRACE, logger: { error: (text) => terminal.err(`${String(text)}\n`) } },

@@ -1,7 +1,9 @@
 import { messageOf, OperatorError } from '../std/errors.ts'
 import { loadScenario, type Scenario } from '../emulator/index.ts'
 
-/** @throws {OperatorError} with every fault of the file; a scenario is part of the command line. */
+/**
+ * @throws {OperatorError} with every fault of the file.
+ */
 export function readScenario(file: string): Scenario {
   try {
     return loadScenario(file)

@@ -11,11 +11,11 @@ interface StatusOptions extends AdminOptions {
   verbose?: boolean
 }
 
-/** Handlers are few, and of what waits the oldest tell enough. */
+/** There are few handlers, and the oldest waiting entries are enough. */
 const ALL = 1000
 const ACTIONS = 100
 
-/** Shown by sections of their own; the rest is shown whatever it is. */
+/** Fields with their own sections; all other fields are shown generically. */
 const OWN = ['channels', 'queues', 'routes', 'throughput', 'discovery', 'needs_action']
 
 export async function status({ terminal, env }: Context, options: StatusOptions): Promise<number> {
@@ -34,7 +34,7 @@ export async function status({ terminal, env }: Context, options: StatusOptions)
   return 0
 }
 
-/** What needs attention first, then what is under way, then what seldom changes. */
+/** Prints what needs attention first, then the work under way, then rarely changing values. */
 function render(seen: Seen, verbose: boolean, screen: Pick<Terminal, 'paint' | 'width'>): string[] {
   const { status, handlers, now } = seen
   const { paint } = screen
@@ -78,7 +78,10 @@ function throughput(minutes: readonly JsonObject[]): string[] {
   return [`throughput  ${parts.join(', ')} in ${count(minutes.length, 'minute')}`]
 }
 
-/** What the description of the service shows. By default the parts that are absent, since these cost something. */
+/**
+ * The parts of the service's description. By default only the absent ones, since their absence has
+ * a consequence.
+ */
 function discovered(
   status: JsonObject,
   verbose: boolean,

@@ -14,7 +14,7 @@ interface Options {
   json?: boolean
 }
 
-/** Reads the whole store and says what is wrong with it; exit 1 if anything is. */
+/** Reads the whole store and prints its faults; exit 1 if there are any. */
 export async function checkStore({ terminal, env }: Context, options: Options): Promise<number> {
   const inspection = inspectStore(await fileOf(options, env))
   if (options.json === true) terminal.out(jsonLine(inspection))
@@ -24,15 +24,15 @@ export async function checkStore({ terminal, env }: Context, options: Options): 
       terminal.out(`${terminal.paint('red', '✗')} ${visible(problem)}\n`)
     terminal.out(
       inspection.problems.length === 0
-        ? `${terminal.paint('green', '✓')} sound: every fact is what was written\n`
-        : 'Put a backup in its place, or move it away to start with an empty store. A damaged fact is never delivered: ' +
+        ? `${terminal.paint('green', '✓')} sound: every fact is as it was written\n`
+        : 'Restore a backup, or move the file to start with an empty store. A damaged fact is never delivered: ' +
             'its deliveries become dead letters.\n',
     )
   }
   return inspection.problems.length === 0 ? 0 : 1
 }
 
-/** Copies the store, also while a sidecar works with it. */
+/** Copies the store, also while a sidecar uses it. */
 export async function backup(
   { terminal, env }: Context,
   options: Options,
@@ -42,11 +42,11 @@ export async function backup(
   const progress = showProgress(terminal)
   const copied = await backupStore(source, target, progress.step)
   progress.end()
-  terminal.out(options.json === true ? jsonLine(copied) : `${summary(copied)}\ncopied and read through\n`)
+  terminal.out(options.json === true ? jsonLine(copied) : `${summary(copied)}\ncopied and checked\n`)
   return 0
 }
 
-/** Puts a copy in the place of the store; no sidecar may use it. */
+/** Replaces the store with a copy; no sidecar may use it. */
 export async function restore(
   { terminal, env }: Context,
   options: Options,
@@ -64,15 +64,15 @@ function report(restored: Restored): string {
   const { from, kept, keptLog, writtenAt } = restored
   const time = writtenAt === null ? 'before anything was written' : `of ${new Date(writtenAt).toISOString()}`
   return (
-    `${summary(restored)}\nrestored from ${from}, ${time}, and read through\n` +
+    `${summary(restored)}\nrestored from ${from}, ${time}, and checked\n` +
     (kept === null ? '' : `the former database is kept: ${kept}\n`) +
     (keptLog === null ? '' : `there was no database; its log is kept: ${keptLog}\n`) +
-    'Facts since then are made again, under the ids that they had, as far as the service still shows them: handlers may get ' +
-    'again what they took.\nA function call that is still open and was run since then is run again.\n'
+    'Later facts are made again under the same ids, as far as the service still shows them: handlers may get ' +
+    'facts twice.\nA function call that is still open and was run since then is run again.\n'
   )
 }
 
-/** For people who watch: percent, in one line. */
+/** Progress for people: percent, in one line. */
 function showProgress(terminal: Terminal): { step: Progress; end: () => void } {
   let shown = 0
   return {
@@ -93,12 +93,12 @@ async function fileOf({ config: file }: Options, env: Context['env']): Promise<s
   const stranded = strandedStore(url)
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
   if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
-  throw new OperatorError('store.url names no file of SQLite: there is nothing to look at.', 2)
+  throw new OperatorError('store.url names no file of SQLite: there is nothing to check.', 2)
 }
 
 function summary(store: Inspection): string {
   const { file, bytes, schema, newest, facts, pending, dead, openCalls, cursor } = store
-  const older = schema < newest ? ` (this program makes it ${newest} at its next start)` : ''
+  const older = schema < newest ? ` (the next start of this program migrates it to ${newest})` : ''
   return (
     `${file}: ${size(bytes)}, schema ${schema}${older}\n` +
     `${count(facts, 'fact')}, ${count(pending, 'pending delivery', 'pending deliveries')}, ${count(dead, 'dead letter')}, ` +

@@ -4,9 +4,9 @@ export interface Column<Row> {
   title: string
   cell(row: Row): string
   align?: 'left' | 'right'
-  /** Characters that it has at least: rows that come later line up with those before. */
+  /** Minimum width: later rows line up with earlier ones. */
   least?: number
-  /** May be cut, down to this many characters, where the screen is too narrow. */
+  /** The column may be cut to this many characters if the screen is too narrow. */
   shrink?: number
   style?(row: Row): Style | null
 }
@@ -22,7 +22,7 @@ export function renderTable<Row>(
   return render(rows, columns, screen, true)
 }
 
-/** The same without titles, for rows that come after a table of columns that have a `least` width. */
+/** The same without titles, for later rows of a table whose columns have a `least` width. */
 export function renderRows<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
@@ -65,7 +65,7 @@ function render<Row>(
   return `${[...(titled ? [titles] : []), ...lines].join('\n')}\n`
 }
 
-/** Takes what is too much from the columns that may be cut, the widest first. */
+/** Cuts the columns that may be cut, the widest first, until the row fits. */
 function fit(widths: number[], columns: readonly Column<never>[], width: number | null): void {
   if (width === null) return
   let over = widths.reduce((sum, one) => sum + one, GAP.length * (widths.length - 1)) - width

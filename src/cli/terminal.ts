@@ -3,20 +3,20 @@ import type { Dialogue } from './dialogue.ts'
 
 export type Style = Parameters<typeof styleText>[0]
 
-/** Where a command writes. Results go to `out`, everything said about them to `err`. */
+/** The output of a command. Results go to `out`, messages to `err`. */
 export interface Terminal {
   out(text: string): void
   err(text: string): void
-  /** Columns of the screen; null in a pipe, where lines may be as long as they like. */
+  /** Columns of the screen; null in a pipe, where lines have any length. */
   width: number | null
   paint: Paint
-  /** As `paint`, for what goes to `err`. */
+  /** Like `paint`, for `err`. */
   paintErr: Paint
-  /** Where a person sits. Questions go to `err`. */
+  /** A terminal with a person. Questions go to `err`. */
   dialogue?(): Promise<Dialogue>
 }
 
-/** Colours a text, or leaves it as it is. */
+/** Colours a text, or leaves it unchanged. */
 export type Paint = (style: Style, text: string) => string
 
 export const plain: Paint = (_style, text) => text
@@ -25,9 +25,9 @@ export const coloured: Paint = (style, text) => styleText(style, text, { validat
 type Process = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'exit'>
 
 export function processTerminal(process: Process): Terminal {
-  // A reader that has seen enough (`events | head`) closes the pipe: that ends us, and it is no failure.
+  // `events | head` closes the pipe: this ends the command without a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
-  // A log that nobody reads any more, or for which there is no room, is a lost line and no reason to stop.
+  // If standard error is closed or full, log lines are lost; the process does not stop.
   process.stderr.on('error', () => undefined)
   return {
     out: (text) => void process.stdout.write(text),
@@ -42,7 +42,7 @@ export function processTerminal(process: Process): Terminal {
   }
 }
 
-/** https://no-color.org, and FORCE_COLOR as Node has it. */
+/** https://no-color.org, and FORCE_COLOR as in Node. */
 function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
   if ((env['NO_COLOR'] ?? '') !== '') return false
   if ((env['FORCE_COLOR'] ?? '') !== '') return env['FORCE_COLOR'] !== '0'
@@ -53,18 +53,18 @@ function wantsColour(stream: { isTTY?: boolean }, env: NodeJS.ProcessEnv): boole
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g
 
-/** One line of visible characters, whatever the text held. */
+/** Any text as one line of visible characters. */
 export function visible(text: string): string {
   return text.replace(CONTROL, ' ').trim()
 }
 
-/** A document of one line, in which what is no visible character is written as an escape. */
+/** A JSON document on one line, with invisible characters as escapes. */
 export function jsonLine(value: unknown): string {
   const escape = (text: string): string => `\\u${text.charCodeAt(0).toString(16).padStart(4, '0')}`
   return `${JSON.stringify(value).replace(CONTROL, (run) => Array.from(run, escape).join(''))}\n`
 }
 
-/** At most `width` characters, the cut marked. */
+/** At most `width` characters; a cut is marked. */
 export function cut(text: string, width: number): string {
   const letters = Array.from(text)
   return letters.length <= width ? text : `${letters.slice(0, Math.max(0, width - 1)).join('')}…`

@@ -3,7 +3,7 @@ export function count(number: number, noun: string, plural = `${noun}s`): string
   return `${number} ${number === 1 ? noun : plural}`
 }
 
-/** Milliseconds as a person says them: `4 ms`, `1.2 s`, `5 min`, `3 h`, `2 d`. */
+/** Milliseconds in a readable form: `4 ms`, `1.2 s`, `5 min`, `3 h`, `2 d`. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`
@@ -18,7 +18,7 @@ export function size(bytes: number): string {
   return bytes < 2 ** 30 ? `${(bytes / 2 ** 20).toFixed(1)} MiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`
 }
 
-/** `12 s ago`, `in 4 min`; empty where there is no time. */
+/** `12 s ago`, `in 4 min`; empty without a time. */
 export function relative(at: number | null, now: number): string {
   if (at === null) return ''
   return at > now ? `in ${span(at - now)}` : `${span(now - at)} ago`

@@ -15,15 +15,15 @@ interface TriggerOptions extends AdminOptions {
 }
 
 const OUTCOMES: Readonly<Record<string, string>> = {
-  delivered: 'took it',
-  retry: 'failed; a real fact would be tried again',
-  dead: 'wants it never again; a real fact would become a dead letter',
-  unreachable: 'cannot be reached; real facts wait for it',
-  gone: 'answered 410; a real fact would have paused it',
-  aborted: 'was not waited for: the sidecar is stopping',
+  delivered: 'accepted it',
+  retry: 'failed; a real fact would be retried',
+  dead: 'refused it for good; a real fact would become a dead letter',
+  unreachable: 'is unreachable; real facts wait for it',
+  gone: 'answered 410; a real fact would pause it',
+  aborted: 'did not answer before the sidecar stopped',
 }
 
-/** Hands a handler a made-up fact and says what it made of it; exit 1 if it was not taken. */
+/** Sends a test fact to a handler and prints the outcome; exit 1 if it was not accepted. */
 export async function trigger(
   { terminal, env }: Context,
   options: TriggerOptions,
@@ -44,7 +44,7 @@ export async function trigger(
       terminal.err(
         `${terminal.paintErr('yellow', 'warning:')} its events do not include ${type}: it gets no real ones\n`,
       )
-    // The service may send types that are younger than this program: they can be tried, too.
+    // Types newer than this program can be tested too.
     const doubt = doubtAbout(type)
     if (doubt !== null)
       terminal.err(`${terminal.paintErr('yellow', 'warning:')} "${visible(type)}" ${doubt}\n`)

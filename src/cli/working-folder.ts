@@ -3,9 +3,9 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Where `npm start` was called, when that is what runs us: npm runs a script in the folder of its package, so
- * `npm --prefix repo start -- check -c sidecar.yaml` would read `repo/sidecar.yaml`. A program that npm runs for another
- * package hands us the same variables of its own: its working directory holds.
+ * The folder in which `npm start` was called. npm runs a script in the folder of its package, so
+ * `npm --prefix repo start -- check -c sidecar.yaml` would read `repo/sidecar.yaml`. If another npm
+ * package runs this program, the same variables are set, but the working directory is right.
  * @returns null when the working directory is the caller's already.
  */
 export function callersFolder(env: NodeJS.ProcessEnv, cwd: string): string | null {
@@ -16,7 +16,7 @@ export function callersFolder(env: NodeJS.ProcessEnv, cwd: string): string | nul
   return realOf(env['npm_package_json']) === path.join(own, 'package.json') ? folder : null
 }
 
-/** null where there is none. */
+/** null if there is none. */
 function realOf(file: string | undefined): string | null {
   try {
     return file === undefined || file === '' ? null : realpathSync(file)

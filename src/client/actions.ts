@@ -7,8 +7,9 @@ import type { Transport } from './transport.ts'
 
 export interface Actions {
   /**
-   * Answers a function call. Branch on `outcome`: after `not_delivered` start a fresh turn with the same information, or
-   * fail the job. Approvals and questions are for a person; answering one is refused.
+   * Answers a function call. Branch on `outcome`: after `not_delivered` send a new message with the
+   * same information, or fail the job. Approvals and questions are for a person; answering one is
+   * refused.
    */
   answer(sessionId: string, callId: string, answer: CallAnswer, options?: ActOptions): Promise<AnswerReceipt>
 }
@@ -36,7 +37,7 @@ export function actionsOf(transport: Transport): Actions {
 function bodyOf(answer: CallAnswer): { output: string } | { error: string } {
   if ('error' in answer) return { error: answer.error }
   const { output } = answer
-  // JSON has no word for undefined and functions.
+  // JSON cannot express undefined and functions.
   const written: unknown = typeof output === 'string' ? output : JSON.stringify(output)
   return { output: typeof written === 'string' ? written : '' }
 }

@@ -9,7 +9,7 @@ import type { Transport } from './transport.ts'
 export interface Agents {
   list(query?: PageQuery, options?: CallOptions): List<Agent>
   get(agentId: string, options?: CallOptions): Promise<Agent>
-  /** A name that is in use replaces that agent as a whole, and keeps its id. */
+  /** If the name is in use, the whole agent is replaced and keeps its id. */
   save(agent: NewAgent, options?: ActOptions): Promise<Agent>
   delete(agentId: string, options?: CallOptions): Promise<void>
 }

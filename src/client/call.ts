@@ -12,18 +12,18 @@ import type { ActOptions } from './request.ts'
 export interface Operation {
   name: WholeName
   signal: AbortSignal
-  /** Milliseconds that are left of its time. */
+  /** The remaining milliseconds. */
   left(): number
 }
 
 export interface Request {
   ids?: Ids
   query?: Readonly<Record<string, string | number | undefined>>
-  /** Made when it is sent: the route that has moved may want another. */
+  /** Created when the request is sent: a route that has moved may need another path. */
   body?: () => unknown
-  /** For what creates or acts: a value is made where none is given. */
+  /** For creations and actions: a value is generated if none is given. */
   act?: ActOptions | undefined | true
-  /** Doing it twice is doing it once. */
+  /** The operation is idempotent. */
   repeatable?: true
   onRepeat?: () => void
   /** Bytes of the body. */
@@ -32,7 +32,7 @@ export interface Request {
   maxAnswer?: number
 }
 
-/** The request as it is sent. @throws {ServiceError} `request_too_large`. */
+/** The request to send. @throws {ServiceError} `request_too_large`. */
 export function callOf(operation: Operation, route: Route, request: Request, key: string | undefined): Call {
   const { name, signal } = operation
   const { ids = {}, query, body, limit = BODY_MAX, repeatable, onRepeat, maxAnswer } = request
@@ -59,7 +59,9 @@ function queryOf(query: Request['query'] = {}): string {
   return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 
-/** @throws {TypeError} on a value that no header takes. */
+/**
+ * @throws {TypeError} on a value that is invalid in a header.
+ */
 export function keyOf(act: Request['act'], random: Random): string | undefined {
   if (act === undefined) return undefined
   const given = act === true ? undefined : act.idempotencyKey
@@ -69,6 +71,6 @@ export function keyOf(act: Request['act'], random: Random): string | undefined {
 }
 
 function tooLarge(size: number, limit: number): ServiceError {
-  const message = `the body has ${size} bytes, and the service takes ${limit}; it was not sent`
+  const message = `the body has ${size} bytes, and the service accepts ${limit}; it was not sent`
   return new ServiceError({ code: 'request_too_large', status: 0, message })
 }

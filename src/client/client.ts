@@ -25,22 +25,22 @@ import { webhooksOf, type Webhooks } from './webhooks.ts'
 export interface ClientOptions {
   /** The service's base address, without `/v1`. */
   baseUrl: string
-  /** An access token, or what gives the one that holds now; asked before every call. */
+  /** An access token, or a function that returns the present one; called before every request. */
   token: Token
-  /** Paths and words for what discovery cannot find, or finds wrongly. */
+  /** Paths and words that discovery cannot find, or finds wrongly. */
   routes?: WholeOverrides
   /** Milliseconds for a call with all its waits and attempts. Default 60 s. */
   timeout?: number
   /** Milliseconds for one attempt. Default 30 s. */
   attemptTimeout?: number
-  /** Requests under way at once, streams and downloads apart. Default 8. */
+  /** Requests under way at once, not counting streams and downloads. Default 8. */
   maxInFlight?: number
-  /** In place of HTTP over undici; then `close` leaves it open. */
+  /** Replaces HTTP over undici; then `close` does not close it. */
   http?: Http
-  /** In place of the machine's. */
+  /** Replaces the machine's. */
   clock?: Clock
   random?: Random
-  /** Told of retries and refusals. Default: nobody is. */
+  /** Receives reports of retries and refusals. Default: none. */
   log?: Log
 }
 
@@ -62,15 +62,18 @@ export interface Client extends AsyncDisposable {
   readonly agents: Agents
   readonly templates: Templates
   readonly profiles: Profiles
-  /** Sends a message and waits for its turn, answering function calls meanwhile. For sessions that nobody else drives. */
+  /**
+   * Sends a message and waits for its turn, answering function calls meanwhile. Only for sessions
+   * that no other program drives.
+   */
   run(sessionId: string, text: string, options?: RunOptions): Promise<Turn>
-  /** What the token may do. The cheapest check that it is valid. */
+  /** The permissions of the token. The cheapest check that it is valid. */
   health(options?: CallOptions): Promise<Health>
-  /** Where the service's own description says that everything is; read once, with the first call. */
+  /** The routes of the service's own description; read once, with the first call. */
   discover(options?: CallOptions): Promise<WholeDiscovery>
-  /** What is left in each rate bucket that the service told of. */
+  /** The rest of each rate bucket that the service reported. */
   budget(): Record<string, number>
-  /** Ends what is under way, streams and downloads too, and closes every connection. */
+  /** Ends all work under way, including streams and downloads, and closes every connection. */
   close(): Promise<void>
 }
 
@@ -83,7 +86,7 @@ const MUTE: Log = {
 }
 
 /**
- * A client of the Agent Session Service. Making one opens no connection and starts no timer.
+ * A client of the Agent Session Service. Creating one opens no connection and starts no timer.
  * @throws {TypeError} on a `baseUrl`, `token` or `routes` that cannot be used.
  */
 export function createClient(options: ClientOptions): Client {

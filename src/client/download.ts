@@ -11,17 +11,17 @@ import { named } from './transport.ts'
 import type { Transport } from './transport.ts'
 
 export interface Download {
-  /** As the service names it; it may say `application/octet-stream` of anything. */
+  /** As the service reports it, possibly `application/octet-stream` for any file. */
   contentType: string | null
-  /** Bytes, when the service says so beforehand. */
+  /** Bytes, if the service reports them beforehand. */
   size: number | null
   /** Read at the reader's pace. Cancelling it closes the connection. */
   body: ReadableStream<Uint8Array>
 }
 
 /**
- * Opens a download. `timeout` counts until it begins, `signal` until its end. It has a connection of its own, until its
- * body is read or cancelled.
+ * Opens a download. `timeout` applies until it begins, `signal` until its end. It has a connection
+ * of its own, until its body is read or cancelled.
  * @throws {ServiceError}
  */
 export async function download(
@@ -70,7 +70,7 @@ export async function download(
   }
 }
 
-/** What a body ended with: the caller's signal, the client's end, or the network. */
+/** The cause of the end of a body: the caller's signal, the client's end, or the network. */
 export function broken(error: unknown, signal: AbortSignal): ServiceError {
   if (error instanceof ServiceError) return error
   if (signal.aborted && !(signal.reason instanceof NetworkFault)) return ended(signal)

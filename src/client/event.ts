@@ -6,10 +6,10 @@ import { isCursor } from '../core/seq.ts'
 import { readJson } from '../std/depth.ts'
 import type { Fields } from './shape.ts'
 
-/** Payloads as far as the interface states them, by the event's name. */
+/** The payloads that the interface specifies, by the event's name. */
 export interface Payloads {
   'turn.started': Fields
-  /** Neutral: whether the turn succeeded, the turn says. */
+  /** Neutral: read the turn to learn whether it succeeded. */
   'turn.ended': Fields
   'agent.message': Fields & { text: string }
   /** Transient. */
@@ -26,7 +26,7 @@ export interface Payloads {
   'message.dequeued': Fields
   'file.changed': Fields
   'approval.requested': Fields
-  /** `code` says why it was not approved by a rule or mode: `denied_read_only`, `denied_by_rule`. */
+  /** `code` is the reason if a rule or mode denied it: `denied_read_only`, `denied_by_rule`. */
   'approval.resolved': Fields & { approved: boolean; toolCallId: string; name: string; code?: unknown }
   'question.asked': Fields
   'question.answered': Fields
@@ -43,23 +43,23 @@ export interface Payloads {
 
 export type EventName = keyof Payloads
 
-/** An event of the stream. Names that this version does not know come, too; `isEvent` tells which one it is. */
+/** An event of the stream. Unknown names come too; `isEvent` narrows the type. */
 export interface StreamEvent<Name extends string = string> {
   type: Name
   /** To go on from: its `id:`, or the digits of its `seq`; null on a transient event, which is never sent again. */
   seq: string | null
-  /** The service's own name, for quoting. */
+  /** The service's own name, for reports. */
   internal_type: string | null
   session_id: string | null
   turn_id: string | null
   payload: Name extends EventName ? Payloads[Name] : Fields
-  /** All of `data`. Empty when it is not what the interface says: then `raw` has it. */
+  /** All of `data`. Empty when it does not match the interface: then use `raw`. */
   data: Fields
   /** The text of `data`. */
   raw: string
 }
 
-/** What a payload of a name has to have, so that its type tells the truth. */
+/** The required fields of each payload type. */
 const STATED: { readonly [Name in EventName]?: Readonly<Record<string, 'string' | 'boolean'>> } = {
   'agent.message': { text: 'string' },
   'agent.text': { delta: 'string' },
@@ -69,13 +69,16 @@ const STATED: { readonly [Name in EventName]?: Readonly<Record<string, 'string' 
   'mcp.unavailable': { server: 'string', reason: 'string' },
 }
 
-/** True for an event of this name whose payload has the fields that the interface states for it. */
+/** True for an event of this name whose payload has the fields of the interface. */
 export function isEvent<Name extends EventName>(event: StreamEvent, name: Name): event is StreamEvent<Name> {
   if (event.type !== name) return false
   return Object.entries(STATED[name] ?? {}).every(([field, kind]) => typeof event.payload[field] === kind)
 }
 
-/** Reads a frame, whatever it is; `stop` is the frame that says where a replay that reached its limit goes on. */
+/**
+ * Parses any frame; `stop` is the frame with the position from which a replay that reached its
+ * limit continues.
+ */
 export function readFrame(frame: Frame): { stop: string } | { event: StreamEvent } {
   const data = dataOf(frame.data)
   const payload = isObject(data['payload']) ? data['payload'] : {}

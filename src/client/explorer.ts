@@ -6,19 +6,19 @@ import { readJson } from '../std/depth.ts'
 import type { Requester } from './transport/requester.ts'
 import type { NoRoute, Route } from './discovery/route.ts'
 
-/** Looking again because a known route is gone, milliseconds between. */
+/** Milliseconds between reads of the document after a known route disappeared. */
 const AGAIN_AFTER = 60_000
-/** Looking again because nothing is known yet, milliseconds between. */
+/** Milliseconds between reads of the document while none was read. */
 const RETRY_AFTER = 5000
 const DOCUMENT = '/v1/openapi.json'
 
-/** Keeps what discovery found, and looks again when it seems out of date. */
+/** Keeps the result of discovery, and repeats discovery when the result seems out of date. */
 export class Explorer<Name extends string, Found extends Finding<Name> = Finding<Name>> {
   readonly #requester: Pick<Requester, 'send'>
   readonly #clock: Clock
   readonly #log: Log
   readonly #discover: (document: unknown) => Found
-  /** What stands without any document. */
+  /** The routes without any document. */
   readonly #undocumented: Found
   #found: Found
   #looking: Promise<Found> | null = null
@@ -44,7 +44,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return this.#found
   }
 
-  /** Reads the document once, however many ask at the same time. Never fails. */
+  /** Reads the document once for all simultaneous callers. Never fails. */
   discover(): Promise<Found> {
     this.#looking ??= this.#look().finally(() => {
       this.#looking = null
@@ -64,7 +64,9 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return (await this.discover()).routes[operation]
   }
 
-  /** Goes to an operation and, where the answer says that its route is not there, once more to where it has moved. */
+  /**
+   * Calls an operation. If its route does not exist, finds the new route and calls it once more.
+   */
   async follow<T>(operation: Name, route: Route, go: (route: Route) => Promise<T>): Promise<T> {
     try {
       return await go(route)
@@ -107,7 +109,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return this.#found
   }
 
-  /** The document needs no token (rule HLT-10); a service that asks for one nevertheless gets it. */
+  /** The document needs no token (rule HLT-10); a service that requires one gets it. */
   async #read(): Promise<string> {
     const call = { operation: 'discover', method: 'GET', path: DOCUMENT } as const
     try {
@@ -118,7 +120,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     }
   }
 
-  /** What an earlier document said stays. */
+  /** The routes of an earlier document stay valid. */
   #failed(reason: string): void {
     this.#log.warn({ reason }, "the service's description could not be read")
     this.#found = { ...this.#found, fault: reason }

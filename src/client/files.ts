@@ -12,25 +12,26 @@ import type { FileInput } from './upload.ts'
 
 export interface Files {
   /**
-   * Writes files into the workspace, over what is there, in as many requests as it takes. While the workspace is not
-   * ready it tries again within `timeout`. When it fails, files of earlier requests may have been written.
+   * Writes files into the workspace, over existing ones, in as many requests as needed. While the
+   * workspace is not ready it retries within `timeout`. After a failure, files of earlier requests
+   * may have been written.
    */
   write(
     sessionId: string,
     files: Iterable<FileInput> | AsyncIterable<FileInput>,
     options?: CallOptions,
   ): Promise<WrittenFile[]>
-  /** Takes a snapshot, which is what `list` and `read` show. */
+  /** Takes a snapshot, which `list` and `read` then show. */
   refresh(sessionId: string, options?: ActOptions): Promise<Snapshot>
-  /** The last snapshot; with `refresh` one that is taken first, which needs the scope `sessions:write`. */
+  /** The last snapshot; with `refresh` a new one, which needs the scope `sessions:write`. */
   list(sessionId: string, query?: { refresh?: boolean }, options?: CallOptions): Promise<FileListing>
   /** A file of the last snapshot; `path` is relative to the workspace directory. */
   read(sessionId: string, path: string, options?: CallOptions): Promise<FileContent>
 }
 
-/** Between attempts while the workspace comes up, milliseconds. */
+/** Milliseconds between attempts while the workspace starts. */
 const COMING_UP = { first: 100, most: 2000 }
-/** Bytes of the answer that holds a file: one that is no text comes whole, as base64. */
+/** Bytes of the answer with a file: a file that is no text comes whole, as base64. */
 const CONTENT_MAX = 64 * 1024 * 1024
 
 const readWritten: Reader<WrittenFile[]> = (value) =>
@@ -43,7 +44,10 @@ const readWritten: Reader<WrittenFile[]> = (value) =>
   ).data
 
 export function filesOf(transport: Transport): Files {
-  /** `conflict` says that the workspace is not ready and nothing was done: each attempt is a request of its own. */
+  /**
+   * `conflict` means that the workspace is not ready and nothing was done, so each attempt is a new
+   * request.
+   */
   async function onceReady<T>(operation: Operation, attempt: () => Promise<T>): Promise<T> {
     for (let wait = COMING_UP.first; ; wait = Math.min(wait * 2, COMING_UP.most)) {
       try {

@@ -9,11 +9,11 @@ import type { Request } from './call.ts'
 import type { Transport } from './transport.ts'
 
 /**
- * Entries of a list, read page by page as they are wanted; breaking off stops the paging. Every loop over it begins
- * anew.
+ * Entries of a list, read page by page when needed; leaving the loop stops the paging. Every loop
+ * begins at the start.
  */
 export interface List<T> extends AsyncIterable<T> {
-  /** One page: the one that was asked for. `lastId` leads to the next, as `after`. */
+  /** One page, as requested. Pass `lastId` as `after` for the next. */
   page(): Promise<Page<T>>
 }
 
@@ -22,18 +22,18 @@ interface Asked<T> {
   ids?: Ids
   query?: PageQuery & NonNullable<Request['query']>
   read: Reader<T>
-  /** What an entry is, for errors. */
+  /** The name of an entry, for errors. */
   what: string
 }
 
-/** `timeout` counts for each page. */
+/** `timeout` applies to each page. */
 export function listOf<T>(transport: Transport, asked: Asked<T>, options: CallOptions | undefined): List<T> {
   const { operation, ids = {}, query = {}, read, what } = asked
   const readPage: Reader<Page<T>> = (value) =>
     parsePage(
       asList(value),
       (entry) => read(entry, what),
-      // An entry that is left out would be missed by nobody.
+      // An omitted entry would go unnoticed, so an unreadable entry is an error.
       (fault: Malformed) => {
         throw fault
       },
@@ -47,7 +47,7 @@ export function listOf<T>(transport: Transport, asked: Asked<T>, options: CallOp
       for (;;) {
         const { data, hasMore, lastId } = await pageAfter(after)
         yield* data
-        // The same place again would lead round for ever.
+        // The same cursor again would loop for ever.
         if (!hasMore || lastId === null || lastId === after) return
         after = lastId
       }

@@ -15,7 +15,7 @@ export interface Credentials {
   list(query?: PageQuery, options?: CallOptions): List<ModelCredential>
   /** Connects a model with a key of its provider. Needs `credentials:write`. Existing sessions stay where they are. */
   connect(credential: NewCredential, options?: ActOptions): Promise<ModelCredential>
-  /** Gives a connection up; its sessions move to another one. */
+  /** Removes a connection; its sessions move to another one. */
   disconnect(credentialId: string, options?: CallOptions): Promise<Disconnection>
 }
 

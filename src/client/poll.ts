@@ -3,19 +3,19 @@ import type { Operation } from './call.ts'
 import { sleep } from './transport/requester.ts'
 import type { Transport } from './transport.ts'
 
-/** Each wait is this much longer than the one before, up to so many times the first. */
+/** The factor of each wait to the previous one, and the maximum as a multiple of the first. */
 const SLOWER = 1.5
 const SLOWEST = 10
-/** How long the service may be away meanwhile, milliseconds. */
+/** How long the service may be unreachable meanwhile, milliseconds. */
 const OUTAGE = 300_000
 
-/** The time limit of what has none: longer than anybody waits, milliseconds. */
+/** The time limit in place of none, milliseconds: longer than any caller waits. */
 export const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 /**
- * Looks again and again until `look` finds something. `hurry` begins with short waits again.
- * @param interval milliseconds of the first wait
- * @throws {ServiceError} that is not passing, or that did not pass.
+ * Calls `look` repeatedly until it finds something. `hurry` begins with short waits again. @param
+ * interval milliseconds of the first wait @throws {ServiceError} that is permanent, or lasted too
+ * long.
  */
 export async function poll<T>(
   transport: Transport,
@@ -41,7 +41,7 @@ export async function poll<T>(
   }
 }
 
-/** Errors without an answer that waiting does not fix. */
+/** Errors without an answer that a later attempt does not fix. */
 export const FINAL: ReadonlySet<string> = new Set([
   'aborted',
   'stopped',

@@ -4,12 +4,14 @@ import { flag, id, object } from './shape.ts'
 import type { Open } from '../std/open.ts'
 import type { Fields, Reader } from './shape.ts'
 
-/** Answers whose fields the interface shows in part: what it shows is looked up, the rest is passed on. */
+/**
+ * Answers whose fields the interface shows in part: known fields are read, the rest is passed on.
+ */
 
 export interface Receipt extends Fields {
   /** True when a turn runs and the message waits behind it. */
   queued: boolean
-  /** Its place in the queue, from 1; null when it does not wait. */
+  /** Its position in the queue, from 1; null when it does not wait. */
   position: number | null
 }
 
@@ -24,11 +26,14 @@ export const readReceipt: Reader<Receipt> = (value) => {
 }
 
 export interface AnswerReceipt extends Fields {
-  /** `not_delivered`: the sandbox did not hold the call, and waiting never helps. null: the service did not say. */
+  /**
+   * `not_delivered`: the sandbox did not hold the call; a later attempt never helps. null: the
+   * service did not report it.
+   */
   outcome: Open<'not_delivered'> | null
 }
 
-/** The answer was taken: a reply that says nothing must not make it look as if it was not. */
+/** The answer was accepted: an empty reply must not look like a failure. */
 export const readAnswerReceipt: Reader<AnswerReceipt> = (value) => {
   const given = fieldsOf(value)
   return { ...given, outcome: stringOf(given['outcome']) }
@@ -37,7 +42,7 @@ export const readAnswerReceipt: Reader<AnswerReceipt> = (value) => {
 export interface Fork extends Fields {
   forked_from: string
   workspace_copied: boolean
-  /** The new session; null where the reply does not name it. */
+  /** The new session; null if the reply does not name it. */
   session_id: string | null
 }
 

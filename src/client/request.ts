@@ -13,7 +13,10 @@ export interface CallOptions {
 }
 
 export interface ActOptions extends CallOptions {
-  /** At most 255 characters; the same value acts once. One is made for every call that goes without. */
+  /**
+   * At most 255 characters; requests with the same value have one effect. By default one is
+   * generated for each call.
+   */
   idempotencyKey?: string
 }
 
@@ -49,7 +52,7 @@ export interface FunctionToolInput {
   description?: string
   /** JSON Schema. */
   parameters?: object
-  /** 1 to 7200. Left out: no deadline. */
+  /** 1 to 7200. Omitted: no deadline. */
   timeout_seconds?: number
 }
 
@@ -69,10 +72,10 @@ export interface NetworkToolInput {
   name?: string
 }
 
-/** What was read may be sent again, unless it has `redacted`. */
+/** A server that was read may be sent again, unless it has `redacted`. */
 export type ToolInput = FunctionToolInput | McpToolInput | NetworkToolInput | Tool
 
-/** Asked of the model, not enforced. */
+/** A request to the model, not enforced. */
 export interface TextInput extends Fields {
   verbosity?: Open<'low'>
   format?: unknown
@@ -93,7 +96,7 @@ export interface NewSession {
     files?: Iterable<FileInput> | AsyncIterable<FileInput>
     profiles?: unknown[]
   }
-  /** The opening message: its text, or the object that the service takes. */
+  /** The opening message: its text, or an object of the service. */
   input?: string | Fields
   text?: TextInput
 }
@@ -101,13 +104,13 @@ export interface NewSession {
 export interface SessionChange {
   title?: string
   metadata?: Record<string, string>
-  /** The service may take a model and a connection here, too: `agent` is sent as it is given. */
+  /** The service may accept a model and a connection here too: `agent` is sent unchanged. */
   agent?: AgentSettings & { model?: string; model_credential_id?: string }
 }
 
 export interface NewCredential {
   key: string
-  /** A connector's id; may be left out when the key's prefix belongs to one vendor alone. */
+  /** A connector's id; may be omitted when only one vendor uses the key's prefix. */
   provider?: string
   model?: string
   base_url?: string
@@ -118,12 +121,12 @@ export interface NewCredential {
 export interface NewWebhook {
   /** https. */
   url: string
-  /** Left out or empty: all. */
+  /** Omitted or empty: all. */
   events?: string[]
 }
 
 export interface NewTemplate {
-  /** A slug; the same name again replaces what it names, as a whole. */
+  /** A slug; the same name again replaces the whole object. */
   name: string
   tools?: ToolInput[]
   text?: TextInput
@@ -136,5 +139,8 @@ export interface NewAgent extends NewTemplate {
   instructions?: string
 }
 
-/** A string is the output as it is, anything else its JSON. The model reads `error`: never an exception's message. */
+/**
+ * A string is the output unchanged; any other value is sent as JSON. The model reads `error`, so
+ * never use an exception's message.
+ */
 export type CallAnswer = { output: unknown } | { error: string }

@@ -18,7 +18,10 @@ import {
 /** The resources of the service. Times are milliseconds on its clock (rule GEN-20). */
 type Read<R> = R extends Reader<infer T> ? T : never
 
-/** Withheld secrets are named in `redacted`, which is no request field: an entry that has it cannot go back. */
+/**
+ * Withheld secrets are named in `redacted`, which is no request field: an entry with it cannot be
+ * sent back.
+ */
 export const readTool = entry(
   {
     type: word<
@@ -68,7 +71,7 @@ export type RequiredAction = Read<typeof readAction>
 
 export const readSession = object({
   id,
-  /** `failed` is how the last turn ended; the session lives on. */
+  /** `failed` is the outcome of the last turn; the session continues to exist. */
   status: word<'idle' | 'working' | 'requires_action' | 'failed'>(),
   created_at: orNull(number),
   updated_at: orNull(number),
@@ -92,7 +95,7 @@ export const readSession = object({
     repo: part({ full_name: orNull(text), branch: orNull(text), clone_error: orNull(text) }),
   }),
   preview: part({ url: orNull(text), port: orNull(number), published_url: orNull(text) }),
-  /** Everything that the session waits for. */
+  /** All actions that the session waits for. */
   required_actions: listOf(readAction),
 })
 export type Session = Read<typeof readSession>
@@ -121,7 +124,10 @@ export const readItem = object({
   created_at: orNull(number),
   role: orNull(word<'user'>()),
   content: orNull(text),
-  /** `event` is the name of the stream event that the item records; it tells a tool call from its result. */
+  /**
+   * `event` is the name of the stream event that the item records; it distinguishes a tool call
+   * from its result.
+   */
   detail: part({ event: orNull(text) }),
 })
 export type Item = Read<typeof readItem>
@@ -147,7 +153,7 @@ export const readFileListing = object({
 })
 export type FileListing = Read<typeof readFileListing>
 
-/** What a refresh answers: the state of the listing, with or without the listing. */
+/** The answer to a refresh: the state of the listing, with or without the listing. */
 export const readSnapshot = object({
   state: orNull(word<'ready' | 'missing'>()),
   captured_at: orNull(number),
@@ -170,7 +176,7 @@ export type WrittenFile = Read<typeof readWrittenFile>
 export const readSessionTools = object({
   session_id: orNull(text),
   tools: listOf(readTool),
-  /** Asked of the model, not enforced. */
+  /** A request to the model, not enforced. */
   text: orNull(object({ verbosity: orNull(word<'low'>()), format: anything })),
 })
 export type SessionTools = Read<typeof readSessionTools>
@@ -179,7 +185,7 @@ export const readCredential = object({
   id,
   model: orNull(text),
   label: orNull(text),
-  /** Only in the answer to the connection, like those below. */
+  /** Only in the answer to the connection, like the fields below. */
   connector: orNull(text),
   is_default: orNull(flag),
   last4: orNull(text),

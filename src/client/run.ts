@@ -8,7 +8,7 @@ import { raced } from './signal.ts'
 import type { Transport } from './transport.ts'
 import type { Items, Turns, WaitOptions } from './turns.ts'
 
-/** What a function is told beside its arguments. */
+/** The context of a function beside its arguments. */
 export interface FunctionCall {
   callId: string
   sessionId: string
@@ -19,8 +19,9 @@ export interface FunctionCall {
 
 export interface RunOptions extends WaitOptions {
   /**
-   * Functions by the names that the session declares. What one returns is the output: a string as it is, anything else
-   * as JSON. When one throws the model reads `error`, and never what was thrown.
+   * Functions by the names that the session declares. The return value is the output: a string
+   * unchanged, any other value as JSON. If a function throws, the model reads `error`, never the
+   * thrown error.
    */
   functions?: Record<string, (args: unknown, call: FunctionCall) => unknown>
   /** Default: `The tool could not complete this request.` */
@@ -29,7 +30,7 @@ export interface RunOptions extends WaitOptions {
 
 const ERROR = 'The tool could not complete this request.'
 const INTERVAL = 500
-/** Items that are looked at for the reason of a run that did not start. */
+/** Items that are searched for the reason of a run that did not start. */
 const ITEMS = 20
 
 interface Parts {
@@ -41,9 +42,11 @@ interface Parts {
 }
 
 /**
- * Sends a message once the session is at rest, and waits until its turn is settled, answering function calls meanwhile.
- * Nobody else may drive the session. It reads resources alone, so it misses nothing; what it knows ends with the process.
- * @throws {ServiceError} `run_not_started` when no turn was opened, `not_delivered` when an answer came too late.
+ * Sends a message once the session is idle, and waits until its turn is settled, answering function
+ * calls meanwhile. No other program may drive the session. It reads only resources, so it misses
+ * nothing; its state is lost with the process.
+ * @throws {ServiceError} `run_not_started` when no turn was opened, `not_delivered` when an answer
+ *   came too late.
  */
 export function run(parts: Parts, sessionId: string, text: string, options: RunOptions = {}): Promise<Turn> {
   const { transport, sessions, turns, items } = parts
@@ -53,7 +56,7 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
     const newest = async (limit: number): Promise<Turn[]> =>
       (await turns.list(sessionId, { limit }, { signal }).page()).data
     const answerer = new Answerer(parts, functions, error, sessionId, signal)
-    /** The session once nothing is under way; null while something is. */
+    /** The session if it is idle; null while it has something under way. */
     const resting = async (hurry: () => void): Promise<Session | null> => {
       const session = await sessions.get(sessionId, { signal })
       if (await answerer.answer(session.required_actions)) hurry()
@@ -69,10 +72,11 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
       const session = await resting(hurry)
       if (session === null) return null
       const fresh = newerThan(before?.id, await newest(expected + 1))
-      // Nothing was sent after our message, so its turn is the newest.
+      // No message was sent after ours, so its turn is the newest.
       if (fresh.length >= expected) return fresh[0] ?? null
       if (session.status !== 'failed' || fresh.length > 0) return null
-      // It may still be the failure of an earlier turn: a run that could not start leaves an item that says why.
+      // This may still be the failure of an earlier turn. A run that could not start leaves an item
+      // with the reason.
       const { data } = await items.list(sessionId, { limit: ITEMS }, { signal }).page()
       const reason = newerThan(lastItem?.id, data).find(({ detail }) => detail.event === 'agent.error')
       if (reason !== undefined) throw notStarted(reason.content)
@@ -84,7 +88,10 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
 
 type HostFunction = NonNullable<RunOptions['functions']>[string]
 
-/** Runs each function once, whatever becomes of the answer; that may go out several times, under one key. */
+/**
+ * Runs each function once, for any outcome of the answer. The answer may be sent several times,
+ * under one key.
+ */
 class Answerer {
   readonly #parts: Parts
   readonly #functions: NonNullable<RunOptions['functions']>
@@ -108,7 +115,9 @@ class Answerer {
     this.#signal = signal
   }
 
-  /** @returns whether there was anything to answer. */
+  /**
+   * @returns whether there was a call to answer.
+   */
   async answer(required: readonly RequiredAction[]): Promise<boolean> {
     const asked = required.flatMap((action) => {
       const run = this.#answered.has(action.call_id) ? null : this.#functionOf(action)
@@ -157,6 +166,6 @@ function newerThan<T extends { id: string }>(id: string | undefined, entries: re
 }
 
 function notStarted(reason: string | null): ServiceError {
-  const message = `no turn was opened: ${reason ?? 'the service does not say why'}`
+  const message = `no turn was opened: ${reason ?? 'the service gives no reason'}`
   return new ServiceError({ code: 'run_not_started', status: 0, message })
 }

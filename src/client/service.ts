@@ -41,7 +41,7 @@ export interface ServiceOptions {
   timeout?: number
   /** Milliseconds for a request with all its waits and attempts. Default 60 s. */
   patience?: number
-  /** Requests under way at once, streams apart. Default 8. */
+  /** Requests under way at once, not counting streams. Default 8. */
   maxInFlight?: number
   observe?: (seen: Observation) => void
   onRetry?: (code: string) => void
@@ -49,24 +49,33 @@ export interface ServiceOptions {
 }
 
 export interface ServiceClient extends Service {
-  /** Reads the service's description. Never fails: a fault is in the answer, and a good finding is kept. */
+  /**
+   * Reads the service's description. Never fails: the answer has the fault, and an earlier result
+   * is kept.
+   */
   discover(): Promise<Discovery>
-  /** What is known by now. */
+  /** The present result. */
   discovery(): Discovery
   setToken(token: string): void
-  /** What is left in each rate bucket that the service told of. */
+  /** The rest of each rate bucket that the service reported. */
   budget(): Record<string, number>
-  /** Until when no request is sent, because the service asked for it, on our wall clock; null when it is not so. */
+  /**
+   * No request is sent before this time, because the service requested the wait; our wall clock;
+   * null without a wait.
+   */
   heldUntil(): number | null
-  /** Ends what is under way or waits with a ServiceError `stopped`; later requests get the same. */
+  /**
+   * Ends all running and waiting requests with a ServiceError `stopped`; later requests get the
+   * same.
+   */
   stop(): void
 }
 
 /** A page that fitted lets the next one have so many times as many entries. */
 const GROWTH = 1.25
-/** A service that always has one more page would keep us for ever. */
+/** A service that always has one more page would cause an endless loop. */
 const PAGES_MAX = 100
-/** A greater `limit` is refused (rule LIM-03). */
+/** A higher `limit` is refused (rule LIM-03). */
 const LIMIT_MAX = 100
 
 /**
@@ -100,12 +109,12 @@ export function createService(options: ServiceOptions): ServiceClient {
     discover: (document) => discover(document, options.routes),
   })
   const onSkipped = (fault: Malformed): void =>
-    log.warn({ fault: fault.message }, 'an entry of the service could not be read and is left out')
+    log.warn({ fault: fault.message }, 'an entry of the service could not be parsed and is skipped')
 
   interface Request {
     ids?: Ids
     query?: ListQuery
-    /** Made when it is sent: the route that has moved may want another. */
+    /** Created when the request is sent: a route that has moved may need another path. */
     body?: () => JsonObject
     key?: string
     traceparent?: string | undefined
@@ -164,7 +173,7 @@ export function createService(options: ServiceOptions): ServiceClient {
     )
   }
 
-  /** Every page of a list that takes no `limit` or `order`. */
+  /** Every page of a list without `limit` and `order`. */
   async function readAll<T>(operation: OperationName, ids: Ids, parse: (entry: unknown) => T): Promise<T[]> {
     const all: T[] = []
     let after: string | undefined
@@ -238,7 +247,7 @@ export function createService(options: ServiceOptions): ServiceClient {
   }
 }
 
-/** Only listing sessions takes a status; any other list would refuse it. */
+/** Only the list of sessions accepts a status; other lists refuse it. */
 function paging({ limit, order, after }: ListQuery): ListQuery {
   return {
     ...(limit === undefined ? {} : { limit }),
@@ -257,12 +266,12 @@ function queryOf(query: ListQuery = {}): string {
   return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 
-/** The answer was taken: a reply that cannot be read must not make it look as if it was not. */
+/** The answer was accepted: an unreadable reply must not look like a failure. */
 function outcomeOf(reply: HttpReply, log: Log): string | null {
   try {
     return parseOutcome(readJson(reply.body))
   } catch (error) {
-    log.warn({ fault: messageOf(error) }, 'the reply to an answer could not be read')
+    log.warn({ fault: messageOf(error) }, 'the reply to an answer could not be parsed')
     return null
   }
 }

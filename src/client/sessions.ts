@@ -17,11 +17,14 @@ import type { InlineFile } from './upload.ts'
 import { remove } from './remove.ts'
 
 export interface Sessions {
-  /** A 201 to a session with `input` promises that its message was accepted. Never tried again at the ceiling of sessions. */
+  /**
+   * A 201 to a session with `input` promises that its message was accepted. Never retried at the
+   * limit of sessions.
+   */
   create(session?: NewSession, options?: ActOptions): Promise<Session>
   list(query?: SessionQuery, options?: CallOptions): List<Session>
   get(sessionId: string, options?: CallOptions): Promise<Session>
-  /** Takes effect on the turn after the one that runs. */
+  /** Takes effect on the turn after the running one. */
   update(sessionId: string, change: SessionChange, options?: CallOptions): Promise<Session>
   /** Frees the session's slot at once. */
   delete(sessionId: string, options?: CallOptions): Promise<void>
@@ -88,7 +91,7 @@ export function sessionsOf(transport: Transport): Sessions {
   }
 }
 
-/** The files that go into the workspace, read before anything is sent. */
+/** The files for the workspace, read before any request is sent. */
 async function seeded({ environment }: NewSession): Promise<InlineFile[] | null> {
   if (environment?.files === undefined) return null
   const files: InlineFile[] = []

@@ -2,12 +2,12 @@ import type { Open } from '../std/open.ts'
 import { Malformed, objectIn } from '../core/wire.ts'
 
 /**
- * Readers of what the service sends: each checks one thing and gives it its type. A field without a value may be null
- * or absent in an answer; read, it is null. Fields that are not known stay.
+ * Parsers of the service's answers: each checks one value and gives it its type. A field without a
+ * value may be null or absent in an answer; it is parsed as null. Unknown fields are kept.
  */
 export type Reader<T> = (value: unknown, what: string) => T
 
-/** Fields beyond those that are known. */
+/** Unknown fields. */
 export interface Fields {
   [field: string]: unknown
 }
@@ -48,7 +48,7 @@ export function orNull<T>(read: Reader<T>): Reader<T | null> {
   return (value, what) => (value === undefined || value === null ? null : read(value, what))
 }
 
-/** A list that may be left out when it is empty. */
+/** A list that may be omitted when it is empty. */
 export function listOf<T>(read: Reader<T>): Reader<T[]> {
   return (value, what) => {
     if (value === undefined || value === null) return []
@@ -57,7 +57,7 @@ export function listOf<T>(read: Reader<T>): Reader<T[]> {
   }
 }
 
-/** Texts by name; left out when there are none. */
+/** Texts by name; omitted when there are none. */
 export const texts: Reader<Record<string, string>> = (value, what) => {
   if (value === undefined || value === null) return {}
   return Object.fromEntries(
@@ -75,14 +75,15 @@ export function object<Spec extends Record<string, Reader<unknown>>>(spec: Spec)
   }
 }
 
-/** The same, where the whole object may be left out: each field is then null or empty. */
+/** The same for an object that may be omitted: then each field is null or empty. */
 export function part<Spec extends Record<string, Reader<unknown>>>(spec: Spec): Reader<Shaped<Spec>> {
   const read = object(spec)
   return (value, what) => read(value ?? {}, what)
 }
 
 /**
- * For what is read and sent again: fields that may be left out stay out, so that an entry goes back as it came.
+ * For an entry that is read and sent again: omitted fields stay omitted, so the entry is sent back
+ * unchanged.
  */
 export function entry<
   Spec extends Record<string, Reader<unknown>>,

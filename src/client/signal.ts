@@ -1,6 +1,6 @@
 import { ended } from './transport/requester.ts'
 
-/** Ends `other` when `signal` does. @returns what undoes it. */
+/** Aborts `other` with `signal`. @returns a function that removes the listener. */
 export function link(signal: AbortSignal | undefined, other: AbortController): () => void {
   if (signal === undefined) return () => undefined
   const onAbort = (): void => other.abort(signal.reason)
@@ -9,7 +9,7 @@ export function link(signal: AbortSignal | undefined, other: AbortController): (
   return () => signal.removeEventListener('abort', onAbort)
 }
 
-/** Waits for `work`, but no longer than `signal` lets. @throws {ServiceError} when it ends first. */
+/** Waits for `work` until `signal` aborts. @throws {ServiceError} when it aborts first. */
 export async function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let onAbort: (() => void) | undefined
   const aborted = new Promise<never>((_resolve, reject) => {

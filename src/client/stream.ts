@@ -16,11 +16,11 @@ import { named } from './transport.ts'
 import type { Transport } from './transport.ts'
 
 export interface StreamOptions extends CallOptions {
-  /** The `seq` to go on from; `'0'` for everything. Without one: live events only. */
+  /** The `seq` to continue after; `'0'` for everything. Without one: live events only. */
   after?: string | number
   /** Milliseconds without a connection after which it gives up. Default 5 minutes. */
   patience?: number
-  /** Told before each wait for another connection. */
+  /** Called before each wait for another connection. */
   onReconnect?: (notice: Reconnection) => void
 }
 
@@ -29,13 +29,16 @@ export interface Reconnection {
   reason: string
   /** Milliseconds. */
   wait: number
-  /** null: there is no cursor yet, so what happens until the next connection is on no stream. */
+  /** null: there is no cursor yet, so events until the next connection are lost. */
   after: string | null
 }
 
-/** Events as they come, over as many connections as it takes. It is read once; breaking off closes it. */
+/**
+ * Events in order of arrival, over as many connections as needed. It is read once; leaving the loop
+ * closes it.
+ */
 export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable {
-  /** The last `seq` that was handed over, or where it began; null before. */
+  /** The last `seq` that was returned, or the first cursor; null before. */
   readonly cursor: string | null
   close(): void
 }
@@ -46,13 +49,13 @@ interface Connection {
   stream: StreamConnection
   abort: AbortController
   unlink: () => void
-  /** Where it began. */
+  /** The first cursor. */
   from: string | null
   /** An event came. */
   useful: boolean
 }
 
-/** Opens an event stream: once this resolves, what happens from now on will be on it. @throws {ServiceError} */
+/** Opens an event stream. Once this resolves, all later events are on it. @throws {ServiceError} */
 export async function openStream(
   transport: Transport,
   pathOf: () => Promise<string>,
@@ -76,7 +79,7 @@ class Subscription implements EventStream {
   readonly #unlink: (() => void)[]
   #connection: Connection | null = null
   #ready: StreamEvent[] = []
-  /** The last seq that was read, handed over or not. */
+  /** The last seq that was read, returned or not. */
   #seen: string | null
   #cursor: string | null
   readonly #resumable: ResumableStream
@@ -93,7 +96,8 @@ class Subscription implements EventStream {
     this.#seen = after === undefined ? null : String(after)
     this.#cursor = this.#seen
     const { clock, random, slot } = transport
-    // The first connection has the time of one call: it waits for no slot that may be free.
+    // The first connection has the time limit of one call, so it does not wait for a slot that may
+    // be free.
     this.#resumable = new ResumableStream({ clock, random, slot, slotInUse: false })
     this.#goodAt = clock.steady()
     this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
@@ -133,7 +137,7 @@ class Subscription implements EventStream {
     }
   }
 
-  /** The first connection: tried again within the time of the call. */
+  /** The first connection: retried within the time of the call. */
   async open(operation: Operation): Promise<void> {
     for (;;) {
       try {
@@ -161,7 +165,7 @@ class Subscription implements EventStream {
     }
   }
 
-  /** Milliseconds until another attempt makes sense. @throws what no attempt can fix. */
+  /** Milliseconds until the next useful attempt. @throws an error that no attempt can fix. */
   #waitAfter(error: unknown, anything = false): number {
     if (!(error instanceof ServiceError) || !error.transient || FINAL.has(error.code)) throw error
     return this.#resumable.broken(error, anything)
@@ -236,7 +240,10 @@ class Subscription implements EventStream {
     connection.stream.close()
   }
 
-  /** A transient event always is; any other, unless a replay began before what was read already. */
+  /**
+   * A transient event is always new; another one, unless a replay began before the events that were
+   * already read.
+   */
   #isNews({ seq }: StreamEvent): boolean {
     if (seq === null) return true
     if (this.#seen !== null && !isAfter(seq, this.#seen)) return false

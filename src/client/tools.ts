@@ -31,7 +31,7 @@ export function toolsOf(transport: Transport): SessionToolsApi {
 }
 
 export interface Previews {
-  /** Puts what the agent serves at a public address. */
+  /** Publishes a port of the sandbox at a public address. */
   publish(sessionId: string, preview?: { port?: number }, options?: ActOptions): Promise<Publication>
   unpublish(sessionId: string, options?: CallOptions): Promise<Publication>
 }

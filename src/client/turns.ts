@@ -11,24 +11,26 @@ import type { Transport } from './transport.ts'
 
 export interface Turns {
   list(sessionId: string, query?: OrderedQuery, options?: CallOptions): List<Turn>
-  /** From the turn list where the service shows no single turn. */
+  /** Uses the list of turns if the service has no route for a single turn. */
   get(sessionId: string, turnId: string, options?: CallOptions): Promise<Turn>
   /** Stops a running turn; it ends with the status that the interface does not name. */
   cancel(sessionId: string, turnId: string, options?: ActOptions): Promise<void>
   /**
-   * Reads a turn again and again until nothing about it changes any more: it ended, and its artifacts are final.
-   * There is no time limit but `timeout`, if it is given.
+   * Reads a turn repeatedly until it is settled: it ended, and its artifacts are final. The only
+   * time limit is `timeout`, if given.
    */
   wait(sessionId: string, turnId: string, options?: WaitOptions): Promise<Turn>
 }
 
 export interface WaitOptions extends CallOptions {
-  /** Milliseconds between the first readings; later ones are up to ten times as far apart. Default 500. */
+  /**
+   * Milliseconds between the first reads; later intervals are up to ten times longer. Default 500.
+   */
   interval?: number
 }
 
 export interface Items {
-  /** The transcript. A tool call and its result are told apart by `detail.event`. */
+  /** The transcript. `detail.event` distinguishes a tool call from its result. */
   list(sessionId: string, query?: OrderedQuery, options?: CallOptions): List<Item>
 }
 

@@ -3,7 +3,7 @@ import { messageOf } from '../std/errors.ts'
 import { ServiceError } from '../core/errors.ts'
 import { BODY_MAX } from './limits.ts'
 
-/** A file to write: its place in the workspace, and its bytes or where they are. */
+/** A file to write: its path in the workspace, and its bytes or their source. */
 export type FileInput =
   | {
       /** Relative to the workspace directory. */
@@ -17,7 +17,7 @@ export type FileInput =
       from: string
     }
 
-/** An entry as it is sent (rules FIL-24 to FIL-26). */
+/** An entry of the request (rules FIL-24 to FIL-26). */
 export interface InlineFile {
   type: 'inline'
   path: string
@@ -25,9 +25,9 @@ export interface InlineFile {
   data: string
 }
 
-/** Files of one request: how many the service takes is not shown. */
+/** Maximum files of one request; the service does not specify its limit. */
 const FILES_MAX = 50
-/** What stands around the files of a body, bytes. */
+/** Bytes of a body around its files. */
 const AROUND = JSON.stringify({ files: [] }).length
 
 /**
@@ -54,8 +54,8 @@ export async function* batches(
 }
 
 /**
- * Reads and encodes one file; stops reading at the ceiling.
- * @param room bytes that the encoded entry may have
+ * Reads and encodes one file; stops reading at the limit. @param room maximum bytes of the encoded
+ * entry
  */
 export async function inlineFile(file: FileInput, room: number): Promise<InlineFile> {
   const { path } = file
@@ -99,7 +99,7 @@ function viewOf(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Base64 is not escaped in JSON, so it need not be written to be measured. */
+/** Base64 is not escaped in JSON, so its length is known without writing it. */
 function sizeOf({ type, path, data }: InlineFile): number {
   return Buffer.byteLength(JSON.stringify({ type, path, data: '' })) + data.length
 }

@@ -6,18 +6,21 @@ import type { Reply } from './reply.ts'
 
 type Sort = 'session' | 'webhook' | 'agent' | 'credential'
 
-/** Milliseconds between two tries at removing what would not go, and the number of tries. */
+/** Milliseconds between two attempts to remove a resource, and the number of attempts. */
 const AGAIN_AFTER = 1000
 const TRIES = 3
 
-/** Whatever the run made on the deployment, noted from the answers themselves, and taken away again at its end. */
+/**
+ * The resources that the run created on the deployment, noted from the answers, and removed at its
+ * end.
+ */
 export class Belongings {
-  /** Stands in the metadata, names and addresses of all that the run makes. */
+  /** The mark in the metadata, names and addresses of all resources of the run. */
   readonly mark: string
   readonly #deployment: Deployment
   readonly #places: Places
   readonly #held = new Map<string, Sort>()
-  /** Sessions made in all, and at most at one time. */
+  /** Sessions created in all, and the maximum at one time. */
   made = 0
   most = 0
 
@@ -27,7 +30,7 @@ export class Belongings {
     this.mark = mark
   }
 
-  /** Notes what an answer says was made or removed. */
+  /** Notes the resource that an answer reports as created or removed. */
   see(reply: Reply): void {
     if (reply.status >= 300) return
     const { method, url } = reply.sent
@@ -61,8 +64,8 @@ export class Belongings {
   }
 
   /**
-   * Removes everything, and whatever else carries the mark: an answer may have been lost.
-   * @returns what could not be removed, as `session ID`.
+   * Removes all noted resources, and others with the mark, because an answer may have been lost.
+   * @returns the resources that could not be removed, as `session ID`.
    */
   async release(): Promise<string[]> {
     if (this.made === 0 && this.#held.size === 0 && this.#deployment.requests === 0) return []
@@ -78,7 +81,7 @@ export class Belongings {
   async #sweep(): Promise<void> {
     const sessions = await this.#read('/v1/sessions', { metadata: `conform:${this.mark}`, limit: '100' })
     for (const row of rowsOf(sessions)) {
-      // A deployment that does not filter would hand us the sessions of others.
+      // A deployment that does not filter would return the sessions of others.
       if (at(row, 'metadata.conform') === this.mark) this.#add('session', textAt(row, 'id'))
     }
     for (const row of rowsOf(await this.#read('/v1/webhooks', { limit: '100' }))) {

@@ -1,6 +1,6 @@
 import catalogue from './catalogue.json' with { type: 'json' }
 
-/** One statement of the interface (`catalogue.json` holds them all, as the rule list has them). */
+/** One rule of the interface (`catalogue.json` holds them all, in the order of the rule list). */
 export interface Rule {
   readonly id: string
   readonly text: string
@@ -20,7 +20,7 @@ export const RULES: readonly Rule[] = Object.entries(catalogue.rules).map(([id, 
 const known = new Set(RULES.map(({ id }) => id))
 
 /**
- * `SES-01..03 LIM-09` as the ids that it stands for.
+ * Expands `SES-01..03 LIM-09` to ids.
  * @throws {Error} when one of them is not a rule.
  */
 export function idsOf(text: string): string[] {
@@ -42,8 +42,8 @@ function between(prefix: string, first: number, last: number): string[] {
 }
 
 /**
- * What `--only` asks for: ids, ranges and prefixes, separated by commas or blanks.
- * @throws {Error} that names the word which is none of these.
+ * The rules of `--only`: ids, ranges and prefixes, separated by commas or blanks. @throws {Error}
+ * with the invalid word.
  */
 export function select(text: string): Set<string> {
   const words = text.split(/[\s,]+/).filter((word) => word !== '')

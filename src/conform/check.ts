@@ -1,19 +1,19 @@
 import { idsOf } from './catalogue.ts'
 import type { Subject, Trial } from './trial.ts'
 
-/** What a check asks for before it may run. */
+/** The preconditions of a check. */
 interface Needs {
-  /** It makes things on the deployment, and takes them away again. */
+  /** It creates resources on the deployment, and removes them. */
   readonly write: boolean
   /** Scopes that the token must hold. */
   readonly scopes: readonly string[]
 }
 
-/** A look at one behaviour, which speaks of all the rules in `ids`. */
+/** A check of one behaviour, which covers all the rules in `ids`. */
 export interface Check extends Subject {
   readonly needs: Needs
   run(trial: Trial): Promise<void>
-  /** It mostly waits, and so runs beside all others from the start. */
+  /** It mostly waits, so it runs beside all others from the start. */
   readonly aside?: boolean
 }
 
@@ -27,7 +27,7 @@ export function reading(title: string, ids: string, run: Run, scopes: readonly s
   return { title, ids: idsOf(ids), needs: { write: false, scopes }, run }
 }
 
-/** A check that makes things, and so runs with `--write` alone. */
+/** A check that creates resources, so it runs only with `--write`. */
 export function writing(title: string, ids: string, run: Run, scopes: readonly string[] = []): Check {
   return { title, ids: idsOf(ids), needs: { write: true, scopes: [...DRIVES, ...scopes] }, run }
 }

@@ -22,7 +22,7 @@ import { transcript } from './rules/transcript.ts'
 import { turnChecks } from './rules/turns.ts'
 import { webhooks } from './rules/webhooks.ts'
 
-/** Every check there is. The long ones stand first, as they decide when a run ends. */
+/** All checks. The long ones come first, because they determine the end of a run. */
 export const CHECKS: readonly Check[] = [
   ...streams,
   ...discovery,

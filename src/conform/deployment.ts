@@ -7,7 +7,7 @@ import { Stuck } from './stuck.ts'
 
 interface Asking {
   query?: Readonly<Record<string, string>>
-  /** Sent as JSON; text goes as it is. */
+  /** Sent as JSON; text is sent unchanged. */
   body?: unknown
   headers?: Readonly<Record<string, string>>
   /** Instead of the run's token; null sends none. */
@@ -18,7 +18,7 @@ interface DeploymentOptions {
   http: Http
   baseUrl: string
   token: string
-  /** Ends the run: nothing new is sent from then on. */
+  /** Ends the run: no new request is sent after this. */
   signal: AbortSignal
   /** Sees every answer. */
   onReply(reply: Reply): void
@@ -28,13 +28,19 @@ interface DeploymentOptions {
 const EXCHANGE_TIMEOUT = 30_000
 /** Bytes of an answer that are read. */
 const LONGEST_ANSWER = 8 * 1024 * 1024
-/** How often a rate limit or an unreachable directory is waited for, and how long at the most each time, milliseconds. */
+/**
+ * The number of waits for a rate limit or an unreachable directory, and the maximum of each,
+ * milliseconds.
+ */
 const PATIENCE = 20
 const LONGEST_WAIT = 30_000
-/** Exchanges in a row without any answer after which the deployment counts as gone. */
+/**
+ * The number of consecutive exchanges without an answer after which the deployment counts as
+ * unreachable.
+ */
 const FAULTS_MAX = 5
 
-/** The service under test: one request at a time is asked of it, bounded in time and size. */
+/** The service under test. Each request is limited in time and size. */
 export class Deployment {
   readonly baseUrl: string
   readonly token: string
@@ -54,22 +60,22 @@ export class Deployment {
   }
 
   /**
-   * Sends a request and gives its answer, whatever its status. `Retry-After` of a rate limit or of an unreachable
-   * directory is honoured.
-   * @throws {Stuck} when nothing came back, or the run is over.
+   * Sends a request and returns its answer, with any status. Waits for `Retry-After` of a rate
+   * limit or of an unreachable directory. @throws {Stuck} when there is no answer, or the run is
+   * over.
    * @throws {OperatorError} when the deployment stopped answering altogether.
    */
   async call(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
     if (this.signal.aborted) throw new Stuck(reasonOf(this.signal))
     const reply = await this.#send(method, path, asking, this.signal)
     if (waitOf(reply) === 0) return reply
-    // Those who wait do so in a row: side by side they would take the little that flows back from one another.
+    // Only one request waits at a time: several would compete for the slowly refilled budget.
     const turn = this.#waiting.then(() => this.#again(reply, method, path, asking))
     this.#waiting = turn.then(nothing, nothing)
     return turn
   }
 
-  /** As `call`, without waiting, and also when the run is over: for the tidying up. */
+  /** Like `call`, without waiting, and also when the run is over: for the cleanup. */
   once(method: Method, path: string, asking: Asking = {}): Promise<Reply> {
     return this.#send(method, path, asking, undefined)
   }
@@ -83,7 +89,10 @@ export class Deployment {
     return reply
   }
 
-  /** The end of the run cuts off what only reads; what may have made something is heard out. */
+  /**
+   * The end of the run aborts reads; it waits for the answer of a request that may have created a
+   * resource.
+   */
   async #send(method: Method, path: string, asking: Asking, signal: AbortSignal | undefined): Promise<Reply> {
     const sent = this.#request(method, path, asking)
     const authorization = asking.token === undefined ? this.token : asking.token
@@ -153,7 +162,7 @@ export class Deployment {
   }
 }
 
-/** Milliseconds to wait before asking again; 0 for an answer that is final. */
+/** Milliseconds to wait before the next attempt; 0 for a final answer. */
 function waitOf(reply: Reply): number {
   const code = codeOf(reply)
   if (code !== 'rate_limit_exceeded' && code !== 'directory_unavailable') return 0

@@ -3,7 +3,7 @@ import { array, at, textAt } from './kind.ts'
 import type { Method } from './reply.ts'
 import { Schemas } from './schema.ts'
 
-/** One operation of the description, as it stands there. */
+/** One operation of the description, unchanged. */
 export interface Operation {
   readonly method: Method
   readonly path: string
@@ -11,14 +11,14 @@ export interface Operation {
   readonly params: readonly string[]
   readonly query: readonly string[]
   readonly headers: readonly JsonObject[]
-  /** The JSON schema of the request's body, null when it takes none. */
+  /** The JSON schema of the request's body, null when it has none. */
   readonly body: unknown
   readonly raw: JsonObject
 }
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
-/** `/v1/openapi.json`, read as it is; whatever cannot be read in it is not there. */
+/** `/v1/openapi.json`, unchanged; unreadable parts are ignored. */
 export class Description {
   readonly document: unknown
   readonly schemas: Schemas
@@ -30,7 +30,7 @@ export class Description {
     this.operations = this.#read()
   }
 
-  /** The operation at `GET /v1/…`; what its parameters are called is the deployment's own affair. */
+  /** The operation at `GET /v1/…`; the names of its parameters do not matter. */
   find(endpoint: string): Operation | null {
     const shape = endpoint.replaceAll(/\{[^}]*\}/g, '{}')
     const found = this.operations.find(
@@ -71,7 +71,10 @@ export class Description {
     return found
   }
 
-  /** The scopes that an operation asks for: its security requirement, and extensions that name a scope. */
+  /**
+   * The scopes that an operation requires: its security requirement, and extensions that name a
+   * scope.
+   */
   scopes(operation: Operation): string[] {
     const { security } = operation.raw
     const required = array.fits(security) ? (security as unknown[]) : []

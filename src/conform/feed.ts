@@ -20,9 +20,9 @@ export interface Frame {
 const FRAMES_KEPT = 20_000
 const LONGEST_FRAME = 4 * 1024 * 1024
 const OPEN_TIMEOUT = 30_000
-/** How often a place among the streams is waited for. */
+/** The number of waits for a free slot of the streams. */
 const ATTEMPTS = 6
-/** Milliseconds between two looks at what came. */
+/** Milliseconds between two checks of the received frames. */
 const GLANCE = 10
 
 interface Opening {
@@ -30,7 +30,7 @@ interface Opening {
   headers?: Record<string, string>
 }
 
-/** An open event stream and what came over it. */
+/** An open event stream and its frames. */
 export class Feed {
   readonly reply: Reply
   readonly frames: Frame[] = []
@@ -49,7 +49,7 @@ export class Feed {
   }
 
   /**
-   * Opens the stream at `path`; waits for a place among the streams where there is none.
+   * Opens the stream at `path`; waits for a free slot if there is none.
    * @throws {Stuck} when it is not opened with 200.
    */
   static async open(deployment: Deployment, path: string, asking: Opening = {}): Promise<Feed> {
@@ -59,7 +59,7 @@ export class Feed {
       const { status, headers } = feed.reply
       if (status === 200) return feed
       if (status !== 429 || attempt === ATTEMPTS) throw new Stuck(`GET ${path} answered ${status}`)
-      // A stream that was just closed holds its place for some seconds yet.
+      // A stream that was just closed still holds its slot for some seconds.
       await deployment.pause(Math.min(retryAfter(headers['retry-after'], Date.now()) || 5000, 30_000))
     }
   }
@@ -91,12 +91,14 @@ export class Feed {
     this.#controller.abort()
   }
 
-  /** Frames whose data speaks of `sessionId`, wherever it does so: the place is open. */
+  /**
+   * Frames whose data contains `sessionId` in any field: the interface does not specify the field.
+   */
   of(sessionId: string): Frame[] {
     return this.frames.filter(({ text }) => text.includes(sessionId))
   }
 
-  /** Waits until `find` gives something; null when it does not within `ms`. */
+  /** Waits until `find` returns a value; null after `ms`. */
   async until<T>(find: () => T | undefined, ms: number): Promise<T | null> {
     const limit = performance.now() + ms
     for (;;) {
@@ -125,7 +127,7 @@ export class Feed {
     try {
       for await (const chunk of chunks) parser.feed(decoder.decode(chunk, { stream: true }))
     } catch {
-      // Cut by us or by the deployment; what came stays.
+      // Cut by us or by the deployment; the received frames stay.
     } finally {
       this.ended = true
       this.#controller.abort()

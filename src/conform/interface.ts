@@ -1,6 +1,6 @@
-/** What the interface names, for the checks to look for. */
+/** The names of the interface, for the checks. */
 
-/** Every endpoint that the interface shows with method and path. */
+/** Every endpoint that the interface specifies with method and path. */
 export const ENDPOINTS = [
   'GET /v1',
   'GET /v1/openapi.json',
@@ -36,7 +36,7 @@ export const ENDPOINTS = [
   'GET /v1/environment-profiles',
 ] as const
 
-/** Query parameters that the interface shows, by endpoint. */
+/** Query parameters that the interface specifies, by endpoint. */
 export const QUERIES: Readonly<Record<string, readonly string[]>> = {
   'GET /v1/sessions': ['limit', 'order', 'after', 'metadata', 'status'],
   'GET /v1/sessions/{session_id}/turns': ['limit', 'order', 'after'],
@@ -94,5 +94,5 @@ export const WEBHOOK_EVENTS: readonly (readonly [string, string])[] = [
   'turn.failed',
 ].map((name, index) => [name, `WHS-${16 + index}`] as const)
 
-/** A session that nobody has. */
+/** The id of a session that does not exist. */
 export const NOBODY = '00000000-0000-4000-8000-000000000000'

@@ -1,6 +1,6 @@
 import { isObject } from '../std/json.ts'
 
-/** What a value should be, and how a person says it. */
+/** An expected kind of value, and its name for people. */
 export interface Kind {
   readonly name: string
   fits(value: unknown): boolean
@@ -24,7 +24,7 @@ export const uuid = kind(
     /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(value),
 )
 
-/** Times before 2015 are seconds that were taken for milliseconds; those after 2200 are microseconds. */
+/** Times before 2015 are probably seconds; those after 2200 are probably microseconds. */
 const [EARLIEST, LATEST] = [1_420_070_400_000, 7_258_118_400_000]
 
 export const milliseconds = kind(
@@ -64,7 +64,7 @@ export function orNull(inner: Kind): Kind {
   return kind(`${inner.name} or null`, (value) => value === null || inner.fits(value))
 }
 
-/** For fields that a deployment may leave out where there is nothing to say. */
+/** For fields that a deployment may omit without a value. */
 export function ifAny(inner: Kind): Kind {
   return kind(
     `${inner.name}, null or absent`,
@@ -95,7 +95,7 @@ export function textAt(value: unknown, path: string): string {
   return typeof found === 'string' ? found : ''
 }
 
-/** A value as it would stand in JSON. */
+/** A value as JSON. */
 export function written(value: unknown): string {
   return JSON.stringify(value) ?? 'absent'
 }

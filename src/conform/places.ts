@@ -1,7 +1,10 @@
 import type { Description, Operation } from './description.ts'
 import { textAt } from './kind.ts'
 
-/** Where this deployment keeps what the interface does not show; null for what its description does not give away. */
+/**
+ * The routes and names of this deployment that the interface does not specify; null if its
+ * description does not show them.
+ */
 export interface Places {
   readonly message: Operation | null
   readonly answer: Operation | null
@@ -15,15 +18,18 @@ export interface Places {
   readonly disconnect: Operation | null
   /** The name of the idempotency header. */
   readonly idempotency: string | null
-  /** The query parameter that takes a snapshot before files are listed. */
+  /** The query parameter that requests a snapshot before files are listed. */
   readonly snapshot: string | null
-  /** Headers with what is left of a rate budget and with the bucket's name, in lower case. */
+  /** Headers with the rest of a rate budget and the bucket's name, in lower case. */
   readonly budget: { readonly left: string; readonly bucket: string } | null
 }
 
 const SHOWN = /\/(tools|turns|items|files|preview|fork|archive)(\/|$)/
 
-/** Finds the places by what each operation takes and gives, and by a name only where that does not tell. */
+/**
+ * Finds the routes by the shape of each operation's request and answer, and by a name only if the
+ * shape is ambiguous.
+ */
 export function findPlaces(description: Description): Places {
   const { operations, schemas } = description
   const find = (fits: (operation: Operation) => boolean): Operation | null => operations.find(fits) ?? null

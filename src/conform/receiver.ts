@@ -1,18 +1,18 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A webhook delivery as it came. */
+/** A received webhook delivery. */
 export interface Delivery {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   readonly at: number
 }
 
-/** Bytes of one delivery, and deliveries, that are kept. */
+/** Maximum bytes of one delivery, and number of deliveries, that are kept. */
 const LONGEST_DELIVERY = 1024 * 1024
 const DELIVERIES_KEPT = 1000
 
-/** A place for webhook deliveries to arrive; answers every one with 204. */
+/** A receiver of webhook deliveries; answers every one with 204. */
 export class Receiver {
   readonly deliveries: Delivery[] = []
   readonly #server: Server
@@ -36,7 +36,7 @@ export class Receiver {
     this.#server.requestTimeout = 10_000
   }
 
-  /** Listens on `host`; port 0 takes a free one. */
+  /** Listens on `host`; port 0 chooses a free one. */
   static async listen(host: string, port: number): Promise<Receiver> {
     const receiver = new Receiver()
     await new Promise<void>((resolve, reject) => {

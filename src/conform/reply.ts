@@ -2,18 +2,18 @@ import { textAt } from './kind.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
 
-/** A request as it went out. */
+/** A sent request. */
 export interface Sent {
   readonly method: Method
   readonly url: string
   /** Without the token. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | null
-  /** False: it went without a token, or with one that is none. */
+  /** False: it had no token, or an invalid one. */
   readonly authenticated: boolean
 }
 
-/** An answer, with the request that it belongs to. */
+/** An answer, with its request. */
 export interface Reply {
   readonly sent: Sent
   readonly status: number
@@ -32,12 +32,12 @@ export function messageOf(reply: Reply): string {
   return textAt(reply.json, 'error.message')
 }
 
-/** The service's own name of a request, for a report to its people. */
+/** The service's id of a request, for a report to its operators. */
 export function requestId(reply: Reply): string | null {
   return textAt(reply.json, 'error.request_id') || (reply.headers['x-request-id'] ?? null)
 }
 
-/** Bodies that a person can paste, characters. */
+/** Maximum characters of a body that a person can paste. */
 const LONGEST_BODY = 2000
 
 /** The request as a command for a shell; the token stays a variable. */
@@ -56,7 +56,7 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** A few words for what came back. */
+/** A short description of an answer. */
 export function describeReply(reply: Reply): string {
   const code = codeOf(reply)
   return code === ''

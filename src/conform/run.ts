@@ -22,31 +22,31 @@ export interface ConformOptions {
   http: Http
   baseUrl: string
   token: string
-  /** Makes sessions and all else on the deployment, and removes it again. */
+  /** Creates sessions and other resources on the deployment, and removes them. */
   write: boolean
-  /** The rules to look at; every one when left out. */
+  /** The rules to check; default all. */
   only?: ReadonlySet<string>
-  /** Checks at the same time, and so about as many sessions. */
+  /** Checks at the same time, which need about as many sessions. */
   parallel: number
-  /** Milliseconds for the whole run, the tidying up excepted. */
+  /** Milliseconds for the whole run without the cleanup. */
   timeout: number
   /** Milliseconds that a check waits for the agent. */
   patience: number
-  /** Where webhook deliveries arrive, and under which address. */
+  /** The local listener of webhook deliveries, and its public address. */
   webhook?: { receiver: Receiver; url: string } | null
-  /** Ends the run early; what was made is removed all the same. */
+  /** Ends the run early; its resources are still removed. */
   signal?: AbortSignal
 }
 
 export interface Report {
   readonly deployment: string
-  /** Every rule asked for, once, in the order of the rule list. */
+  /** Every requested rule, once, in the order of the rule list. */
   readonly verdicts: readonly Verdict[]
   readonly requests: number
   readonly sessions: { readonly made: number; readonly most: number }
-  /** What could not be removed, as `session ID`. */
+  /** The resources that could not be removed, as `session ID`. */
   readonly left: readonly string[]
-  /** Why the run ended before its time, or null. */
+  /** The reason of an early end, or null. */
   readonly ended: string | null
   readonly seconds: number
 }
@@ -122,7 +122,7 @@ function nobody(error: unknown): null {
   throw error
 }
 
-/** Health is the cheapest proof that somebody is there who knows us. */
+/** Health is the cheapest proof that the deployment answers and accepts the token. */
 async function firstAnswer(deployment: Deployment): Promise<Reply> {
   const reply = await deployment.call('GET', '/v1/health').catch((error: unknown) => {
     throw error instanceof Stuck || error instanceof NetworkFault
@@ -159,7 +159,7 @@ async function runAll(ground: Ground, options: ConformOptions): Promise<void> {
   for (const id of WATCHED) verdicts.leave(id, null, 'no answer of the run showed it')
 }
 
-/** Those that change nothing come first: what they see does not depend on what the others make. */
+/** Checks that change nothing come first, so that they do not see the resources of the others. */
 async function oneAfterAnother(checks: readonly Check[], ground: Ground, parallel: number): Promise<void> {
   await sideBySide(
     checks.filter(({ needs }) => !needs.write),
@@ -173,7 +173,9 @@ async function oneAfterAnother(checks: readonly Check[], ground: Ground, paralle
   )
 }
 
-/** @throws what a check threw, once the others have ended. */
+/**
+ * @throws the error of a check, once the others have ended.
+ */
 async function sideBySide(checks: readonly Check[], ground: Ground, parallel: number): Promise<void> {
   const queue = checks.values()
   const workers = await Promise.allSettled(
@@ -191,16 +193,18 @@ function obstacleOf({ needs }: Check, write: boolean, scopes: readonly unknown[]
   return missing.length === 0 ? null : `the token lacks ${missing.join(', ')}`
 }
 
-/** Every rule of the check ends up with a verdict, whatever happens in it. */
+/** Every rule of the check gets a verdict, also after an error. */
 async function runOne(ground: Ground, check: Check): Promise<void> {
-  let why = 'the check did not come to it'
+  let why = 'the check did not reach it'
   const trial = new Trial(ground, check)
   try {
     await check.run(trial)
   } catch (error) {
     if (error instanceof OperatorError) throw error
     why =
-      error instanceof Stuck ? error.message : `the check itself failed, worth a report: ${messageOf(error)}`
+      error instanceof Stuck
+        ? error.message
+        : `the check itself failed, please report it: ${messageOf(error)}`
   } finally {
     await trial.tidy()
   }

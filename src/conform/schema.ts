@@ -1,9 +1,9 @@
 import { isObject, type JsonObject } from '../std/json.ts'
 
-/** References followed in one go; a description that refers in circles ends here. */
+/** Maximum length of a chain of references; stops at circular ones. */
 const DEEPEST = 12
 
-/** Reads JSON Schemas of a description as they are, following its references. */
+/** Reads JSON Schemas of a description and follows its references. */
 export class Schemas {
   readonly #document: unknown
 
@@ -11,7 +11,7 @@ export class Schemas {
     this.#document = document
   }
 
-  /** The object that a reference leads to, or the value itself; an empty object for anything else. */
+  /** The target of a reference, or the value itself; an empty object for any other value. */
   resolve(value: unknown): JsonObject {
     let found = value
     for (let depth = 0; depth < DEEPEST; depth++) {

@@ -1,8 +1,8 @@
 import type { Schemas } from './schema.ts'
 
 /**
- * What the agent is asked to do, twice over: in plain words for a real agent, and as a line of the line language that
- * an emulator understands.
+ * The tasks for the agent, each in two forms: in plain words for a real agent, and as a line of the
+ * line language for an emulator.
  */
 export const speech = {
   say: (text: string) => `Reply with one short line and do nothing else.\nsay ${text}`,
@@ -22,7 +22,10 @@ export const speech = {
   fail: () => 'End this turn as failed, if you can.\nfail on request',
 }
 
-/** A body that says `text`, in the shape that the description gives to messages; null when it cannot be told. */
+/**
+ * A body that says `text`, in the shape that the description gives to messages; null when it is
+ * unknown.
+ */
 export function messageBody(schemas: Schemas, schema: unknown, text: string, steer = false): object | null {
   const variants = [schema, ...schemas.parts(schemas.resolve(schema))]
   for (const variant of variants) {

@@ -1,4 +1,4 @@
-/** A check cannot go on, and says why; what it had not yet seen is not tried. */
+/** A check cannot continue, with the reason; its remaining rules count as not tried. */
 export class Stuck extends Error {
   constructor(why: string) {
     super(why)

@@ -5,24 +5,30 @@ import { messageBody } from './speech.ts'
 import { Stuck } from './stuck.ts'
 import type { Trial } from './trial.ts'
 
-/** Where a session's messages go. @throws {Stuck} when the description does not say. */
+/** The path for a session's messages. @throws {Stuck} when the description does not show it. */
 function messagePath(trial: Trial, sessionId: string): string {
   const { message } = trial.places
-  if (message === null) throw new Stuck('the description does not give the path of messages away')
+  if (message === null) throw new Stuck('the description does not show the path of messages')
   return message.path.replace(/\{[^}]*\}/, sessionId)
 }
 
-/** Sends a message, or steers, and gives the answer. @throws {Stuck} when the description does not say how. */
+/**
+ * Sends a message, or steers, and returns the answer. @throws {Stuck} when the description does not
+ * show how.
+ */
 export function say(trial: Trial, sessionId: string, text: string, steer = false): Promise<Reply> {
   const path = messagePath(trial, sessionId)
   const { schemas } = trial.ground.description
   const body = messageBody(schemas, trial.places.message?.body, text, steer)
   if (body === null)
-    throw new Stuck(`the description does not say how to ${steer ? 'steer' : 'send a message'}`)
+    throw new Stuck(`the description does not show how to ${steer ? 'steer' : 'send a message'}`)
   return trial.post(path, body)
 }
 
-/** Says something and waits until the turn is over and its artifacts are settled. @throws {Stuck} when it is not. */
+/**
+ * Sends a message and waits until the turn is settled. @throws {Stuck} when it does not settle in
+ * time.
+ */
 export async function turnOf(
   trial: Trial,
   sessionId: string,
@@ -40,7 +46,10 @@ export async function settledTurn(trial: Trial, sessionId: string): Promise<{ tu
   return { turn: at(reply.json, 'data.0'), reply }
 }
 
-/** Waits until the session waits for something of this type. @throws {Stuck} when the agent does not get there. */
+/**
+ * Waits until the session requires an action of this type. @throws {Stuck} when it does not in
+ * time.
+ */
 export async function required(
   trial: Trial,
   sessionId: string,
@@ -54,12 +63,12 @@ export async function required(
   return { action, reply }
 }
 
-/** Waits until a turn of the session is at work. @throws {Stuck} when none is in time. */
+/** Waits until a turn of the session runs. @throws {Stuck} when none runs in time. */
 export async function workingTurn(trial: Trial, sessionId: string): Promise<{ turn: unknown; reply: Reply }> {
   const working = (json: unknown): boolean => textAt(json, 'data.0.status') === 'working'
   const path = `/v1/sessions/${sessionId}/turns`
   const reply = await trial.until(path, ({ json }) => working(json))
-  if (!working(reply.json)) throw new Stuck('the agent did not go to work in time')
+  if (!working(reply.json)) throw new Stuck('the agent did not start in time')
   return { turn: at(reply.json, 'data.0'), reply }
 }
 

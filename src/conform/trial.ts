@@ -11,21 +11,25 @@ import { codeOf, describeReply, messageOf, type Reply } from './reply.ts'
 import { Stuck } from './stuck.ts'
 import type { Verdicts } from './verdict.ts'
 
-/** What all checks of a run share. */
+/** The shared state of all checks of a run. */
 export interface Ground {
   readonly deployment: Deployment
   readonly description: Description
-  /** The answer that the description came in. */
+  /** The answer with the description. */
   readonly described: Reply
   readonly health: Reply
   readonly places: Places
   readonly belongings: Belongings
   readonly verdicts: Verdicts
-  /** Milliseconds that a check waits for the agent to do something. */
+  /** Milliseconds that a check waits for the agent. */
   readonly patience: number
-  /** Where webhook deliveries arrive, and under which address; null when none can. */
+  /**
+   * The local listener of webhook deliveries, and its public address; null when none can arrive.
+   */
   readonly webhook: { readonly receiver: Receiver; readonly url: string } | null
-  /** The stream of the whole organization, open for the length of the run; null when it could not be opened. */
+  /**
+   * The stream of the whole organization, open during the run; null when it could not be opened.
+   */
   readonly feed: Feed | null
 }
 
@@ -35,11 +39,13 @@ export interface Subject {
   readonly ids: readonly string[]
 }
 
-/** The hands of a check: it asks the deployment, and says of each rule what it saw. */
+/**
+ * The tools of a check: it sends requests to the deployment, and records the result for each rule.
+ */
 export class Trial {
   readonly ground: Ground
   readonly #check: Subject
-  /** Sessions that the check made. */
+  /** Sessions of the check. */
   readonly #sessions: string[] = []
 
   constructor(ground: Ground, check: Subject) {
@@ -59,11 +65,13 @@ export class Trial {
     return this.deployment.call('GET', path, { query })
   }
 
-  /** @throws {Stuck} also when there is no place for another session: that is no fault of the deployment. */
+  /**
+   * @throws {Stuck} also when there is no free session slot: this is no fault of the deployment.
+   */
   async post(path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Reply> {
     const reply = await this.deployment.call('POST', path, { body, headers })
     if (codeOf(reply) === 'project_limit_exceeded')
-      throw new Stuck('the organization has no place for a session')
+      throw new Stuck('the organization has no free session slot')
     if (path === '/v1/sessions' && reply.status < 300) this.#sessions.push(textAt(reply.json, 'id'))
     return reply
   }
@@ -82,13 +90,13 @@ export class Trial {
     return this.value(ids, reply, path, at(reply.json, path), kind)
   }
 
-  /** A value that was taken from somewhere inside an answer. */
+  /** A value from inside an answer. */
   value(ids: string, reply: Reply | null, name: string, value: unknown, kind: Kind): boolean {
     const expected = `${name} is ${kind.name}`
     return this.expect(ids, reply, expected, kind.fits(value), `${name}: ${written(value)}`)
   }
 
-  /** Many fields of one thing: path, ids, kind. */
+  /** Several fields of one object: path, ids, kind. */
   shape(reply: Reply | null, thing: unknown, fields: readonly (readonly [string, string, Kind])[]): void {
     for (const [path, ids, kind] of fields) this.value(ids, reply, path, at(thing, path), kind)
   }
@@ -97,20 +105,20 @@ export class Trial {
     return this.expect(ids, reply, `status ${statuses.join(' or ')}`, statuses.includes(reply.status))
   }
 
-  /** The request is refused so; a null status is an open one. */
+  /** The request is refused with this status and code; a null status means any. */
   refused(ids: string, reply: Reply, status: number | null, code: string): boolean {
     const right = status === null ? reply.status >= 400 : reply.status === status
     return this.expect(ids, reply, `${status ?? 'a refusal'} ${code}`, right && codeOf(reply) === code)
   }
 
-  /** The refusal speaks of every one of `words`. */
+  /** The refusal contains every one of `words`. */
   tells(ids: string, reply: Reply, ...words: string[]): boolean {
     const message = messageOf(reply).toLowerCase()
     const untold = words.filter((word) => !message.includes(word.toLowerCase()))
-    return this.expect(ids, reply, `a message that speaks of ${words.join(', ')}`, untold.length === 0)
+    return this.expect(ids, reply, `a message that contains ${words.join(', ')}`, untold.length === 0)
   }
 
-  /** The refusal names the nearest of the names apart from listing them all. */
+  /** The refusal names the nearest name, besides a list of all. */
   suggests(ids: string, reply: Reply, word: string): boolean {
     const times = messageOf(reply)
       .split(/[^\w-]+/)
@@ -118,7 +126,7 @@ export class Trial {
     return this.expect(ids, reply, `a message that names ${word}, and lists the accepted names`, times >= 2)
   }
 
-  /** What the deployment does where the interface says nothing. */
+  /** The behaviour of the deployment for a detail that the interface leaves open. */
   note(ids: string, text: string): void {
     for (const id of this.#own(ids)) this.ground.verdicts.describe(id, this.#check.title, text)
   }
@@ -127,10 +135,13 @@ export class Trial {
     for (const id of this.#own(ids)) this.ground.verdicts.leave(id, this.#check.title, why)
   }
 
-  /** Makes a session with the run's mark and gives the answer. @throws {Stuck} when it is not made. */
+  /**
+   * Creates a session with the run's mark and returns the answer. @throws {Stuck} when it is
+   * refused.
+   */
   async create(body: JsonObject = {}): Promise<Reply> {
     const reply = await this.post('/v1/sessions', this.marked(body))
-    if (reply.status >= 300) throw new Stuck(`no session could be made: ${describeReply(reply)}`)
+    if (reply.status >= 300) throw new Stuck(`no session could be created: ${describeReply(reply)}`)
     return reply
   }
 
@@ -139,7 +150,7 @@ export class Trial {
     return textAt((await this.create(body)).json, 'id')
   }
 
-  /** A body of a new session that carries the mark. */
+  /** A body of a new session with the mark. */
   marked(body: JsonObject): JsonObject {
     const { belongings } = this.ground
     const metadata = isObject(body['metadata']) ? body['metadata'] : {}
@@ -150,7 +161,7 @@ export class Trial {
     return this.deployment.call('DELETE', `/v1/sessions/${sessionId}`)
   }
 
-  /** Asks again until `fits`; gives the last answer either way. */
+  /** Repeats the request until `fits`; returns the last answer in any case. */
   async until(path: string, fits: (reply: Reply) => boolean, ms = this.ground.patience): Promise<Reply> {
     const limit = performance.now() + ms
     for (let wait = 20; ; wait = Math.min(wait * 2, 1000)) {
@@ -160,7 +171,7 @@ export class Trial {
     }
   }
 
-  /** Removes the sessions that the check could not remove itself, so that they take no place from the others. */
+  /** Removes the remaining sessions of the check, so that they use no slot that others need. */
   async tidy(): Promise<void> {
     const held = this.#sessions.filter((id) => this.ground.belongings.holds(id))
     await Promise.all(held.map((id) => this.remove(id).catch(later)))
@@ -174,7 +185,7 @@ export class Trial {
   }
 }
 
-/** What does not go now is tried again at the end of the run. */
+/** A failed removal is retried at the end of the run. */
 function later(): void {}
 
 function said(reply: Reply | null, seen: unknown): string {

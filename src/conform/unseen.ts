@@ -1,10 +1,10 @@
 import { idsOf } from './catalogue.ts'
 
-/** Rules that no run tries, by the reason why. */
+/** Rules that no run tries, by reason. */
 export const UNSEEN: readonly (readonly [why: string, ids: readonly string[]])[] = (
   [
     [
-      "a client's duty, which no answer of the service shows",
+      'a duty of the client, which no answer of the service shows',
       `GEN-12 GEN-18 GEN-19 ACT-16 ACT-22 ACT-23 TRN-24 TOO-61 TOO-62 WHS-31..33 WHS-36 STA-23 AUT-28 EVT-30 EVT-33
       EVT-37 ERR-16 ERR-30 ERR-35 ERR-43 ERR-46 ERR-50 VER-09`,
     ],
@@ -19,7 +19,7 @@ export const UNSEEN: readonly (readonly [why: string, ids: readonly string[]])[]
       PRE-11 EVT-34 EVT-35 LIM-33`,
     ],
     [
-      'would take from others what the organization shares',
+      'would use up shared resources of the organization',
       `SES-127 ERR-29 ERR-32 ERR-33 ERR-47 LIM-05..07 LIM-15..18 LIM-31 LIM-32 LIM-36 LIM-38 LIM-42..51 MOD-41
       MOD-46..48 SES-96`,
     ],
@@ -33,6 +33,6 @@ export const UNSEEN: readonly (readonly [why: string, ids: readonly string[]])[]
       VER-16`,
     ],
     ['a promise about versions to come', 'VER-02..06'],
-    ['open: nothing that a run sees settles it', 'STA-18 STA-27 STA-33 ERR-44 ERR-51 VER-17 VER-18'],
+    ['open: no result of a run decides it', 'STA-18 STA-27 STA-33 ERR-44 ERR-51 VER-17 VER-18'],
   ] as const
 ).map(([why, ids]) => [why, idsOf(ids)])

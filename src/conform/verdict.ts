@@ -1,14 +1,17 @@
 import { asCurl, cutTo, requestId, type Reply } from './reply.ts'
 import type { Rule } from './catalogue.ts'
 
-/** What a run can say of a rule. `open` describes what the deployment does where the interface says nothing. */
+/**
+ * The verdicts on a rule. `open` describes the behaviour of the deployment for a detail that the
+ * interface leaves open.
+ */
 export type State = 'holds' | 'differs' | 'open' | 'not tried'
 
 interface Difference {
   readonly expected: string
   readonly seen: string
   readonly request_id: string | null
-  /** The request to repeat, the token left out; null when no single request shows it. */
+  /** The request to repeat, without the token; null when no single request shows it. */
   readonly curl: string | null
 }
 
@@ -16,7 +19,7 @@ export interface Verdict {
   readonly id: string
   readonly text: string
   readonly state: State
-  /** Of what is open: what the deployment does. Of what was not tried: why. */
+  /** For `open`: the behaviour of the deployment. For `not tried`: the reason. */
   readonly note: string | null
   /** The check that saw it. */
   readonly check: string | null
@@ -30,15 +33,15 @@ interface Entry {
   difference: Difference | null
 }
 
-/** What weighs more when several checks speak of one rule. */
+/** The precedence when several checks have a verdict on one rule. */
 const WEIGHT: Readonly<Record<State, number>> = { differs: 3, holds: 2, open: 1, 'not tried': 0 }
 
-/** Collects what the checks see; the first difference of a rule stands, and nothing outweighs it. */
+/** Collects the results of the checks; the first difference of a rule is final. */
 export class Verdicts {
   readonly #entries = new Map<string, Entry>()
   readonly #token: string
 
-  /** `token` never appears in a verdict, whatever the deployment answered with. */
+  /** `token` never appears in a verdict, even if the deployment sent it back. */
   constructor(token: string) {
     this.#token = token
   }
@@ -65,7 +68,7 @@ export class Verdicts {
     this.#put(id, { state: 'not tried', note: why, check, difference: null })
   }
 
-  /** True once a check said of the rule what it saw. */
+  /** True once a check recorded a result for the rule. */
   settled(id: string): boolean {
     return (this.#entries.get(id)?.state ?? 'not tried') !== 'not tried'
   }
@@ -74,7 +77,7 @@ export class Verdicts {
     const entry = this.#entries.get(rule.id)
     const { id, text } = rule
     if (entry !== undefined) return { id, text, ...entry }
-    return { id, text, state: 'not tried', note: 'no check of it was made', check: null, difference: null }
+    return { id, text, state: 'not tried', note: 'it was not checked', check: null, difference: null }
   }
 
   #redact(text: string): string {

@@ -5,7 +5,7 @@ import type { Places } from './places.ts'
 import { codeOf, type Reply } from './reply.ts'
 import type { Verdicts } from './verdict.ts'
 
-/** The rules that every single answer can break. */
+/** The rules for every single answer. */
 export const WATCHED = idsOf(
   'GEN-07 GEN-11 GEN-20 ERR-01..03 ERR-17 ERR-20 ERR-22 ERR-28 ERR-31 ERR-34 ERR-36 ERR-38 ERR-45 ERR-48 AUT-26 LIM-39 LIM-40 SES-22',
 )
@@ -24,7 +24,7 @@ const STATUSES: Readonly<Record<string, readonly [string, (status: number) => bo
 const BINARY = /\/(archive|content|events|openapi\.json)$/
 const TITLE = 'every answer'
 
-/** Looks at one answer, whichever check asked for it. */
+/** Checks one answer of any check. */
 export function watch(reply: Reply, verdicts: Verdicts, token: string, places: Places | null): void {
   const judge = (id: string, expected: string, holds: boolean, seen: string): void => {
     if (holds) verdicts.hold(id, TITLE)
@@ -92,7 +92,7 @@ function refusal(reply: Reply, judge: Judge): void {
   if (code === 'directory_unavailable') judge('ERR-38', 'Retry-After', wait !== undefined, 'absent')
 }
 
-/** Values looked at in one answer; the rest would tell no more. */
+/** Maximum values checked in one answer. */
 const VALUES_MAX = 5000
 
 function times(reply: Reply, judge: Judge): void {
@@ -103,7 +103,7 @@ function times(reply: Reply, judge: Judge): void {
     if (Array.isArray(value)) waiting.push(...(value as unknown[]))
     if (!isObject(value)) continue
     for (const [key, inner] of Object.entries(value)) {
-      // What the client or the agent put there is theirs to shape.
+      // Parts that the client or the agent wrote have any shape.
       if (['metadata', 'arguments', 'parameters', 'detail', 'args'].includes(key)) continue
       if (!/^(created|updated|started|completed|expires|captured)_at$/.test(key)) waiting.push(inner)
       else if (inner !== null)

@@ -1,8 +1,9 @@
 import type { JsonObject } from '../std/json.ts'
 
 /**
- * A function call that this sidecar took on: `received → running → finished → answered | not_delivered | failed`, as users
- * see it; all stages and arrows are in call-machine.ts. Each arrow is durable before its effect is visible outside.
+ * A function call that this sidecar accepted: `received → running → finished → answered |
+ * not_delivered | failed`, as users see it; all stages and arrows are in call-machine.ts. Each
+ * arrow is durable before its effect is visible outside.
  */
 export type CallState = 'received' | 'running' | 'finished' | 'answered' | 'not_delivered' | 'failed'
 
@@ -14,7 +15,7 @@ export interface Call {
   turnId: string | null
   name: string
   state: CallState
-  /** The entry of `required_actions` as given. */
+  /** The unchanged entry of `required_actions`. */
   action: JsonObject
   /** Runs of the tool so far. */
   attempts: number
@@ -22,15 +23,23 @@ export interface Call {
   uncertain: boolean
   /** The tool answered 202: its answer comes through the admin API, until the deadline. */
   deferred: boolean
-  /** What is posted, and nothing else: stored before the first posting. */
+  /** The only answer that is ever posted; stored before the first post. */
   result: CallResult | null
-  /** Postings of the answer so far. Once one was taken: looks at what the session lists, or tries to send the fresh turn. */
+  /**
+   * Posts of the answer so far. After one was accepted: reads of the session, or attempts to send
+   * the message.
+   */
   posts: number
-  /** What was sent last had no reply: it is read whether it arrived before it is sent again. */
+  /**
+   * The last request had no reply: before it is sent again, the sidecar reads whether it arrived.
+   */
   unsure: boolean
-  /** What became of it: the service's own word, or `unknown`, `unresolved`, `refused`, `expired`, `cancelled`. */
+  /**
+   * The outcome: the service's own word, or `unknown`, `unresolved`, `refused`, `expired`,
+   * `cancelled`.
+   */
   outcome: string | null
-  /** For people: why the last run or posting failed. Never sent to the model. */
+  /** For people: the error of the last failed run or post. Never sent to the model. */
   error: string | null
   /** Milliseconds on the service's clock. */
   createdAt: number | null
@@ -69,10 +78,10 @@ export function newCall(
 /** `error` is posted as the answer's `error`, `output` as its `output`. */
 export type CallResult = { kind: 'output' | 'error'; text: string }
 
-/** How many more calls the tool host can run; 0 or less: none. */
+/** The number of further calls that the tool host can run; 0 or less: none. */
 export interface CallRoom {
-  /** Calls that wait for no run of a tool: a result is to be posted, or the app answers later. */
+  /** Calls that need no run of a tool: a result must be posted, or the app answers later. */
   others: number
-  /** Calls that wait for a run of the tool of that name, which may be one that nobody runs any more. */
+  /** Calls that wait for a run of the tool of that name, which may no longer be configured. */
   of(name: string): number
 }

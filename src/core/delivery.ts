@@ -2,13 +2,16 @@ import type { StoredFact } from './fact.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead'
 
-/** One try of a callback. `status` is the HTTP status (200 for a module that returned), `error` why there was none. */
+/**
+ * One attempt of a callback. `status` is the HTTP status (200 for a module that returned), `error`
+ * the reason if there was none.
+ */
 export interface Attempt {
   /** Milliseconds on our wall clock. */
   at: number
   status?: number
   error?: string
-  /** How long it took, milliseconds. */
+  /** Duration, milliseconds. */
   ms: number
   /** The first bytes of the body of a failed response, for the operator. */
   answer?: string
@@ -18,14 +21,17 @@ export interface Attempt {
 export interface PendingDelivery {
   /** Attempts that count against the handler's retry policy. */
   attempts: number
-  /** Attempts that the end of a process cut. They count for the number of the next one alone. */
+  /**
+   * Attempts that the end of a process interrupted. They count only for the number of the next
+   * attempt.
+   */
   cut: number
   fact: StoredFact
 }
 
 /**
- * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the others. The worker that
- * claimed it holds it alone until the lease ends.
+ * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the
+ * others. Only the worker that claimed it may deliver it until the lease ends.
  */
 export interface Lane {
   /** The store's own number of it. */
@@ -42,7 +48,7 @@ export interface LaneNews {
   deliveries: PendingDelivery[]
 }
 
-/** What became of an attempt, or of putting a lane off without one. */
+/** The outcome of an attempt, or of deferring a lane without one. */
 export interface Ack {
   lane: Lane
   pos: number
@@ -53,7 +59,7 @@ export interface Ack {
   after: number | null
 }
 
-/** A delivery as people see it. */
+/** A delivery in the form for people. */
 export interface DeliveryRecord {
   id: string
   factId: string
@@ -62,7 +68,7 @@ export interface DeliveryRecord {
   handler: string
   sessionId: string | null
   status: DeliveryStatus
-  /** Without their answers: of those the last one is kept. */
+  /** Without their responses: only the last one is stored. */
   attempts: Attempt[]
   lastAnswer: string | null
   /** Milliseconds; null unless pending. */

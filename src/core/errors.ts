@@ -1,4 +1,7 @@
-/** Not now. The last three are of whatever stands before the service, which names its errors. */
+/**
+ * Temporary. The last three come from a proxy before the service, since the service names its
+ * errors.
+ */
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
 /**
@@ -8,11 +11,11 @@ const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408',
 export class ServiceError extends Error {
   readonly code: string
   readonly status: number
-  /** For a report to the people who run the service. */
+  /** For a report to the operators of the service. */
   readonly requestId: string | null
   /** Milliseconds, from `Retry-After`. */
   readonly retryAfter: number | null
-  /** What was asked for, by our name for it; null where the request was never made. */
+  /** Our name of the operation; null if the request was never made. */
   operation: string | null
   /** An earlier attempt had no reply, or we were stopped while the request was out: the service may have acted on it. */
   readonly uncertain: boolean
@@ -57,29 +60,35 @@ export class ServiceError extends Error {
     })
   }
 
-  /** The token was rejected: terminal until it changes. */
+  /** The token was rejected: final until it changes. */
   get unauthorized(): boolean {
     return this.status === 401
   }
 
-  /** By the service's own word: what stands before it answers 404 as well, while the service is moved. */
+  /** Only with the service's own code: a proxy also answers 404 while the service is moved. */
   get notFound(): boolean {
     return this.status === 404 && this.code !== 'http_404'
   }
 
-  /** No answer, or one that the same request may well not get again. */
+  /** No answer, or a temporary one. */
   get transient(): boolean {
     return this.status === 0 || this.status >= 500 || PASSING.has(this.code)
   }
 }
 
-/** Whether an error is about what was asked for, and not about the service as a whole, the way to it, or our token. */
+/**
+ * Whether an error concerns the requested resource, and not the whole service, the network, or our
+ * token.
+ */
 export function isParticular(error: unknown): error is ServiceError {
   if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
   return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
 }
 
-/** Thrown by an in-process handler to say: this event can never be handled, put it among the dead letters. */
+/**
+ * An in-process handler throws this for an event that it can never handle: the event is
+ * dead-lettered.
+ */
 export class DeadLetter extends Error {
   constructor(message = 'the handler gave this event up') {
     super(message)
@@ -87,7 +96,7 @@ export class DeadLetter extends Error {
   }
 }
 
-/** Also one of another copy of this package, as a program and its plugin may have. */
+/** Also accepts an error of another copy of this package, for example of a plugin. */
 export function isDeadLetter(error: unknown): error is Error {
   if (error instanceof DeadLetter) return true
   try {

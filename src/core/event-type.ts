@@ -30,7 +30,7 @@ const PERSISTED_EVENTS = [
   'artifact.created',
 ] as const
 
-/** The transient events that the interface names. It says that there are others, about progress. */
+/** The transient events that the interface names. There are others, about progress. */
 const TRANSIENT_EVENTS = ['agent.text', 'agent.thinking'] as const
 
 export type PersistedEvent = (typeof PERSISTED_EVENTS)[number]
@@ -39,7 +39,7 @@ export type TransientType = (typeof TRANSIENT_EVENTS)[number]
 /** `transcriptType` for the compiler. */
 export type TranscriptTypeOf<Name extends string> = Name extends StateType ? `stream.${Name}` : Name
 
-/** Every type that a handler can ask for, as far as this version knows. */
+/** Every type that a handler can select, as far as this version knows. */
 export const EVENT_TYPES: readonly string[] = [
   ...STATE_TYPES,
   ...PERSISTED_EVENTS.map(transcriptType),
@@ -54,7 +54,7 @@ function familiesOf(type: string): string[] {
   return words.slice(1).map((_, index) => `${words.slice(0, index + 1).join('.')}.*`)
 }
 
-/** What a person is asked to check about a type or prefix that this version does not know; null when it is known. */
+/** The warning about a type or prefix that this version does not know; null when it is known. */
 export function doubtAbout(pattern: string): string | null {
   if (pattern === '*' || EVENT_TYPES.includes(pattern) || EVENT_FAMILIES.includes(pattern)) return null
   const what = pattern.endsWith('.*') ? 'is a prefix of no known event type' : 'is no known event type'

@@ -1,19 +1,20 @@
 import { hash } from 'node:crypto'
 import { isWhole } from './seq.ts'
 
-/** A channel brings news: the stream, a webhook, or our own polling. */
+/** A channel reports changes: the stream, a webhook, or our own polling. */
 export type Channel = 'stream' | 'webhook' | 'poll'
 
 export const CHANNELS: readonly Channel[] = ['stream', 'webhook', 'poll']
 
-/** When each channel first told us of a fact, milliseconds on our wall clock. */
+/** When each channel first reported a fact, milliseconds on our wall clock. */
 export type Seen = Partial<Record<Channel, number>>
 
 /**
- * A normalised event: something that happened, named once and for good.
+ * A normalised event with one permanent id.
  *
- * `id` is made from the fact's natural key alone, so that it is the same whichever channel reported it, on whichever
- * replica, before or after a crash or a lost database. It is the idempotency key of every callback about it.
+ * `id` is made from the fact's natural key alone, so that it is the same whichever channel reported
+ * it, on whichever replica, before or after a crash or a lost database. It is the idempotency key
+ * of every callback about it.
  */
 export interface Fact {
   id: string
@@ -21,23 +22,26 @@ export interface Fact {
   /** null for frames that name no session. */
   sessionId: string | null
   turnId: string | null
-  /** When we took it in, milliseconds on our wall clock. */
+  /** When it was stored, milliseconds on our wall clock. */
   at: number
-  /** `state` facts are decided by reading a resource, `transcript` facts are what a channel handed us. */
+  /** `state` facts come from reading a resource, `transcript` facts from a channel. */
   family: 'state' | 'transcript'
   /** The digits of the stream's `seq`; transcript facts from the stream only. */
   seq: string | null
-  /** JSON text. Transcript: the frame's data as received. State: what goes into the callback's `data`, less `session`. */
+  /**
+   * JSON text. Transcript: the frame's data as received. State: the `data` of the callback without
+   * `session`.
+   */
   body: string
   seen: Seen
   /**
-   * What a channel can claim to have seen without having read it: `turn.final/<turn id>`, `session.idle/<session id>`.
-   * Joins a state fact to the hints about it. null on transcript facts.
+   * The event that a channel can report without a read: `turn.final/<turn id>`,
+   * `session.idle/<session id>`. It joins a state fact to its hints. null on transcript facts.
    */
   subject: string | null
 }
 
-/** Types of state facts: the ones that only a reading of the resource can make. */
+/** Types of state facts: only a read of the resource can make them. */
 export const STATE_TYPES = [
   'session.created',
   'session.deleted',
@@ -63,14 +67,14 @@ const STATE = new Set<string>(STATE_TYPES)
 const RENAMED = 'stream.'
 
 /**
- * The type under which a stream frame becomes a fact: its own name, except where a state fact has that name and means
- * more (`turn.started` becomes `stream.turn.started`).
+ * The type under which a stream frame becomes a fact: its own name, unless a state fact has that
+ * name and contains more (`turn.started` becomes `stream.turn.started`).
  */
 export function transcriptType(name: string): string {
   return STATE.has(name) ? RENAMED + name : name
 }
 
-/** The name that a frame had, from the type that its fact has. */
+/** The name of the frame, from the type of its fact. */
 export function frameName(type: string): string {
   const name = type.slice(RENAMED.length)
   return type.startsWith(RENAMED) && STATE.has(name) ? name : type
@@ -87,12 +91,13 @@ function digest(text: string, length: number): string {
  * person can tell the order; the rest keeps two services with the same seq apart.
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
-  // The id stands in headers and paths; a seq that is no number, which the interface does not know, may be anything.
+  // The id is used in headers and paths; a seq that is no number, against the interface, may have
+  // any characters.
   const lead = isWhole(seq) ? seq : `q${digest(seq, 22)}`
   return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
 
-/** A session's tag is asked for at every frame and hashing is not free; a few thousand are remembered. */
+/** Every frame needs its session's tag and hashing is not free; a few thousand tags are cached. */
 const TAGS_KEPT = 4096
 const tags = new Map<string, string>()
 
@@ -111,7 +116,10 @@ export function itemFactId(sessionId: string, itemId: string): string {
   return `${PREFIX}i_${digest(`item\0${sessionId}\0${itemId}`, 24)}`
 }
 
-/** The id of a transient event, for this once. It is shorter than any with a digest, some of which begin alike. */
+/**
+ * The id of a transient event, never used again. It is shorter than an id with a digest, so the two
+ * never collide.
+ */
 export function transientId(at: number, nth: number): string {
   return `${PREFIX}t_${at.toString(36)}_${nth.toString(36)}`
 }
@@ -127,7 +135,10 @@ export function stateFactId(type: string, ...key: (string | number)[]): string {
   return `${PREFIX}${digest([type, ...key].join('\0'), 26)}`
 }
 
-/** Facts with the same id are the same fact; `pos` is a fact's place in our log, ascending, never used twice. */
+/**
+ * Facts with the same id are the same fact; `pos` is the position of a fact in our log, ascending,
+ * never used twice.
+ */
 export interface StoredFact extends Fact {
   pos: number
 }

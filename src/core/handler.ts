@@ -22,19 +22,22 @@ export interface RetrySpec {
   max: number
 }
 
-/** An in-process handler. Throwing means retry, throwing DeadLetter means dead. */
+/**
+ * An in-process handler. After a thrown error the event is retried; after DeadLetter it is
+ * dead-lettered.
+ */
 export type ModuleHandler = (event: CallbackEvent, context: HandlerContext) => unknown
 
-/** A callback as the handler sees it (README, Callbacks). */
+/** A callback in the form for the handler (README, Callbacks). */
 export interface CallbackEvent {
   type: string
-  /** ISO 8601, when the sidecar took the fact in. */
+  /** ISO 8601, when the sidecar stored the fact. */
   timestamp: string
   id: string
   session_id: string | null
   data: Record<string, unknown>
   delivery: { attempt: number; handler: string; test?: true }
-  /** When each channel first told of it, milliseconds on the sidecar's clock. */
+  /** When each channel first reported it, milliseconds on the sidecar's clock. */
   seen: Record<string, number>
 }
 

@@ -1,29 +1,34 @@
 import type { Channel } from './fact.ts'
 
 /**
- * News that something may have changed. A hint decides nothing: it makes the reconciler look.
- * `sessionId` null asks for a sweep over all sessions.
+ * A report that something may have changed. A hint decides nothing: it makes the reconciler read.
+ * `sessionId` null requests a sweep over all sessions.
  */
 export interface Hint {
   sessionId: string | null
   channel: Channel
-  /** When the channel told us, milliseconds on our wall clock. */
+  /** When the channel reported it, milliseconds on our wall clock. */
   at: number
-  /** What has to be read: the session alone says which actions wait; a turn's end is only in the turn. */
+  /**
+   * The resources to read: only the session lists its waiting actions; only the turn shows its end.
+   */
   scope: HintScope
-  /** Milliseconds that the reading may wait so that hints that come together cost one reading. */
+  /** Milliseconds that the read may wait, so that several hints cost one read. */
   delay: number
-  /** The subject of the fact that the channel told us of (see Fact.subject), so that the fact can say who saw it first. */
+  /**
+   * The subject of the fact that the channel reported (see Fact.subject), so that the fact can
+   * record the first channel.
+   */
   subject?: string
 }
 
 /**
- * `session`: the session, which says how it is and which actions wait. `artifacts`: turns alone, that are over and whose
- * artifacts are on the way. `turns`: both.
+ * `session`: the session, for its status and waiting actions. `artifacts`: only ended turns with
+ * pending artifacts. `turns`: both.
  */
 export type HintScope = 'session' | 'artifacts' | 'turns'
 
-/** What has to be read when both are wanted. */
+/** The resources to read when both are requested. */
 export function joinScopes(a: HintScope, b: HintScope): HintScope {
   return a === b ? a : 'turns'
 }

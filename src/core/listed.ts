@@ -1,4 +1,7 @@
-/** A page, which may be shorter than what was asked for where its rows are large. `more`: there is at least one behind it. */
+/**
+ * A page, which may be shorter than its limit if its rows are large. `more`: at least one entry
+ * follows.
+ */
 export interface Listed<T> {
   rows: T[]
   more: boolean

@@ -3,8 +3,9 @@ import type { Attempt } from './delivery.ts'
 import type { Channel, StoredFact } from './fact.ts'
 
 /**
- * What the parts tell about themselves, for metrics, `dev` and the library's user. Called after the fact, never awaited;
- * an observer must not throw. Durations in seconds, times in milliseconds on our wall clock.
+ * The reports of the parts, for metrics, `dev` and the library's user. Called after the event,
+ * never awaited; an observer must not throw. Durations in seconds, times in milliseconds on our
+ * wall clock.
  */
 export interface Observer {
   /** A request to the service was answered, or failed (`statusClass` `none`). */
@@ -16,61 +17,61 @@ export interface Observer {
   streamReconnect(reason: string): void
   /** `seq` null: a transient frame. */
   frame(event: { type: string; seq: string | null; at: number }): void
-  /** A frame of the stream cannot be read, and is in quarantine. */
+  /** A frame of the stream cannot be parsed, and is in quarantine. */
   quarantined(): void
   transient(event: TransientEvent): void
-  /** Frames were dropped: their session was gone before it was known whose it was. */
+  /** Frames were dropped: their session was deleted before its owner was known. */
   framesUnattributed(count: number): void
   /** Everything of the stream up to here is durable. */
   streamCommitted(cursor: string): void
   webhook(outcome: WebhookOutcome): void
-  /** Whether the service sends us webhooks; `problem`: why it does not. */
+  /** Whether the service sends us webhooks; `problem`: the reason if not. */
   subscription(active: boolean, problem?: string): void
 
-  /** A new fact is durable. `lag`: seconds since it happened, where the resource tells. */
+  /** A new fact is durable. `lag`: seconds since the event, if the resource has the time. */
   fact(fact: StoredFact, lag: number | null): void
-  /** A further channel told of a fact that we had. */
+  /** A further channel reported a known fact. */
   sighting(event: { channel: Channel; type: string; lag: number }): void
   missed(event: { channel: Channel; type: string }): void
 
   callback(event: CallbackReport): void
   handler(name: string, state: HandlerState): void
-  /** A transient event was not sent to `handler`, which has more to do than it can. */
+  /** A transient event was not sent to `handler`, which has no free slot. */
   transientDropped(handler: string): void
 
   toolRun(event: ToolRunReport): void
   /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
   call(event: CallReport): void
-  /** A session waits for a function that no configured tool is; once for each call. */
+  /** A session waits for a function that no configured tool answers; once for each call. */
   callWithoutTool(event: CallWithoutTool): void
 
   commit(seconds: number): void
-  /** A write was not done. */
+  /** A write was refused. */
   storeRefused(reason: StoreRefusal): void
   /** A fact is damaged in the store: its delivery to `handler` became a dead letter without a call. */
   deadLettered(handler: string): void
 
-  /** How many read the relay now. */
+  /** The number of present readers of the relay. */
   relayReaders(count: number): void
-  /** Frames were handed to readers of the relay, each reader's counted. */
+  /** Frames were sent to readers of the relay, counted for each reader. */
   relayFrames(source: 'live' | 'replay', count: number): void
   relayEnded(outcome: RelayOutcome): void
 }
 
 /**
- * Why: no room or a failing disk, another program that holds the store, damage, another process that took the store over,
- * files that were deleted or replaced, or something else.
+ * The reason: a full or failing disk, another program that locks the store, damage, another process
+ * that took over the store, deleted or replaced files, or another one.
  */
 export const STORE_REFUSALS = ['full', 'busy', 'damaged', 'fenced', 'lost', 'other'] as const
 export type StoreRefusal = (typeof STORE_REFUSALS)[number]
 
 /**
- * How a reader of the relay ended: it left, was too slow, had a replay's most, found the log unreadable, found no place, or
- * we stopped.
+ * The end of a reader of the relay: it left, was too slow, reached the limit of a replay, could not
+ * read the log, found no free slot, or we stopped.
  */
 export type RelayOutcome = 'left' | 'slow' | 'replay_limit' | 'failed' | 'refused' | 'stopped'
 
-/** What it said: the output, that it answers later, that the arguments are wrong, or nothing that could be used. */
+/** The result: an output, a later answer, rejected arguments, or a failure. */
 export type ToolRunOutcome = 'output' | 'deferred' | 'rejected' | 'failed'
 
 export interface ToolRunReport {
@@ -88,12 +89,12 @@ export interface CallReport {
   sessionId: string
   outcome: string
   seconds: number | null
-  /** As it was closed. */
+  /** The outcome. */
   call: Call
 }
 
 export interface CallWithoutTool {
-  /** As the service gave it: hostile, and of any length. */
+  /** Unchanged from the service: possibly hostile, and of any length. */
   name: string
   callId: string
   sessionId: string | null
@@ -173,7 +174,10 @@ const METHODS: readonly (keyof Observer)[] = [
   'relayEnded',
 ]
 
-/** Passes every event on to each of `observers`; an observer names only what it wants. */
+/**
+ * Passes every report to each of `observers`; an observer implements only the methods that it
+ * needs.
+ */
 export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   const entries = METHODS.map((method) => {
     const listeners = observers.flatMap((observer) => {
@@ -182,7 +186,7 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
     })
     const [only] = listeners
     if (only !== undefined && listeners.length === 1) return [method, only]
-    // Each callback comes through here: no array is made of its arguments.
+    // Every callback passes here: do not collect the arguments into an array.
     const all = (first: unknown, second: unknown): void => {
       for (const listener of listeners) listener(first, second)
     }
@@ -191,7 +195,10 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   return Object.fromEntries(entries) as Observer
 }
 
-/** `observer` as one that cannot stop us: what it throws is told once for each method, and otherwise left. */
+/**
+ * `observer`, protected: an error that it throws is logged once for each method and otherwise
+ * ignored.
+ */
 export function guarded(
   observer: Partial<Observer>,
   logThrottled: (method: string, error: unknown) => void,

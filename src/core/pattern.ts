@@ -1,13 +1,13 @@
 /**
- * Tells which facts a handler wants: `*` (everything), `turn.*` (a prefix up to a dot), or a whole type.
- * Transient frames are only for handlers that name their type in full.
+ * Matches the facts that a handler selects: `*` (everything), `turn.*` (a prefix up to a dot), or a
+ * whole type. Transient frames are only for handlers that name their type in full.
  */
 export interface EventPattern {
   wants(type: string): boolean
   wantsTransient(type: string): boolean
 }
 
-/** What stands for types of facts: `*`, a family such as `turn.*`, or a whole type. */
+/** A pattern of fact types: `*`, a family such as `turn.*`, or a whole type. */
 export const TYPE_PATTERN = '^(\\*|[A-Za-z0-9_-]+(\\.[A-Za-z0-9_-]+)*(\\.\\*)?)$'
 
 export function compilePatterns(patterns: readonly string[]): EventPattern {

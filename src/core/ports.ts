@@ -12,8 +12,9 @@ export interface ListQuery {
 export type Answer = { output: string } | { error: string }
 
 /**
- * The service that we follow, one method an operation that we use. Every method throws ServiceError. An operation
- * that discovery did not find throws one with the code `route_unknown` and status 404 is never used for that.
+ * The service that we follow, with one method for each operation that we use. Every method throws
+ * ServiceError. An operation that discovery did not find throws one with the code `route_unknown`,
+ * never with status 404.
  */
 export interface Service {
   health(): Promise<Health>
@@ -23,9 +24,12 @@ export interface Service {
   /** The single turn, when its route is known; otherwise null and the caller reads the list. */
   readTurn(sessionId: string, turnId: string): Promise<Turn | null>
   listItems(sessionId: string, query: ListQuery): Promise<Page<Item>>
-  /** Published artifacts of a session, as given; null when the route is not known. */
+  /** Published artifacts of a session, unchanged; null when the route is unknown. */
   listArtifacts(sessionId: string): Promise<JsonObject[] | null>
-  /** @returns the service's word for what became of the answer (`not_delivered`, …), null when it said none. */
+  /**
+   * @returns the service's word for the outcome of the answer (`not_delivered`, …), null when the
+   *   reply has none.
+   */
   answer(
     sessionId: string,
     callId: string,
@@ -34,18 +38,26 @@ export interface Service {
     traceparent?: string,
   ): Promise<string | null>
   sendMessage(sessionId: string, text: string, key: string): Promise<void>
-  /** Whether a POST goes out with its key: the service then takes it once, however often it is sent. */
+  /**
+   * Whether a POST is sent with its key: then the service processes it once, even if it is sent
+   * again.
+   */
   idempotent(): boolean
   listWebhooks(): Promise<WebhookSubscription[]>
   createWebhook(url: string, key: string): Promise<WebhookSubscription>
   deleteWebhook(id: string): Promise<void>
   /** Opens the organization-wide stream. `cursor` null: live frames only. Throws on any status but 200. */
   openStream(cursor: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** The service's clock less ours, milliseconds, from the `Date` of its answers; 0 until one came. */
+  /**
+   * The service's clock minus ours, milliseconds, from the `Date` of its answers; 0 before the
+   * first answer.
+   */
   clockOffset(): number
-  /** What the answers leave open of `clockOffset`, milliseconds; infinite until one told the time. */
+  /**
+   * The uncertainty of `clockOffset`, milliseconds; infinite before the first answer with a time.
+   */
   clockOpen(): number
-  /** False from a 401 until the token changes: no request is sent then. */
+  /** False from a 401 until the token changes: meanwhile no request is sent. */
   authorized(): boolean
   /** Calls `listener` whenever `authorized()` changes. */
   onAuthorization(listener: (authorized: boolean) => void): void

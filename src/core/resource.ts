@@ -1,8 +1,8 @@
 import type { JsonObject, Json } from '../std/json.ts'
 
 /**
- * The resources of the service, as far as we rely on them. `raw` is the object as it was given, unknown fields
- * included; it is what handlers get. Times are milliseconds on the service's clock.
+ * The fields of the service's resources that we rely on. `raw` is the unchanged object, unknown
+ * fields included, for handlers. Times are milliseconds on the service's clock.
  */
 export interface Session {
   id: string
@@ -12,7 +12,7 @@ export interface Session {
   updatedAt: number
   title: string | null
   metadata: Record<string, string>
-  /** Id of the token that created it; null: the service does not say. */
+  /** Id of the token that created it; null: the service does not report it. */
   createdByToken: string | null
   actions: Action[]
   raw: JsonObject
@@ -76,7 +76,7 @@ export interface Page<T> {
   lastId: string | null
 }
 
-/** What every callback says about its session. */
+/** The summary of a session in every callback. */
 export interface SessionSummary {
   title: string | null
   metadata: Record<string, string>
@@ -88,8 +88,8 @@ export function summaryOf({ title, metadata, status }: Session): SessionSummary 
 }
 
 /**
- * A turn is final when it no longer works: `completed`, `failed`, or any other word once `completed_at` is set or its
- * artifacts are looked after, which are null while it runs (rule TRN-11).
+ * A turn is final when it no longer works: `completed`, `failed`, or any other word once
+ * `completed_at` or `artifacts` is set, since `artifacts` is null while it runs (rule TRN-11).
  */
 export function isFinal(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>): boolean {
   if (turn.status === 'working') return false
@@ -99,7 +99,7 @@ export function isFinal(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>
 
 const SETTLED = new Set(['ready', 'partial', 'failed'])
 
-/** A turn is settled when it is final and so are its artifacts: nothing about it will change any more. */
+/** A turn is settled when it and its artifacts are final: it will not change any more. */
 export function isSettled(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>): boolean {
   return isFinal(turn) && turn.artifacts !== null && SETTLED.has(turn.artifacts)
 }

@@ -1,6 +1,6 @@
 import type { Session } from './resource.ts'
 
-/** Which sessions of the organization are this sidecar's. Each condition that is given must hold. */
+/** The conditions for the sessions of this sidecar. All given conditions must hold. */
 export interface Scope {
   /** Pairs that the session's metadata must have, all of them. */
   metadata: Readonly<Record<string, string>>
@@ -9,12 +9,12 @@ export interface Scope {
 }
 
 /**
- * Whose a session is. `pending`: it came into the scope and has not been read since. `gone`: it was deleted before it could
- * be read. A session of which nothing is noted is unknown.
+ * The owner of a session. `pending`: it came into the scope and has not been read since. `gone`: it
+ * was deleted before it could be read. A session without an entry is unknown.
  */
 export type Owner = 'pending' | 'ours' | 'foreign' | 'gone'
 
-/** What is noted of a session. */
+/** The entry of a session. */
 export interface OwnerRecord {
   owner: Owner
   /** Service clock, milliseconds: when it came into the scope after it had been outside; null: it never did. */
@@ -25,7 +25,7 @@ export function isOthers({ owner }: Pick<OwnerNote, 'owner'>): boolean {
   return owner === 'foreign' || owner === 'gone'
 }
 
-/** What a commit notes of a session. `unknown` forgets what was noted. */
+/** The entry that a commit writes for a session. `unknown` removes it. */
 export interface OwnerNote {
   sessionId: string
   owner: Owner | 'unknown'

@@ -1,4 +1,4 @@
-/** A seq as the interface has it; what else stands in an `id:` line is kept, and cannot be reckoned with. */
+/** A seq as in the interface. Another `id:` value is stored, but has no numeric order. */
 export function isWhole(seq: string): boolean {
   return /^\d{1,40}$/.test(seq)
 }
@@ -9,8 +9,9 @@ export function isCursor(text: string): boolean {
 }
 
 /**
- * True when seq `a` comes before `b`: by value, whatever their length, for digits without leading zeros, which the service
- * gives. Any other texts are ordered as well, by their length and then their characters, but not in time.
+ * True when seq `a` comes before `b`: by value, whatever their length, for digits without leading
+ * zeros, which the service gives. Other texts are ordered by length and then by characters, which
+ * is no order in time.
  */
 export function isBefore(a: string, b: string): boolean {
   return a.length < b.length || (a.length === b.length && a < b)

@@ -5,7 +5,7 @@ import type { StoredFact } from './fact.ts'
 import type { Listed } from './listed.ts'
 import type { Action, Session, Turn } from './resource.ts'
 
-/** What the admin API and the metrics ask the store. Nothing of it changes anything. */
+/** The reads of the admin API and the metrics. None of them changes the store. */
 export interface StoreReader {
   facts(query: {
     after?: string
@@ -15,18 +15,21 @@ export interface StoreReader {
     sessionId?: string
   }): Promise<Listed<StoredFact>>
   fact(id: string): Promise<StoredFact | null>
-  /** `text`: the whole id, or what the title contains, whatever the case of its letters, of the newest ten thousand. */
+  /** `text`: the whole id, or a part of the title in any case, of the newest ten thousand. */
   sessions(query: {
     after?: string
     limit: number
     status?: string
     text?: string
   }): Promise<Listed<SessionRecord>>
-  /** The place in the log behind which the frames after `seq` stand, whether or not we have that one. */
+  /**
+   * The position in the log after which the frames after `seq` follow, whether or not that frame is
+   * stored.
+   */
   placeOf(seq: string): Promise<number>
   /**
-   * The stream's frames behind a place of the log, in order; a part of the log at a time, so that there may be none with
-   * more to come. `next`: the place up to which the log was looked through.
+   * The stream's frames after a position, in order. One call scans a part of the log, so a page may
+   * be empty with more to come. `next`: the position up to which the log was scanned.
    */
   frames(query: {
     after: number
@@ -46,7 +49,7 @@ export interface StoreReader {
     handler?: string
     factId?: string
     sessionId?: string
-    /** Of facts taken in since then: our wall clock, milliseconds. */
+    /** Of facts stored since then: our wall clock, milliseconds. */
     since?: number
   }): Promise<Listed<DeliveryRecord>>
   delivery(id: string): Promise<DeliveryRecord | null>
@@ -54,7 +57,10 @@ export interface StoreReader {
   openTurns(query: { after?: string; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */
   openActions(query: { after?: string; limit: number }): Promise<Listed<OpenAction>>
-  /** Functions beside `tools` that sessions wait for, those that wait longest first; names cut after 65 characters. */
+  /**
+   * Functions not in `tools` that sessions wait for, the longest wait first; names are cut after 65
+   * characters.
+   */
   functionsBeside(tools: readonly string[], limit: number): Promise<OpenFunction[]>
   handlers(): Promise<HandlerRecord[]>
   counts(): Promise<StoreCounts>

@@ -8,9 +8,10 @@ import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
- * Everything that must survive us. Asynchronous, and work is claimed, so that a database shared by several replicas fits
- * the same port. A promise of a write settles only after the write is durable. What is due is due on the store's clock:
- * callers hand in and get milliseconds from now, never a reading of a process's clock.
+ * All durable state. The port is asynchronous and work is claimed, so that a database of several
+ * replicas fits it too. The promise of a write resolves only after the write is durable. What is
+ * due is due on the store's clock: callers hand in and get milliseconds from now, never a reading
+ * of a process's clock.
  */
 export interface Store {
   log: FactLog
@@ -25,36 +26,50 @@ export interface Store {
 }
 
 export interface FactLog {
-  /** The one door for facts: all of a batch or nothing. */
+  /** The only way to add facts: all of a batch or nothing. */
   commit(batch: Batch): Promise<Committed>
   /**
-   * Facts of state, taken in before `before` (our wall clock), that a channel should have told of and did not. Each is
-   * returned once. `expected`: the types that each channel tells of. A step of bounded length; `more` asks for the next.
+   * State facts, stored before `before` (our wall clock), that a channel should have reported and
+   * did not. Each is returned once. `expected`: the types that each channel reports. A step of
+   * bounded length; `more` means that another step follows.
    */
   missed(expected: Expected, before: number): Promise<{ missed: Miss[]; more: boolean }>
-  /** Removes what is delivered and older than `before` (our wall clock), and counts its facts. A step, as above. */
+  /**
+   * Removes delivered facts older than `before` (our wall clock), and counts them. A step, as
+   * above.
+   */
   prune(before: number): Promise<{ facts: number; more: boolean }>
 }
 
 /** Sessions, turns and actions as last read; with a scope, whose sessions are. */
 export interface Resources {
-  /** What we know of a session, with `turnIds` among its turns: null when we never read it. */
+  /** The stored state of a session, with the turns of `turnIds`: null when it was never read. */
   known(sessionId: string, turnIds?: readonly string[]): Promise<KnownSession | null>
-  /** Turns that are not settled, and those of `turnIds`, also the ones of which only a frame told. */
+  /**
+   * Turns that are not settled, and those of `turnIds`, including turns that only a frame reported.
+   */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
   /** Title, metadata and status of a session; null when it was never read. */
   summary(sessionId: string): Promise<SessionSummary | null>
-  /** What we know of each of `ids`, for comparing with a page of the service's list. */
+  /** The stored state of each of `ids`, for comparison with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
-  /** Sessions that we believe to exist and that were not read since `before` (our wall clock), by id after `after`. */
+  /**
+   * Sessions that are not known to be deleted and were not read since `before` (our wall clock), by
+   * id after `after`.
+   */
   unseen(before: number, after: string, limit: number): Promise<string[]>
   /** Sessions that we believe to exist and that are not at rest, by id after `after`. */
   active(after: string, limit: number): Promise<string[]>
-  /** How many sessions we believe to exist, how many of them are not at rest, and how many are noted as foreign. */
+  /**
+   * The number of sessions that are not known to be deleted, of those that are not idle, and of
+   * foreign ones.
+   */
   count(): Promise<{ alive: number; active: number; foreign: number }>
-  /** What is noted of each of `ids`; with a scope only. */
+  /** The owner of each of `ids`; only with a scope. */
   owners(ids: readonly string[]): Promise<Map<string, OwnerRecord>>
-  /** Sessions of which only their owner is noted, since before `before` (our wall clock), by id after `after`. */
+  /**
+   * Sessions with only an owner entry, older than `before` (our wall clock), by id after `after`.
+   */
   strangers(before: number, after: string, limit: number): Promise<string[]>
   heldFrames(): Promise<HeldFrames>
 }
@@ -94,7 +109,10 @@ export interface LaneQueue {
    * `patience` milliseconds from now. Where a transaction is tried again, so is `take`.
    */
   acknowledge(take: () => readonly Ack[], patience?: number): Promise<void>
-  /** An attempt of the facts at `positions` begins. Written when it takes long, so that a crash cannot hide it. */
+  /**
+   * An attempt of the facts at `positions` begins. It is written if it takes long, so that a crash
+   * cannot hide it.
+   */
   begin(lane: Lane, positions: readonly number[]): void
   /** Their outcome is known, and is acknowledged soon: what is not written of them yet need not be. */
   end(lane: Lane): void
@@ -122,14 +140,16 @@ export interface Settings {
   /** The value of a checkpoint, null when there is none. */
   checkpoint(name: string): Promise<string | null>
   setCheckpoint(name: string, value: string | null): Promise<void>
-  /** Makes the handlers known; those that were not before start with no backlog. */
+  /** Registers the handlers; new ones start without a backlog. */
   registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
   pauseHandler(name: string, reason: string | null): Promise<void>
   /** The newest first. */
   subscriptions(): Promise<SubscriptionRecord[]>
   saveSubscription(record: SubscriptionRecord): Promise<void>
   forgetSubscription(id: string): Promise<void>
-  /** Keeps bytes that could not be read, for a person to look at. The oldest go when there are too many. */
+  /**
+   * Stores bytes that could not be parsed, for inspection. Above the limit the oldest are removed.
+   */
   quarantine(entry: { at: number; source: string; reason: string; bytes: string }): Promise<void>
 }
 
@@ -137,7 +157,10 @@ export interface Settings {
 export interface Operator {
   /** Makes dead deliveries (by `id` also a delivered one) pending again, in several transactions; `dryRun`: counts them. */
   retry(selection: RetrySelection): Promise<{ count: number }>
-  /** Hands one handler past facts again, those that it wants; in several transactions, the oldest first. */
+  /**
+   * Sends past facts that one handler selects to it again; in several transactions, the oldest
+   * first.
+   */
   replay(handler: string, from: ReplayStart): Promise<{ count: number }>
 }
 
@@ -150,19 +173,19 @@ export interface Batch {
   endedTurns?: readonly { turnId: string; sessionId: string; at: number }[]
   readings?: readonly Reading[]
   /**
-   * Calls that a reading found, ahead of the reading itself: a tool need not wait for what it does not need. One that is
-   * added as `running` is claimed by its caller.
+   * Calls that a read found, committed before the rest of the read, so that a tool need not wait
+   * for it. One that is added as `running` is claimed by its caller.
    */
   newCalls?: readonly Call[]
-  /** Steps of the call ledger; facts that hang on a step are committed only with it. */
+  /** Steps of the call ledger; facts that depend on a step are committed only with it. */
   calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
   checkpoints?: Readonly<Record<string, string>>
   /**
-   * With a scope: what is not ours of this batch is left out, and frames of sessions that are not known yet are held until
-   * it is noted whose they are.
+   * With a scope: facts of foreign sessions are omitted, and frames of unknown sessions are held
+   * until their owner is known.
    */
   scoped?: boolean
-  /** Noted before all else of the batch. Frames that were held become facts, or are dropped. */
+  /** Written before the rest of the batch. Held frames become facts, or are dropped. */
   owners?: readonly OwnerNote[]
 }
 
@@ -170,11 +193,11 @@ export interface Committed {
   /** The facts that were new, in order. */
   facts: StoredFact[]
   lanes: LaneNews[]
-  /** Readings that were made from something older than what we know by now: nothing of them was written. */
+  /** Reads that are older than the stored state: nothing of them was written. */
   stale: string[]
   /** Calls whose step was refused. */
   refused: string[]
-  /** Channels that told us of a fact that we already had. */
+  /** Channels that reported a known fact. */
   sightings: { channel: Channel; type: string; at: number; factAt: number }[]
   /** True when hints were added. */
   hinted: boolean
@@ -182,33 +205,36 @@ export interface Committed {
   newCalls: string[]
   /** All that are held now; absent: the commit changed nothing of them. */
   held?: HeldFrames
-  /** Frames that were dropped because their session was gone before it was known whose it was. */
+  /** Frames that were dropped because their session was deleted before its owner was known. */
   unattributed?: number
 }
 
 export interface HintedSession {
   sessionId: string | null
-  /** Moves with every hint: a reading clears the hint only if none came while it read. */
+  /** Changes with every hint: a read clears the hint only if no new one came meanwhile. */
   generation: number
   scope: HintScope
   seen: Seen
-  /** Readings that failed in a row. */
+  /** Consecutive failed reads. */
   failures: number
 }
 
-/** Enough of a known session to tell whether a page of the list brings news. */
+/** The parts of a stored session that show whether an entry of the list has changed. */
 export interface SessionGlance {
   status: string
   updatedAt: number
   deleted: boolean
-  /** Nothing about it is under way: idle or failed, no action open, every turn settled. */
+  /** It has nothing under way: idle or failed, no open action, every turn settled. */
   atRest: boolean
 }
 
 export interface KnownSession extends SessionGlance {
   revision: number
   session: Session
-  /** Service clock: settled turns created up to then were there before us and make no facts. */
+  /**
+   * Service clock: settled turns created up to then are older than our first start and make no
+   * facts.
+   */
   baseline: number
   /** Turns that are not settled, and the newest settled one. */
   turns: KnownTurn[]
@@ -218,7 +244,7 @@ export interface KnownSession extends SessionGlance {
 
 export interface KnownTurn {
   turn: Turn
-  /** False while only its turn.ended frame told of it: `turn` is then a placeholder. */
+  /** False while only its turn.ended frame reported it: then `turn` is a placeholder. */
   read: boolean
   final: boolean
   settled: boolean
@@ -230,12 +256,12 @@ export interface KnownTurn {
   finalFact: boolean
 }
 
-/** What reading a session found, to be written as a whole. */
+/** The result of reading a session, to be written as a whole. */
 export interface Reading {
   sessionId: string
   /** The revision that it was compared with; null when the session was not known. */
   revision: number | null
-  /** null: the session is gone. */
+  /** null: the session was deleted. */
   session: Session | null
   baseline: number
   atRest: boolean
@@ -260,7 +286,10 @@ export interface SubscriptionRecord {
   url: string
   secret: string
   createdAt: number
-  /** Retired ones stay valid for a while: deliveries signed with them may still be under way. */
+  /**
+   * Retired secrets stay valid for a while, because deliveries signed with them may still be under
+   * way.
+   */
   retiredAt: number | null
 }
 
@@ -271,7 +300,7 @@ export type ReplayStart = { pos: number } | { seq: string } | { at: number }
 export interface RetrySelection {
   id?: string
   handler?: string
-  /** Our wall clock: facts taken in from then on. */
+  /** Our wall clock: facts stored from then on. */
   since?: number
   dryRun?: boolean
 }

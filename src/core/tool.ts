@@ -3,7 +3,7 @@ import type { Json, JsonObject } from '../std/json.ts'
 import type { SessionSummary } from './resource.ts'
 import type { Attributes, TraceSource } from './trace.ts'
 
-/** What the model is told where a tool says nothing else. */
+/** The default error text for the model. */
 export const TOOL_ERROR = 'The tool could not complete this request.'
 
 /** How a function tool is run. Durations in milliseconds. */
@@ -18,7 +18,10 @@ export interface ToolSpec {
   deadline: number | null
   concurrency: number
   retry: RetrySpec
-  /** What to do with a call that was running when we crashed: run it again with the same key, or post the error. */
+  /**
+   * The action for a call that was running during a crash: run it again with the same key, or post
+   * the error.
+   */
   afterCrash: 'retry' | 'fail'
   /** The only error text that the model ever sees. */
   error: string
@@ -29,7 +32,7 @@ export type ToolTarget =
   | { kind: 'http'; url: string; secrets: string[] }
   | { kind: 'module'; run: ModuleTool }
 
-/** What a tool is asked to do. */
+/** The input of one run of a tool. */
 export interface ToolCall {
   callId: string
   name: string
@@ -46,12 +49,18 @@ export interface ToolCall {
   session: SessionSummary
 }
 
-/** `rejected`: the tool will never do this one, it is tried no more. Errors are for people, never for the model. */
+/**
+ * `rejected`: the tool will never accept this call; it is not retried. Errors are for people, never
+ * for the model.
+ */
 export type ToolResult =
   | { kind: 'output'; output: string }
   | { kind: 'deferred' }
   | { kind: 'rejected'; error: string }
-  /** `ran`: whether it had an effect, where it did not say itself that it failed. `retryAfter`: milliseconds. */
+  /**
+   * `ran`: whether the tool may have had an effect, if it did not report a failure itself.
+   * `retryAfter`: milliseconds.
+   */
   | { kind: 'failed'; error: string; ran?: 'no' | 'unknown'; retryAfter?: number }
 
 /** An in-process tool, arguments already checked. */

@@ -4,31 +4,31 @@ import type { Random } from '../std/ports.ts'
 import type { StoredFact } from './fact.ts'
 import type { SessionSummary } from './resource.ts'
 
-/** Where a session's trace comes from: the `traceparent` of its metadata, else one made from `key`. */
+/** The origin of a session's trace: the `traceparent` of its metadata, else one made from `key`. */
 export interface TraceSource {
   given: string | undefined
-  /** The session's id, or the fact's where it names no session: everything about it is one trace. */
+  /** The session's id, or the fact's where it names no session: all work for it is one trace. */
   key: string
 }
 
-/** The work that we show. */
+/** The names of our spans. */
 export type SpanName = 'reading' | 'callback' | 'tool' | 'answer'
 
 export type Attributes = Record<string, string | number>
 
 /** One piece of work in a trace. */
 export interface Span {
-  /** W3C `traceparent` for what we call: what it does hangs below this span. */
+  /** W3C `traceparent` for our requests: the spans of the receiver belong below this span. */
   readonly traceparent: string
   /** Runs `work` as a part of it. */
   run<T>(work: () => T): T
-  /** `fault`: what went wrong, null when nothing did. */
+  /** `fault`: the error, null on success. */
   end(fault: string | null): void
 }
 
 export interface Tracer {
   /** `since`: wall clock milliseconds, where the work began before this. */
-  /** `attributes` are asked for only where a span is recorded. */
+  /** `attributes` is called only if a span is recorded. */
   start(name: SpanName, source: TraceSource, attributes: () => Attributes, since?: number): Span
 }
 
@@ -42,7 +42,7 @@ export interface TraceContext {
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
 const NOTHING = /^0+$/
 
-/** What our spans hang below: what the metadata names, else a context that is the same for the same key. */
+/** The parent of our spans: the context of the metadata, else one derived from the key. */
 export function traceContext({ given, key }: TraceSource): TraceContext {
   const [, traceId = '0', spanId = '0', flags = '01'] =
     given === undefined ? [] : (TRACEPARENT.exec(given) ?? [])
@@ -86,7 +86,7 @@ class PlainSpan implements Span {
   end(): void {}
 }
 
-/** Contexts are asked for at every callback; a few thousand are remembered. */
+/** Every callback needs a context; a few thousand are cached. */
 const REMEMBERED = 4096
 const made = new Map<string, TraceContext>()
 

@@ -3,10 +3,10 @@ import type { Action, Item, Session, Turn } from './resource.ts'
 
 /**
  * Resources as the service sends them, and as we store them. Unknown fields stay in `raw`, null
- * and absent are the same, and what we rely on must be there.
+ * equals absent, and the fields that we rely on are required.
  */
 
-/** An answer lacks something that we rely on. */
+/** An answer lacks a required field. */
 export class Malformed extends Error {
   constructor(message: string) {
     super(message)
@@ -14,7 +14,7 @@ export class Malformed extends Error {
   }
 }
 
-/** Told of each entry of a list that could not be read and was left out. */
+/** Called for each unreadable entry of a list that was skipped. */
 export type OnSkipped = (fault: Malformed) => void
 
 export function readSession(value: unknown, onSkipped: OnSkipped): Session {
@@ -33,7 +33,10 @@ export function readSession(value: unknown, onSkipped: OnSkipped): Session {
   }
 }
 
-/** A session may leave the list out only when it waits for nothing: an unread list must not look like an empty one. */
+/**
+ * Only a session that waits for nothing may omit the list: an unread list must not look like an
+ * empty one.
+ */
 function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Action[] {
   if (value === undefined || value === null) {
     if (status === 'requires_action')
@@ -44,7 +47,7 @@ function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Act
   return readable(value, readAction, onSkipped)
 }
 
-/** Entries of unknown type are kept: they are for a person, or for a later version. */
+/** Entries of unknown type are kept for people and for later versions. */
 export function readAction(value: unknown): Action {
   const raw = objectIn(value, 'a required action')
   return {
@@ -59,7 +62,7 @@ export function readAction(value: unknown): Action {
   }
 }
 
-/** `sessionId` is the session whose turns were asked for, in case the turn does not say. */
+/** `sessionId`: the session of the request, if the turn does not name it. */
 export function readTurn(value: unknown, sessionId: string): Turn {
   const raw = objectIn(value, 'a turn')
   return {
@@ -87,7 +90,7 @@ export function readItem(value: unknown, sessionId: string): Item {
   }
 }
 
-/** One entry that cannot be read does not lose the others. */
+/** An unreadable entry does not affect the others. */
 export function readable<T>(
   entries: readonly Json[],
   parse: (entry: unknown) => T,
@@ -122,10 +125,13 @@ function time(raw: JsonObject, key: string, what: string): number {
   return value
 }
 
-/** The latest and, negative, the earliest time that a date can tell, milliseconds. */
+/** The latest and, negated, the earliest time of a date, milliseconds. */
 const LATEST = 8.64e15
 
-/** Whole milliseconds, as far as dates go: a service may count parts of one, and mean never. null for what no clock shows. */
+/**
+ * Whole milliseconds in the range of dates: a service may send fractions, or a huge number for
+ * "never". null for an invalid time.
+ */
 function timeOf(value: unknown): number | null {
   const ms = Math.floor(numberOf(value) ?? Number.NaN)
   return Number.isSafeInteger(ms) ? Math.max(-LATEST, Math.min(ms, LATEST)) : null
@@ -139,7 +145,7 @@ function stringsOf(value: unknown): Record<string, string> {
   )
 }
 
-/** The same for what was read before and comes back from the store: null when it cannot be read. */
+/** The same for a resource from the store: null when it cannot be parsed. */
 export const parseSession = (value: unknown): Session | null =>
   quietly(() => readSession(value, () => undefined))
 export const parseAction = (value: unknown): Action | null => quietly(() => readAction(value))

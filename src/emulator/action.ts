@@ -12,7 +12,7 @@ export type Resolution =
   | { kind: 'answered'; text: string }
   | { kind: 'turn_over' }
 
-/** Something that a session waits on, and afterwards the record of what became of it. */
+/** An action that a session waits for, and afterwards the record of its outcome. */
 export interface Action {
   readonly type: ActionType
   readonly sessionId: string

@@ -17,9 +17,9 @@ import { newTurn, TurnEnd, type Turn } from './turn.ts'
 import type { World } from './world.ts'
 
 /**
- * Takes a message in: starts a run, or queues it behind the one that goes on. Answers the place in the queue, from 1,
- * or null when it is worked on at once.
- * @throws {Refusal} `queue_full` when as many wait as may.
+ * Accepts a message: starts a run, or queues the message behind the present run. Returns its
+ * position in the queue, from 1, or null when its run starts at once. @throws {Refusal}
+ * `queue_full` when the queue is full.
  */
 export function acceptMessage(
   world: World,
@@ -63,8 +63,9 @@ export function cancelTurn(session: Session): void {
 }
 
 /**
- * Ends a run that a stop of the emulator cut short, and takes the next message. Nothing of a run outlives the process: its
- * turn fails as when the workspace is reclaimed, and a run that had opened none could not start.
+ * Ends a run that a stop of the emulator interrupted, and starts the next message. A run is lost
+ * with the process: its turn fails as when the workspace is reclaimed, and a run without a turn
+ * could not start.
  */
 export function endInterrupted(world: World, session: Session, run: Run): void {
   session.run = run

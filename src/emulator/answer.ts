@@ -7,7 +7,7 @@ import type { World } from './world.ts'
 
 export type Given = { kind: 'output' | 'error'; text: string }
 
-/** What an answer is told that comes when the call is resolved already. */
+/** The reply to an answer whose call is already resolved. */
 const AFTERWARDS: Readonly<Record<Resolution['kind'], Outcome>> = {
   output: 'repeated',
   error: 'repeated',

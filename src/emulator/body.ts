@@ -28,7 +28,7 @@ export function readBody(body: Readable, announced: number, limit: number): Prom
   let chunks = 0
   return new Promise((resolve, reject) => {
     const refuse = (status: 400 | 413, message: string): void => {
-      // The rest is read and thrown away, so that a client that is still writing gets the answer.
+      // The rest is read and discarded, so that a client that is still writing gets the answer.
       body.off('data', take).resume()
       reject(new BodyRefused(status, message))
     }
@@ -36,7 +36,7 @@ export function readBody(body: Readable, announced: number, limit: number): Prom
       const wanted = length + chunk.length
       if (wanted > limit) return refuse(413, 'the body is too long')
       if (++chunks > CHUNKS + length / CHUNK_BYTES)
-        return refuse(400, `a body comes in chunks of at least ${CHUNK_BYTES} bytes`)
+        return refuse(400, `a body must have chunks of at least ${CHUNK_BYTES} bytes`)
       if (wanted > bytes.length) {
         const grown = Buffer.allocUnsafeSlow(Math.min(limit, Math.max(wanted, bytes.length * 2, FIRST)))
         bytes.copy(grown, 0, 0, length)

@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts'
 
 export type BucketName = 'creation' | 'reads'
 
-/** What a response says of a bucket after its request. */
+/** The state of a bucket after a request, for the response. */
 export interface BudgetState {
   bucket: BucketName
   limit: number
@@ -27,7 +27,7 @@ export class Bucket {
     this.#at = clock.now()
   }
 
-  /** Takes one; false, and nothing taken, when less than one is left. */
+  /** Takes one; returns false and takes none when less than one is left. */
   take(): boolean {
     this.#refill()
     if (this.#level < 1) return false

@@ -46,7 +46,7 @@ export function faultsOf(schema: TSchema, value: unknown): string[] {
 }
 
 function explain(errors: ErrorObject[], noun: string): string {
-  // An unknown name is the cause that explains the most, so it is told first.
+  // An unknown name is the most likely cause, so it is reported first.
   const ordered = [...errors].sort((a, b) => rank(a) - rank(b))
   return [...new Set(ordered.map((error) => sentence(error, noun)))].slice(0, 5).join('; ')
 }

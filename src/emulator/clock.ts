@@ -2,7 +2,7 @@ import { setImmediate as nextLoop } from 'node:timers/promises'
 
 /** Longest that an `advance` waits, in real milliseconds, for work in flight before it moves on past it. */
 const SETTLE_MS = 250
-/** Node cuts longer timers to 1 ms; a wake-up that comes early only looks again. */
+/** Node cuts longer timers to 1 ms; an early wake-up only checks again. */
 const LONGEST_TIMER_MS = 2_147_483_647
 
 export interface Timer {
@@ -75,7 +75,10 @@ export class Clock {
     })
   }
 
-  /** Names work that `advance` waits for before it lets more time pass (a webhook attempt, a step of the agent). */
+  /**
+   * Registers work that `advance` waits for before more time passes (a webhook attempt, a step of
+   * the agent).
+   */
   during(work: Promise<unknown>): void {
     const settled: Promise<unknown> = work.then(
       () => this.#busy.delete(settled),
@@ -85,8 +88,9 @@ export class Clock {
   }
 
   /**
-   * Lets `ms` pass at once: every timer due on the way runs at its own moment, in order, with what it started given
-   * a chance to finish before the next one. Resolves when the new time is reached.
+   * Advances the clock by `ms` at once. Every timer that becomes due runs at its own time, in
+   * order, and the work that it starts may finish before the next timer. Resolves when the new time
+   * is reached.
    */
   async advance(ms: number): Promise<void> {
     const target = this.#exact() + ms
@@ -126,7 +130,7 @@ export class Clock {
     this.#wake.unref()
   }
 
-  /** Runs what is due; true if anything ran. */
+  /** Runs due timers; true if any ran. */
   #runDue(): boolean {
     let ran = false
     for (let next = this.#heap[0]; next !== undefined && next.due <= this.#exact(); next = this.#heap[0]) {

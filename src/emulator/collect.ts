@@ -6,8 +6,9 @@ import type { OutputFile } from './workspace.ts'
 import type { World } from './world.ts'
 
 /**
- * Publishes what lies under `outputs/` a moment after a turn's end: `pending` becomes `ready`, `partial` or `failed`.
- * `turn.completed` follows, or goes out by itself when the collection takes too long.
+ * Publishes the files under `outputs/` a moment after a turn's end: `pending` becomes `ready`,
+ * `partial` or `failed`. `turn.completed` follows, or goes out by itself when the collection takes
+ * too long.
  */
 export function collectArtifacts(world: World, session: Session, turn: Turn, collectMs: number | null): void {
   turn.artifacts = 'pending'

@@ -57,8 +57,9 @@ interface Held {
 }
 
 /**
- * Carries deliveries: signed, at least once, six attempts over about nine hours, a receiver that takes more than ten
- * seconds abandoned (rules LIM-27, LIM-28). `settled` is told of each that arrived or died.
+ * Sends deliveries: signed, at least once, with six attempts over about nine hours. An attempt is
+ * abandoned after ten seconds (rules LIM-27, LIM-28). `settled` is called for each that arrived or
+ * was given up.
  */
 export class Courier {
   readonly #parts: Parts
@@ -66,7 +67,7 @@ export class Courier {
   #agent: Agent | undefined
   readonly #queues = new Map<string, PQueue>()
   readonly #pending = new Map<string, Set<Delivery>>()
-  /** What waits for the webhooks to be switched on again, and for a partner to be swapped with. */
+  /** Deliveries that wait for the end of `webhooks_off`, or for a second one to swap with. */
   #waiting: Held[] = []
   #partner: Held | undefined
   readonly #closing = new AbortController()
@@ -95,7 +96,7 @@ export class Courier {
     this.#releasePartner()
   }
 
-  /** Takes up a delivery where another courier left it. */
+  /** Resumes a delivery of an earlier process. */
   resume(subscription: Subscription, delivery: Delivery): void {
     const { clock, limits } = this.#parts
     this.#pending.set(subscription.id, (this.#pending.get(subscription.id) ?? new Set()).add(delivery))
@@ -111,7 +112,7 @@ export class Courier {
       delivery.reason = reason
     }
     this.#pending.delete(subscription.id)
-    // What stands in the queue is not pending any more and passes through it without a request.
+    // Deliveries in the queue that are no longer pending are removed without a request.
     this.#queues.delete(subscription.id)
   }
 
@@ -124,7 +125,7 @@ export class Courier {
   #releasePartner(): void {
     const partner = this.#partner
     this.#partner = undefined
-    // Later than the one before it by more than a loopback delivery takes.
+    // Later than the previous one by more than the duration of a loopback delivery.
     if (partner !== undefined) this.#schedule(partner, 50)
   }
 
@@ -153,7 +154,7 @@ export class Courier {
   }
 
   async #try({ subscription, delivery }: Held): Promise<void> {
-    // What caused it is done first, and what is told is kept before it is told.
+    // The cause is completed first, and the state is stored before the request is sent.
     await Promise.resolve()
     if (delivery.status !== 'pending' || this.#closing.signal.aborted) return
     if (this.#parts.faults.use('give_up_webhooks'))
@@ -191,7 +192,7 @@ export class Courier {
     this.#settled(subscription, delivery)
   }
 
-  /** One request. Redirects are not followed and what the receiver says is not read. */
+  /** One request. Redirects are not followed, and the answer's body is not read. */
   async #post(subscription: Subscription, delivery: Delivery): Promise<Attempt> {
     const { clock, limits, faults } = this.#parts
     // Loaded with the first delivery: most emulators never make one.

@@ -48,7 +48,10 @@ export interface Payload {
   open?: Readonly<Record<string, unknown>>
 }
 
-/** An event as the profile's frame carries it. `seq` is null for a transient one, `turnId` where no turn is open. */
+/**
+ * An event in the form of the profile's frame. `seq` is null for a transient one, `turnId` is null
+ * without an open turn.
+ */
 export interface Event {
   readonly seq: number | null
   readonly at: number

@@ -8,7 +8,7 @@ const MESSAGE = 'msg_00112233445566778899aabb'
 /** 2026-01-01T00:00:00Z */
 const AT = 1_767_225_600_000
 
-/** One payload for each event name. What the agent may send besides is up to it. */
+/** One payload for each event name. The agent may send further fields. */
 const PAYLOADS: Readonly<Record<string, Payload>> = {
   'agent.message': { stated: { text: 'Your order is on its way.' } },
   'agent.text': { stated: { delta: 'Your order ' } },

@@ -2,7 +2,10 @@ import { newWorkspace } from './sandbox.ts'
 import { newSession, type Session } from './session.ts'
 import type { World } from './world.ts'
 
-/** Makes the sessions that the scenario says were there before: made in the Console, by the CLI, or very long ago. */
+/**
+ * Creates the sessions that existed before the scenario: from the Console, from the CLI, or very
+ * old ones.
+ */
 export function makeExistingSessions(world: World): void {
   const model = world.models.fallback()
   const [token] = world.tokens.all()

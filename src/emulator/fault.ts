@@ -25,7 +25,9 @@ export class Faults {
     return structuredClone(this.#settings)
   }
 
-  /** @throws {Refusal} 400 that names everything in `settings` that is not what the schema says. */
+  /**
+   * @throws {Refusal} 400 that lists every violation of the schema in `settings`.
+   */
   set(settings: unknown): void {
     const wrong = problemsOf(settings, (name) => this.#operationNamed(name) !== undefined)
     if (wrong.length > 0) throw invalid(wrong.join('; '))

@@ -4,7 +4,7 @@ import { Refusal, refuse } from './refusal.ts'
 import { SESSION_SCOPES, type Token } from './token.ts'
 import type { World } from './world.ts'
 
-/** A request that was let through, and what it paid. */
+/** An accepted request, and its cost. */
 export interface Admission {
   token: Token
   bucketName: BucketName
@@ -13,8 +13,9 @@ export interface Admission {
 }
 
 /**
- * Decides whether a request reaches its operation: token, scope, rate, in this order, with the faults in force.
- * `tell` is given the budget headers as soon as they are known, so that refusals carry them too.
+ * Decides whether a request reaches its operation: token, scope, rate, in this order, with the
+ * faults in force. `tell` gets the budget headers as soon as they are known, so that refusals have
+ * them too.
  * @throws {Refusal} 401, 403, 429, 5xx.
  */
 export function admit(

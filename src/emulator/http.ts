@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** What an operation answers a request with. */
+/** The answer of an operation. */
 export interface Answer {
   status: number
   /** JSON, unless `bytes` is set. */

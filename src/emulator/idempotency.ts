@@ -7,7 +7,7 @@ import { refuse } from './refusal.ts'
 /** Answers kept at once; the oldest leave first. */
 const MOST_KEPT = 20_000
 
-/** What is kept once it has been answered. */
+/** The stored answer. */
 export interface FirstAnswer {
   readonly id: string
   readonly at: number
@@ -37,8 +37,8 @@ export class Idempotency {
   }
 
   /**
-   * `scope` names the token and the operation's address, `body` the bytes that were sent.
-   * @throws {Refusal} 409 for the same value with another body, where the profile has it so.
+   * `scope` identifies the token and the operation's address, `body` the bytes of the request.
+   * @throws {Refusal} 409 for the same value with another body, if the profile refuses it.
    */
   once(scope: string, key: string, body: string, act: () => Promise<Answer>): Promise<Answer> {
     const id = `${scope} ${key}`

@@ -78,7 +78,9 @@ export interface EmulatorOptions {
   allowHttpWebhooks?: boolean
   /** Smaller or larger figures than the interface's, for tests. */
   limits?: Partial<Limits>
-  /** Names, beside addresses, `localhost` and names without a dot, by which its own routes may be asked. */
+  /**
+   * Host names that its own routes accept, beside addresses, `localhost` and names without a dot.
+   */
   allowedHosts?: readonly string[]
   /** The domain that previews are published under; without one they cannot be. */
   previewDomain?: string
@@ -102,7 +104,7 @@ export interface Emulator {
   /** The service's time, milliseconds since the epoch. */
   now(): number
   readonly faults: { get(): FaultSettings; set(settings: FaultSettings): void }
-  /** What a person does in the Console. */
+  /** The actions of a person in the Console. */
   resolveAction(callId: string, verdict: Verdict): void
   mintToken(scopes: readonly Scope[], days?: number): { id: string; token: string }
   revokeToken(id: string): boolean
@@ -135,7 +137,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const app = createServer(world)
   const mounted: Operation[] = []
   const leftOut = new Set(options.leaveOut)
-  // The description is made of what was really mounted.
+  // The description is generated from the mounted operations.
   app.addHook('onRoute', ({ config }) => {
     if (config?.operation !== undefined) mounted.push(config.operation)
   })
@@ -194,7 +196,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 const DEFAULT_TOKEN = 'svc_pat_dev'
 
-/** What has to be known before there is a world. */
+/** The settings that the world needs. */
 type Given = Pick<World, 'details' | 'scenario' | 'save'> & { startAt: number | undefined }
 
 function createWorld(options: EmulatorOptions, { details, scenario, startAt, save }: Given): World {

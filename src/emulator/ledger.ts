@@ -29,7 +29,10 @@ export interface ProbeRecord extends Probe {
   at: number
 }
 
-/** What the emulator saw and did, beyond the resources themselves: the truth that tests compare with. */
+/**
+ * The record of the emulator's requests and actions, beyond the resources: the truth for comparison
+ * in tests.
+ */
 export class Ledger {
   readonly actions: Roll<Action>
   readonly answers: Roll<AnswerRecord>

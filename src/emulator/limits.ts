@@ -18,7 +18,7 @@ export interface Limits {
   /** Streams that one token, and the whole organization, may hold open. */
   streamsPerToken: number
   streamsPerOrganization: number
-  /** How long a stream's slot stays taken after its client is gone. */
+  /** How long a stream's slot stays in use after its client left. */
   streamSlotMs: number
   pingMs: number
   /** The `retry:` hint of a stream. */
@@ -61,7 +61,7 @@ export interface Limits {
   ledgerEntries: number
 }
 
-/** What the interface states; a profile adds what it leaves open. */
+/** The limits of the interface; a profile adds those that it leaves open. */
 export const STATED_LIMITS = {
   sessions: 25,
   queuedMessages: 5,

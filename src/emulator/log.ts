@@ -10,7 +10,7 @@ export class EventLog {
   #events: PersistedEvent[] = []
   #first = 1
 
-  /** `forget` is told the oldest `seq` that is left whenever some were dropped. */
+  /** `forget` gets the oldest remaining `seq` after events were dropped. */
   constructor(limit: number, forget: (firstKept: number) => void) {
     this.#limit = limit
     this.#forget = forget

@@ -22,13 +22,16 @@ export function findTool(world: World, session: Session, name: string): ListedTo
   if (entry === undefined || whyUnreachable(world, session, entry) !== undefined) return undefined
   if (entry.allowed_tools?.includes(tool) === false) return undefined
   const declared = world.scenario.mcp_servers?.find((candidate) => candidate.name === server)
-  // A server that the scenario does not declare has every tool that is asked for, without annotations.
+  // A server that the scenario does not declare has every requested tool, without annotations.
   return declared === undefined
     ? { name: tool }
     : declared.tools?.find((candidate) => candidate.name === tool)
 }
 
-/** The read-only hint of an MCP tool: false without an annotation; undefined for what is no tool of the session's. */
+/**
+ * The read-only hint of an MCP tool: false without an annotation; undefined if the session has no
+ * such tool.
+ */
 export function hintOf(world: World, session: Session, name: string): boolean | undefined {
   const found = isMcpTool(name) ? findTool(world, session, name) : undefined
   return found === undefined ? undefined : (found.read_only ?? false)
@@ -55,9 +58,10 @@ export function unreachableRequired(world: World, session: Session): string | un
 }
 
 /**
- * Why a server cannot be reached from the sandbox, or undefined if it can. The emulator calls nobody and starts nothing:
- * a server is away when the scenario or a fault says so, when its host is under `.invalid`, the name that no network has
- * (RFC 2606), or when its command names a file that is not in the workspace.
+ * The reason why a server is unreachable from the sandbox; undefined if it is reachable. The
+ * emulator sends no request and starts no process. A server is unreachable when the scenario or a
+ * fault declares it, when its host is under `.invalid` (RFC 2606), or when its command names a file
+ * that is not in the workspace.
  */
 function whyUnreachable(world: World, session: Session, tool: McpTool): string | undefined {
   if (world.faults.unreachableMcp.includes(tool.name)) return 'connection refused'
@@ -69,7 +73,7 @@ function whyUnreachable(world: World, session: Session, tool: McpTool): string |
   return hostname.endsWith('.invalid') ? `getaddrinfo ENOTFOUND ${hostname}` : undefined
 }
 
-/** Only what is written `./…` or `/workspace/…` is surely meant as a file of the workspace. */
+/** Only `./…` and `/workspace/…` are certainly files of the workspace. */
 function missingProgram(session: Session, { command = '', args = [] }: McpTool): string | undefined {
   const missing = [command, ...args]
     .filter((word) => /^(\.\/|\/workspace\/)/.test(word))

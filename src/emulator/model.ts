@@ -16,7 +16,7 @@ export const CONNECTORS: readonly Connector[] = [
   { id: 'fabrikam', name: 'Fabrikam', defaultModel: 'fabrikam-1', keyPrefix: 'sk-' },
 ]
 
-/** The emulator calls no provider: a key that says so itself is the one that the provider rejects. */
+/** The emulator calls no provider: the text of a key decides whether the provider rejects it. */
 const REJECTED_KEY = /rejected/
 const REJECTION = 'Incorrect API key provided.'
 
@@ -37,7 +37,7 @@ export interface Probe {
   readonly accepted: boolean
 }
 
-/** What a client asks to be connected. */
+/** The requested connection. */
 interface Connection {
   key: string
   provider?: string
@@ -74,9 +74,10 @@ export class Models {
   }
 
   /**
-   * Connects a key, or gives the connection that it has already. `freeing` is the operation that a refusal at the
-   * ceiling names, `probed` is told of the one trial that precedes the storing.
-   * @throws {Refusal} 400 for an unknown or ambiguous vendor, a key that its provider rejects, or the ceiling.
+   * Connects a key, or returns its existing connection. `freeing` is the operation that a refusal
+   * at the limit names; `probed` is called for the one trial before the connection is stored.
+   * @throws {Refusal} 400 for an unknown or ambiguous vendor, a key that its provider rejects, or
+   * the limit.
    */
   connect(
     asked: Connection,
@@ -133,7 +134,7 @@ export class Models {
     }
     if (model !== undefined && model !== named.model) {
       const [asked, runs] = [JSON.stringify(model), JSON.stringify(named.model)]
-      throw invalid(`agent.model ${asked} is not what ${JSON.stringify(id)} runs, which is ${runs}`)
+      throw invalid(`agent.model ${asked} does not match ${JSON.stringify(id)}, which runs ${runs}`)
     }
     return named
   }
@@ -165,5 +166,5 @@ function vendorOf({ key, provider }: Connection): Connector {
   const fitting = CONNECTORS.filter(({ keyPrefix }) => key.startsWith(keyPrefix))
   const [only] = fitting
   if (only !== undefined && fitting.length === 1) return only
-  throw invalid('the key does not tell its provider; give provider, an id from GET /v1/model-connectors')
+  throw invalid('the key does not identify its provider; give provider, an id from GET /v1/model-connectors')
 }

@@ -1,4 +1,7 @@
-/** What clients look up in the description, since the interface does not show it: a deployment's may lack any of these. */
+/**
+ * Parts that clients look up in the description because the interface does not specify them. The
+ * description of a deployment may lack any of these.
+ */
 export const OPEN_PARTS = [
   'message',
   'answer',

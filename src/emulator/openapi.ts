@@ -13,7 +13,7 @@ const REASONS: Readonly<Record<number, string>> = {
   403: 'The access token lacks the scope that the message names.',
   404: 'Unknown resource.',
   409: 'Conflict.',
-  429: 'A rate or a ceiling; `error.code` tells them apart.',
+  429: 'A rate or another limit; `error.code` distinguishes them.',
   500: 'The service failed; report it with the `request_id`.',
   503: 'The identity directory cannot be reached.',
 }

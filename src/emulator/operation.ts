@@ -5,7 +5,7 @@ import type { Answer, Method } from './http.ts'
 import type { Scope, Token } from './token.ts'
 import type { World } from './world.ts'
 
-/** What an operation is handed once the gate let its request through. */
+/** The input of an operation after the gate accepted its request. */
 export interface Call<Query, Body> {
   world: World
   params: Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ export interface Call<Query, Body> {
   lastEventId: string | undefined
 }
 
-/** What `openapi.json` says of an answer. */
+/** The description of an answer in `openapi.json`. */
 export interface Described {
   description: string
   /** Left out: no content. */
@@ -38,7 +38,7 @@ interface Spec<Q extends TSchema, B extends TSchema> {
   access: Scope | 'token' | 'any' | 'open'
   /** The bucket that pays: `creation` for sessions; `write` is charged as the profile says. */
   cost: 'creation' | 'read' | 'write'
-  /** The idempotency header is read: every POST does, as what creates or acts. */
+  /** Whether the idempotency header is read: for every POST, which creates or acts. */
   idempotent?: boolean
   query?: Q
   body?: B
@@ -57,7 +57,9 @@ interface Spec<Q extends TSchema, B extends TSchema> {
   stream?(call: Call<Static<Q>, Static<B>>, response: ServerResponse, headers: Record<string, string>): void
 }
 
-/** An operation with its types closed over: what the server mounts and the description describes. */
+/**
+ * An operation without its type parameters: mounted by the server and described in the description.
+ */
 export interface Operation extends Omit<Spec<TSchema, TSchema>, 'handle' | 'stream'> {
   /** Checks query and body. @throws {Refusal} 400 */
   read(query: Record<string, unknown>, body: unknown): { query: unknown; body: unknown }
@@ -82,7 +84,7 @@ export function operation<Q extends TSchema = typeof nothing, B extends TSchema 
     ...spec,
     idempotent: spec.idempotent ?? spec.method === 'POST',
     read,
-    // The server only passes on what `read` made, so these are the types that it had.
+    // The server only passes on the result of `read`, so the types match.
     handle: (call) => spec.handle(call as Call<Static<Q>, Static<B>>),
     ...(spec.stream === undefined
       ? {}

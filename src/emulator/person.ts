@@ -3,7 +3,7 @@ import { invalid, notFound, refuse } from './refusal.ts'
 import { resolveAction } from './requirement.ts'
 import type { World } from './world.ts'
 
-/** What a person says in the Console to an approval, or to a question. */
+/** A person's answer in the Console to an approval or a question. */
 export type Verdict = { approved: boolean } | { answer: string }
 
 /**

@@ -12,7 +12,7 @@ export const permissionRulesSchema = Type.Array(permissionRuleSchema, { maxItems
 /** A rule overrides the approval mode in both directions (rules SES-61, SES-62). */
 export type PermissionRule = Static<typeof permissionRuleSchema>
 
-/** What the agent is about to do. */
+/** The next action of the agent. */
 export interface Attempt {
   tool: string
   path?: string
@@ -27,10 +27,13 @@ export type Decision =
   | { verdict: 'ask' }
   | { verdict: 'deny'; code: 'denied_read_only' | 'denied_by_rule'; sentence: string }
 
-/** Tools that change something, which `read_only` blocks and the asking mode asks about. */
+/** Tools that change something: `read_only` blocks them, and the asking mode needs an approval. */
 const CHANGING = new Set(['shell', 'write', 'serve', 'preview', 'commit', 'browser_act'])
 
-/** The first rule that fits decides; without one the mode does. `asking` says that the mode asks before changes. */
+/**
+ * The first matching rule decides; without one the mode decides. `asking`: the mode needs an
+ * approval before changes.
+ */
 export function decide(
   attempt: Attempt,
   rules: readonly PermissionRule[],
@@ -55,7 +58,7 @@ function deniedReadOnly({ tool }: Attempt): Decision {
   return { verdict: 'deny', code: 'denied_read_only', sentence }
 }
 
-/** True when every field that the rule names fits; `*` stands for anything. */
+/** True when every field of the rule matches; `*` matches anything. */
 function fits(rule: PermissionRule, attempt: Attempt): boolean {
   return (['tool', 'path', 'command', 'domain'] as const).every((key) => {
     const pattern = rule[key]

@@ -45,7 +45,7 @@ export class Reader {
     return this.#parts.sessionId
   }
 
-  /** Bytes that the client has not taken yet. */
+  /** Bytes that the client has not received yet. */
   get unread(): number {
     return this.#batchBytes + this.#parts.response.writableLength
   }
@@ -93,20 +93,20 @@ export class Reader {
   ping(): void {
     const { faults } = this.#parts
     if (this.#state === 'closed' || faults.on('stop_pings') || faults.on('stall_streams')) return
-    // Behind what waits: a slowed stream may be in the middle of a frame.
+    // After the waiting bytes: a slowed stream may be in the middle of a frame.
     this.#keep(PING)
     this.#parts.save()
     this.flush()
   }
 
-  /** Sends what waits and ends the stream. */
+  /** Sends the waiting bytes and ends the stream. */
   end(): void {
     const rest = this.#takeBatch()
     this.close()
     this.#parts.response.end(rest)
   }
 
-  /** Closes the connection where it is. */
+  /** Closes the connection at once. */
   cut(): void {
     this.close()
     this.#parts.response.destroy()
@@ -123,7 +123,7 @@ export class Reader {
     this.#batchBytes += bytes.length
   }
 
-  /** What waits, in one piece; nothing waits any more. */
+  /** Returns the waiting bytes in one piece and clears them. */
   #takeBatch(): Buffer {
     const [first] = this.#batch
     const bytes = this.#batch.length === 1 && first !== undefined ? first : Buffer.concat(this.#batch)
@@ -167,7 +167,7 @@ export class Reader {
     if (stop.closes) this.end()
   }
 
-  /** Writes and waits until the client has taken it, so that a replay is never a backlog. */
+  /** Writes and waits until the client has received it, so that a replay never builds a backlog. */
   async #write(bytes: Buffer): Promise<void> {
     const { response, faults } = this.#parts
     if (faults.on('stall_streams') || faults.streamRate !== undefined) {

@@ -41,7 +41,7 @@ export function invalid(message: string): Refusal {
   return refuse('invalid_request', message)
 }
 
-/** `what` names the kind ("session"), `id` what was asked for. */
+/** `what` is the kind ("session"), `id` the requested id. */
 export function notFound(what: string, id: string): Refusal {
   return refuse('not_found', `no ${what} ${JSON.stringify(id)}`)
 }

@@ -11,7 +11,7 @@ export function removeSession(world: World, session: Session): void {
   session.queue.length = 0
   session.workspace.close()
   session.workspace.files.clear()
-  // The ledger keeps what happened, not what it weighed.
+  // The ledger keeps the events without their bytes.
   session.items = []
   session.artifacts = session.artifacts.map((artifact) => ({ ...artifact, bytes: new Uint8Array() }))
   world.streams.endSession(session.id)

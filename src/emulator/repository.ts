@@ -3,8 +3,9 @@ import { touch, type Repo, type Session } from './session.ts'
 import type { World } from './world.ts'
 
 /**
- * The repository that a new session asks for; its clone is pending until the workspace is built.
- * @throws {Refusal} 400 when the organization has no repository-host connection: the scenario lists no repositories.
+ * The repository of a new session; its clone is pending until the workspace is built.
+ * @throws {Refusal} 400 when the organization has no repository-host connection: the scenario lists
+ *   no repositories.
  */
 export function repoFor(world: World, body: unknown): Repo {
   if (world.scenario.deployment?.repositories === undefined) {
@@ -15,7 +16,10 @@ export function repoFor(world: World, body: unknown): Repo {
   return { fullName: world.details.repo.read(body), branch: null, cloneError: null }
 }
 
-/** Clones into a new workspace. The branch is the repository's own choice; a failure is told in `clone_error`. */
+/**
+ * Clones into a new workspace. The branch is the repository's own choice; a failure is in
+ * `clone_error`.
+ */
 export function clone(world: World, session: Session): void {
   const { repo, workspace } = session
   if (repo === null) return

@@ -88,7 +88,7 @@ function waitOn(world: World, session: Session): void {
   session.workspace.rest()
 }
 
-/** Nothing is required any more, so the turn is at work again, in a workspace that may have gone to sleep. */
+/** No action is required any more, so the turn works again. Its workspace may be paused. */
 function goOn(world: World, session: Session, turnId: string | null): void {
   wakeWorkspace(world, session, turnId)
   setStatus(world, session, 'working')

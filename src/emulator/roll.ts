@@ -1,4 +1,4 @@
-/** A list that keeps its newest `limit` entries; what it had to forget is counted. */
+/** A list that keeps its newest `limit` entries and counts the dropped ones. */
 export class Roll<Entry> {
   readonly #limit: number
   #entries: Entry[] = []
@@ -18,7 +18,7 @@ export class Roll<Entry> {
     }
   }
 
-  /** Puts back what a roll held that had forgotten so many. */
+  /** Restores the entries of a roll and its number of dropped ones. */
   restore(entries: Entry[], forgotten: number): void {
     this.#entries = entries
     this.forgotten = forgotten

@@ -3,7 +3,7 @@ import type { Turn } from './turn.ts'
 
 /** The agent at work on one message. */
 export interface Run {
-  /** Aborted with a `TurnEnd` to end the turn, with anything else to leave it where it is. */
+  /** Aborted with a `TurnEnd` to end the turn, with any other reason to leave it unchanged. */
   readonly controller: AbortController
   /** The text that it works on. */
   readonly message: string
@@ -13,7 +13,7 @@ export interface Run {
   readonly steered: Step[]
   /** Wakes a step that can be interrupted by steering. */
   interrupt: (() => void) | null
-  /** Set by the script: how long the artifacts of this turn take to collect. */
+  /** Set by the script: the duration of the collection of this turn's artifacts. */
   collectMs: number | null
   /** `{{last}}`: the output of the last call. */
   last: string

@@ -4,7 +4,7 @@ import type { World } from './world.ts'
 
 /**
  * A session keeps the runtime with which it was created (rule VER-16).
- * @throws {Refusal} `bridge_incompatible` when that is older than the `feature` that is asked for.
+ * @throws {Refusal} `bridge_incompatible` when it is older than the requested `feature`.
  */
 export function needRuntime(
   world: World,

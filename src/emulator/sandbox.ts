@@ -6,7 +6,7 @@ import { TurnEnd } from './turn.ts'
 import { Workspace } from './workspace.ts'
 import type { World } from './world.ts'
 
-/** A workspace for the session that `owner` answers, wired to what its pauses and its end mean for that session. */
+/** A workspace for the session of `owner`; its pauses and its end change that session. */
 export function newWorkspace(world: World, owner: () => Session): Workspace {
   return new Workspace(world.clock, world.limits, {
     paused: () => {
@@ -23,7 +23,7 @@ export function newWorkspace(world: World, owner: () => Session): Workspace {
   })
 }
 
-/** Brings the workspace up for the work to come: its clone, its servers and then its seeded files. */
+/** Starts the workspace for the next work: its clone, its servers and then its seeded files. */
 export function wakeWorkspace(world: World, session: Session, turnId: string | null = null): void {
   recover(world, session, turnId)
   const built = session.workspace.wake() === 'created'
@@ -40,8 +40,8 @@ export function visitWorkspace(world: World, session: Session): void {
 }
 
 /**
- * Wakes a workspace that sleeps, so that what it holds is there again. False when it was lost in its sleep: the next
- * one is built anew.
+ * Resumes a paused workspace with its content. False when it was lost during the pause: then the
+ * next one is built anew.
  */
 export function recover(world: World, session: Session, turnId: string | null): boolean {
   const { workspace } = session
@@ -66,7 +66,7 @@ function build(world: World, session: Session): void {
   clone(world, session)
 }
 
-/** Tells which of the servers that the session can do without stay away. */
+/** Reports the optional servers that are unreachable. */
 function startServers(world: World, session: Session): void {
   session.serversStarted = true
   for (const { name, reason } of unreachableServers(world, session, false)) {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { invalid } from './refusal.ts'
 import type { Tool } from './tool.ts'
 
-/** A saved, named configuration. A session copies it at creation and never looks at it again. */
+/** A saved, named configuration. A session copies it at creation and never reads it again. */
 export interface SavedAgent {
   readonly id: string
   readonly createdAt: number
@@ -29,7 +29,7 @@ export class SavedAgents {
     this.#apart = apart
   }
 
-  /** What is read as an agent. */
+  /** The form of an agent in answers. */
   agents(): SavedAgent[] {
     return this.all().filter((saved) => this.#isAgent(saved))
   }
@@ -49,8 +49,8 @@ export class SavedAgents {
   }
 
   /**
-   * Saves under `name`. A name in use is replaced in place and keeps its id; what the replacement leaves out is gone.
-   * @throws {Refusal} 400 at the ceiling.
+   * Saves under `name`. An existing name is replaced and keeps its id; fields that the new body
+   * omits are removed. @throws {Refusal} 400 at the limit.
    */
   save(saved: Omit<SavedAgent, 'id' | 'createdAt'>, ceiling: number, now: number): SavedAgent {
     const alike = this.all().filter(({ template }) => !this.#apart || template === saved.template)

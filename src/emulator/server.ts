@@ -14,7 +14,7 @@ declare module 'fastify' {
   }
 }
 
-/** Longest that a request may take to arrive whole. */
+/** Time limit until a request is complete. */
 const REQUEST_TIMEOUT_MS = 60_000
 /** Longest id in a path; anything longer names nothing. */
 const MAX_PARAM_CHARACTERS = 500
@@ -42,7 +42,7 @@ export function createServer(world: World): FastifyInstance {
     }
     done()
   })
-  // The emulator's own routes answer with objects, those of the service with what is written out already.
+  // The emulator's own routes answer with objects, those of the service with serialized text.
   app.addHook('preSerialization', (_request, _reply, payload, done) => {
     world.save()
     done(null, payload)
@@ -54,7 +54,7 @@ export function createServer(world: World): FastifyInstance {
   return app
 }
 
-/** Mounts `operations`; each is told what was let through by the gate. */
+/** Mounts `operations`; each gets the requests that the gate accepted. */
 export function mount(app: FastifyInstance, world: World, operations: readonly Operation[]): void {
   const admissions = new WeakMap<FastifyRequest, Admission>()
   for (const operation of operations) {
@@ -120,7 +120,7 @@ async function answer(
   const act = async (): Promise<Answer> => operation.handle(call)
   const scope = `${call.token.id} ${request.method} ${request.url}`
   const made = await (key === null ? act() : world.idempotency.once(scope, key, sent, act))
-  // Nothing is told that the end of the process could undo.
+  // The state is stored before an answer is sent, so that the end of the process cannot undo it.
   world.save()
   if ((made.lost === true && !replayed(made)) || world.faults.losesReplyOf(operation.id)) {
     reply.hijack()
@@ -180,7 +180,10 @@ function sendRefusal(reply: FastifyReply, refusal: Refusal): void {
     .send(JSON.stringify({ error: { code: refusal.code, message: refusal.message, request_id } }))
 }
 
-/** What fastify itself refuses (a body over its limit, a torn upload) is an invalid request; the rest is our failure. */
+/**
+ * A refusal of fastify (a body over its limit, an incomplete upload) is an invalid request; any
+ * other error is an internal failure.
+ */
 function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   if (

@@ -23,13 +23,13 @@ export interface AgentSettings {
   tools: Tool[] | undefined
 }
 
-/** Who made a session; null for one that is older than the field. */
+/** The creator of a session; null for a session that is older than the field. */
 export type Source = 'api' | 'console' | 'cli' | null
 
 /** The repository that a session works on, as its clone left it. */
 export interface Repo {
   readonly fullName: string
-  /** Where the clone landed; null until there is one. */
+  /** The branch of the clone; null before it exists. */
   branch: string | null
   cloneError: string | null
 }
@@ -66,7 +66,7 @@ export interface Session {
   readonly files: SeedFile[]
   readonly profiles: string[]
   preview: { url: string | null; port: number | null; publishedUrl: string | null }
-  /** What it waits on now. */
+  /** The actions that it waits for now. */
   actions: Action[]
   readonly turns: Turn[]
   /** The events that have a place in the transcript. */

@@ -2,7 +2,7 @@ import type { PermissionRule } from './policy.ts'
 import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
-/** What holds for one turn, as it was when the turn began: a PATCH counts for the one after. */
+/** The settings of one turn, copied when the turn began: a PATCH takes effect on the next turn. */
 export interface Settings {
   readonly instructions: string
   readonly approvalMode: string

@@ -34,7 +34,7 @@ function listOf(name: string, details: OpenDetails): TSchema {
   })
 }
 
-/** What a saved agent and its alias have in common. */
+/** The common fields of a saved agent and its alias. */
 const template = {
   id: string(),
   name: string(),

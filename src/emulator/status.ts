@@ -10,7 +10,10 @@ const WEBHOOK: Readonly<Record<SessionStatus, WebhookType>> = {
   failed: 'session.failed',
 }
 
-/** Moves a session to `status` and tells the webhooks; a session that is there already only moves its `updated_at`. */
+/**
+ * Sets the status of a session and sends webhooks; if the status is the same, only `updated_at`
+ * changes.
+ */
 export function setStatus(world: World, session: Session, status: SessionStatus): void {
   touch(session, world.clock.now())
   if (session.status === status) return

@@ -33,7 +33,7 @@ interface Parts {
   save: () => void
 }
 
-/** Every open event stream, the slots that they take, and the way of an event into all of them. */
+/** All open event streams and their slots; sends each event to all of them. */
 export class Streams {
   readonly #parts: Parts
   readonly #readers = new Set<Reader>()
@@ -44,7 +44,7 @@ export class Streams {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    // What a stall held back goes out when it is over.
+    // After a stall the held bytes are sent.
     parts.faults.onChange(() => this.#flushSoon())
   }
 
@@ -114,7 +114,7 @@ export class Streams {
       await pause(2)
   }
 
-  /** Ends the streams of a session that is gone. */
+  /** Ends the streams of a deleted session. */
   endSession(sessionId: string): void {
     this.#parts.save()
     for (const reader of this.#readers) if (reader.sessionId === sessionId) reader.end()
@@ -125,7 +125,7 @@ export class Streams {
     for (const reader of this.#readers) reader.cut()
   }
 
-  /** Where a replay starts: after this `seq`, or undefined for live frames only. */
+  /** A replay starts after this `seq`; undefined for live frames only. */
   #place(cursor: string | undefined): number | undefined {
     if (cursor === undefined) return undefined
     const { log, details, faults } = this.#parts

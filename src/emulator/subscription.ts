@@ -1,4 +1,4 @@
-/** Where an organization wants its webhooks sent. */
+/** The webhook addresses of an organization. */
 export interface Subscription {
   readonly id: string
   readonly url: string

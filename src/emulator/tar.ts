@@ -34,7 +34,7 @@ function header(path: string, size: number, seconds: number, type: string): Buff
   return block
 }
 
-/** `<length> path=<path>\n`, where the length counts itself. */
+/** `<length> path=<path>\n`; the length includes its own digits. */
 function paxPath(path: string): Buffer {
   const rest = Buffer.byteLength(` path=${path}\n`)
   let length = rest + String(rest).length

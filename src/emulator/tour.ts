@@ -11,11 +11,11 @@ export interface TourOptions {
   scenario: Scenario
   /** Told of each thing that the tour does, one sentence at a time. */
   tell?: (line: string) => void
-  /** How often it looks for an action to resolve. */
+  /** Interval of the checks for actions to resolve. */
   lookEveryMs?: number
 }
 
-/** What a tour sets in motion, so that its follower knows when everything was seen. */
+/** The work that a tour starts, so that its follower knows when everything was seen. */
 export interface TourCounts {
   sessions: number
   messages: number
@@ -33,7 +33,7 @@ interface Places {
   body(text: string): Record<string, unknown>
 }
 
-/** A person takes this long at the most to be needed before the tour gives up on them. */
+/** The maximum time until an action must appear; then the tour gives up. */
 const PATIENCE_MS = 30_000
 
 /**
@@ -90,7 +90,7 @@ async function waitForAction(client: Client, path: string, type: string, everyMs
     if (found !== undefined) return textIn(found, 'call_id')
     await pause(everyMs)
   }
-  throw new Error(`no ${type} came up within ${PATIENCE_MS / 1000} seconds`)
+  throw new Error(`no ${type} appeared within ${PATIENCE_MS / 1000} seconds`)
 }
 
 class Client {
@@ -114,7 +114,10 @@ class Client {
   }
 }
 
-/** Finds the message operation by its shape: the POST whose body can say `input.steer`, its text in the string beside. */
+/**
+ * Finds the message operation by its shape: the POST whose body accepts the type `input.steer`,
+ * with its text in the other string.
+ */
 function findPlaces(description: unknown): Places {
   for (const [path, operations] of Object.entries(recordIn(description, 'paths'))) {
     const schema = ['post', 'requestBody', 'content', 'application/json', 'schema', 'properties'].reduce(
@@ -134,7 +137,7 @@ function findPlaces(description: unknown): Places {
       body: (said) => ({ [kind[0]]: plain, [text[0]]: said }),
     }
   }
-  throw new Error('the description shows no operation that takes a message')
+  throw new Error('the description shows no operation for a message')
 }
 
 function kindsOf(schema: unknown): string[] {
@@ -142,7 +145,10 @@ function kindsOf(schema: unknown): string[] {
   return Array.isArray(values) ? values.filter((value) => typeof value === 'string') : []
 }
 
-/** What the plan's messages will make the agent do, if every call is answered and every person says yes. */
+/**
+ * The agent's actions for the messages of the plan, if every call is answered and every approval is
+ * given.
+ */
 function countsOf(scenario: Scenario): TourCounts {
   const plan = scenario.sessions ?? []
   const counts = {

@@ -11,7 +11,7 @@ import { WORKSPACE_DIRECTORY } from './workspace.ts'
 
 type Fields = Record<string, unknown>
 
-/** A list resource: one page of rows, and what is needed to ask for the next. */
+/** A list resource: one page of rows, and the cursor of the next. */
 export function viewList<Row>(details: OpenDetails, page: Page<Row>, view: (row: Row) => Fields): Fields {
   const data = page.rows.map(view)
   return { object: 'list', data, has_more: page.hasMore, last_id: data.at(-1)?.['id'] ?? details.emptyLastId }
@@ -101,7 +101,7 @@ export function viewItem(details: OpenDetails, event: PersistedEvent): Fields {
   }
 }
 
-/** Made from what the event has already, since there may be very many. */
+/** Derived from the event, because there may be very many. */
 function itemId({ sessionId, seq }: PersistedEvent): string {
   return `item_${sessionId.slice(0, 8)}${seq.toString(16).padStart(10, '0')}`
 }
@@ -149,7 +149,7 @@ function roleOf(details: OpenDetails, type: string): string {
     : details.item.roles.system
 }
 
-/** Text for people: what was said, else the payload as JSON. */
+/** Text for people: the text of the message, else the payload as JSON. */
 function contentOf({ payload }: PersistedEvent): string {
   for (const key of ['text', 'output', 'message', 'question', 'answer', 'path']) {
     const value = payload[key]

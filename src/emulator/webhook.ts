@@ -17,7 +17,7 @@ interface Parts {
   save: () => void
 }
 
-/** The organization's webhook subscriptions, and what is told to them. */
+/** The organization's webhook subscriptions, and their deliveries. */
 export class Webhooks {
   readonly #parts: Parts
   readonly #subscriptions = new Map<string, Subscription>()
@@ -78,7 +78,7 @@ export class Webhooks {
     return this.#subscriptions.delete(id)
   }
 
-  /** Adds a pending delivery for every active subscription that wants this event. */
+  /** Adds a pending delivery for every active subscription with this event. */
   tell(type: WebhookType, sessionId: string, turnId: string | null): void {
     const at = this.#parts.clock.now()
     for (const subscription of this.#subscriptions.values()) {

@@ -3,10 +3,16 @@ import type { Clock, Timer } from './clock.ts'
 export const WORKSPACE_DIRECTORY = '/workspace'
 const OUTPUTS = 'outputs/'
 
-/** `none`: never started. `gone`: reclaimed at the end of its lifetime; the next input starts another. */
+/**
+ * `none`: never started. `gone`: reclaimed at the end of its lifetime; the next input creates
+ * another.
+ */
 export type WorkspaceState = 'none' | 'running' | 'paused' | 'gone'
 
-/** A file of the sandbox. `bytes` is null where only the size matters, because nothing may ever read that much. */
+/**
+ * A file of the sandbox. `bytes` is null if only the size is needed, because such a large file can
+ * never be read.
+ */
 export interface WorkspaceFile {
   size: number
   bytes: Uint8Array | null
@@ -32,7 +38,7 @@ export interface WorkspaceRecord {
   unpublished: string[]
 }
 
-/** What the owner does when the workspace changes by itself. */
+/** The owner's reactions to changes of the workspace. */
 interface WorkspaceOwner {
   paused(): void
   reclaimed(): void
@@ -54,7 +60,7 @@ export class Workspace {
   #unpublished = new Set<string>()
   state: WorkspaceState = 'none'
   files = new Map<string, WorkspaceFile>()
-  /** What the listing shows: the files as they were when it was taken. */
+  /** The listing: the files at the time of the snapshot. */
   snapshot: Snapshot | null = null
 
   constructor(
@@ -72,7 +78,7 @@ export class Workspace {
     return this.state === 'running' || this.state === 'paused'
   }
 
-  /** Brings it up and keeps it up; answers what that took. */
+  /** Starts it and keeps it running; returns the actions that this needed. */
   wake(): 'created' | 'resumed' | 'up' {
     this.#idle?.cancel()
     if (this.state === 'running') return 'up'
@@ -95,13 +101,13 @@ export class Workspace {
     this.#idle = this.#clock.after(this.#limits.workspaceIdleMs, () => this.#pause())
   }
 
-  /** Puts a file where it belongs; what lies under `outputs/` is to be published. */
+  /** Writes a file; files under `outputs/` will be published. */
   write(path: string, file: WorkspaceFile): void {
     this.files.set(path, file)
     if (path.startsWith(OUTPUTS)) this.#unpublished.add(path)
   }
 
-  /** The files under `outputs/` that were written since they were last taken, as they are now. */
+  /** The present content of files under `outputs/` that were written since the last collection. */
   takeOutputs(): OutputFile[] {
     const paths = [...this.#unpublished]
     this.#unpublished.clear()
@@ -116,7 +122,7 @@ export class Workspace {
     return this.snapshot
   }
 
-  /** It is gone without having come to its end; what it held is lost. */
+  /** It was lost before its end, with all its content. */
   lose(): void {
     this.close()
     this.state = 'gone'
@@ -135,7 +141,7 @@ export class Workspace {
     }
   }
 
-  /** Goes on where another left off; what it is at work on has to be said anew. */
+  /** Restores the state of an earlier process; the work under way must be registered again. */
   restore(record: WorkspaceRecord): void {
     this.state = record.state
     this.files = record.files
@@ -148,7 +154,7 @@ export class Workspace {
     this.rest()
   }
 
-  /** The end of its lifetime, or of what carried it. */
+  /** The end of its lifetime, or of its host. */
   reclaim(): void {
     this.close()
     this.capture()

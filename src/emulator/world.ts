@@ -14,7 +14,7 @@ import type { Streams } from './stream.ts'
 import type { Tokens } from './token.ts'
 import type { Webhooks } from './webhook.ts'
 
-/** One emulated organization: what every operation works on. Two of them share nothing. */
+/** One emulated organization: the state for all operations. Two of them share nothing. */
 export interface World {
   readonly clock: Clock
   readonly details: OpenDetails
@@ -35,6 +35,6 @@ export interface World {
   readonly previewDomain: string | null
   /** Webhook addresses may be http on loopback. */
   readonly allowHttpWebhooks: boolean
-  /** Brings the data file up to date, where there is one; called before anything is told to anyone. */
+  /** Writes the data file, if there is one; called before any answer, frame or delivery is sent. */
   readonly save: () => void
 }

@@ -3,7 +3,10 @@ import type { JsonObject } from '../std/json.ts'
 import type { Health, Page, WebhookSubscription } from '../core/resource.ts'
 import { Malformed, objectIn, readable, text, type OnSkipped } from '../core/wire.ts'
 
-/** Answers of the service that are no stored resource: lists, health, subscriptions, the word for an answer. */
+/**
+ * Answers of the service without a stored resource: lists, health, subscriptions, the outcome of an
+ * answer.
+ */
 
 export function parseWebhook(value: unknown): WebhookSubscription {
   const raw = objectIn(value, 'a webhook subscription')
@@ -30,14 +33,14 @@ export function parseHealth(value: unknown): Health {
   }
 }
 
-/** The service's word in the answer to an answer. */
+/** The service's word for the outcome of an answer. */
 export function parseOutcome(value: unknown): string | null {
   return isObject(value) ? stringOf(value['outcome']) : null
 }
 
 /**
- * A list (rule GEN-22). An entry that cannot be read is left out and reported; the others are kept.
- * Without `last_id` the last entry's own id leads on.
+ * A list (rule GEN-22). An unreadable entry is skipped and reported; the others are kept. Without
+ * `last_id` the last entry's own id is the cursor.
  */
 export function parsePage<T>(value: unknown, parse: (entry: unknown) => T, onSkipped: OnSkipped): Page<T> {
   const raw = objectIn(value, 'a list')
@@ -57,7 +60,7 @@ export function asList(value: unknown): unknown {
   return isObject(value) && value['has_more'] === undefined ? { ...value, has_more: false } : value
 }
 
-/** The id is all that the interface shows of an artifact. */
+/** The interface shows only the id of an artifact. */
 export function parseArtifact(value: unknown): JsonObject {
   const raw = objectIn(value, 'an artifact')
   text(raw, 'id', 'an artifact')

@@ -8,9 +8,9 @@ const SILENCE = 45_000
 /** How often the silence is checked: a timer for every chunk would cost more than the chunk. */
 const SILENCE_CHECKS = 9
 const PING = 'ping'
-/** How much of one line is given to the parser, characters. The service's largest body is 16 MiB. */
+/** Maximum characters of one line for the parser. The service's largest body is 16 MiB. */
 const LINE_KEPT = 16 * 1024 * 1024
-/** A longer line is taken to have no end, characters. */
+/** A line of more characters ends the connection. */
 const LINE_MAX = 16 * LINE_KEPT
 /** One frame, characters: more than one line gives. */
 const FRAME_MAX = 2 * LINE_KEPT
@@ -25,7 +25,7 @@ interface FrameListener {
   onStop: (from: string) => void
   /** Milliseconds, the service's `retry:`. */
   onRetry: (ms: number) => void
-  /** The service has nothing to send and is there. */
+  /** The service is alive and has nothing to send. */
   onPing: () => void
 }
 
@@ -102,13 +102,13 @@ class FrameReader {
     })
   }
 
-  /** The replay stopped at its limit: the connection says nothing more. */
+  /** The replay stopped at its limit: no more frames follow on the connection. */
   get stoppedFrom(): string | null {
     return this.#stoppedFrom
   }
 
   /**
-   * Reports the frames that became whole with this chunk.
+   * Reports the frames that are complete with this chunk.
    * @throws {NetworkFault} for a line or a frame without end.
    */
   read(chunk: Uint8Array): void {
@@ -118,14 +118,14 @@ class FrameReader {
 }
 
 /**
- * Cuts lines that are too long. A persisted frame with `data:` of 20 MiB and `id: 7` becomes one with data that cannot be
- * parsed and the same id, so that the cursor gets past it.
+ * Cuts lines that are too long. A persisted frame with `data:` of 20 MiB and `id: 7` becomes one
+ * with unparsable data and the same id, so that the cursor advances past it.
  */
 class LineCutter {
   /** Characters of the line that has begun. */
   #length = 0
 
-  /** What to give to the parser of a piece of the stream. @throws {NetworkFault} when a line has no end. */
+  /** The part of a chunk for the parser. @throws {NetworkFault} when a line has no end. */
   cut(text: string): string {
     const last = Math.max(text.lastIndexOf('\n'), text.lastIndexOf('\r'))
     if (this.#length + text.length <= LINE_KEPT) {
@@ -184,7 +184,7 @@ export class SilenceWatchdog {
     }
   }
 
-  /** The reader asks for the next chunk. */
+  /** The reader waits for the next chunk. */
   wait(): void {
     this.#waitsSince = this.#clock.steady()
     this.#timer ??= this.#clock.after(SILENCE / SILENCE_CHECKS, () => this.#check())

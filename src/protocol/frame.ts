@@ -1,7 +1,7 @@
 import type { Fact } from '../core/fact.ts'
 import type { Hint } from '../core/hint.ts'
 
-/** A frame of the stream as the parser of Server-Sent Events hands it over. */
+/** A frame of the stream from the parser of Server-Sent Events. */
 export interface Frame {
   event: string | undefined
   /** The `id:` line of this very frame, if it had one. */
@@ -9,11 +9,11 @@ export interface Frame {
   data: string
 }
 
-/** What a frame means (rules EVT-08 to EVT-18). */
+/** The meaning of a frame (rules EVT-08 to EVT-18). */
 export type Meaning =
   | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
   | { kind: 'transient'; type: string; sessionId: string | null; body: string }
-  /** The replay stopped at its limit: ask again from here. */
+  /** The replay stopped at its limit: continue from here. */
   | { kind: 'stop'; fromSeq: string }
   | { kind: 'unreadable'; reason: string; seq: string | null }
 

@@ -2,12 +2,12 @@ import type { PersistedEvent } from '../core/event-type.ts'
 import type { HintScope } from '../core/hint.ts'
 
 /**
- * What a frame or webhook implies by its name. `turn.ended` implies that the session's turns have to be read, 60 ms
- * later, and that the reading will show the fact with the subject `turn.final/<turn id>`.
+ * The implications of the name of a frame or webhook. After `turn.ended` the session's turns must
+ * be read, 60 ms later, and the read will show the fact with the subject `turn.final/<turn id>`.
  */
 export interface Implication {
   scope: HintScope
-  /** Milliseconds that the reading may wait, so that hints that come together cost one reading. */
+  /** Milliseconds that the read may wait, so that several hints cost one read. */
   delay: number
   /** The subject of the expected fact (see Fact.subject) without its key: a turn, a call or a session, by the prefix. */
   subject?: `${'turn' | 'action' | 'session'}.${string}`
@@ -26,7 +26,7 @@ export type WebhookEvent =
 /** By the name of a persisted frame; null: no state fact follows from it. */
 export const FRAME_IMPLICATIONS = tableOf<PersistedEvent, Implication | null>({
   'turn.started': { scope: 'turns', delay: 30, subject: 'turn.started' },
-  // Artifacts that settle at once are in the same reading.
+  // Artifacts that settle at once are in the same read.
   'turn.ended': { scope: 'turns', delay: 60, subject: 'turn.final' },
   'tool.required': { scope: 'session', delay: 0, subject: 'action.required' },
   'approval.requested': { scope: 'session', delay: 0, subject: 'action.required' },
@@ -76,7 +76,7 @@ export const UNKNOWN_WEBHOOK: Implication = { scope: 'turns', delay: 100 }
 /** A genuine webhook that names no session: one sweep. */
 export const WEBHOOK_WITHOUT_SESSION: Implication = { scope: 'session', delay: 100 }
 
-/** A map, since the names that are looked up come from outside: `constructor` is no entry. */
+/** A Map, because the names are external input: `constructor` must not be an entry. */
 function tableOf<Name extends string, Value>(
   table: Readonly<Record<Name, Value>>,
 ): ReadonlyMap<string, Value> {

@@ -2,7 +2,10 @@ import { isObject, stringOf, type JsonObject } from '../std/json.ts'
 import { memberTexts } from '../std/member.ts'
 import { isWhole } from '../core/seq.ts'
 
-/** Where a frame mentions what it is about is not shown: the data, then the payload, under either spelling. */
+/**
+ * The interface does not specify where a frame has its ids: try the data, then the payload, in both
+ * spellings.
+ */
 
 export function sessionIn(data: JsonObject, payload: JsonObject): string | null {
   return idIn(data, payload, ['session_id', 'sessionId', 'session'])
@@ -33,9 +36,10 @@ export function seqIn(data: JsonObject, text: string): string | null {
 }
 
 /**
- * From where the rest of a replay that stopped has to be requested; null: the frame says nothing of the kind. The name of
- * such a frame is not shown: it is any frame without a seq that carries `from_seq`. An event that is persisted, such as
- * `agent.compaction`, may have a member of that name for its own reasons.
+ * The position from which the rest of a stopped replay must be requested; null for any other frame.
+ * The interface does not specify the name of such a frame: it is any frame without a seq but with
+ * `from_seq`. A persisted event, such as `agent.compaction`, may have a member of that name with
+ * another meaning.
  */
 export function stopIn(
   seq: string | null,
@@ -49,8 +53,9 @@ export function stopIn(
 }
 
 /**
- * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is read from the text. Nothing
- * else in a frame needs this: the text itself is what is stored and passed on.
+ * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is
+ * read from the text. No other part of a frame needs this, because the text itself is stored and
+ * passed on.
  */
 function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => string): string | null {
   const value = holder[name]

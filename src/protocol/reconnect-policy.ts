@@ -3,15 +3,15 @@ import { backoff } from '../std/backoff.ts'
 import type { Clock, Random } from '../std/ports.ts'
 import { SLOT_FREED, type StreamSlot } from './slot.ts'
 
-/** The longest that a `retry:` of the service delays the next connection, milliseconds. */
+/** The maximum delay of the next connection by the service's `retry:`, milliseconds. */
 const RETRY_CAP = 60_000
-/** A connection that was open for so long was of use, even if it brought nothing, milliseconds. */
+/** A connection that was open for this long counts as useful, even without data, milliseconds. */
 const OF_USE = 60_000
 const BACKOFF = { base: 1000, max: 60_000 }
 
-/** What a connection brought. */
+/** The result of a connection. */
 export interface Brought {
-  /** Anything that was kept. */
+  /** Any data that was kept. */
   anything: boolean
   /** The next connection begins at a later seq. */
   moved: boolean
@@ -22,7 +22,10 @@ export interface ReconnectPorts {
   random: Random
   /** Shared by all streams under one token. */
   slot: StreamSlot
-  /** A connection of a former process may still hold a slot: also the first one after a failure waits for it. */
+  /**
+   * A connection of a former process may still hold a slot: so the first connection after a failure
+   * waits for it too.
+   */
   slotInUse: boolean
 }
 
@@ -45,7 +48,10 @@ export class ReconnectPolicy {
     this.#floor = slotInUse ? SLOT_FREED : 0
   }
 
-  /** The service said `retry:`. It is a floor: the slot of the connection that ended is freed late. */
+  /**
+   * The service sent `retry:`. It is a minimum, because the slot of the ended connection is freed
+   * late.
+   */
   retry(ms: number): void {
     this.#retry = Math.min(RETRY_CAP, Math.max(0, ms))
     this.#floor = this.#retry
@@ -56,7 +62,10 @@ export class ReconnectPolicy {
     this.#floor = this.#retry
   }
 
-  /** The service closed the connection. One that it closes at once, again and again, is not hurried by a `retry:` of 0. */
+  /**
+   * The service closed the connection. If it closes each one at once, a `retry:` of 0 does not
+   * shorten the wait.
+   */
   closed({ anything, moved }: Brought): number {
     if (anything) this.#failures = 0
     const now = this.#clock.steady()
@@ -69,7 +78,10 @@ export class ReconnectPolicy {
     return this.failed()
   }
 
-  /** The replay stopped at its limit: the rest is requested at once. One that stops where it began would go round for ever. */
+  /**
+   * The replay stopped at its limit: the rest is requested at once. A replay that stops where it
+   * began would loop for ever.
+   */
   stopped({ anything, moved }: Brought): number {
     if (anything) this.#failures = 0
     const now = this.#clock.steady()
@@ -84,7 +96,7 @@ export class ReconnectPolicy {
     if (this.#openedAt !== null) this.#end(now, 'broken')
     const wait = this.failed()
     if (!(error instanceof ServiceError)) return wait
-    // An open that our own budget refused says nothing of the slots.
+    // A request that our own budget refused gives no information about the slots.
     const noSlot = error.code === 'rate_limit_exceeded' && !error.unsent
     return Math.max(wait, noSlot ? this.#slot.refused(now) : 0, error.retryAfter ?? 0)
   }
@@ -94,7 +106,7 @@ export class ReconnectPolicy {
     if (this.#openedAt !== null) this.#end(this.#clock.steady(), 'broken')
   }
 
-  /** There was no connection to end: what has to be there before it failed. */
+  /** There was no connection: a step before it failed. */
   failed(): number {
     this.#failures++
     return backoff(BACKOFF, this.#failures, this.#random, this.#floor)

@@ -1,16 +1,17 @@
 import { isBefore } from '../core/seq.ts'
 
 /**
- * Where the next connection of a stream begins. A replay of 1,500 frames stops after 200 of them and names `from_seq`. Only
- * 150 were kept when the connection ended, so the next one begins after the 150th. Where the service names an earlier seq
- * than the last that was kept, it begins there: repeated frames are recognised, missing ones are lost.
+ * The position where the next connection of a stream begins. A replay of 1,500 frames stops after
+ * 200 of them and names `from_seq`. Only 150 were kept when the connection ended, so the next one
+ * begins after the 150th. Where the service names an earlier seq than the last that was kept, it
+ * begins there: repeated frames are recognised, missing ones are lost.
  */
 export class ResumePoint {
   #stoppedAt: string | null = null
-  /** What `#stoppedAt` was when the last connection was asked for. */
+  /** The value of `#stoppedAt` at the request of the last connection. */
   #asked: string | null = null
 
-  /** From where the rest of a stopped replay has still to be requested. */
+  /** The position from which the rest of a stopped replay must still be requested. */
   get stoppedAt(): string | null {
     return this.#stoppedAt
   }
@@ -21,8 +22,8 @@ export class ResumePoint {
   }
 
   /**
-   * @param last the last seq that was kept; null: none was
-   * @param first what comes before it is not wanted; null: no bound
+   * @param last the last seq that was kept; null: none was @param first the first seq to request;
+   *   null: no limit
    * @returns the cursor of the next connection; null: live frames only
    */
   next(last: string | null, first: string | null = null): string | null {
@@ -34,7 +35,7 @@ export class ResumePoint {
     return first !== null && isBefore(stopped, first) ? first : stopped
   }
 
-  /** The connection was refused, so it brought nothing: the rest has still to be requested. */
+  /** The connection was refused without data: the rest must still be requested. */
   refused(): void {
     this.#stoppedAt = this.#asked
   }

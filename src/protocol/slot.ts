@@ -1,25 +1,28 @@
 /**
- * How long after its end a connection surely holds no stream slot any more, milliseconds: the service frees it about 4.5
- * seconds after the client is gone (rule LIM-51).
+ * Milliseconds after its end when a connection holds no stream slot any more: the service frees the
+ * slot about 4.5 seconds after the client left (rule LIM-51).
  */
 export const SLOT_FREED = 5000
 
 /**
- * How a connection ended: the service closed it, its replay stopped and the rest must be requested, or it failed, maybe
- * in the middle of a replay.
+ * How a connection ended: the service closed it, its replay stopped and the rest must be requested,
+ * or it failed, possibly during a replay.
  */
 export type StreamEnd = 'closed' | 'replay_stopped' | 'broken'
 
 /**
- * When to open an event stream again so that the slot of the last connection is not in the way. A replay of 1,500 frames
- * that stops every 200 is seven connections one after the other: with a slot to spare each may follow at once, with a
- * single slot the first of them is refused. From then on the others wait for the slot, until the
- * service closes a connection in order: a later replay may find a slot to spare.
+ * Decides when to open an event stream again, because the last connection may still hold its slot.
+ * A replay of 1,500 frames that stops every 200 is seven connections one after the other: with a
+ * free slot each may follow at once, with a single slot the first of them is refused. From then on
+ * the others wait for the slot, until the service closes a connection in order: a later replay may
+ * find a free slot.
  */
 export class StreamSlot {
   /** Steady milliseconds. */
   #endedAt = -Infinity
-  /** An open was refused since the service last closed a connection in order: there is no slot to spare. */
+  /**
+   * An open was refused since the service last closed a connection in order: there is no free slot.
+   */
   #scarce = false
 
   /** A connection ended at `now`, on the steady clock. */
@@ -28,7 +31,10 @@ export class StreamSlot {
     if (how === 'closed') this.#scarce = false
   }
 
-  /** The service refused an open with `rate_limit_exceeded`. @returns for how long the last connection may be in the way. */
+  /**
+   * The service refused an open with `rate_limit_exceeded`. @returns how long the last connection
+   * may still hold the slot.
+   */
   refused(now: number): number {
     this.#scarce = true
     return this.#left(now)

@@ -3,20 +3,20 @@ const EMPTY = Buffer.alloc(0)
 const FIRST = 1024
 
 /**
- * Collects chunks whose size the peer chooses. A body of 1 MiB that comes as one-byte chunks makes a million `Buffer`
- * objects of some 400 bytes each: they are copied into one buffer at once, so that none of them stays alive.
+ * A body of 1 MiB in one-byte chunks makes a million `Buffer` objects of about 400 bytes each. Each
+ * chunk is copied into one buffer at once, so that its object can be freed.
  */
 export class ByteBuffer {
   readonly #limit: number
   readonly #expected: number
   #bytes: Buffer = EMPTY
   #length = 0
-  /** A body in one chunk, as most are, is not copied. */
+  /** A body in one chunk, the usual case, is not copied. */
   #isBorrowed = false
 
   /**
-   * `limit`: bytes that will never be exceeded. The buffer grows by doubling, up to it; with `expected` bytes it is as
-   * long from its first copy on.
+   * `limit`: maximum in bytes. The buffer grows by doubling, up to it; with `expected` bytes it is
+   * as long from its first copy on.
    */
   constructor(limit: number, expected = 0) {
     this.#limit = limit

@@ -5,18 +5,24 @@ import type { Clock, Log, Random } from './ports.ts'
 /** Milliseconds. */
 const WAIT = { base: 500, max: 5000 }
 
-/** While the store refuses writes nothing is begun of which nothing could be kept, but for a try now and then. */
+/**
+ * While the store refuses writes, no work begins whose result could not be stored, except a trial
+ * now and then.
+ */
 export interface Rest {
-  /** Steady milliseconds: nothing is begun before. */
+  /** Steady milliseconds: no work begins before. */
   readonly until: number
-  /** The store refused, and has taken nothing since: what is begun next is a try, and one is enough. */
+  /**
+   * The store refused a write, and no write has succeeded since: the next work is a trial, and one
+   * is enough.
+   */
   readonly trying: boolean
   refused(error: unknown): void
-  /** The store has taken something. */
+  /** A write succeeded. */
   end(): void
 }
 
-/** `message`: what the log says of it. */
+/** `message`: the log line. */
 export function createCircuitBreaker(
   { clock, random, log }: { clock: Clock; random: Random; log: Log },
   message: string,
@@ -35,7 +41,7 @@ export function createCircuitBreaker(
     refused(error) {
       logThrottled(error)
       const now = clock.steady()
-      // What was under way beside it is refused as well, and says nothing new.
+      // Other writes under way are refused too, without a further effect.
       if (now >= until) until = now + backoff(WAIT, ++count, random, WAIT.base)
     },
     end() {

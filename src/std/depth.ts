@@ -1,12 +1,13 @@
 import { parseJson, PASSED_ON } from './json.ts'
 import { endOfString, nextStructure, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
-/** Levels of a document that our code, and the code of those who read it, has to bear. */
+/** The maximum nesting of a document that our code, and the code of its readers, must handle. */
 const DEEPEST = 500
 
 /**
- * Whether a JSON text nests deeper than it can be written again: `JSON.parse` accepts about ten times the nesting that
- * `JSON.stringify` can write. It looks at the text, so that the parser never meets what is too deep.
+ * Whether a JSON text nests deeper than it can be written again: `JSON.parse` accepts about ten
+ * times the nesting that `JSON.stringify` can write. It scans the text, so that the parser never
+ * gets a document that is too deep.
  */
 export function isTooDeep(text: string): boolean {
   if (text.length <= 2 * DEEPEST) return false

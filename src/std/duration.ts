@@ -10,7 +10,7 @@ export function parseDuration(text: string): number | null {
   return Math.round(Number(match[1]) * (UNITS[match[2] as string] as number))
 }
 
-/** Milliseconds in the largest unit that says it without a fraction. */
+/** Milliseconds in the largest unit without a fraction. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     const size = UNITS[unit] as number

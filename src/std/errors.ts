@@ -1,9 +1,12 @@
 /**
- * How far an exchange got before it failed.
+ * The progress of an exchange before its failure.
  *
- * - `unreachable`: nothing was sent. The connection was refused, the name has no address, or TLS failed.
- * - `reset`: the request was sent at least in part, and the connection ended before a byte of an answer.
- * - `unreadable`: at least one byte of an answer came, and the answer is cut off, too long, or not HTTP/1.1.
+ * - `unreachable`: nothing was sent. The connection was refused, the name has no address, or TLS
+ *   failed.
+ * - `reset`: the request was sent at least in part, and the connection ended before a byte of an
+ *   answer.
+ * - `unreadable`: at least one byte of an answer came, and the answer is cut off, too long, or not
+ *   HTTP/1.1.
  * - `timeout`: the answer was not complete in time.
  * - `aborted`: we ended it.
  * - `other`: it was not tried, because we cannot send it.
@@ -34,8 +37,8 @@ export class OperatorError extends Error {
 }
 
 /**
- * What we say of a thing that a user's function threw: its class alone. The message may hold what it was given, and is
- * not ours to spread; a function that wants to say more has its own `log`.
+ * The description of a value that a user's function threw: only its class. The message may contain
+ * the function's input and must not be logged; a function that needs more has its own `log`.
  */
 export function thrownName(error: unknown): string {
   try {
@@ -43,15 +46,15 @@ export function thrownName(error: unknown): string {
   } catch {
     // A name may be a getter that throws, too.
   }
-  return 'it threw something that is no Error'
+  return 'it threw a value that is no Error'
 }
 
-/** What an error of the system or of a library is called, such as `ENOENT`; empty where it has no such name. */
+/** The code of an error of the system or of a library, such as `ENOENT`; empty if it has none. */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }
 
-/** What a person may read of an error of ours or of a library's. Never sent to the model. */
+/** The message for people of an error of ours or of a library. Never sent to the model. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

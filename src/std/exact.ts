@@ -5,21 +5,32 @@ import { Verbatim } from './verbatim.ts'
 /** Node has it; the compiler's library does not know it yet. */
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
-/** So many digits, a point among them or not, and a double may not hold the number; it may be too large or small for one
- * with an exponent of three digits. */
+/**
+ * A double may not hold a number with this many digits, with or without a point. With an exponent
+ * of three digits the number may be too large or too small.
+ */
 const LONG = 16
 const EXPONENT = /[eE][+-]?\d{3}/g
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
-/** So many significant digits a double always holds, and so many tell it from its neighbours. */
+/**
+ * A double always holds the first number of significant digits; the second number distinguishes it
+ * from its neighbours.
+ */
 const DIGITS = { held: 15, enough: 17 }
-/** The nth number that is taken out stands as n times this in the text, and whatever is as large by itself is taken out. */
+/**
+ * The nth number that is cut out is replaced by n times this value; any number that is as large by
+ * itself is cut out too.
+ */
 const HUGE = 1e300
 
-/** What short numbers of a text are is remembered, up to so many: `[1E400,1E400,…]` takes a third of the time so. */
+/**
+ * The results of this many short numbers of a text are cached: `[1E400,1E400,…]` takes a third of
+ * the time.
+ */
 const REMEMBERED = 4096
 const SHORT = 24
 
-/** A number, or a whole value, that is taken out of a text, and what takes its place in the document. */
+/** A number, or a whole value, that is cut out of a text, and its replacement in the document. */
 interface Taken {
   start: number
   end: number
@@ -27,15 +38,17 @@ interface Taken {
 }
 
 /**
- * Parses JSON and keeps every digit of numbers that a double cannot hold: they become raw JSON, which `JSON.stringify`
- * writes as it was read. With a reviver, which is called for every value, 1 MiB of `[0,0,…]` with one such number took 30
- * times a plain parse. Here the numbers are found in the text, the parser gets another number for each, and these are
- * replaced in what it made. Each step is one pass, however the text nests and whatever it holds.
+ * Parses JSON and keeps every digit of numbers that a double cannot hold: they become raw JSON,
+ * which `JSON.stringify` writes as it was read. With a reviver, which is called for every value, 1
+ * MiB of `[0,0,…]` with one such number took 30 times a plain parse. Here the numbers are found in
+ * the text, the parser gets a placeholder for each, and the placeholders are replaced in the
+ * result. Each step is one pass, for any nesting and content.
  *
- * The arguments of a function call are as long as an agent likes, and are only passed on. With `{ verbatim: ['arguments'] }`
- * an object or array of that name that may hold such a number becomes a {@link Verbatim}: nothing in it costs time by itself.
- * A MiB that an agent chose is parsed and written in 1 to 25 ms so, most in less than twice what a plain parse and write takes;
- * elsewhere numbers alone take up to 76 ms a MiB.
+ * The arguments of a function call have any length, and are only passed on. With `{ verbatim:
+ * ['arguments'] }` an object or array of that name that may hold such a number becomes a {@link
+ * Verbatim}: nothing in it costs time by itself. A MiB that an agent chose is parsed and written in
+ * 1 to 25 ms so, most in less than twice what a plain parse and write takes; elsewhere numbers
+ * alone take up to 76 ms a MiB.
  * @throws {SyntaxError}
  */
 export function parseJson(text: string, options: { verbatim?: readonly string[] } = {}): unknown {
@@ -65,7 +78,7 @@ function takeOut(text: string, verbatim: readonly string[] | undefined): Taken[]
       quote = indexOf(text, '"', past)
     }
     const end = past > start ? past : endOfNumber(text, start)
-    // What is part of a string is none, and what is no number of JSON is left for the parser to refuse.
+    // Skip digits inside strings, and leave invalid numbers for the parser to refuse.
     if (past <= start) {
       const source = text.slice(start, end)
       let exact = known.get(source)
@@ -80,7 +93,7 @@ function takeOut(text: string, verbatim: readonly string[] | undefined): Taken[]
   return taken
 }
 
-/** Whether a number is taken out of the text, and what it is then. */
+/** Whether a number is cut out of the text, and its value. */
 interface Exact {
   taken: boolean
   value: unknown
@@ -92,7 +105,7 @@ function exactOf(source: string): Exact {
   return { taken, value: taken ? (value ?? rawJSON(source)) : null }
 }
 
-/** Where the numbers begin that a double may not hold, or what looks like one in a string. */
+/** The positions of numbers that a double may not hold, or of similar text in a string. */
 class Candidates {
   readonly #text: string
   #long = -1
@@ -109,7 +122,7 @@ class Candidates {
     return Math.min(this.#long, this.#exponent)
   }
 
-  /** Looks at every 16th character: a run of 16 has one of them. */
+  /** Checks every 16th character: a run of 16 contains one of them. */
   #longAfter(from: number): number {
     const text = this.#text
     for (let at = from + LONG - 1; at < text.length; at += LONG) {
@@ -183,7 +196,7 @@ function parseWithout(taken: readonly Taken[], text: string): unknown {
 }
 
 function putBack(document: unknown, taken: readonly Taken[]): unknown {
-  // Which one it is is read from the number: where a key comes twice, some are not there.
+  // The placeholder itself gives its index: if a key comes twice, some placeholders are missing.
   const original = (huge: number): unknown => taken[Math.round(huge / HUGE) - 1]?.value
   if (typeof document === 'number') return original(document)
   const holders: unknown[] = [document]
@@ -208,7 +221,10 @@ function putBack(document: unknown, taken: readonly Taken[]): unknown {
   return document
 }
 
-/** Digits that say something: without zeros before and after, and the exponent. One pass: a number may have millions. */
+/**
+ * Significant digits: without leading and trailing zeros, and the exponent. One pass: a number may
+ * have millions.
+ */
 function significant(source: string): number {
   let digits = 0
   let first = 0

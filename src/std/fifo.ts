@@ -1,7 +1,10 @@
 /** Entries taken from the front that stay in the array before it is copied. */
 const COMPACT = 256
 
-/** First in, first out. `Array.shift` moves all that is left, which a lane of 10,000 facts cannot afford for each of them. */
+/**
+ * A first-in-first-out queue. `Array.shift` moves all remaining entries, which is too slow for a
+ * lane of 10,000 facts.
+ */
 export class Fifo<T> {
   #entries: T[] = []
   /** Index of the first. */

@@ -3,9 +3,9 @@ import { CLOSE_BRACE, COLON, endOfNested, endOfString, OPEN_BRACE, OPEN_BRACKET,
 const COMMA = 0x2c
 
 /**
- * The texts of members of a JSON object, cut out as they stand: several times faster than to parse them and write them
- * anew, and no digit is touched. `text` must be valid JSON of an object. What is not there is `undefined`; as in
- * `JSON.parse`, the last one of a name counts.
+ * The unchanged texts of members of a JSON object. Cutting them out is several times faster than
+ * parsing and writing them, and keeps every digit. `text` must be valid JSON of an object. A
+ * missing member is `undefined`; as in `JSON.parse`, the last one of a name counts.
  */
 export function memberTexts(text: string, names: readonly string[]): (string | undefined)[] {
   const found: (string | undefined)[] = names.map(() => undefined)
@@ -30,7 +30,10 @@ export function memberTexts(text: string, names: readonly string[]): (string | u
   return found
 }
 
-/** Where a text has objects and arrays as members of some names, in whatever object; not those within such a member. */
+/**
+ * The positions of objects and arrays with given names, in any object of a text; not those inside
+ * such a member.
+ */
 export class MemberSpans {
   readonly #text: string
   readonly #opening: RegExp
@@ -43,7 +46,10 @@ export class MemberSpans {
     this.#opening = new RegExp(`"(?:${names.join('|')})"\\s*:\\s*[[{]`, 'g')
   }
 
-  /** The member that holds the character at `at`. To be called with rising `at`: the text is passed over once. */
+  /**
+   * The member that holds the character at `at`. Call it with rising `at`: the text is scanned
+   * once.
+   */
   around(at: number): Span | undefined {
     while (this.#from <= at) {
       this.#span = this.#next()

@@ -1,4 +1,4 @@
-/** The known word that a mistyped one most likely stands for, or null when none is near. */
+/** The known word nearest to a mistyped one, or null when none is near. */
 export function nearest(word: string, known: readonly string[]): string | null {
   const lower = word.toLowerCase().replaceAll('-', '_')
   let best: string | null = null
@@ -14,7 +14,7 @@ export function nearest(word: string, known: readonly string[]): string | null {
   return best
 }
 
-/** Longer words than any key are not compared. */
+/** Words longer than any key are not compared. */
 const LONGEST = 64
 
 /** Letters inserted, dropped, changed, or swapped with their neighbour (optimal string alignment). */
@@ -46,7 +46,7 @@ function at(row: readonly number[], index: number): number {
   return row[index] ?? Infinity
 }
 
-/** ` Did you mean "…"?`, or nothing. */
+/** ` Did you mean "…"?`, or an empty text. */
 export function guess(word: string, known: readonly string[]): string {
   const best = nearest(word, known)
   return best === null ? '' : ` Did you mean "${best}"?`

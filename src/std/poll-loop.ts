@@ -1,9 +1,15 @@
 import type { Clock, Timer } from './ports.ts'
 
-/** A wake makes work prompt; this look, without one, makes it certain. Milliseconds. */
+/**
+ * Milliseconds between passes without a wake. A wake makes work prompt; these passes ensure that
+ * work is done even if a wake is lost.
+ */
 const IDLE_LOOK = 5000
 
-/** A loop that takes what is due whenever it is woken, and when the clock says so. Never two passes at once. */
+/**
+ * A loop that processes due work when it is woken, and when the next work is due. Never two passes
+ * at once.
+ */
 export interface PollLoop {
   start(): void
   stop(): void
@@ -13,7 +19,7 @@ export interface PollLoop {
 
 export function createPollLoop(options: {
   clock: Clock
-  /** Takes what is due. */
+  /** Processes due work. */
   pass: () => Promise<void>
   /** Milliseconds until there is something to take; null when nothing is known to come. */
   next: () => Promise<number | null>
@@ -38,7 +44,7 @@ export function createPollLoop(options: {
         again = false
         await pass()
       } while (again && running)
-      // What outlives the stop finds the store closed.
+      // Work that continues after the stop finds the store closed.
       const due = running ? await next() : null
       if (due !== null) wait = Math.max(1, Math.min(IDLE_LOOK, due))
     } catch (error) {

@@ -1,12 +1,12 @@
 import type { NetworkFault } from './errors.ts'
 
 /**
- * The ports of the machine. Time, randomness and the network reach the core through these alone, which lets a simulation
- * crash it thousands of times a minute.
+ * The ports of the machine. The core gets time, randomness and the network only through these, so a
+ * simulation can crash it thousands of times a minute.
  */
 
 export interface Clock {
-  /** Wall clock, milliseconds since the epoch. For what people and other programs read. */
+  /** Wall clock, milliseconds since the epoch. For output to people and other programs. */
   now(): number
   /**
    * Milliseconds since the epoch as of the start of the process, counted on from there by the monotonic clock. For
@@ -15,7 +15,7 @@ export interface Clock {
   steady(): number
   /** Calls `run` once after `ms` unless cancelled. */
   after(ms: number, run: () => void): Timer
-  /** Calls `run` as soon as what is under way in this tick is done. */
+  /** Calls `run` after the current tick. */
   soon(run: () => void): void
 }
 
@@ -31,15 +31,15 @@ export interface Random {
 }
 
 /**
- * Connections that a caller shares with no other, whatever the address: what waits for long would hold up the others.
- * Callers that hand in the same object share them.
+ * A separate pool of connections, so that long waits of one caller do not delay others. Callers
+ * that pass the same object share the pool.
  */
 export interface HttpPool {
   /** Connections to one origin, at most. */
   size: number
   /**
-   * A connection for each exchange. One that is kept may be closed by the other side just as something is sent, and nobody
-   * can tell whether it arrived.
+   * A new connection for each exchange. The peer may close a kept-alive connection just as a
+   * request is sent, and then it is unknown whether the request arrived.
    */
   fresh?: boolean
 }
@@ -51,9 +51,9 @@ export interface HttpRequest {
   body?: string | Buffer
   /** Milliseconds for the whole exchange, connecting included. */
   timeout: number
-  /** Bytes of the answer that are read; what comes after is cut off. */
+  /** Bytes of the answer that are read; the rest is discarded. */
   maxBody: number
-  /** Default: one for all that name none, of 32 connections. */
+  /** Default: a common pool of 32 connections. */
   pool?: HttpPool
   signal?: AbortSignal
 }
@@ -78,7 +78,10 @@ export interface HttpStreamRequest {
 export interface HttpStream {
   status: number
   headers: Record<string, string>
-  /** The body as it comes. Ends when the peer closes cleanly; throws a NetworkFault on anything else. */
+  /**
+   * The body in the received chunks. Ends when the peer closes cleanly; throws a NetworkFault on
+   * anything else.
+   */
   chunks: AsyncIterable<Uint8Array>
 }
 
@@ -92,15 +95,16 @@ export interface HttpAttempt {
 export interface Http {
   exchange(request: HttpRequest): Promise<HttpReply>
   /**
-   * As `exchange`, for what is sent thousands of times a second: `settled` is called once, after `send` has returned, and
-   * there is no promise. What it needs of `request.body` it takes before it returns. `request.signal` is not used.
+   * Like `exchange`, for thousands of requests a second: `settled` is called once, after `send` has
+   * returned, and there is no promise. What it needs of `request.body` it takes before it returns.
+   * `request.signal` is not used.
    */
   send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt
   open(request: HttpStreamRequest): Promise<HttpStream>
   close(): Promise<void>
 }
 
-/** Structured log, as pino has it. */
+/** Structured log, with the interface of pino. */
 export interface Log {
   debug(details: object, message: string): void
   info(details: object, message: string): void

@@ -1,6 +1,6 @@
 /**
- * The longest `Retry-After` that is obeyed, milliseconds: more than a day is a mistake (a date with a wrong year,
- * milliseconds for seconds), and one request a day overloads no service.
+ * The longest `Retry-After` that is respected, milliseconds: more than a day is a mistake (a date
+ * with a wrong year, milliseconds for seconds), and one request a day overloads no service.
  */
 export const RETRY_AFTER_MAX = 86_400_000
 
@@ -11,7 +11,7 @@ export const RETRY_AFTER_MAX = 86_400_000
 export function retryAfter(header: string | undefined, now: number): number | null {
   const value = header?.trim() ?? ''
   if (/^\d+(\.\d+)?$/.test(value)) return Math.min(RETRY_AFTER_MAX, Math.ceil(Number(value) * 1000))
-  // Date.parse finds a date in nearly anything with a number in it.
+  // Date.parse accepts nearly any text with a number.
   const date = /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*, /.test(value) ? Date.parse(value) : Number.NaN
   return Number.isNaN(date) ? null : Math.min(RETRY_AFTER_MAX, Math.max(0, date - now))
 }

@@ -8,7 +8,10 @@ export function signServiceWebhook(secret: string, timestamp: string, body: Uint
   return createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest('hex')
 }
 
-/** Making a key costs five times as much as signing with it: those of the secrets in use are kept. */
+/**
+ * Creating a key costs five times as much as signing with it, so the keys of the secrets in use are
+ * cached.
+ */
 const KEYS_KEPT = 64
 const serviceKeys = new Map<string, KeyObject>()
 
@@ -24,7 +27,7 @@ function serviceKey(secret: string): KeyObject {
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/
 
-/** Whether `signature` has the form of one: 64 lower-case hex digits. */
+/** Whether `signature` has the form of a signature: 64 lower-case hex digits. */
 export function isServiceSignature(signature: string): boolean {
   return HEX_SHA256.test(signature)
 }
@@ -170,7 +173,7 @@ export function verifyCallbackSignature(
   return genuine
 }
 
-/** Compares two secrets (an admin token, say) without telling by time how much of them agrees. */
+/** Compares two secrets (for example an admin token) in constant time. */
 export function sameSecret(expected: string, given: string): boolean {
   return timingSafeEqual(hash('sha256', expected, 'buffer'), hash('sha256', given, 'buffer'))
 }

@@ -1,6 +1,9 @@
 import type { Clock } from './ports.ts'
 
-/** Milliseconds between two lines about the same thing: who is let to make a log line must not fill the disk. */
+/**
+ * Milliseconds between two lines about the same thing: a peer that can cause log lines must not
+ * fill the disk.
+ */
 const REST = 10_000
 
 /** Has `tell` called of what happens, seldom; `times`: how often it has happened since it was told, `more` at a time. */

@@ -2,21 +2,28 @@
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
 /**
- * What `JSON.stringify` writes in place of a verbatim value: the string A, as it writes no string by itself. In a string
- * of a document a quote or a backslash has a backslash before it, so that these characters stand nowhere else.
+ * The placeholder that `JSON.stringify` writes for a verbatim value: the string A, in a form that
+ * it never writes itself. In a string of a document a quote or a backslash is escaped, so the
+ * placeholder occurs nowhere else.
  */
 const MARK = '"\\u0041"'
 const MARKED = rawJSON(MARK)
 
-/** The texts that `writeJson` has to put in, in order, while it runs. */
+/** The texts that `writeJson` inserts, in order, while it runs. */
 let texts: string[] | null = null
 
-/** A JSON value that is only passed on: its text as it was read. `writeJson` writes it; what it holds cannot be seen. */
+/**
+ * A JSON value that is only passed on: its unchanged text. `writeJson` writes it; its content
+ * cannot be read.
+ */
 export class Verbatim {
   readonly #text: string
   readonly #parse: (text: string) => unknown
 
-  /** `parse` serves where `JSON.stringify` meets the value without `writeJson`: it writes the same value, but slowly. */
+  /**
+   * `parse` is used when `JSON.stringify` gets the value without `writeJson`: it writes the same
+   * value, but slowly.
+   */
   constructor(text: string, parse: (text: string) => unknown) {
     this.#text = text
     this.#parse = parse
@@ -34,7 +41,10 @@ export class Verbatim {
   }
 }
 
-/** `JSON.stringify` for values that `parseJson` gave: it puts in the text of each verbatim value, without parsing it. */
+/**
+ * `JSON.stringify` for values that `parseJson` gave: it inserts the text of each verbatim value
+ * without parsing it.
+ */
 export function writeJson(value: unknown): string {
   const outer = texts
   const own: string[] = []

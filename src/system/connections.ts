@@ -1,29 +1,33 @@
 import { Client } from 'undici'
 import { NetworkFault } from '../std/errors.ts'
 
-/** Something that wants one connection for one exchange. */
+/** A request for one connection for one exchange. */
 export interface Acquirer {
-  /** The connection is this acquirer's until it gives it back or drops it. */
+  /** The acquirer owns the connection until it releases or drops it. */
   acquired(client: Client): void
-  /** There will be no connection, or no more of the one that it has. */
+  /** There will be no connection, or the present one is closed. */
   abandon(kind: 'aborted', message: string): void
 }
 
-/** Exchanges that wait for a connection of one origin; a caller with more in hand has lost control of itself. */
+/**
+ * The maximum number of exchanges that wait for a connection of one origin; more is a bug of the
+ * caller.
+ */
 const WAITING_MAX = 10_000
 
 /**
  * The connections to one origin, at most `limit`, waiting acquirers in order of arrival.
  *
- * An undici Client is one connection that opens itself when it is needed. Its Pool would do, but it cannot give up a
- * request that still waits for its connection: against a peer that swallows packets such requests pile up, and each
- * of them costs a connection of its own after its caller is gone. Here the caller's timeout frees the place at once.
+ * An undici Client is one connection that opens itself when needed. undici's Pool cannot give up a
+ * request that still waits for its connection: with a peer that drops packets such requests pile
+ * up, and each of them later opens a connection for a caller that has left. Here the caller's
+ * timeout frees the slot at once.
  */
 export class Connections {
   readonly #origin: string
   readonly #limit: number
   readonly #options: Client.Options
-  /** Each connection with who has it. */
+  /** Each connection with its acquirer. */
   readonly #clients = new Map<Client, Acquirer | null>()
   readonly #idle: Client[] = []
   readonly #waiting = new Set<Acquirer>()
@@ -56,7 +60,7 @@ export class Connections {
     this.#idle.push(client)
   }
 
-  /** For a connection that is not open yet and whose acquirer is gone. */
+  /** For a connection that is not open yet and whose acquirer has left. */
   drop(client: Client): void {
     if (!this.#clients.delete(client)) return
     void client.destroy()

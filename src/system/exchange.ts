@@ -7,12 +7,13 @@ import { networkFault, type Stage } from './fault.ts'
 
 /** The connection closes after the answer. */
 const RESET = { reset: true }
-/** Node's timers take no more, milliseconds. */
+/** The maximum of Node's timers, milliseconds. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 
 /**
- * One request and its answer. It hangs on undici's dispatch directly, since a stream and a promise for each body cost
- * as much as the exchange itself, and it keeps its own timer, since undici's are too coarse for a timeout of 200 ms.
+ * One request and its answer. It uses undici's dispatch directly, because a stream and a promise
+ * for each body cost as much as the exchange itself. It has its own timer, because undici's are too
+ * coarse for a timeout of 200 ms.
  */
 export class Exchange implements HttpAttempt, Acquirer, Dispatcher.DispatchHandler {
   readonly #request: HttpRequest
@@ -68,7 +69,10 @@ export class Exchange implements HttpAttempt, Acquirer, Dispatcher.DispatchHandl
     client.dispatch({ path: this.#path, method, headers, body: body ?? null, ...reset }, this)
   }
 
-  /** Settles with a fault now, whatever state the exchange is in, and frees the connection or the place in the queue. */
+  /**
+   * Settles with a fault now, in any state of the exchange, and frees the connection or the slot in
+   * the queue.
+   */
   abandon(kind: 'timeout' | 'aborted', message: string): void {
     if (this.#ended) return
     const connecting = this.#client !== null && this.#controller === null
@@ -89,7 +93,7 @@ export class Exchange implements HttpAttempt, Acquirer, Dispatcher.DispatchHandl
     if (this.#ended) controller.abort(new NetworkFault('aborted', 'given up before it was sent'))
   }
 
-  /** The first byte of the answer came. undici calls it, and its types leave it out. */
+  /** The first byte of the answer came. undici calls it, but its types do not list it. */
   onResponseStarted(): void {
     this.#stage = 'answering'
   }
@@ -119,7 +123,7 @@ export class Exchange implements HttpAttempt, Acquirer, Dispatcher.DispatchHandl
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    // undici is ending this connection's requests and takes no other before it is through.
+    // undici is ending this connection's requests and accepts no other before that.
     queueMicrotask(() => this.#release())
     this.#fail(error)
   }
@@ -146,7 +150,10 @@ function giveUp(exchange: Exchange): void {
   exchange.abandon('timeout', 'no complete answer in time')
 }
 
-/** undici has an array where a header came several times; in place, as nearly every answer has none. */
+/**
+ * undici has an array for a repeated header; converted in place, since nearly every answer has
+ * none.
+ */
 export function singleValued(headers: Record<string, string | string[] | undefined>): Record<string, string> {
   for (const name in headers) {
     const value = headers[name]

@@ -1,10 +1,13 @@
 import { NetworkFault, messageOf } from '../std/errors.ts'
 import type { NetworkFaultKind } from '../std/errors.ts'
 
-/** How far an exchange got: no byte of the request was sent, some were, or at least one byte of the answer came. */
+/**
+ * The stage of an exchange: no byte of the request was sent, some were, or at least one byte of the
+ * answer came.
+ */
 export type Stage = 'connecting' | 'sent' | 'answering'
 
-/** What a failure means at each stage, where its own code does not say more. */
+/** The kind of a failure at each stage, if its code is not more specific. */
 const AT_STAGE: Readonly<Record<Stage, NetworkFaultKind>> = {
   connecting: 'unreachable',
   sent: 'reset',
@@ -20,10 +23,12 @@ const BY_CODE = new Map<string, NetworkFaultKind>([
   ['UND_ERR_INVALID_ARG', 'other'],
   ['UND_ERR_NOT_SUPPORTED', 'other'],
 ])
-/** They come from an answer that was not recognised as HTTP, so that undici did not see it begin. */
+/**
+ * These come from an answer that was not recognised as HTTP, so undici did not report its begin.
+ */
 const UNREADABLE = new Set(['UND_ERR_HEADERS_OVERFLOW', 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'])
 
-/** Translates what undici or the operating system threw at `stage`. */
+/** Translates an error of undici or the operating system at `stage`. */
 export function networkFault(error: unknown, stage: Stage): NetworkFault {
   if (error instanceof NetworkFault) return error
   const code = codeOf(error)
@@ -38,12 +43,12 @@ function kindAt(stage: Stage, code: string): NetworkFaultKind {
   return stage !== 'connecting' && code === 'ETIMEDOUT' ? 'timeout' : AT_STAGE[stage]
 }
 
-/** The parser does not always say which of its rules was broken. */
+/** The parser does not always name the broken rule. */
 function isUnreadable(error: unknown, code: string): boolean {
   return UNREADABLE.has(code) || (error instanceof Error && error.name === 'HTTPParserError')
 }
 
-/** undici's messages name what it does, not what the peer sent. */
+/** undici's messages describe its own action, not the data of the peer. */
 function unreadable(message: string): string {
   const reason = REASONS.get(message) ?? message
   return `the answer cannot be read: ${reason}`

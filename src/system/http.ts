@@ -17,7 +17,7 @@ export interface HttpOptions {
 
 /** For a request that names no pool. */
 const COMMON: HttpPool = { size: 32 }
-/** Addresses of one pool whose parts are remembered: those of handlers and tools come again and again. */
+/** Addresses of one pool whose parsed form is cached, because handlers and tools are few. */
 const TARGETS_KEPT = 1024
 
 interface Target {
@@ -25,15 +25,16 @@ interface Target {
   path: string
 }
 
-/** What one pool has. */
+/** The content of one pool. */
 interface Pooled {
   origins: Map<string, Connections>
   targets: Map<string, Target>
 }
 
 /**
- * HTTP/1.1: `exchange` and `open` on undici, `send` on connections of our own (sender.ts). Connections are kept alive,
- * and bounded for each pool and origin. Neither are ever forgotten, as they come from configuration.
+ * HTTP/1.1: `exchange` and `open` on undici, `send` on connections of our own (sender.ts).
+ * Connections are kept alive, and bounded for each pool and origin. Both are kept for ever, because
+ * they come from the configuration.
  */
 export function undiciHttp(options: HttpOptions = {}): Http {
   const { connectTimeout = 10_000, maxHeaderSize = 16_384 } = options
@@ -41,7 +42,7 @@ export function undiciHttp(options: HttpOptions = {}): Http {
   const client: Client.Options = {
     connect: connectSkippingContinue(connectTimeout),
     maxHeaderSize,
-    // Each exchange has its own timer, and a stream is watched by who reads it.
+    // Each exchange has its own timer, and the reader of a stream monitors it.
     headersTimeout: 0,
     bodyTimeout: 0,
     allowH2: false,

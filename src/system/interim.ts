@@ -1,15 +1,17 @@
 import type { Socket } from 'node:net'
 import { buildConnector } from 'undici'
 
-/** Length of `HTTP/1.1 100`, and where its status begins. */
+/** Length of `HTTP/1.1 100`, and the index of its status. */
 const STATUS_END = 12
 const STATUS_AT = 9
 const [CR, ONE, ZERO, TWO] = Buffer.from('\r102')
 const HEAD_END = Buffer.from('\r\n\r\n')
 
 /**
- * A server may send `100 Continue` though the request did not ask for it, and a client must be able to skip it (RFC 9110,
- * 15.2). undici skips every interim answer but this one, which it takes for a violation. So its sockets read it as `102`.
+ * A server may send `100 Continue` though the request did not ask for it, and a client must be able
+ * to skip it (RFC 9110,
+ * 15.2). undici skips every interim answer except this one, which it treats as a violation. So our
+ *   sockets change it to `102`.
  */
 export function connectSkippingContinue(timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout, allowH2: false })
@@ -20,7 +22,10 @@ export function connectSkippingContinue(timeout: number): buildConnector.connect
     })
 }
 
-/** undici writes nothing but requests, one at a time: what it reads first after a write is the head of an answer. */
+/**
+ * undici only writes requests, one at a time: the first bytes after a write are the head of an
+ * answer.
+ */
 function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket)
   const write = socket.write.bind(socket)
@@ -38,7 +43,7 @@ function skipContinue(socket: Socket): void {
   })
 }
 
-/** Follows the heads of one answer, however its bytes are cut into pieces. */
+/** Parses the heads of one answer, in chunks of any size. */
 class Heads {
   /** Within the first bytes of a head, within the rest of an interim one, or behind the last head. */
   #state: 'status' | 'interim' | 'body' = 'body'

@@ -1,10 +1,13 @@
 import { randomFillSync } from 'node:crypto'
 import type { Random } from '../std/ports.ts'
 
-/** Asking the system for a few bytes costs as much as for a page of them. */
+/** The system call costs as much for a few bytes as for a page. */
 const POOL = 4096
 
-/** Chance as the machine has it. `next` is for jitter only; what must not be guessed comes from `hex`. */
+/**
+ * Randomness of the machine. `next` is for jitter only; values that must not be guessed come from
+ * `hex`.
+ */
 export function systemRandom(): Random {
   const pool = Buffer.alloc(POOL)
   let used = POOL

@@ -6,8 +6,9 @@ import { singleValued } from './exchange.ts'
 import { networkFault, type Stage } from './fault.ts'
 
 /**
- * Opens one GET whose answer may go on for ever. It has a connection of its own, which closes when the body ends, when
- * the reader stops reading, or with the signal. Back-pressure reaches the peer: what is not read is not received.
+ * Opens one GET with an endless answer. It has a connection of its own, which closes when the body
+ * ends, when the reader stops reading, or with the signal. Back-pressure reaches the peer: unread
+ * data is not received.
  * @throws {NetworkFault}
  */
 export async function openStream(
@@ -19,7 +20,7 @@ export async function openStream(
   const client = new Client(origin, options)
   open.add(client)
   let cut: NetworkFault | null = null
-  // A stream that breaks in the middle of its body is a connection that was reset, not an answer that cannot be read.
+  // A stream that breaks in its body is a reset connection, not an unreadable answer.
   let stage: Stage = 'connecting'
   client.once('connect', () => (stage = 'sent'))
   const close = (fault: NetworkFault | null): void => {
@@ -52,7 +53,10 @@ export async function openStream(
   }
 }
 
-/** Not a generator: one that was never started skips its `finally`, and the connection would stay. */
+/**
+ * Not a generator: a generator that never started skips its `finally`, and the connection would
+ * stay open.
+ */
 function reader(
   body: Dispatcher.ResponseData['body'],
   close: (fault: NetworkFault | null) => void,

@@ -153,7 +153,7 @@ describe('actions', () => {
     ).toBe('12 dead deliveries would be retried\n')
     expect(await say('replay', '--handler', 'app', '--from', '812')).toBe('app gets 3 facts again\n')
     expect(await say('handlers', 'pause', 'app')).toBe('app is paused; its backlog is kept\n')
-    expect(await say('handlers', 'resume', 'app')).toBe('app goes on\n')
+    expect(await say('handlers', 'resume', 'app')).toBe('app is resumed\n')
     expect(asked.map(({ body }) => body)).toEqual([
       null,
       { status: 'dead', handler: 'app', since: '2026-11-21T05:00:00.000Z', dry_run: true },
@@ -176,7 +176,9 @@ test('deliveries show tells of one delivery each attempt and what the handler sa
     /^delivery {2}dlv_3_1\nfact {6}turn\.settled evt_dlv_3_1\nsession {3}s\nhandler {3}app\nstatus {4}dead\n/,
   )
   expect(out).toMatch(/\n\S+ \S+ +503 +3 ms +-\n\S+ \S+ +- +1 ms +refused {2}\[2J\n/)
-  expect(out).toMatch(/did not take it:\n {2}│ Error: no such order\n {2}│ at {2}\[2Jlookup\n$/)
+  expect(out).toMatch(
+    /The last failed response of the handler:\n {2}│ Error: no such order\n {2}│ at {2}\[2Jlookup\n$/,
+  )
   expect(JSON.parse((await cli(['deliveries', 'show', 'dlv_3_1', '--json', '--url', url])).out)).toEqual(
     JSON.parse(JSON.stringify(record)),
   )
@@ -268,7 +270,7 @@ describe('status', () => {
     const [attention = ''] = out.split('channels\n')
     expect(attention.trimEnd().split('\n')).toEqual([
       'needs attention',
-      expect.stringMatching(/^ {2}! the service asked for no requests for another (1 h|59 min|60 min)\b/),
+      expect.stringMatching(/^ {2}! the service requested no requests for another (1 h|59 min|60 min)\b/),
       expect.stringMatching(
         /^ {2}! 2 calls of a function without a tool, the oldest for .* → add `lookup` under `tools`$/,
       ),
@@ -305,7 +307,7 @@ describe('a sidecar that cannot be asked', () => {
     const { code, err } = await cli(['status', '--url', `http://127.0.0.1:${port}`])
     server.close()
     expect(code).toBe(1)
-    expect(err).toMatch(/^error: cannot talk to http.*\n$/)
+    expect(err).toMatch(/^error: cannot reach http.*\n$/)
   })
 })
 

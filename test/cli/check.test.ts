@@ -130,7 +130,7 @@ describe('check', () => {
     const ours = await findings([`admin: { listen: "${host}" }`])
     expect(ours.of('admin.listen')).toMatchObject({
       state: 'ok',
-      message: `${host} is held by a sidecar that runs`,
+      message: `${host} is used by a running sidecar`,
     })
   })
 
@@ -177,8 +177,8 @@ describe('check', () => {
     expect(await of()).toEqual({
       subject: 'scope',
       state: 'warn',
-      message: `this organization has another webhook subscription (${other.config.webhooks?.public_url}): if it is that of another sidecar, each runs the other's tools`,
-      fix: 'set scope, such as scope: { metadata: { app: billing } }, here and there',
+      message: `this organization has another webhook subscription (${other.config.webhooks?.public_url}): if it belongs to another sidecar, each runs the other's tools`,
+      fix: 'set scope, such as scope: { metadata: { app: billing } }, in both configurations',
     })
     expect(await of('scope: { metadata: { app: billing } }')).toBeUndefined()
     const ours = `webhooks: { enabled: true, public_url: "${other.config.webhooks?.public_url}" }`
@@ -198,7 +198,7 @@ describe('check', () => {
     db.close()
     const damaged = await findings(store)
     expect(damaged.code).toBe(1)
-    expect(damaged.of('store')).toMatchObject({ state: 'fail', fix: 'put a backup in its place' })
+    expect(damaged.of('store')).toMatchObject({ state: 'fail', fix: 'restore a backup' })
   })
 
   test('warns before the token expires, and fails after', async () => {
@@ -212,7 +212,7 @@ describe('check', () => {
       return out.split('\n').find((line) => line.includes(' token expiry '))
     }
     expect(await expiring(Date.now() + 30 * day)).toMatch(/^✓ token expiry +it expires in 30 d/)
-    expect(await expiring(Date.now() + 3 * day)).toMatch(/^! token expiry .*→ mint a new one/)
+    expect(await expiring(Date.now() + 3 * day)).toMatch(/^! token expiry .*→ create a new one/)
     expect(await expiring(Date.now() - day)).toMatch(/^✗ token expiry +it expired/)
   })
 
@@ -247,9 +247,9 @@ describe('check', () => {
     // With the start of the program, beside other tests; one after the other the looks would take twelve.
     expect(performance.now() - started).toBeLessThan(9000)
     expect(code).toBe(1)
-    expect(out).toMatch(/^✗ service +http:\S+ cannot be reached: no answer within 3 s/m)
+    expect(out).toMatch(/^✗ service +http:\S+ is unreachable: no answer within 3 s/m)
     const end = out.split('\n\n')[1] ?? ''
-    expect(end).toMatch(/^3 things would not work\. What to do:\n {2}1\. service: correct service\.base_url/)
+    expect(end).toMatch(/^3 problems\. How to fix:\n {2}1\. service: correct service\.base_url/)
     expect(end).toContain('handler app: start the app, or correct handlers[0].url')
   })
 })

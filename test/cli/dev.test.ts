@@ -108,7 +108,7 @@ describe('the demonstration', () => {
     const folder = await folderWith({ 'none.yaml': 'name: none\n' })
     const { code, out, err } = await (await dev('dev', '--once', '--scenario', `${folder}/none.yaml`)).ended
     expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(/none\.yaml has no sessions: nothing was played\n$/)
+    expect(err).toMatch(/none\.yaml has no sessions: there is nothing to run\n$/)
   })
 
   test('tells programs each thing that happens, a line of JSON each', async () => {

@@ -143,7 +143,7 @@ handlers: [{ name: app, module: ./handlers.mjs }, { name: away, url: "http://127
   expect(out).toContain(': 2 handlers, tools of 1 module\n')
   expect(out).toMatch(/^✓ tool lookup_order +is in a module$/m)
   const marked = (mark: string) => out.split('\n').filter((line) => line.startsWith(mark)).length
-  expect(out).toContain(`\n${marked('✗')} things would not work. What to do:\n`)
-  const advice = out.split('What to do:\n')[1]?.trimEnd().split('\n') ?? []
+  expect(out).toContain(`\n${marked('✗')} problems. How to fix:\n`)
+  const advice = out.split('How to fix:\n')[1]?.trimEnd().split('\n') ?? []
   expect(advice).toHaveLength(marked('✗') + marked('!'))
 })

@@ -278,11 +278,11 @@ describe('check', () => {
   test('tells a token that is rejected, and a service that is not there', async () => {
     const rejected = await cli(['check', '-c', await configured('', 'svc_pat_unknown')])
     expect(rejected.code).toBe(1)
-    expect(rejected.out).toMatch(/✗ token +the service rejects it +→ mint a new one/)
+    expect(rejected.out).toMatch(/✗ token +the service rejects it +→ create a new one/)
     const file = await configured()
     await emulator.close()
     const away = await cli(['check', '-c', file])
     expect(away.code).toBe(1)
-    expect(away.out).toMatch(/✗ service +http:\S+ cannot be reached/)
+    expect(away.out).toMatch(/✗ service +http:\S+ is unreachable/)
   })
 })

@@ -100,7 +100,7 @@ describe('the store of a configuration', () => {
     const old = await folderWithStore({}, 'http://127.0.0.1:8')
     const configured = await folderWith({ 'sidecar.yaml': CONFIG })
     const { out } = await run(old, ['check', '-c', `${configured}/sidecar.yaml`, '--json'])
-    expect(out).toContain(`${configured}/data/sidecar.db can be made`)
+    expect(out).toContain(`${configured}/data/sidecar.db can be created`)
     expect(out).not.toContain(old)
   })
 

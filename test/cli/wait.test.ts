@@ -49,7 +49,7 @@ test('a replay does not count what died meanwhile and is no part of it', async (
   expect(await cli(['replay', '--handler', 'app', '--from', '1', '--wait', '--url', url])).toEqual({
     code: 1,
     out: 'app gets 12 facts again\n11 delivered, 1 dead\n',
-    err: '1 other delivery died meanwhile\n',
+    err: 'dead-lettered meanwhile: 1 other delivery\n',
   })
 })
 
@@ -77,7 +77,7 @@ test('an interrupt of --wait ends the waiting alone', async () => {
   expect(await running.ended).toEqual({
     code: 1,
     out: '5 dead deliveries due again\n',
-    err: 'no longer waiting; the sidecar goes on with 5 deliveries\n',
+    err: 'stopped waiting; the sidecar continues with 5 deliveries\n',
   })
 })
 

@@ -91,7 +91,7 @@ describe('session-sidecar conform', () => {
     running.process.kill('SIGINT')
     const { code, out } = await running.ended
     expect(code).toBe(1)
-    expect(out).toContain('the run was interrupted: what was not tried by then was left out')
+    expect(out).toContain('the run was interrupted: the remaining rules were not tried')
     expect(await belongings(service)).toEqual(before)
   })
 

@@ -245,7 +245,7 @@ describe.each(PROFILES)('sessions and their connections, profile %s', (profile) 
       await bench.call('POST', '/v1/sessions', { agent: { model_credential_id: 'mcred_other' } }),
     ]
     const messages = refusals.map(messageOf)
-    for (const [at, part] of ['rejected the key', 'is not what', 'not a connection of yours'].entries()) {
+    for (const [at, part] of ['rejected the key', 'does not match', 'not a connection of yours'].entries()) {
       expect(messages.filter((message) => message.includes(part))).toEqual([messages[at]])
     }
     for (const { status } of refusals) expect(status).toBe(400)

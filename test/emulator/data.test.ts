@@ -398,7 +398,7 @@ describe('a data file that cannot be used', () => {
     const bytes = readFileSync(data)
     bytes.fill(0xff, 4096, bytes.length)
     writeFileSync(data, bytes)
-    expect(await refused(data)).toMatch(/is damaged: .*put a copy of it back/)
+    expect(await refused(data)).toMatch(/is damaged: .*restore a copy of it/)
     expect(readFileSync(data)).toEqual(bytes)
   })
 

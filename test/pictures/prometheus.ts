@@ -19,7 +19,7 @@ export interface Binaries {
   prometheus: string
 }
 
-/** Debian's Prometheus: the one installed, or its package unpacked beside our dependencies. null where there is none. */
+/** Debian's Prometheus: the one installed, or its package unpacked beside our dependencies. null if there is none. */
 export async function findPrometheus(): Promise<Binaries | null> {
   for (const folder of ['/usr/bin', path.join(CACHE, 'usr/bin')]) {
     const found = { promtool: path.join(folder, 'promtool'), prometheus: path.join(folder, 'prometheus') }

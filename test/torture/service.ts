@@ -86,7 +86,7 @@ export class Service implements AsyncDisposable {
     await this.own('DELETE', `tokens/${id}`)
   }
 
-  /** What a person does in the Console. */
+  /** The actions of a person in the Console. */
   async resolve(callId: string, verdict: Fields): Promise<void> {
     await this.own('POST', `actions/${callId}`, verdict)
   }

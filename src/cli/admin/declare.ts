@@ -11,12 +11,12 @@ export function declareAdmin(program: Command, does: Does): void {
 
 function readers(program: Command, does: Does): void {
   const status = reading(program, 'status', 'what needs attention; channels, queues, handlers, slots, token')
-    .option('-v, --verbose', 'with all that discovery found: routes and headers of the service')
+    .option('-v, --verbose', 'with all results of discovery: routes and headers of the service')
     .addHelpText('after', examples(['session-sidecar status', 'session-sidecar status --json']))
   does(remote(status), async () => (await import('../status.ts')).status)
 
   const events = reading(program, 'events', 'facts, the newest last')
-    .option('-f, --follow', 'go on with what comes')
+    .option('-f, --follow', 'continue with new facts')
     .option('--type <type>', 'only this type')
     .option('--session <id>', 'only this session')
     .option('-n, --limit <number>', 'how many', wholeNumber(1, 100_000), 20)
@@ -32,7 +32,7 @@ function readers(program: Command, does: Does): void {
   sessions.addHelpText('after', examples(['session-sidecar sessions --status requires_action']))
   does(remote(sessions), async () => (await import('../sessions.ts')).sessions)
 
-  const calls = reading(program, 'calls', 'function calls and what became of them')
+  const calls = reading(program, 'calls', 'function calls and their outcomes')
     .addOption(
       new Option('--state <state>', 'only in this state').choices([
         'received',
@@ -66,7 +66,7 @@ function readers(program: Command, does: Does): void {
 
   const show = deliveries.command('show').argument('<id>', 'of the delivery')
   show
-    .description('Shows one delivery: each attempt, and what the handler said when it did not take the fact.')
+    .description('Shows one delivery: each attempt, and the last failed response of the handler.')
     .addHelpText('after', examples(['session-sidecar deliveries show dlv_1042_1']))
   does(remote(show), async () => (await import('../delivery.ts')).showDelivery)
 
@@ -77,7 +77,7 @@ function readers(program: Command, does: Does): void {
     .option('--handler <name>', 'with --dead: only of this handler')
     .option('--since <time>', 'with --dead: only facts since this time, or this long ago', pointInTime)
     .option('--dry-run', 'with --dead: only count them')
-    .option('--wait', 'show what is left until none is pending; exit 1 if any dies again')
+    .option('--wait', 'show the remaining count until none is pending; exit 1 if any is dead again')
     .addHelpText(
       'after',
       examples([
@@ -98,28 +98,28 @@ function readers(program: Command, does: Does): void {
   pause.description('Stops one handler; its backlog is kept.')
   does(remote(pause), async () => (await import('../handlers.ts')).pause)
   const resume = handlers.command('resume').argument('<handler>', 'its name')
-  resume.description('Goes on with one handler.')
+  resume.description('Resumes one handler.')
   does(remote(resume), async () => (await import('../handlers.ts')).resume)
 }
 
 function actions(program: Command, does: Does): void {
-  const replay = program.command('replay').summary('hand one handler past facts again')
+  const replay = program.command('replay').summary('send past facts to one handler again')
   replay
-    .description('Hands one handler past facts again, those that it wants.')
+    .description('Sends past facts that one handler selects to it again.')
     .option('--handler <name>', 'which handler (required)')
     .option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', seqOrTime)
-    .option('--wait', 'show what is left until none is pending; exit 1 if any dies')
+    .option('--wait', 'show the remaining count until none is pending; exit 1 if any is dead')
     .addHelpText('after', examples(['session-sidecar replay --handler app --from 2h --wait']))
   does(remote(replay), async () => (await import('../replay.ts')).replay, ['handler', 'from'])
 
   const trigger = program.command('trigger').argument('<type>', 'of the fact, such as turn.settled')
   trigger
-    .summary('try a handler with a made-up fact')
+    .summary('send a test fact to a handler')
     .description(
-      'Hands a handler a made-up fact through the real path, signed, and says what it made of it. The body says "test": true and its id begins with evt_test_; it is stored and counted nowhere. Exit 1 if it was not taken.',
+      'Sends a signed test fact to a handler through the real path, and prints the outcome. The body has "test": true and its id begins with evt_test_; it is neither stored nor counted. Exit 1 if it was not accepted.',
     )
     .option('--handler <name>', 'which handler (required)')
-    .option('--data <json>', 'laid over the data that is made up for the type')
+    .option('--data <json>', 'replaces fields of the example data of the type')
     .addHelpText(
       'after',
       examples([
@@ -139,7 +139,7 @@ function reading(program: Command, name: string, summary: string): Command {
 function remote(command: Command): Command {
   return command
     .option('--url <url>', 'admin address (or SIDECAR_ADMIN_URL; by default http://127.0.0.1:8481)')
-    .option('-c, --config <file>', 'configuration to take address and token from')
+    .option('-c, --config <file>', 'configuration with the address and token')
     .option('--token-file <file>', 'admin token (or SIDECAR_ADMIN_TOKEN, SIDECAR_ADMIN_TOKEN_FILE)')
     .option('--json', 'for programs')
 }

@@ -4,7 +4,7 @@ import { ByteBuffer } from '../../std/byte-buffer.ts'
 import { messageOf } from '../../std/errors.ts'
 import { isObject, parseJson, type JsonObject } from '../../std/json.ts'
 
-/** Milliseconds for a request with all of its answer: a check is over in five seconds. */
+/** Milliseconds for a request and its whole answer: a check takes at most five seconds. */
 const TIMEOUT = 3000
 /** Bytes of an answer that are read. */
 const MAX_ANSWER = 8 * 1024 * 1024
@@ -14,7 +14,7 @@ export interface Answer {
   body: JsonObject
   /** The service's clock less ours, milliseconds; null when the answer had no date. */
   skew: number | null
-  /** Why there was no answer; null when there was one. */
+  /** The reason for a missing answer; null when there was one. */
   fault: string | null
 }
 

@@ -8,15 +8,17 @@ const LEAST = 64 * MIB
 /** Bytes below which a backlog of a day may not fit. */
 const LITTLE = 1024 * MIB
 
-/** Room on the disk that `folder` is on. */
+/** Free space on the disk of `folder`. */
 export async function checkDisk(folder: string): Promise<Finding> {
-  const fix = 'make room, or point store.url at another disk'
+  const fix = 'free disk space, or set store.url to another disk'
   try {
     const { bavail, bsize } = await statfs(folder)
     const free = bavail * bsize
     const told = `${sizeOf(free)} free at ${folder}`
     if (free < LEAST) return fail('disk', told, fix)
-    return free < LITTLE ? warn('disk', `${told}: little, while a handler is away`, fix) : ok('disk', told)
+    return free < LITTLE
+      ? warn('disk', `${told}: little, if a handler is down for long`, fix)
+      : ok('disk', told)
   } catch (error) {
     return warn('disk', `${folder} cannot be measured: ${messageOf(error)}`, fix)
   }

@@ -2,14 +2,13 @@ import type { Config } from '../../sidecar/config/config.ts'
 import { span } from '../text.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 
-/** Milliseconds before the end of a token that are worth a word, as for the alert. */
+/** Milliseconds before the expiry of a token from which it is reported, as for the alert. */
 const SOON = 7 * 24 * 60 * 60 * 1000
 
 /** The service does not report when its token expires; the configuration may. */
 export function expiryFinding({ service: { tokenExpiresAt: at } }: Config, now: number): Finding {
-  const fix = 'mint a new one, put it into service.token or its file, and correct service.token_expires_at'
-  if (at === null)
-    return ok('token expiry', 'not known: with service.token_expires_at a warning comes in time')
+  const fix = 'create a new one, put it into service.token or its file, and correct service.token_expires_at'
+  if (at === null) return ok('token expiry', 'unknown: set service.token_expires_at to get a warning in time')
   if (at <= now) return fail('token expiry', `it expired ${span(now - at)} ago`, fix)
   const told = `it expires in ${span(at - now)}`
   return at - now < SOON ? warn('token expiry', told, fix) : ok('token expiry', told)

@@ -1,7 +1,7 @@
-/** One line of the doctor: what was checked, its state, and how to fix it. */
+/** One line of `check`: the checked thing, its state, and how to fix it. */
 export interface Finding {
   subject: string
-  /** `warn`: works, but should be fixed. `fail`: would not work. */
+  /** `warn`: works, but should be fixed. `fail`: does not work. */
   state: 'ok' | 'warn' | 'fail'
   message: string
   fix?: string

@@ -4,10 +4,10 @@ import type { Config } from '../../sidecar/config/config.ts'
 import type { ListenAddress } from '../../sidecar/config/listen.ts'
 import { fail, ok, type Finding } from './finding.ts'
 
-/** Milliseconds to wait for a sidecar that may hold a port. */
+/** Milliseconds to wait for a sidecar that may use a port. */
 const TIMEOUT = 2000
 
-/** Whether the listeners can have their ports; a sidecar that runs already may hold them. */
+/** Whether the ports of the listeners are free; a running sidecar may use them. */
 export async function checkPorts({ admin, webhooks }: Config): Promise<Finding[]> {
   const [adminFault, webhookFault, running] = await Promise.all([
     bind(admin.listen),
@@ -16,8 +16,12 @@ export async function checkPorts({ admin, webhooks }: Config): Promise<Finding[]
   ])
   const finding = (key: string, { host, port }: ListenAddress, fault: string | null): Finding => {
     if (fault === null) return ok(key, `${host}:${port} is free`)
-    if (fault === 'EADDRINUSE' && running) return ok(key, `${host}:${port} is held by a sidecar that runs`)
-    return fail(key, `${host}:${port} ${REASONS[fault] ?? fault}`, `end what holds it, or change ${key}`)
+    if (fault === 'EADDRINUSE' && running) return ok(key, `${host}:${port} is used by a running sidecar`)
+    return fail(
+      key,
+      `${host}:${port} ${REASONS[fault] ?? fault}`,
+      `end the program that uses it, or change ${key}`,
+    )
   }
   return [
     finding('admin.listen', admin.listen, adminFault),
@@ -28,10 +32,10 @@ export async function checkPorts({ admin, webhooks }: Config): Promise<Finding[]
 const REASONS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'is in use by another program',
   EADDRNOTAVAIL: 'is not an address of this machine',
-  EACCES: 'needs more rights: ports below 1024 often do',
+  EACCES: 'needs more permissions, as ports below 1024 often do',
 }
 
-/** The code of the error; null when the port could be had. */
+/** The code of the error; null when the port is free. */
 async function bind({ host, port }: ListenAddress): Promise<string | null> {
   return await new Promise((resolve) => {
     const server = createServer()
@@ -40,7 +44,7 @@ async function bind({ host, port }: ListenAddress): Promise<string | null> {
   })
 }
 
-/** Whether a sidecar answers there: its probe is open to everybody. */
+/** Whether a sidecar answers there: its probe needs no token. */
 async function sidecarAt({ host, port }: ListenAddress): Promise<boolean> {
   const reachable = { '0.0.0.0': '127.0.0.1', '::': '::1' }[host] ?? host
   const name = reachable.includes(':') ? `[${reachable}]` : reachable

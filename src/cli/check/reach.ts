@@ -10,16 +10,16 @@ const IMPORT = 10_000
 const TIMEOUT = 3000
 
 const REASONS: Record<string, string> = {
-  ECONNREFUSED: 'nobody listens there',
-  ENOTFOUND: 'the host is not known',
-  EAI_AGAIN: 'the host is not known',
+  ECONNREFUSED: 'no program listens there',
+  ENOTFOUND: 'the host is unknown',
+  EAI_AGAIN: 'the host is unknown',
   EHOSTUNREACH: 'the host cannot be reached',
   ENETUNREACH: 'the network cannot be reached',
 }
 
 /**
- * Whether each handler and tool accepts connections, and what is to run in this process can be imported. Nothing is sent: a
- * check has no effect on an app.
+ * Whether each handler and tool accepts connections, and each module can be imported. No request is
+ * sent: a check has no effect on an app.
  */
 export async function checkTargets(config: Config): Promise<Finding[]> {
   const { handlers, tools } = config
@@ -39,7 +39,7 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
       .map(({ subject, path, target }) => targetFinding(subject, path, target)),
   )
   if (typeof modules === 'string')
-    return [fail('modules', modules, 'correct it: run would not start'), ...findings]
+    return [fail('modules', modules, 'correct it; otherwise run does not start'), ...findings]
   const own = modules.tools.filter((name) => !tools.some((tool) => tool.name === name))
   return [
     ...modules.warnings.map((warning) => warn('modules', warning, 'correct the type in the module')),
@@ -49,14 +49,14 @@ export async function checkTargets(config: Config): Promise<Finding[]> {
 }
 
 interface Modules {
-  /** Names of the tools that there are with those of modules. */
+  /** Names of all tools, including those of modules. */
   tools: readonly string[]
   warnings: readonly string[]
 }
 
 const NOTHING: Modules = { tools: [], warnings: [] }
 
-/** What the modules bring; or why they cannot be used, as `run` would say it. */
+/** The content of the modules, or the reason why they cannot be used, in the words of `run`. */
 async function readModules(config: Config): Promise<Modules | string> {
   offerOwnPackage()
   const { loadSpecs } = await import('../../sidecar/specs.ts')
@@ -84,7 +84,7 @@ async function targetFinding(subject: string, path: string, target: TargetConfig
     : fail(subject, `${target.url}: ${fault}`, `start the app, or correct ${path}.url`)
 }
 
-/** Why a connection could not be made; null when it could. */
+/** The reason for a failed connection; null when it succeeded. */
 async function reach(url: URL): Promise<string | null> {
   const port = url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)
   const host = url.hostname.replace(/^\[|\]$/g, '')

@@ -10,10 +10,10 @@ import { fail, ok, warn, type Finding } from './finding.ts'
 const HOW: Readonly<Record<string, string>> = {
   document: 'found in the description',
   override: 'from service.routes',
-  default: 'as the interface has it; the description does not show it',
+  default: 'from the interface; the description does not show it',
 }
 
-/** What discovery makes of the service's description: each route, and how it was found. */
+/** The result of discovery: each route, and how it was found. */
 export function checkRoutes(config: Config, { status, body, fault }: Answer): Finding[] {
   const described = fault === null && status === 200 && body['paths'] !== undefined
   try {
@@ -27,7 +27,7 @@ export function checkRoutes(config: Config, { status, body, fault }: Answer): Fi
         : warn(
             'discovery',
             `/v1/openapi.json ${fault ?? `answered ${status} and describes nothing`}`,
-            'give what is needed in service.routes; what is neither found nor given is off',
+            'set the needed routes in service.routes; features without a route are off',
           ),
       ...entries.map(([name, route]) =>
         route.found
@@ -50,14 +50,14 @@ function headerFinding({ name, found, without, override }: DiscoveryResult): Fin
   return warn(name, `the description has none: ${without}`, fix)
 }
 
-/** What a route that is not there costs depends on what is turned on. */
+/** The consequence of a missing route depends on the enabled features. */
 function missing({ tools, webhooks }: Config, name: OperationName, reason: string): Finding {
   const [why, fix = 'set it in service.routes'] = reason.split('; ')
   const told = `${why}`
   if (name === 'answer' && tools.length > 0) return fail(`route ${name}`, `${told}: no tool can answer`, fix)
   if (name === 'sendMessage' && tools.some(({ onNotDelivered }) => onNotDelivered === 'resend'))
-    return warn(`route ${name}`, `${told}: an answer that was not delivered is not sent again`, fix)
+    return warn(`route ${name}`, `${told}: an answer with the outcome not_delivered is not sent again`, fix)
   if (name.endsWith('Webhook') && webhooks.enabled && webhooks.publicUrl !== null)
-    return fail(`route ${name}`, `${told}: no subscription can be made`, fix)
-  return ok(`route ${name}`, `${told}; nothing that is turned on needs it`)
+    return fail(`route ${name}`, `${told}: no subscription can be created`, fix)
+  return ok(`route ${name}`, `${told}; no enabled feature needs it`)
 }

@@ -6,10 +6,13 @@ import { ask, type Answer } from './ask.ts'
 import { fail, ok, warn, type Finding } from './finding.ts'
 import { checkRoutes } from './routes.ts'
 
-/** Milliseconds that clocks may differ before it is worth a word; half of it may be the way here. */
+/** Milliseconds of clock difference that are ignored; half of it may be network latency. */
 const SKEW = 10_000
 
-/** Token, scopes, clock, routes and webhook subscription, by the cheapest requests that tell, all at once. */
+/**
+ * Checks token, scopes, clock, routes and webhook subscription with the cheapest requests, all at
+ * once.
+ */
 export async function checkService(config: Config): Promise<Finding[]> {
   const { baseUrl } = config.service
   const { enabled, publicUrl } = config.webhooks
@@ -19,8 +22,8 @@ export async function checkService(config: Config): Promise<Finding[]> {
     (enabled && publicUrl !== null) || config.scope === null ? ask(config, '/v1/webhooks') : null,
   ])
   if (health.fault !== null) {
-    const fix = 'correct service.base_url, or see to it that this machine reaches it'
-    return [fail('service', `${baseUrl} cannot be reached: ${health.fault}`, fix)]
+    const fix = 'correct service.base_url, or the network of this machine'
+    return [fail('service', `${baseUrl} is unreachable: ${health.fault}`, fix)]
   }
   const findings = [tokenFinding(config, health)]
   if (health.status !== 200) return findings
@@ -34,7 +37,11 @@ export async function checkService(config: Config): Promise<Finding[]> {
 
 function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
   if (status === 401)
-    return fail('token', 'the service rejects it', 'mint a new one and put it into service.token or its file')
+    return fail(
+      'token',
+      'the service rejects it',
+      'create a new one and put it into service.token or its file',
+    )
   if (status !== 200 || body['object'] !== 'health') {
     return fail(
       'service',
@@ -44,20 +51,16 @@ function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
   }
   if (body['usable'] === false) {
     const missing = listOf(body['missing_scopes']).join(', ')
-    return fail(
-      'token',
-      `accepted, but usable for nothing: it lacks ${missing}`,
-      'mint one with these scopes',
-    )
+    return fail('token', `accepted, but it lacks ${missing}`, 'create one with these scopes')
   }
   return ok('token', `accepted by ${service.baseUrl}; scopes ${listOf(body['scopes']).join(', ') || 'none'}`)
 }
 
 function scopeFindings(config: Config, health: JsonObject): Finding[] {
   const findings = missingScopes(listOf(health['scopes']), config.tools).map(({ scope, costs, grave }) =>
-    (grave ? fail : warn)('scopes', `${scope} is missing: ${costs}`, `mint a token with ${scope}`),
+    (grave ? fail : warn)('scopes', `${scope} is missing: ${costs}`, `create a token with ${scope}`),
   )
-  if (findings.length === 0) findings.push(ok('scopes', 'enough for what is enabled'))
+  if (findings.length === 0) findings.push(ok('scopes', 'enough for the enabled features'))
   return findings
 }
 
@@ -65,8 +68,8 @@ function skewFinding({ webhooks }: Config, skew: number | null): Finding {
   if (skew === null)
     return warn(
       'clock',
-      'the service tells no time',
-      'nothing to do here; no call is given up by its deadline until it does',
+      'the service reports no time',
+      'nothing to do; until it does, no call is given up at its deadline',
     )
   const size = Math.abs(skew)
   const told = `ours is ${span(size)} ${skew > 0 ? 'behind' : 'ahead of'} the service's`
@@ -87,17 +90,17 @@ function subscriptionFinding({ status, body, fault }: Answer, url: string): Find
     return fail(
       'webhooks',
       `the list of subscriptions answered ${status}`,
-      'mint a token that may manage webhooks',
+      'create a token that may manage webhooks',
     )
   }
   const ours = (Array.isArray(body['data']) ? body['data'] : [])
     .filter(isObject)
     .find((one) => one['url'] === url)
   if (ours === undefined)
-    return ok('webhooks', `no subscription for ${url} yet: the sidecar makes one when it starts`)
+    return ok('webhooks', `no subscription for ${url} yet: the sidecar creates one when it starts`)
   const id = stringOf(ours['id']) ?? ''
   return ours['active'] === false
-    ? warn('webhooks', `subscription ${id} was given up`, 'start the sidecar: it makes a new one')
+    ? warn('webhooks', `subscription ${id} was given up`, 'start the sidecar: it creates a new one')
     : ok('webhooks', `subscription ${id} is active`)
 }
 
@@ -106,7 +109,7 @@ function scopeFinding({ scope, webhooks, tools }: Config, { status, body, fault 
   if (scope !== null || fault !== null || status !== 200) return []
   const listed = (Array.isArray(body['data']) ? body['data'] : []).filter(isObject)
   const others = listed.filter((one) => one['active'] !== false && one['url'] !== webhooks.publicUrl)
-  // One that was made elsewhere, for us.
+  // A subscription that the user created for us.
   const ours = webhooks.enabled && webhooks.publicUrl === null ? 1 : 0
   if (others.length <= ours) return []
   const urls = others.map((one) => stringOf(one['url']) ?? '').join(', ')
@@ -114,8 +117,8 @@ function scopeFinding({ scope, webhooks, tools }: Config, { status, body, fault 
   return [
     warn(
       'scope',
-      `this organization has another webhook subscription (${urls}): if it is that of another sidecar, ${costs}`,
-      'set scope, such as scope: { metadata: { app: billing } }, here and there',
+      `this organization has another webhook subscription (${urls}): if it belongs to another sidecar, ${costs}`,
+      'set scope, such as scope: { metadata: { app: billing } }, in both configurations',
     ),
   ]
 }

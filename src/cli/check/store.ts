@@ -11,12 +11,12 @@ import { fail, ok, warn, type Finding } from './finding.ts'
 
 const MAGIC = 'SQLite format 3\0'
 
-/** Bytes that are read through here; `store check` reads more. */
+/** Largest store in bytes that is checked completely here; `store check` has no limit. */
 const READ_THROUGH = 64 * 1024 * 1024
 
 /**
- * Whether the store can be opened for writing and is sound, and whether there is room. It is only looked at, so a running
- * sidecar is not disturbed.
+ * Whether the store can be opened for writing and is sound, and whether the disk has space. It is
+ * only read, so a running sidecar is not disturbed.
  */
 export async function checkStore(config: Config, file: string): Promise<Finding[]> {
   const { url } = config.store
@@ -36,14 +36,18 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
       'set store.url to sqlite:FILE',
     )
   if (url.path === ':memory:')
-    return fail('store', 'sqlite::memory: forgets everything', 'set store.url to a file')
+    return fail(
+      'store',
+      'sqlite::memory: loses everything at the end of the process',
+      'set store.url to a file',
+    )
   try {
     const existing = await magicOf(url.path)
     if (existing !== null && existing !== '' && existing !== MAGIC) {
-      return fail('store', `${url.path} is no SQLite database`, 'point store.url somewhere else')
+      return fail('store', `${url.path} is no SQLite database`, 'set store.url to another file')
     }
     await access(existing === null ? await nearestFolder(url.path) : url.path, constants.W_OK)
-    if (existing === null || existing === '') return ok('store', `${url.path} can be made`)
+    if (existing === null || existing === '') return ok('store', `${url.path} can be created`)
     return await soundness(url.path, file)
   } catch (error) {
     if (error instanceof OperatorError) {
@@ -53,7 +57,7 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
     return fail(
       'store',
       `${url.path} is not writable: ${messageOf(error)}`,
-      'correct store.url, or the rights of its directory',
+      'correct store.url, or the permissions of its directory',
     )
   }
 }
@@ -62,15 +66,14 @@ async function soundness(path: string, file: string): Promise<Finding> {
   const { size } = await stat(path)
   if (size > READ_THROUGH) {
     const [altered] = glanceAtStore(path)
-    if (altered !== undefined)
-      return fail('store', `${path} is damaged: ${altered}`, 'put a backup in its place')
-    return ok('store', `${path} is writable; "session-sidecar store check -c ${file}" reads it through`)
+    if (altered !== undefined) return fail('store', `${path} is damaged: ${altered}`, 'restore a backup')
+    return ok('store', `${path} is writable; "session-sidecar store check -c ${file}" checks all of it`)
   }
   const { problems, facts, dead } = inspectStore(path)
   const [problem] = problems
   if (problem !== undefined) {
     const more = problems.length > 1 ? `, and ${problems.length - 1} more` : ''
-    return fail('store', `${path} is damaged: ${problem}${more}`, 'put a backup in its place')
+    return fail('store', `${path} is damaged: ${problem}${more}`, 'restore a backup')
   }
   return dead === 0
     ? ok('store', `${path} is writable and sound, ${count(facts, 'fact')}`)
@@ -93,7 +96,7 @@ async function magicOf(file: string): Promise<string | null> {
   }
 }
 
-/** The closest directory above `file` that exists: what is between is made when the store is opened. */
+/** The closest existing directory above `file`; the others are created when the store is opened. */
 async function nearestFolder(file: string): Promise<string> {
   let folder = path.dirname(file)
   for (;;) {

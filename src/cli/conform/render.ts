@@ -5,7 +5,7 @@ import { count } from '../text.ts'
 
 export type Counts = Readonly<Record<State, number>>
 
-/** How many rules are in each state. */
+/** The number of rules in each state. */
 export function countStates({ verdicts }: Report): Counts {
   const counts = { holds: 0, differs: 0, open: 0, 'not tried': 0 }
   for (const { state } of verdicts) counts[state]++
@@ -24,7 +24,7 @@ interface Face {
   verbose: boolean
 }
 
-/** A line for each rule, what differs with how to see it again, and the sum. */
+/** A line for each rule, each difference with the request to repeat, and the totals. */
 export function renderReport(report: Report, face: Face): string {
   const shown = report.verdicts.filter(({ state }) => face.verbose || state !== 'not tried')
   const lines = shown.flatMap((verdict) => [row(verdict, face), ...difference(verdict, face)])
@@ -52,7 +52,7 @@ function difference({ difference: seen, check }: Verdict, { terminal }: Face): s
   return lines.map(([name, value]) => `       ${paint('dim', pad(name, 9))}  ${visible(value)}`)
 }
 
-/** What was not tried, by the reason why. */
+/** The rules that were not tried, by reason. */
 function untried({ verdicts }: Report, { terminal }: Face): string[] {
   const byReason = Map.groupBy(
     verdicts.filter(({ state }) => state === 'not tried'),
@@ -95,8 +95,8 @@ function summary(report: Report, { terminal }: Face): string[] {
     `${sum}: ${report.deployment}, ${count(report.requests, 'request')} in ${report.seconds} s${sessions}`,
   ]
   if (report.ended !== null)
-    lines.push(paint('yellow', `${report.ended}: what was not tried by then was left out`))
-  if (made > 0 && report.left.length === 0) lines.push('all that was made was removed again')
+    lines.push(paint('yellow', `${report.ended}: the remaining rules were not tried`))
+  if (made > 0 && report.left.length === 0) lines.push('all created resources were removed')
   for (const thing of report.left)
     lines.push(paint(STYLES.differs, `could not be removed: ${visible(thing)}`))
   return lines

@@ -5,12 +5,15 @@ import { isObject, parseJson, stringOf, type JsonObject } from '../../std/json.t
 import { callbackKey, verifyCallbackSignature } from '../../std/signature.ts'
 import { verifyCallback, type Event, type TranscriptEvent } from '../../index.ts'
 
-/** An app as a user would write it: one endpoint that is told of facts, two that answer function calls. */
+/**
+ * An app as a user would write it: one endpoint that receives facts, two that answer function
+ * calls.
+ */
 export interface ExampleApp {
   url: string
-  /** Signs what the sidecar sends. */
+  /** The secret of the sidecar's signatures. */
   secret: string
-  /** Every callback that it took, each delivery anew. */
+  /** Every accepted callback, repeated deliveries included. */
   received: ReadonlyMap<string, Received>
   close(): Promise<void>
 }
@@ -20,7 +23,10 @@ export interface Received {
   times: number
 }
 
-/** Events kept for comparing; the oldest go first, so that a demonstration left running stays small. */
+/**
+ * Events kept for comparison; the oldest are dropped first, so that a long demonstration stays
+ * small.
+ */
 const KEPT = 50_000
 
 const ORDERS: Record<string, string> = { '42': 'shipped', '43': 'waiting for stock' }
@@ -33,14 +39,14 @@ export async function startExampleApp(): Promise<ExampleApp> {
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   const received = new Map<string, Received>()
   const app = fastify({ requestTimeout: 10_000, forceCloseConnections: true })
-  // A signature covers the bytes as they came, so they are parsed after it was checked.
+  // A signature covers the received bytes, so they are parsed after the check.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
 
   app.post('/agent-events', async (request, reply) => {
     const event = eventIn(request, secret)
     if (event === null) return await reply.code(401).send()
-    // The same event may come twice: its id tells.
+    // The same event may come twice with the same id.
     received.set(event.id, { event, times: (received.get(event.id)?.times ?? 0) + 1 })
     for (const oldest of received.keys()) {
       if (received.size <= KEPT) break
@@ -58,7 +64,8 @@ export async function startExampleApp(): Promise<ExampleApp> {
   tool('/tools/check_stock', (args, reply) => {
     const sku = stringOf(args['sku']) ?? ''
     const pieces = Object.hasOwn(STOCK, sku) ? STOCK[sku] : undefined
-    // 422: these arguments will never do. The model gets the fixed error text of the configuration.
+    // 422: these arguments will never be valid. The model gets the fixed error text of the
+    // configuration.
     return pieces === undefined ? reply.code(422).send() : reply.send({ sku, in_stock: pieces })
   })
 

@@ -2,17 +2,20 @@ import { isObject, stringOf } from '../../std/json.ts'
 import type { LedgerView } from '../../emulator/index.ts'
 import type { Received } from './app.ts'
 
-/** What the emulator knows to have happened against what the app was told. */
+/** Compares the emulator's ledger with the callbacks of the app. */
 export interface Comparison {
-  /** Facts that the sidecar made, and those that the app took. */
+  /** Facts that the sidecar made, and those that the app accepted. */
   facts: { made: number; delivered: number }
-  /** What the ledger says must be among them, and what the app did not get. Session statuses depend on when they were read. */
+  /**
+   * Facts that the ledger expects, and those that the app did not get. Session statuses depend on
+   * when they were read.
+   */
   expected: string[]
   missing: string[]
-  /** Callbacks that came more than once. */
+  /** Repeated callbacks. */
   repeated: number
   calls: { asked: number; answered: number }
-  /** Things still under way: turns, actions that nobody resolved. */
+  /** Work still under way: turns, unresolved actions. */
   underWay: string[]
 }
 
@@ -58,13 +61,15 @@ function finalWord(status: string): string {
   return status === 'completed' || status === 'failed' ? status : 'ended'
 }
 
-/** What a callback is about, in the words of `expected`. Its type may be one that this version does not know. */
+/**
+ * The subject of a callback, in the form of `expected`. Its type may be unknown to this version.
+ */
 function keyOf({ type, session_id: sessionId, data }: Received['event']): string {
   const seq = 'seq' in data ? textOf(data.seq) : ''
   if (seq !== '') return `transcript ${seq}`
   const id =
     idIn(data, 'turn', 'id') ?? idIn(data, 'action', 'call_id') ?? idIn(data, 'call', 'call_id') ?? sessionId
-  // A tool that failed is answered, too: with the fixed error.
+  // A call of a failed tool is answered too: with the fixed error.
   return `${type === 'call.failed' ? 'call.answered' : type} ${id}`
 }
 
@@ -77,7 +82,10 @@ function idIn(data: object, resource: string, key: string): string | null {
   return isObject(found) ? stringOf(found[key]) : null
 }
 
-/** A transcript fact is known by its seq alone: its name may have been changed on the way. */
+/**
+ * A transcript fact is identified by its seq alone, because the type of the fact may differ from
+ * the frame's.
+ */
 function withoutType(fact: string): string {
   return fact.startsWith('transcript ') ? fact.split(' ', 2).join(' ') : fact
 }

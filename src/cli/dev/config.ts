@@ -37,7 +37,7 @@ export function devConfig(parts: {
       },
     ],
     admin: { listen: `127.0.0.1:${adminPort}` },
-    // What goes wrong on purpose in the tour is shown above, not in the log.
+    // The intentional failures of the tour are shown above, not in the log.
     log: { level: 'error' },
   }
 }

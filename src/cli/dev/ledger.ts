@@ -1,7 +1,7 @@
 import { request } from 'undici'
 import type { LedgerView } from '../../emulator/index.ts'
 
-/** What really happened, asked over the emulator's own route as any outsider could. */
+/** The true events, read from the emulator's own route. */
 export async function readLedger(baseUrl: string): Promise<LedgerView> {
   const { body } = await request(`${baseUrl}/_emulator/ledger`)
   return (await body.json()) as LedgerView

@@ -3,7 +3,7 @@ import type { CallReport, Observer } from '../../core/observer.ts'
 import type { DevRecord } from './record.ts'
 import type { Titles } from './titles.ts'
 
-/** Turns what the sidecar tells of itself into the records that `dev` prints. */
+/** Turns the reports of the sidecar into the records that `dev` prints. */
 export function observer(print: (record: DevRecord) => void, titles: Titles): Partial<Observer> {
   return {
     fact({ id, type, sessionId, at, seen }, lag) {

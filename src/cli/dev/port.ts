@@ -1,6 +1,6 @@
 import { createServer, type AddressInfo } from 'node:net'
 
-/** `wanted` if it is free on loopback, else one that is. 0 asks for any. */
+/** `wanted` if it is free on loopback, else a free port. 0 means any. */
 export async function freePort(wanted = 0): Promise<number> {
   return (await tryPort(wanted)) ?? (await tryPort(0)) ?? 0
 }

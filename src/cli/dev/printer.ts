@@ -4,7 +4,7 @@ import { cut, pad, visible, type Paint, type Style } from '../terminal.ts'
 import { span } from '../text.ts'
 import type { CallbackDone, DevRecord, FactSeen, ToolAnswered } from './record.ts'
 
-/** Characters of each column. The detail behind them takes what is left of the screen. */
+/** Characters of each column. The detail after them uses the rest of the screen. */
 interface Layout {
   time: number
   kind: number
@@ -19,19 +19,19 @@ const WIDE: Layout = { time: 8, kind: 8, type: 24, session: 24, result: 14, ms: 
 const NARROW: Layout = { time: 7, kind: 8, type: 20, session: 16, result: 12, ms: 6 }
 const GAP = '  '
 
-/** Where a pipe has no width, texts of the agent are cut here all the same. */
+/** A pipe has no width; there texts of the agent are cut to this length. */
 const LONGEST = 180
-/** With less room than this nothing is said there. */
+/** With less space than this the detail is omitted. */
 const SHORTEST = 8
 
 export interface Screen {
-  /** Milliseconds on our wall clock that the times are counted from. */
+  /** The zero of the printed times, milliseconds on our wall clock. */
   start: number
   width: number | null
   paint: Paint
 }
 
-/** Names the columns of the lines below. */
+/** The titles of the columns below. */
 export function renderTitles({ width, paint }: Screen): string {
   const layout = layoutFor(width)
   const titles: [string, number, 'left' | 'right'][] = [
@@ -45,7 +45,7 @@ export function renderTitles({ width, paint }: Screen): string {
   return paint('dim', titles.map(([title, size, side]) => pad(title, size, side)).join(GAP))
 }
 
-/** One record as one line: when, what, of which session, by whom, how long it took. */
+/** One record as one line: time, kind, type, session, origin, duration. */
 export function renderRecord(record: DevRecord, screen: Screen): string {
   const { start, width, paint } = screen
   const layout = layoutFor(width)
@@ -88,7 +88,7 @@ interface Cells {
   result: Cell
   ms: number | null
   detail: string
-  /** A line that merely confirms the one above. */
+  /** A line that only confirms the one above. */
   quiet: boolean
 }
 
@@ -108,7 +108,7 @@ function factCells({ type, channel, ms, id }: FactSeen): Cells {
   }
 }
 
-/** What comes of a callback that was not taken. */
+/** The consequence of a failed callback. */
 const NEXT: Record<Exclude<CallbackOutcome, 'delivered'>, string> = {
   retry: 'tried again',
   unreachable: 'waits for the handler',

@@ -2,7 +2,7 @@ import type { CallResult } from '../../core/call.ts'
 import type { Channel } from '../../core/fact.ts'
 import type { CallbackOutcome } from '../../core/observer.ts'
 
-/** What `dev` shows a line of. Times in milliseconds, `at` on our wall clock. */
+/** The records that `dev` prints, one line each. Times in milliseconds, `at` on our wall clock. */
 export type DevRecord = FactSeen | CallbackDone | ToolAnswered
 
 export interface FactSeen {
@@ -12,9 +12,9 @@ export interface FactSeen {
   id: string
   /** The session's title, or its id where it has none. */
   session: string
-  /** Who told us first. */
+  /** The channel that reported it first. */
   channel: Channel | null
-  /** From its happening to its being durable here; null where the service does not tell. */
+  /** From the event to the commit; null if the service does not report the time. */
   ms: number | null
 }
 
@@ -26,7 +26,7 @@ export interface CallbackDone {
   /** Of the fact. */
   id: string
   session: string
-  /** null when no answer came: `error` says why. */
+  /** null when no answer came: `error` has the reason. */
   status: number | null
   error: string | null
   ms: number
@@ -39,10 +39,10 @@ export interface ToolAnswered {
   at: number
   name: string
   session: string
-  /** `answered`, or what became of it instead. */
+  /** `answered`, or the other outcome. */
   outcome: string
-  /** What the model got. */
+  /** The kind of answer for the model. */
   answer: CallResult | null
-  /** From the call's coming to the answer's acceptance. */
+  /** From the call to the acceptance of the answer. */
   ms: number
 }

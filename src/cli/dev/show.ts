@@ -5,7 +5,7 @@ import { renderRecord, renderTitles } from './printer.ts'
 import type { DevRecord } from './record.ts'
 import { isComplete, renderSummary } from './summary.ts'
 
-/** Where the parts of the demonstration listen. */
+/** The addresses of the parts of the demonstration. */
 export interface Addresses {
   service: string
   admin: string
@@ -14,13 +14,13 @@ export interface Addresses {
   token: string
 }
 
-/** What `dev` tells, in this order. */
+/** The output of `dev`, in this order. */
 export interface Show {
   started(addresses: Addresses): void
   record(record: DevRecord): void
   /** `took`: milliseconds since the start. */
   ended(comparison: Comparison, took: number): void
-  /** The tour is over and everything goes on running. */
+  /** The tour is over and everything keeps running. */
   staying(): void
 }
 
@@ -60,7 +60,7 @@ export function showToPeople(
   }
 }
 
-/** For programs: a JSON object a line, whose `kind` says what it tells. */
+/** For programs: one JSON object per line, with its `kind`. */
 export function showToPrograms(terminal: Terminal): Show {
   const line = (value: object): void => terminal.out(jsonLine(value))
   return {

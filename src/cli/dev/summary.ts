@@ -2,7 +2,7 @@ import type { Paint } from '../terminal.ts'
 import { count, span } from '../text.ts'
 import type { Comparison } from './compare.ts'
 
-/** At most this many names of what is missing: the first few tell enough. */
+/** At most this many names of missing facts are printed. */
 const NAMED = 10
 
 export function isComplete({ facts, missing, calls, underWay }: Comparison): boolean {
@@ -14,7 +14,7 @@ export function isComplete({ facts, missing, calls, underWay }: Comparison): boo
   )
 }
 
-/** What became of a tour, compared with the emulator's own ledger. */
+/** The result of a tour, compared with the emulator's own ledger. */
 export function renderSummary(comparison: Comparison, took: number, paint: Paint): string {
   const { facts, expected, missing, repeated, calls, underWay } = comparison
   const mark = (well: boolean): string => (well ? paint('green', '✓') : paint('red', '✗'))

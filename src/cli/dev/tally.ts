@@ -1,6 +1,6 @@
 import type { Observer } from '../../core/observer.ts'
 
-/** Counts the facts that were shown, and those whose callback was. */
+/** Counts the facts that were shown, and those whose callback was shown. */
 export class Tally {
   readonly #facts = new Set<string>()
   readonly #delivered = new Set<string>()

@@ -9,26 +9,26 @@ export function declareEmulate(program: Command): Command {
     .description('Runs the emulator of the Agent Session Service.')
     .option(
       '--listen <host:port>',
-      'where to listen; port 0 takes a free one',
+      'listen address; port 0 chooses a free one',
       listenAddress,
       listenAddress('127.0.0.1:4010'),
     )
-    .option('--scenario <file>', 'what sessions do; by default each line of a message is a step')
+    .option('--scenario <file>', 'steps of the sessions; by default each line of a message is a step')
     .option('--token <token>', 'the default token', 'svc_pat_dev')
     .addOption(
-      new Option('--open-details <profile>', 'how to answer what the interface leaves open')
+      new Option('--open-details <profile>', 'choice for the details that the interface leaves open')
         .choices(['a', 'b'])
         .default('a'),
     )
     .addOption(
-      new Option('--leave-out <parts...>', 'parts that the description does not show').choices(OPEN_PARTS),
+      new Option('--leave-out <parts...>', 'parts to remove from the description').choices(OPEN_PARTS),
     )
-    .option('--allow-http-webhooks', 'take http addresses of webhooks on loopback')
+    .option('--allow-http-webhooks', 'accept http addresses of webhooks on loopback')
     .option(
       '--allow-host <names...>',
-      'further host names that its own routes answer to, beside addresses and names without a dot',
+      'further host names that its own routes accept, beside addresses and names without a dot',
     )
-    .option('--data <file>', 'keep what it holds in this file, across restarts and kills')
+    .option('--data <file>', 'store its state in this file, across restarts and kills')
     .option('--json', 'for programs: address and token as one line')
     .addHelpText(
       'after',

@@ -6,14 +6,14 @@ export function declareInit(program: Command): Command {
     .command('init')
     .summary('write a commented configuration')
     .description(
-      'Writes a configuration to begin with, and a secret for callbacks. On a terminal it asks for what no option gives. It never overwrites a file.',
+      'Writes a first configuration, and a secret for callbacks. On a terminal it asks for the missing options. It never overwrites a file.',
     )
-    .argument('[file]', 'where to', 'sidecar.yaml')
+    .argument('[file]', 'file to write', 'sidecar.yaml')
     .option('--base-url <url>', 'address of the Agent Session Service, without /v1')
-    .option('--token-file <file>', 'holds its token; without it the environment does, in SERVICE_TOKEN')
-    .option('--handler-url <url>', 'where your app takes callbacks')
+    .option('--token-file <file>', 'file with its token; by default the environment variable SERVICE_TOKEN')
+    .option('--handler-url <url>', 'address where your app receives callbacks')
     .option('--tool <name>', 'a function tool that your app answers')
-    .option('--json', 'for programs: what was written')
+    .option('--json', 'for programs: the written files')
     .addHelpText(
       'after',
       examples([

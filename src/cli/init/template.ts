@@ -1,4 +1,4 @@
-/** What `init` was told. */
+/** The input of `init`. */
 export interface Answers {
   baseUrl: string
   /** null: the token comes from the environment. */
@@ -12,20 +12,20 @@ export function toolUrl(handlerUrl: string, tool: string): string {
   return new URL(`/tools/${encodeURIComponent(tool)}`, handlerUrl).href
 }
 
-/** JSON strings are YAML; what looks like a variable is none. */
+/** JSON strings are valid YAML; "${" is escaped. */
 function quoted(text: string): string {
   return JSON.stringify(text).replaceAll('${', () => '$${')
 }
 
-/** A configuration with a comment wherever somebody will want to change it. */
+/** A configuration with a comment at each value that users often change. */
 export function configText({ baseUrl, tokenFile, handlerUrl, tool }: Answers, secretFile: string): string {
   const secret = quoted(secretFile)
-  return `# Made by "session-sidecar init". "session-sidecar config schema" has every key; what is not here has its default.
+  return `# Written by "session-sidecar init". "session-sidecar config schema" has every key; missing keys have their defaults.
 service:
   base_url: ${quoted(baseUrl)} # without /v1
   # Needs sessions:read and artifacts:read, and for tools tools:respond and sessions:write.
   ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${quoted(tokenFile)} # read again when it changes`}
-  # token_expires_at: 2027-01-31     # the service does not say; check and a metric then warn in time
+  # token_expires_at: 2027-01-31     # the service does not report it; check and a metric then warn in time
 
 # Facts, deliveries and calls. Put it on a disk that outlives the container.
 store:
@@ -37,12 +37,12 @@ store:
 #   metadata: { app: billing }       # set when the session is created
 #   created_by_token: tok_1          # the id that a session shows, not the token
 
-# The stream and polling need nothing from the outside. Webhooks help where a stream cannot stay open:
+# The stream and polling need no public address. Webhooks help if a stream cannot stay open:
 # webhooks:
 #   enabled: true
-#   public_url: https://app.example.com/webhooks   # the sidecar makes the subscription
+#   public_url: https://app.example.com/webhooks   # the sidecar creates the subscription
 
-# Who is told. turn.settled is the one to act on: the turn is over and its artifacts are final.
+# The receivers of facts. Act on turn.settled: the turn is over and its artifacts are final.
 handlers:
   - name: app
     url: ${quoted(handlerUrl)}
@@ -67,13 +67,14 @@ const EXAMPLE_TOOL = `
 
 function toolText(name: string, url: string, secret: string): string {
   return `
-# Function tools that your app answers, once each. "session-sidecar tools --json" has what to declare on a session.
+# Function tools that your app answers, each call once. "session-sidecar tools --json" prints the
+# declaration for a session.
 tools:
   - name: ${quoted(name)}
-    description: What it does, for the model # say it here
+    description: Describe the tool for the model # here
     parameters: { type: object, properties: {} } # JSON Schema of its arguments
     url: ${quoted(url)}
     secret_file: ${secret}
-    after_crash: retry # or fail, for what must not happen twice
+    after_crash: retry # or fail, for tools that must not run twice
 `
 }

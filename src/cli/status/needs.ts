@@ -3,12 +3,12 @@ import { timeOf } from '../admin-client.ts'
 import { field } from '../reply.ts'
 import { count, span } from '../text.ts'
 
-/** Something that a person should see to. */
+/** A problem that needs attention. */
 export interface Need {
   /** `bad`: something does not work. `warn`: something waits. */
   tone: 'bad' | 'warn'
   text: string
-  /** What to do about it. */
+  /** The action to take. */
   advice: string
 }
 
@@ -24,10 +24,10 @@ const DAY = 86_400_000
 const TOKEN_SOON = 7 * DAY
 /** Milliseconds for which a channel may be disconnected: it reconnects by itself. */
 const CHANNEL_GRACE = 10_000
-/** Milliseconds after which an open function call is worth a look. */
+/** Milliseconds after which an open function call is listed. */
 const CALL_LONG = 60_000
 
-/** What needs attention, what does not work first. */
+/** The problems that need attention, failures first. */
 export function needsOf(seen: Seen): Need[] {
   return [
     ...tokenNeeds(seen),
@@ -44,7 +44,7 @@ export function needsOf(seen: Seen): Need[] {
 
 function tokenNeeds({ status, now }: Seen): Need[] {
   const token = sectionOf(status, 'token')
-  const advice = 'mint a new one and put it into service.token_file'
+  const advice = 'create a new one and put it into service.token_file'
   if (field(token, 'state') === 'rejected')
     return [{ tone: 'bad', text: 'the service rejects the token', advice }]
   const expiresAt = timeOf(token['expires_at'])
@@ -57,15 +57,15 @@ function tokenNeeds({ status, now }: Seen): Need[] {
 function storeNeeds({ status, now }: Seen): Need[] {
   const store = sectionOf(status, 'store')
   if (field(store, 'state') !== 'refusing') return []
-  const text = `the store takes no writes${since(store, now)}: ${field(store, 'reason') || 'no reason given'}`
-  return [{ tone: 'bad', text, advice: 'free the disk, or see what holds the database' }]
+  const text = `the store refuses writes${since(store, now)}: ${field(store, 'reason') || 'no reason given'}`
+  return [{ tone: 'bad', text, advice: 'free disk space, or end the program that locks the database' }]
 }
 
 function holdNeeds({ status, now }: Seen): Need[] {
   const until = timeOf(sectionOf(status, 'service')['held_until'])
   if (until === null || until <= now) return []
-  const text = `the service asked for no requests for another ${span(until - now)}`
-  return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar goes on then; callbacks go on now' }]
+  const text = `the service requested no requests for another ${span(until - now)}`
+  return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar continues then; callbacks continue now' }]
 }
 
 function channelNeeds({ status, now }: Seen): Need[] {
@@ -76,7 +76,7 @@ function channelNeeds({ status, now }: Seen): Need[] {
     if (state === 'live' || state === 'disabled' || now - began < CHANNEL_GRACE) return []
     const why = field(channel, 'last_error') || 'no reason given'
     const text = `channel ${name} is ${state}${since(channel, now)}: ${why}`
-    return [{ tone: 'bad', text, advice: 'it is tried again; the other channels go on' } as const]
+    return [{ tone: 'bad', text, advice: 'it is retried; the other channels continue' } as const]
   })
 }
 
@@ -91,7 +91,9 @@ function handlerNeeds(handler: JsonObject, now: number): Need[] {
       tone: state === 'down' ? 'bad' : 'warn',
       text: `handler ${name} is ${state}${since(handler, now)}, ${waiting}${why === null ? '' : `: ${why}`}`,
       advice:
-        state === 'down' ? 'start the app; it is tried again' : `session-sidecar handlers resume ${name}`,
+        state === 'down'
+          ? 'start the app; deliveries are retried'
+          : `session-sidecar handlers resume ${name}`,
     })
   }
   if (dead > 0) {

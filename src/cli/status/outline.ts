@@ -7,7 +7,7 @@ import { relative, stamp } from '../text.ts'
 
 const TIME = /(^|_)(at|since|until|timestamp)$/
 
-/** An outline of whatever a section holds, also what this version does not know. */
+/** An outline of any section, unknown fields included. */
 export function outline(
   section: JsonObject,
   indent: string,

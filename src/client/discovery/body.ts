@@ -5,8 +5,9 @@ import { choicesOf, givenValue, shapesOf, takesText } from './schema.ts'
 import type { Shape } from './schema.ts'
 
 /**
- * Bodies whose fields the interface leaves open, as templates: JSON in which `{{text}}`, `{{call_id}}` and
- * `{{session_id}}` stand for what is sent. No field goes into one that the document does not have.
+ * Bodies whose fields the interface leaves open, as templates: JSON in which `{{text}}`,
+ * `{{call_id}}` and `{{session_id}}` are replaced by the values. Only fields of the document are
+ * used.
  */
 export type Template = JsonObject
 
@@ -28,29 +29,32 @@ export function fillTemplate(template: Json, values: Record<string, string>): Js
 
 export interface Candidate {
   template: Template
-  /** How sure we are; more is surer. */
+  /** The confidence; a higher number is more certain. */
   score: number
 }
 
 const TYPE_FIELD = /^(type|kind|event|event_type)$/
-/** Types of input that are no plain message. */
+/** Types of input other than a plain message. */
 const NOT_PLAIN =
   /steer|interrupt|cancel|stop|abort|approv|answer|result|output|respon|tool|call|file|image|question/i
 const PLAIN = /message|text|prompt|user|chat/i
-/** Names that a message's text is likely to have, the likeliest first. */
+/** Likely names of a message's text, the likeliest first. */
 const TEXT_FIELDS = ['text', 'content', 'message', 'input', 'prompt', 'body']
-/** Objects within the body in which a message may be. */
+/** Objects of the body that may contain a message. */
 const NESTED_MAX = 2
 
-/** Chooses the type that is meant among those that a body may have. */
+/** Chooses the right type among those of a body. */
 type Choose = (types: string[]) => string | null
 
-/** The surest form of a body that carries a plain message: a choice of types with a free string beside it. */
+/**
+ * The most certain form of a body with a plain message: a choice of types with a free string beside
+ * it.
+ */
 export function findMessage(api: OpenApi, schema: unknown, choose: Choose = plainType): Candidate | null {
   return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, choose, 0)))
 }
 
-/** The same for what steers a running turn (`input.steer`, rule INP-03). */
+/** The same for a message that steers a running turn (`input.steer`, rule INP-03). */
 export function findSteering(api: OpenApi, schema: unknown): Candidate | null {
   return findMessage(api, schema, (types) => types.find((type) => /steer/i.test(type)) ?? null)
 }
@@ -91,7 +95,7 @@ function messageBeside(
   return { template: { ...rest, [typeField]: type, [textField]: '{{text}}' }, score }
 }
 
-/** The type of a plain message among all; a word of its own beside `steer` is one, too. */
+/** The type of a plain message among all; also a single other word beside `steer`. */
 function plainType(types: string[]): string | null {
   const plain = types.filter((type) => !NOT_PLAIN.test(type))
   const named = plain.filter((type) => PLAIN.test(type))
@@ -112,7 +116,10 @@ export function textFieldOf(api: OpenApi, shape: Shape, typeField: string): stri
   return free.length === 1 ? (free[0] ?? null) : null
 }
 
-/** The body of an answer to a function call, less `output` or `error`: the form that has both `call_id` and `output`. */
+/**
+ * The body of an answer to a function call without `output` and `error`: the form that has both
+ * `call_id` and `output`.
+ */
 export function findAnswer(api: OpenApi, schema: unknown): Candidate | null {
   return best(
     shapesOf(api, schema).map((shape) => {
@@ -126,7 +133,10 @@ export function findAnswer(api: OpenApi, schema: unknown): Candidate | null {
   )
 }
 
-/** The required fields apart from `filled`, whose value the document gives; null when it leaves one to us. */
+/**
+ * The required fields except `filled`, with the values of the document; null when a value is
+ * missing.
+ */
 function constants(api: OpenApi, shape: Shape, filled: readonly string[]): Template | null {
   const rest: Template = {}
   for (const name of shape.required) {

@@ -12,22 +12,25 @@ import { OpenApi } from './openapi.ts'
 import { fixedRoute } from './route.ts'
 import type { NoRoute, Route, RouteOverrides } from './route.ts'
 
-/** What the interface leaves open, as found in the service's own description (rules HLT-11 to HLT-15). */
+/**
+ * The details that the interface leaves open, found in the service's own description (rules HLT-11
+ * to HLT-15).
+ */
 export interface Finding<Name extends string> {
   /** False while the document could not be read, or described nothing. */
   documented: boolean
-  /** Why the document could not be read the last time; null when it was. */
+  /** The error of the last failed read of the document; null when it was read. */
   fault: string | null
   routes: Record<Name, Route | NoRoute>
-  /** What goes into a message; null when it cannot be sent. */
+  /** The body of a message; null when it cannot be sent. */
   messageBody: Template | null
-  /** What goes into an answer beside `output` or `error`; null when it cannot be posted. */
+  /** The body of an answer without `output` and `error`; null when it cannot be posted. */
   answerBody: Template | null
   idempotencyHeader: IdempotencyHeader | null
   rateHeaders: RateHeaders
 }
 
-/** As far as the sidecar needs it. */
+/** Only the parts that the sidecar needs. */
 export type Discovery = Finding<OperationName>
 
 export type OperationName =
@@ -47,8 +50,8 @@ export type OperationName =
   | 'sessionStream'
 
 /**
- * Reads the document, anything at all, and says where each operation is. Pure: the same document gives the same
- * finding, and one that is absent, broken or hostile gives the paths that the interface names and no more.
+ * Finds each operation in any document. Pure: the same document gives the same result. A missing,
+ * broken or hostile document gives only the paths that the interface names.
  * @throws {OperatorError} on an override that cannot be used.
  */
 export function discover(document: unknown, overrides: RouteOverrides = {}): Discovery {

@@ -7,9 +7,12 @@ import { noRoute, routeOf } from './route.ts'
 import type { NoRoute, Route } from './route.ts'
 import { shapesOf } from './schema.ts'
 
-/** Finds the operations that only a whole client needs, and whose place the interface does not tell. */
+/**
+ * Finds the operations that only a complete client needs, and whose routes the interface does not
+ * specify.
+ */
 
-/** The POST that ends in a word for stopping, about a turn or else about a session. */
+/** The POST whose path ends in a word for stopping, for a turn or else for a session. */
 export function findCancel(api: OpenApi): Route | NoRoute {
   const stops = api.operations.filter(
     ({ method, path }) =>
@@ -41,7 +44,9 @@ export function findAgentDelete(api: OpenApi): Route | NoRoute {
   return found(deletesOf(api, 'agent', ['agent'])[0], 'DELETE of a saved agent', 'agent_path')
 }
 
-/** The POST that answers an environment template, or that is among templates and takes a name. */
+/**
+ * The POST whose answer is an environment template, or that is below templates and accepts a name.
+ */
 export function findTemplateSave(api: OpenApi): Route | NoRoute {
   const saves = postsWith(api, ['name', 'tools'])
   const ofTemplates =
@@ -50,7 +55,10 @@ export function findTemplateSave(api: OpenApi): Route | NoRoute {
   return found(ofTemplates, 'POST that saves an environment template', 'save_template_path')
 }
 
-/** What answers how many sessions it moved, else the DELETE of a model connection. */
+/**
+ * The operation whose answer has the number of moved sessions, else the DELETE of a model
+ * connection.
+ */
 export function findDisconnect(api: OpenApi): Route | NoRoute {
   const telling = api.operations.find(
     (operation) =>
@@ -65,7 +73,10 @@ export function findDisconnect(api: OpenApi): Route | NoRoute {
   )
 }
 
-/** The query parameter of the file listing that takes a snapshot first: by its name or description, or the only one. */
+/**
+ * The query parameter of the file listing that requests a new snapshot: by its name or description,
+ * or the only one.
+ */
 export function findSnapshotParameter(api: OpenApi): string | null {
   const listing = aboutSession(api).find(({ path }) => path.endsWith('/files'))
   const own = (listing?.parameters ?? []).filter(
@@ -76,7 +87,7 @@ export function findSnapshotParameter(api: OpenApi): string | null {
   return (named ?? (own.length === 1 ? own[0] : undefined))?.name ?? null
 }
 
-/** The field of a preview's body that takes the port. */
+/** The field of a preview's body for the port. */
 export function findPortField(api: OpenApi): string | null {
   const publish = api.operations.find(
     ({ method, path }) => method === 'POST' && path.endsWith('/preview') && canFill(path, ['session']),

@@ -11,7 +11,7 @@ import { noRoute, operationAt, overriddenRoute, routeOf } from './route.ts'
 import type { NoRoute, Route, RouteOverrides } from './route.ts'
 import { choicesOf, shapesOf } from './schema.ts'
 
-/** Finds the operations whose place the interface does not tell, each by its shape. */
+/** Finds the operations whose routes the interface does not specify, each by its shape. */
 
 export interface Posting {
   route: Route | NoRoute
@@ -35,7 +35,7 @@ export function findAnswerRoute(api: OpenApi, overrides: RouteOverrides): Postin
   )
 }
 
-/** A message to a session: the POST below a session that takes a type, which it lists, and a text beside it. */
+/** A message to a session: the POST below a session with a listed type and a text beside it. */
 export function findMessageRoute(api: OpenApi, overrides: RouteOverrides): Posting {
   const given = messageBodyOf(overrides.message_body)
   const override = overriddenRoute(api, overrides, 'message_path', 'POST', ['session'])
@@ -78,7 +78,7 @@ export function messageBodyOf(given: Json | undefined, key = 'message_body'): Te
     try {
       body = JSON.parse(given)
     } catch {
-      // What is no JSON is no object either.
+      // Invalid JSON is no object either.
     }
   }
   if (!isObject(body) || !JSON.stringify(body).includes('{{text}}')) {
@@ -90,7 +90,7 @@ export function messageBodyOf(given: Json | undefined, key = 'message_body'): Te
   return body
 }
 
-/** The GET that ends in a turn's id, or that ends in some id and answers a turn. */
+/** The GET whose path ends in a turn's id, or in any id and whose answer is a turn. */
 export function findTurnRoute(api: OpenApi, overrides: RouteOverrides): Route | NoRoute {
   const override = overriddenRoute(api, overrides, 'turn_path', 'GET', ['session', 'turn'])
   if (override !== null) return override

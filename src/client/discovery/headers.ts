@@ -2,7 +2,7 @@ import { OperatorError } from '../../std/errors.ts'
 import type { OpenApi, ResponseHeader } from './openapi.ts'
 import type { How, RouteOverrides } from './route.ts'
 
-/** Names in lower case; null where the document names none. */
+/** Names in lower case; null if the document names none. */
 export interface RateHeaders {
   limit: string | null
   remaining: string | null
@@ -17,13 +17,16 @@ export interface IdempotencyHeader {
 
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
 
-/** Headers with a meaning of their own: a document that calls one of these its idempotency header is wrong or hostile. */
+/**
+ * Headers with a standard meaning: a document that declares one of these as its idempotency header
+ * is wrong or hostile.
+ */
 const TAKEN =
   /^(authorization|proxy-.*|cookie|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|content-.*|accept.*|last-event-id|user-agent|date|origin|via)$/i
 
 /**
- * The header parameter of POSTs that is about idempotency, by its name or else its description; of several the one
- * that most operations have.
+ * The header parameter of POSTs for idempotency, by its name or else its description; of several
+ * the one of most operations.
  * @throws {OperatorError} when the configured name is no header name.
  */
 export function idempotencyHeaderOf(api: OpenApi, overrides: RouteOverrides): IdempotencyHeader | null {
@@ -56,7 +59,7 @@ const KINDS: readonly (readonly [keyof RateHeaders, RegExp])[] = [
   ['bucket', /bucket|name|scope|policy/i],
 ]
 
-/** The response headers that tell of the rate budget: by their names, else by their descriptions. */
+/** The response headers of the rate budget: by their names, else by their descriptions. */
 export function rateHeadersOf(api: OpenApi): RateHeaders {
   const seen = api.operations.flatMap((operation) =>
     operation.responses.flatMap((response) => response.headers),
@@ -77,7 +80,7 @@ export function rateHeadersOf(api: OpenApi): RateHeaders {
 function kindOf({ name, description, numeric }: ResponseHeader): keyof RateHeaders | null {
   const about = /rate|limit|budget|quota|bucket/i
   if (!TOKEN.test(name) || /^retry-after$/i.test(name) || !about.test(`${name} ${description}`)) return null
-  // "X-RateLimit-Remaining" is about what remains, not about the limit.
+  // "X-RateLimit-Remaining" is the remaining number, not the limit.
   const said = [name, description].map((words) => words.replace(/rate[- ]?limit/gi, ''))
   for (const words of said) {
     const kind = KINDS.find(([kind, pattern]) => pattern.test(words) && !(kind === 'bucket' && numeric))

@@ -3,8 +3,8 @@ import type { JsonObject } from '../../std/json.ts'
 import { isPlainPath } from './path.ts'
 
 /**
- * An OpenAPI document, read defensively: it comes from the network, so any part may be missing, of another type,
- * point at itself, or be enormous. Nothing here throws, and all work is counted.
+ * An OpenAPI document, read defensively: it comes from the network, so any part may be missing, of
+ * another type, recursive, or huge. No function here throws, and all work is limited.
  */
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -16,7 +16,7 @@ export interface Operation {
   /** JSON Schema of the JSON body. */
   body: unknown
   responses: Response[]
-  /** null when the document does not say. */
+  /** null when the document does not specify it. */
   scopes: string[] | null
 }
 
@@ -41,9 +41,9 @@ export interface ResponseHeader {
 }
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-/** Nodes that are looked at in all; the whole interface with its shapes needs a few thousand. */
+/** Nodes that are read in all; the whole interface with its shapes needs a few thousand. */
 const FUEL = 200_000
-/** References that may lead to references. */
+/** Maximum length of a chain of references. */
 const HOPS_MAX = 16
 /** Operations of a document that are read. */
 const OPERATIONS_MAX = 2000
@@ -62,7 +62,10 @@ export class OpenApi {
     this.operations = this.#readOperations()
   }
 
-  /** The node itself, or what its `$ref` leads to inside this document; null for anything but an object. */
+  /**
+   * The node itself, or the target of its `$ref` in this document; null for any value but an
+   * object.
+   */
   resolve(node: unknown): JsonObject | null {
     let at = node
     for (let hops = 0; hops <= HOPS_MAX; hops++) {
@@ -74,7 +77,9 @@ export class OpenApi {
     return null
   }
 
-  /** Takes `nodes` from what may still be looked at. @returns false once it is used up. */
+  /**
+   * Subtracts `nodes` from the number that may still be read. @returns false once it is used up.
+   */
   spend(nodes: number): boolean {
     this.#fuel -= nodes
     return this.#fuel > 0
@@ -96,7 +101,7 @@ export class OpenApi {
   #readOperations(): Operation[] {
     const operations: Operation[] = []
     const paths = this.#entries(own(this.#root, 'paths'), OPERATIONS_MAX)
-    // A document whose server address ends in /v1 may leave the prefix out of its paths.
+    // A document whose server address ends in /v1 may omit the prefix in its paths.
     const prefix = paths.some(([path]) => path === '/v1' || path.startsWith('/v1/')) ? '' : '/v1'
     for (const [path, node] of paths) {
       const item = this.resolve(node)
@@ -186,7 +191,7 @@ export function isJson(mediaType: string): boolean {
   return /^application\/([\w.-]+\+)?json\b/i.test(mediaType)
 }
 
-/** An own property: names such as `constructor` are nothing special here. */
+/** An own property: names such as `constructor` have no special meaning. */
 export function own(node: JsonObject | null, key: string): unknown {
   return node !== null && Object.hasOwn(node, key) ? node[key] : undefined
 }

@@ -1,14 +1,20 @@
-/** What an id in a path names. */
+/** The kinds of ids in a path. */
 export type Named = 'session' | 'turn' | 'call' | 'webhook' | 'artifact' | 'credential' | 'template' | 'agent'
 
 export type Ids = Partial<Record<Named, string>>
 
-/** Plain paths only: what a document names must stay on the service's own origin, below its own address. */
+/**
+ * Plain paths only: a path of a document must stay on the service's own origin, below its own
+ * address.
+ */
 const PLAIN = /^(\/([A-Za-z0-9._~:@!$&'()*+,;=-]+|\{[A-Za-z_][A-Za-z0-9_.-]*\}))+$/
 /** Characters of a path template. */
 const LENGTH_MAX = 512
 
-/** In the order in which they are looked for: a path may hold several. "Returns" are no turns, a "callback" is no call. */
+/**
+ * In the order of the search: a path may contain several. "Returns" are no turns, a "callback" is
+ * no call.
+ */
 const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['turn', /^turns?(id)?$/],
   ['call', /^(call|action)s?(id)?$/],
@@ -25,7 +31,10 @@ export function isPlainPath(path: string): boolean {
   return path.length <= LENGTH_MAX && PLAIN.test(path) && !path.split('/').some((part) => /^\.+$/.test(part))
 }
 
-/** What each parameter of a path names, in order: by its own name, else by the word before it; null when neither says. */
+/**
+ * The kind of each parameter of a path, in order: by its own name, else by the word before it; null
+ * for an unknown one.
+ */
 export function parametersOf(path: string): (Named | null)[] {
   const parts = path.split('/')
   return parts.flatMap((part, at) =>
@@ -46,7 +55,7 @@ function wordsOf(part: string): string[] {
     .split(/[^a-z]+/)
 }
 
-/** True when `ids` suffices to fill every parameter. */
+/** True when `ids` has a value for every parameter. */
 export function canFill(path: string, ids: readonly Named[]): boolean {
   return parametersOf(path).every((name) => name !== null && ids.includes(name))
 }
@@ -59,7 +68,7 @@ export function lastWord(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }
 
-/** The path with its ids in place, each percent-encoded. A parameter that names nothing we know gets `otherwise`. */
+/** The path with its ids, each percent-encoded. A parameter of an unknown kind gets `otherwise`. */
 export function fillPath(path: string, ids: Ids, otherwise = ''): string {
   const names = parametersOf(path)
   let at = 0
@@ -69,7 +78,10 @@ export function fillPath(path: string, ids: Ids, otherwise = ''): string {
   })
 }
 
-/** An id is opaque, so it may be `..`, which a URL swallows even when encoded; encoded twice it is an id that nothing has. */
+/**
+ * An id is opaque, so it may be `..`, which a URL removes even when encoded. Encoded twice it is an
+ * id that does not exist.
+ */
 export function encodeId(id: string): string {
   return /^\.+$/.test(id) ? id.replaceAll('.', '%252E') : encodeURIComponent(id.toWellFormed())
 }

@@ -1,14 +1,17 @@
 import type { Discovery, OperationName } from './discovery.ts'
 import type { RouteOverrides } from './route.ts'
 
-/** What discovery looks for because the interface leaves it open, and what its absence costs. */
+/**
+ * A detail that discovery searches because the interface leaves it open, and the consequence of its
+ * absence.
+ */
 export interface DiscoveryResult {
   name: string
-  /** What was found, for people; null: the description has none. */
+  /** The result for people; null: the description has none. */
   found: string | null
-  /** What is off, or works in another way, without it. */
+  /** The consequence of its absence. */
   without: string
-  /** The key of `service.routes` that gives it; null: none does. */
+  /** The key of `service.routes` that sets it; null: there is none. */
   override: keyof RouteOverrides | null
 }
 
@@ -26,7 +29,7 @@ const route =
     return found.found ? `${found.method} ${found.path}` : null
   }
 
-/** One row a result. The log, `check` and `/api/status` all show these. */
+/** One row per result. The log, `check` and `/api/status` all show these. */
 const ROWS: readonly Row[] = [
   {
     name: 'answer route',
@@ -37,7 +40,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'message route',
     find: route('sendMessage'),
-    without: 'an answer that was not delivered is reported, and not sent as a fresh turn',
+    without: 'an answer that was not delivered is reported, and not sent as a new message',
     override: 'message_path',
   },
   {
@@ -61,7 +64,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'idempotency header',
     find: ({ idempotencyHeader }) => idempotencyHeader?.name ?? null,
-    without: 'a POST whose reply is lost is read for before it is sent again',
+    without: 'after a lost reply the sidecar reads the session before it sends a POST again',
     override: 'idempotency_header',
   },
   {
@@ -70,7 +73,7 @@ const ROWS: readonly Row[] = [
       remaining === null && bucket === null
         ? null
         : [remaining, bucket].filter((one) => one !== null).join(', '),
-    without: 'what is left of the rate is not known: it shows only when the service refuses',
+    without: 'the remaining rate is unknown until the service refuses a request',
     override: null,
   },
 ]

@@ -9,10 +9,10 @@ export type How = 'document' | 'override' | 'default'
 export interface Route {
   found: true
   method: Method
-  /** A template, as the document has it. */
+  /** A template as in the document. */
   path: string
   how: How
-  /** What the document wants of the token; null when it does not say. */
+  /** The scopes that the document requires; null when it does not specify them. */
   scopes: readonly string[] | null
   /** Query parameters that the document allows. */
   query: readonly string[]
@@ -28,7 +28,7 @@ export interface NoRoute {
 export interface RouteOverrides {
   answer_path?: string
   message_path?: string
-  /** JSON, as text or as it is, with `{{text}}` in it. */
+  /** JSON, as text or as a value, with `{{text}}` in it. */
   message_body?: Json
   turn_path?: string
   session_stream_path?: string
@@ -40,12 +40,12 @@ export function routeOf(operation: Operation, how: How = 'document'): Route {
   return { found: true, method: operation.method, path: operation.path, how, scopes: operation.scopes, query }
 }
 
-/** The operation of the document at this path, whatever it calls the parameters. */
+/** The operation of the document at this path, with any names of the parameters. */
 export function operationAt(api: OpenApi, method: Method, path: string): Operation | undefined {
   return api.operations.find((operation) => operation.method === method && samePath(operation.path, path))
 }
 
-/** A path that the interface names; the document adds what it knows of it. */
+/** A path that the interface names; the document adds details. */
 export function fixedRoute(api: OpenApi, method: Method, path: string): Route {
   const operation = operationAt(api, method, path)
   if (operation !== undefined) return routeOf(operation)
@@ -73,7 +73,7 @@ export function overriddenRoute<Key extends string>(
   }
   if (!canFill(path, ids)) {
     const known = ids.map((id) => `{${id}_id}`).join(' and ')
-    throw new OperatorError(`service.routes.${key}: "${path}" may have no parameter but ${known}`, 2)
+    throw new OperatorError(`service.routes.${key}: "${path}" may have only the parameters ${known}`, 2)
   }
   return { ...fixedRoute(api, method, path), path, how: 'override' }
 }

@@ -2,15 +2,15 @@ import type { JsonObject } from '../../std/json.ts'
 import { own } from './openapi.ts'
 import type { OpenApi } from './openapi.ts'
 
-/** One form that an object may take: its fields with their schemas, and those it cannot do without. */
+/** One form of an object: its fields with their schemas, and the required ones. */
 export interface Shape {
   fields: Map<string, unknown>
   required: Set<string>
 }
 
-/** Forms of one schema that are looked at, after `oneOf` and `anyOf` are multiplied out. */
+/** Forms of one schema that are read, after `oneOf` and `anyOf` are expanded. */
 const SHAPES_MAX = 64
-/** Schemas within schemas. */
+/** Maximum nesting of schemas. */
 const DEPTH_MAX = 8
 /** Members read of a `oneOf`, `anyOf`, `allOf` or `enum`. */
 const MEMBERS_MAX = 64
@@ -83,7 +83,7 @@ export function choicesOf(api: OpenApi, schema: unknown, depth = 0): string[] | 
   return null
 }
 
-/** True when the schema takes a string of the caller's choice. */
+/** True when the schema accepts any string. */
 export function takesText(api: OpenApi, schema: unknown, depth = 0): boolean {
   const node = depth > DEPTH_MAX ? null : api.resolve(schema)
   if (node === null || choicesOf(api, node) !== null) return false
@@ -94,7 +94,9 @@ export function takesText(api: OpenApi, schema: unknown, depth = 0): boolean {
   )
 }
 
-/** The value that a schema says to use: its only choice, or its default. undefined: it leaves it to the caller. */
+/**
+ * The value that a schema fixes: its only choice, or its default. undefined: the caller chooses.
+ */
 export function givenValue(api: OpenApi, schema: unknown): string | undefined {
   const choices = choicesOf(api, schema)
   if (choices?.length === 1) return choices[0]

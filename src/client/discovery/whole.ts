@@ -53,19 +53,19 @@ export type WholeName =
   | 'listProfiles'
 
 export interface WholeDiscovery extends Finding<WholeName> {
-  /** What goes into a message that steers; null when it cannot be sent. */
+  /** The body of a message that steers; null when it cannot be sent. */
   steerBody: Template | null
-  /** What goes into `input` of a new session; null when it is not known. */
+  /** The value of `input` for a new session; null when it is unknown. */
   inputBody: Json | null
-  /** The query parameter of the file listing that takes a snapshot first. */
+  /** The query parameter of the file listing that requests a new snapshot. */
   snapshotParameter: string | null
-  /** The field of a preview's body that takes the port. */
+  /** The field of a preview's body for the port. */
   portField: string | null
 }
 
-/** Paths and words for what discovery cannot find, or finds wrongly. */
+/** Paths and words that discovery cannot find, or finds wrongly. */
 export interface WholeOverrides extends RouteOverrides {
-  /** JSON, as text or as it is, with `{{text}}` in it. */
+  /** JSON, as text or as a value, with `{{text}}` in it. */
   steer_body?: Json
   input_body?: Json
   cancel_path?: string
@@ -82,7 +82,8 @@ export interface WholeOverrides extends RouteOverrides {
 type PathKey = Extract<keyof WholeOverrides, `${string}_path`>
 
 /**
- * What a client of the whole interface needs to know, found as `discover` finds what the sidecar needs.
+ * The routes for a client of the whole interface, found in the same way as `discover` finds those
+ * of the sidecar.
  * @throws {OperatorError} on an override that cannot be used.
  */
 export function discoverWhole(document: unknown, overrides: WholeOverrides = {}): WholeDiscovery {
@@ -155,7 +156,7 @@ function namedRoutes(api: OpenApi): NamedRoutes {
   }
 }
 
-/** Neither its path nor its method is named: a POST only where the document has one there. */
+/** The interface names neither path nor method: a POST only if the document has one there. */
 function disconnectRoute(api: OpenApi, overrides: WholeOverrides): Route | null {
   const at = overrides.disconnect_path
   const method = at !== undefined && operationAt(api, 'POST', at) !== undefined ? 'POST' : 'DELETE'
@@ -167,7 +168,9 @@ function steerBodyOf(api: OpenApi, message: Route | NoRoute): Template | null {
   return findSteering(api, body)?.template ?? null
 }
 
-/** A message as `input` takes it: typed, or a field for the text alone, or the text itself. */
+/**
+ * A message in the form for `input`: typed, or an object with only the text, or the text itself.
+ */
 function inputBodyOf(api: OpenApi): Json | null {
   const create = operationAt(api, 'POST', '/v1/sessions')
   for (const { fields } of shapesOf(api, create?.body)) {

@@ -10,7 +10,7 @@ import type { Trial } from '../trial.ts'
 const FUNCTION = {
   type: 'function',
   name: 'conform_echo',
-  description: 'Gives back what it is given.',
+  description: 'Returns its input.',
   parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
 }
 
@@ -18,7 +18,7 @@ const RESPOND = ['tools:respond']
 
 function answer(trial: Trial, sessionId: string, body: object): Promise<Reply> {
   const place = trial.places.answer
-  if (place === null) throw new Stuck('the description does not give the path of answers away')
+  if (place === null) throw new Stuck('the description does not show the path of answers')
   return trial.post(place.path.replace(/\{[^}]*\}/, sessionId), body)
 }
 
@@ -123,7 +123,7 @@ const errors = writing(
 )
 
 const deadlines = writing(
-  'a call that nobody answers fails at its deadline',
+  'a call without an answer fails at its deadline',
   'ACT-09 ACT-24 ACT-25 TOO-22 LIM-12',
   async (trial) => {
     const id = await trial.session({ agent: { tools: [{ ...FUNCTION, timeout_seconds: 1 }] } })
@@ -245,7 +245,7 @@ const blocks = writing(
         at(resolved, 'payload.approved') === false,
         resolved,
       )
-      trial.expect(ids, stream, 'nothing that ran', !ran, 'a result')
+      trial.expect(ids, stream, 'no command that ran', !ran, 'a result')
       trial.value(`EVT-79 ${id}`, stream, 'code', at(resolved, 'payload.code'), is(code))
       trial.shape(stream, resolved, [
         ['payload.approved', 'EVT-76', is(false)],

@@ -8,7 +8,7 @@ import type { Trial } from '../trial.ts'
 
 async function save(trial: Trial, body: JsonObject): Promise<Reply> {
   const { saveAgent } = trial.places
-  if (saveAgent === null) throw new Stuck('the description does not give the path of saving an agent away')
+  if (saveAgent === null) throw new Stuck('the description does not show the path for saving an agent')
   return trial.post(saveAgent.path, body)
 }
 
@@ -70,7 +70,7 @@ const saving = writing(
   },
 )
 
-/** The deprecated alias: the same without what belongs to the model. */
+/** The deprecated alias: the same without the fields of the model. */
 async function template(trial: Trial, agent: Reply): Promise<void> {
   const id = textAt(agent.json, 'id')
   const reply = await trial.get(`/v1/environment-templates/${id}`)
@@ -89,7 +89,7 @@ async function template(trial: Trial, agent: Reply): Promise<void> {
   ])
 }
 
-/** A saved agent is an id that creation takes. */
+/** Creation accepts the id of a saved agent. */
 async function used(trial: Trial, id: string): Promise<void> {
   const reply = await trial.create({ agent: { id } })
   trial.is('AGT-07', reply, 'agent.id', is(id))
@@ -104,7 +104,7 @@ async function forget(trial: Trial, id: string): Promise<Reply | null> {
 }
 
 const copying = writing(
-  'a saved agent is copied into a session, and what stands beside it wins',
+  'a saved agent is copied into a session, and fields of the request override it',
   'SES-68 SES-110..114 SES-23 AGT-03..05 AGT-07',
   async (trial) => {
     const name = `conform-${trial.ground.belongings.mark}-copy`
@@ -140,7 +140,7 @@ const copying = writing(
     const after = await trial.get(`/v1/sessions/${textAt(copy.json, 'id')}`)
     trial.is('AGT-04', after, 'agent.instructions', is('Saved.'))
     const gone = await forget(trial, id)
-    if (gone === null) trial.leave('AGT-05', 'the description does not give the deletion of an agent away')
+    if (gone === null) trial.leave('AGT-05', 'the description does not show the deletion of an agent')
     else
       trial.is(
         'AGT-05',

@@ -12,12 +12,12 @@ const READS = ['artifacts:read']
 
 async function list(trial: Trial, sessionId: string): Promise<Reply> {
   const { artifacts } = trial.places
-  if (artifacts === null) throw new Stuck('the description does not give the path of artifacts away')
+  if (artifacts === null) throw new Stuck('the description does not show the path of artifacts')
   return trial.get(fill(artifacts, { session: sessionId }))
 }
 
 const published = writing(
-  'what is written under outputs is published',
+  'files under outputs are published',
   'ART-01 ART-02 ART-04..11 AUT-37 EVT-49 EVT-62 EVT-88 GEN-09 GEN-10 TRN-13 TRN-22 VER-12 GEN-03 STA-29 AUT-15',
   async (trial) => {
     const id = await trial.session()
@@ -48,7 +48,7 @@ const published = writing(
     trial.status('ART-07 AUT-15', archive, 200)
     const media = (archive.headers['content-type'] ?? '').split(';')[0] ?? ''
     trial.value('ART-08 GEN-10', archive, 'content-type', media, is('application/x-tar'))
-    // `ustar` stands at byte 257 of every tar archive.
+    // Every tar archive has `ustar` at byte 257.
     const tar = archive.text.slice(257, 262) === 'ustar' && archive.text.includes('conform.txt')
     trial.expect('ART-07 GEN-10', archive, 'a tar archive with the file', tar, archive.text.slice(0, 60))
     const frames = await framesOf(trial, id, (some) => some.some((one) => typeOf(one) === 'artifact.created'))
@@ -62,7 +62,7 @@ const published = writing(
       names.join(', '),
     )
     trial.expect('EVT-49', stream, 'a frame file.changed', names.includes('file.changed'), names.join(', '))
-    if (deleteArtifact === null) return trial.leave('ART-11', 'the description does not give it away')
+    if (deleteArtifact === null) return trial.leave('ART-11', 'the description does not show it')
     trial.note('ART-11', `DELETE ${deleteArtifact.path}`)
     await trial.deployment.call('DELETE', fill(deleteArtifact, { session: id, artifact: artifactId }))
     const after = await list(trial, id)
@@ -73,7 +73,7 @@ const published = writing(
 )
 
 const skipped = writing(
-  'a file past a ceiling is skipped and named',
+  'a file past a limit is skipped and named',
   'TRN-14 TRN-16..18 TRN-25 LIM-54 LIM-56..58 TRN-05',
   async (trial) => {
     const id = await trial.session()
@@ -81,7 +81,7 @@ const skipped = writing(
     if (at(turn, 'artifacts') !== 'partial') {
       return trial.leave(
         'LIM-56',
-        'a file of 200 MiB was not written, or is under the ceilings of this deployment',
+        'a file of 200 MiB was not written, or is under the limits of this deployment',
       )
     }
     trial.value('TRN-14 TRN-25 LIM-58', reply, 'artifacts', at(turn, 'artifacts'), is('partial'))

@@ -9,10 +9,10 @@ import { NOBODYS } from './refusals.ts'
 
 const STRAY = 'conform_stray'
 
-/** Every operation with a body is sent a field that none reads; nothing of it may take effect. */
-const strays = writing('an unknown field is refused wherever a body goes', 'ERR-04 GEN-25', async (trial) => {
+/** Every operation with a body gets an unknown field; the request must have no effect. */
+const strays = writing('an unknown field is refused in every body', 'ERR-04 GEN-25', async (trial) => {
   const { description, health } = trial.ground
-  if (description.operations.length === 0) throw new Stuck('there is no description that can be read')
+  if (description.operations.length === 0) throw new Stuck('there is no readable description')
   const id = await trial.session()
   const held = at(health.json, 'scopes')
   for (const operation of description.operations) {
@@ -25,7 +25,8 @@ const strays = writing('an unknown field is refused wherever a body goes', 'ERR-
     }
     const path = fill(operation, { ...NOBODYS, session: id })
     const reply = await trial.deployment.call(operation.method, path, { body })
-    // Refused for something else first: that tells nothing of the stray field.
+    // The request was refused for another reason first, so the check says nothing about the unknown
+    // field.
     if (reply.status >= 400 && !messageOf(reply).includes(STRAY)) continue
     if (!trial.refused('ERR-04', reply, 400, 'invalid_request')) continue
     trial.tells('GEN-25', reply, STRAY, ...Object.keys(description.schemas.properties(operation.body)))
@@ -33,7 +34,7 @@ const strays = writing('an unknown field is refused wherever a body goes', 'ERR-
   await trial.remove(id)
 })
 
-/** Strings for required strings, so that the stray field is the one thing wrong as far as that can be. */
+/** Fills required strings, so that the unknown field is, if possible, the only fault. */
 function required(operation: Operation, resolve: (schema: unknown) => JsonObject): JsonObject {
   const schema = resolve(operation.body)
   const names = Array.isArray(schema['required']) ? schema['required'] : []
@@ -56,7 +57,7 @@ const buckets = writing(
     trial.expect(
       'LIM-34 LIM-35',
       made,
-      'a bucket apart from that of reads',
+      'a bucket other than that of reads',
       creating !== undefined && creating !== reading,
       creating,
     )

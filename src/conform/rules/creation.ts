@@ -9,7 +9,7 @@ import type { Trial } from '../trial.ts'
 interface Refusal {
   ids: string
   body: JsonObject
-  /** Rules about what the message must say beyond the refusal, and the words that show it. */
+  /** Rules about the content of the message, and the words that prove it. */
   telling?: readonly [ids: string, ...words: string[]]
 }
 
@@ -18,7 +18,9 @@ const rule = (entry: JsonObject): JsonObject => ({ agent: { permission_rules: [e
 const functions = (count: number): JsonObject[] =>
   Array.from({ length: count }, (_, index) => ({ type: 'function', name: `f${index}` }))
 
-/** Bodies that no session may be made of, with the rules that say so and the words that the refusal must contain. */
+/**
+ * Bodies that creation must refuse, with their rules and the words that the refusal must contain.
+ */
 const REFUSALS: readonly Refusal[] = [
   { ids: 'ERR-04', body: { titel: 'x' }, telling: ['GEN-25', 'title', 'metadata', 'agent', 'environment'] },
   {
@@ -105,7 +107,7 @@ const REFUSALS: readonly Refusal[] = [
 ]
 
 const refusals = writing(
-  'a session is not made of what the interface does not take',
+  'creation refuses invalid bodies',
   'ERR-03 ERR-04 ERR-06 ERR-12..14 GEN-24 GEN-25 SES-41 SES-42 SES-50 SES-52 SES-56 SES-60 SES-68 SES-98 SES-99 SES-101 SES-105 LIM-10..14 LIM-19 TOO-01 TOO-02 TOO-09 TOO-10 TOO-12 TOO-14..16 TOO-20..22 TOO-24..27 TOO-29 FIL-26',
   async (trial) => {
     const word = `refused-${trial.ground.belongings.mark}`
@@ -124,7 +126,10 @@ const refusals = writing(
   },
 )
 
-/** Tools and rules go to a session that is there: that takes neither a slot nor the budget of creations. */
+/**
+ * Tools and rules are sent to an existing session, which uses neither a slot nor the budget of
+ * creations.
+ */
 function submit(trial: Trial, id: string, body: JsonObject): Promise<Reply> {
   const [tools, rules] = [at(body, 'agent.tools'), at(body, 'agent.permission_rules')]
   const path = `/v1/sessions/${id}`
@@ -133,9 +138,9 @@ function submit(trial: Trial, id: string, body: JsonObject): Promise<Reply> {
   return trial.deployment.call('PATCH', path, { body: { agent: { permission_rules: rules } } })
 }
 
-/** What stands just inside a limit must be taken. */
+/** A value just inside a limit must be accepted. */
 const inside = writing(
-  'a session is made of what is just inside the limits',
+  'creation accepts values just inside the limits',
   'LIM-10..14 LIM-19 TOO-01..10 TOO-12 TOO-14..17 TOO-20..22 SES-74',
   async (trial) => {
     const rules = Array.from({ length: 50 }, () => ({ decision: 'deny', tool: 'x'.repeat(500) }))
@@ -167,13 +172,13 @@ const inside = writing(
     const shown = rowsOf(at(read.json, 'tools'))
     trial.value('LIM-10', read, 'the number of tools', shown.length, is(32))
     const byUrl = shown.find((one) => textAt(one, 'name') === 'by-url')
-    trial.value('TOO-17 TOO-16', read, 'required when left out', at(byUrl, 'required') ?? false, is(false))
+    trial.value('TOO-17 TOO-16', read, 'required when omitted', at(byUrl, 'required') ?? false, is(false))
     await trial.remove(textAt(reply.json, 'id'))
   },
 )
 
 const surroundings = writing(
-  'a session is made in the surroundings it asks for',
+  'a session is created in the requested environment',
   'SES-43 SES-77 SES-79 SES-103 SES-104 SES-117',
   async (trial) => {
     const profiles = await trial.get('/v1/environment-profiles')
@@ -189,7 +194,7 @@ const surroundings = writing(
     const create = description.schemas.properties(description.find('POST /v1/sessions')?.body)
     const environment = description.schemas.properties(create['environment'])
     const [name] = Object.keys(description.schemas.properties(environment['repo']))
-    if (name === undefined) throw new Stuck('the description does not say what a repository is named by')
+    if (name === undefined) throw new Stuck('the description does not show the field of a repository')
     const body = trial.marked({ environment: { repo: { [name]: 'conform/conform' } } })
     const reply = await trial.post('/v1/sessions', body)
     if (reply.status < 300) {
@@ -220,7 +225,7 @@ const sizes = writing(
     const large = await sent(trial, files)
     if (large.reply === null) trial.leave('ERR-10 FIL-39 FIL-40', large.why)
     else if (large.reply.status < 300) {
-      trial.leave('ERR-10 FIL-39 FIL-40', 'a file of 10.5 MiB is under the ceilings of this deployment')
+      trial.leave('ERR-10 FIL-39 FIL-40', 'a file of 10.5 MiB is under the limits of this deployment')
       await trial.remove(textAt(large.reply.json, 'id'))
     } else {
       trial.refused('ERR-10 FIL-39', large.reply, 400, 'invalid_request')
@@ -243,10 +248,12 @@ function sent(trial: Trial, body: JsonObject): Promise<Outcome> {
   return outcome(() => trial.post('/v1/sessions', trial.marked(body)))
 }
 
-/** How often a body is sent whose answer does not arrive. */
+/** The number of attempts for a body whose answer does not arrive. */
 const UPLOADS = 3
 
-/** A service may answer while we still send, and close the connection on us (ERR-49, ERR-50). */
+/**
+ * A service may answer before the whole body was sent, and close the connection (ERR-49, ERR-50).
+ */
 async function outcome(send: () => Promise<Reply>): Promise<Outcome> {
   for (let upload = 1; ; upload++) {
     try {
@@ -272,7 +279,7 @@ const opening = writing(
     const create = description.find('POST /v1/sessions')
     const input = description.schemas.properties(create?.body)['input']
     const body = messageBody(description.schemas, input, speech.say('opened'))
-    if (body === null) throw new Stuck('the description does not say what input takes')
+    if (body === null) throw new Stuck('the description does not show the body of input')
     const reply = await trial.create({ input: body as never })
     trial.expect('SES-80 SES-100 STA-21', reply, 'a session', reply.status < 300)
     const id = textAt(reply.json, 'id')

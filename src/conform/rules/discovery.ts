@@ -35,7 +35,7 @@ const service = reading(
   'HLT-08',
   async (trial) => {
     const reply = await trial.get('/v1')
-    if (reply.status === 403) throw new Stuck('the token may read nothing but health')
+    if (reply.status === 403) throw new Stuck('the token may only read health')
     const link = reply.headers['link'] ?? 'no Link header'
     const points = /<\/v1\/openapi\.json>\s*;\s*rel="?service-desc"?/.test(link)
     trial.expect(
@@ -50,14 +50,14 @@ const service = reading(
 )
 
 const document = reading(
-  'the description is there and whole',
+  'the description is complete',
   'GEN-05 HLT-09..14 VER-10..13 AUT-31 LIM-20 GEN-28 GEN-29',
   async (trial) => {
     const { description, described } = trial.ground
     const { operations } = description
     trial.expect('HLT-09', described, 'an OpenAPI document', description.operations.length > 0)
     trial.status('HLT-10', described, 200)
-    if (operations.length === 0) throw new Stuck('there is no description that can be read')
+    if (operations.length === 0) throw new Stuck('there is no readable description')
     const names = (list: readonly { method: string; path: string }[]): string =>
       list.map(({ method, path }) => `${method} ${path}`).join(', ')
     const outside = operations.filter(({ path }) => !/^\/v1(\/|$)/.test(path))
@@ -124,7 +124,7 @@ const document = reading(
     trial.expect(
       'GEN-28',
       described,
-      'an idempotency header with everything that creates',
+      'an idempotency header with every creation',
       header !== null && without.length === 0,
       `without: ${names(without)}`,
     )

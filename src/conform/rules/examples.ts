@@ -24,7 +24,7 @@ const examples = reading(
   'HLT-15 EVT-38..64 EVT-67 EVT-69..79 EVT-83 WHS-16..23',
   async (trial) => {
     const { description, described } = trial.ground
-    if (description.operations.length === 0) throw new Stuck('there is no description that can be read')
+    if (description.operations.length === 0) throw new Stuck('there is no readable description')
     const found = new Map<string, unknown>()
     for (const example of examplesIn(description.document)) {
       const name = textAt(example, 'type')
@@ -71,10 +71,10 @@ function having(field: string) {
   )
 }
 
-/** Values looked at while searching a description. */
+/** Maximum values read in a search of a description. */
 const VALUES_MAX = 200_000
 
-/** Every value of an `example` or of `examples`, wherever in the description. */
+/** Every value of an `example` or of `examples` in the whole description. */
 export function examplesIn(document: unknown): unknown[] {
   const found: unknown[] = []
   const waiting: unknown[] = [document]

@@ -8,14 +8,17 @@ import type { Trial } from '../trial.ts'
 
 const base64 = (text: string | Buffer): string => Buffer.from(text).toString('base64')
 
-/** Writes files, and asks again while the workspace is not ready. @throws {Stuck} when it never is. */
+/**
+ * Writes files, and retries while the workspace is not ready. @throws {Stuck} when it never becomes
+ * ready.
+ */
 async function write(trial: Trial, path: string, files: readonly object[]): Promise<Reply> {
   const limit = performance.now() + trial.ground.patience
   for (;;) {
     const reply = await trial.post(path, { files })
     if (codeOf(reply) !== 'conflict') return reply
     trial.status('ERR-25 FIL-41', reply, 409)
-    if (performance.now() > limit) throw new Stuck('the workspace did not come up in time')
+    if (performance.now() > limit) throw new Stuck('the workspace did not start in time')
     await trial.deployment.pause(200)
   }
 }
@@ -52,7 +55,7 @@ const listing = writing(
     trial.expect(
       'FIL-13',
       before,
-      'nothing that no snapshot took',
+      'nothing before a snapshot',
       !seen || at(before.json, 'captured_at') !== null,
     )
     const refreshed = await trial.post(`${path}/refresh`)
@@ -119,7 +122,7 @@ async function content(trial: Trial, path: string, file: string): Promise<Reply>
 }
 
 const refusals = writing(
-  'files that cannot be are refused',
+  'invalid files are refused',
   'ERR-04 ERR-06 ERR-21 FIL-23..26 FIL-36',
   async (trial) => {
     const id = await trial.session()
@@ -143,7 +146,7 @@ const refusals = writing(
 )
 
 const truncation = writing(
-  'long text is cut at the inline ceiling, and nothing else is',
+  'only long text is cut at the inline limit',
   'FIL-21 LIM-59 ERR-25 FIL-41',
   async (trial) => {
     const id = await trial.session()
@@ -152,7 +155,7 @@ const truncation = writing(
     const text = await write(trial, path, [
       { type: 'inline', path: 'long.txt', data: base64('x'.repeat(size)) },
     ])
-    if (text.status !== 200) throw new Stuck('a file of 700,000 bytes is over a ceiling here')
+    if (text.status !== 200) throw new Stuck('a file of 700,000 bytes is over a limit here')
     await write(trial, path, [{ type: 'inline', path: 'long.bin', data: base64(Buffer.alloc(size, 0xff)) }])
     await trial.post(`${path}/refresh`)
     const [long, binary] = [
@@ -168,7 +171,7 @@ const truncation = writing(
 )
 
 const seeds = writing(
-  'seeded files are there when the workspace is up',
+  'seeded files exist when the workspace runs',
   'ERR-25 FIL-41 SES-78 SES-105 SES-106 SES-108 SES-109 GEN-01 TOO-35',
   async (trial) => {
     const seeded = (path: string, text: string) => ({ type: 'inline', path, data: base64(text) })

@@ -21,7 +21,7 @@ const forks = writing('a session is forked', 'SES-93..95 SES-126 SES-128', async
   )
   const copies = rowsOf((await trial.get('/v1/sessions', { metadata: `word:${word}` })).json)
   const copy = copies.map((row) => textAt(row, 'id')).find((one) => one !== id)
-  trial.expect('SES-126', reply, 'a session more', copy !== undefined)
+  trial.expect('SES-126', reply, 'one more session', copy !== undefined)
   const bad = await trial.post(`/v1/sessions/${id}/fork`, { conform: 1 })
   trial.refused('SES-93', bad, 400, 'invalid_request')
   if (copy !== undefined) await trial.remove(copy)
@@ -29,7 +29,7 @@ const forks = writing('a session is forked', 'SES-93..95 SES-126 SES-128', async
 })
 
 const previews = writing(
-  'a preview is published, or the deployment says why not',
+  'a preview is published, or refused with a reason',
   'PRE-01..08 PRE-12 PRE-13 EVT-60 TOO-37',
   async (trial) => {
     const id = await trial.session()

@@ -6,7 +6,7 @@ import { Stuck } from '../stuck.ts'
 import type { Trial } from '../trial.ts'
 
 const idempotency = writing(
-  'an idempotency value makes a request count once',
+  'requests with one idempotency value have one effect',
   'GEN-28..31 LIM-20 LIM-21',
   async (trial) => {
     const header = trial.places.idempotency
@@ -23,7 +23,7 @@ const idempotency = writing(
     trial.expect(
       'GEN-30',
       second,
-      'the first answer again',
+      'the same answer as the first',
       second.text === first.text && second.status === first.status,
     )
     await said(trial, id, header)
@@ -45,7 +45,7 @@ async function said(trial: Trial, id: string, header: string): Promise<void> {
   const headers = { [header]: `message-${trial.ground.belongings.mark}` }
   const [one, two] = [await trial.post(path, body, headers), await trial.post(path, body, headers)]
   trial.status('GEN-29', one, 202)
-  trial.expect('GEN-30', two, 'the first answer again', two.text === one.text)
+  trial.expect('GEN-30', two, 'the same answer as the first', two.text === one.text)
   await trial.until(`/v1/sessions/${id}`, ({ json }) => at(json, 'status') === 'idle')
   const turns = await trial.get(`/v1/sessions/${id}/turns`)
   const count = rowsOf(turns.json).length

@@ -21,7 +21,7 @@ import {
 import type { Reply } from '../reply.ts'
 import type { Trial } from '../trial.ts'
 
-/** `last_id` of an empty page may have nothing to say. */
+/** `last_id` of an empty page may be empty. */
 function lastId(reply: Reply): Kind {
   return rowsOf(reply.json).length > 0 ? string : ifAny(string)
 }
@@ -33,7 +33,7 @@ export function isList(trial: Trial, reply: Reply, ids = 'GEN-22'): void {
   trial.is(ids, reply, 'last_id', lastId(reply))
 }
 
-/** What every list that pages does with the ends of what it takes. */
+/** The behaviour of every paged list at the limits of its parameters. */
 async function pages(trial: Trial, path: string): Promise<Reply> {
   const page = await trial.get(path)
   isList(trial, page)
@@ -47,7 +47,7 @@ async function pages(trial: Trial, path: string): Promise<Reply> {
   return page
 }
 
-/** Others may add and remove rows meanwhile: only a look between two that agree can be judged. */
+/** Others may add and remove rows meanwhile: a read counts only between two equal reads. */
 async function lookingFurther(trial: Trial, path: string): Promise<void> {
   const two = async (): Promise<number> => rowsOf((await trial.get(path, { limit: '2' })).json).length
   const before = await two()
@@ -99,14 +99,15 @@ async function implicitOrder(trial: Trial, path: string): Promise<void> {
   const reply = await trial.get(path, { limit: '5' })
   const upwards = await ids({ order: 'asc' })
   const after = await ids({ order: 'desc' })
-  if (before.join() === upwards.join()) return trial.leave('LIM-68', 'there are too few sessions to tell')
+  if (before.join() === upwards.join())
+    return trial.leave('LIM-68', 'there are too few sessions for this check')
   if (before.join() !== after.join()) return trial.leave('LIM-68', 'the list changed meanwhile')
   const seen = rowsOf(reply.json).map((row) => textAt(row, 'id'))
   trial.expect('LIM-68', reply, 'the order of desc', seen.join() === before.join(), seen)
 }
 
 const plain = reading(
-  'lists without an order take limit and after alone',
+  'lists without an order accept only limit and after',
   'WHS-10 WHS-11 AGT-28..30 AGT-32 LIM-03 LIM-63 LIM-65 LIM-69 LIM-71 GEN-22 ERR-09',
   async (trial) => {
     const lists = [
@@ -192,7 +193,7 @@ const existing = reading(
   },
 )
 
-/** Every stated field of a session (the fields that need a story of their own apart). */
+/** Every specified field of a session (except those that need a separate scenario). */
 export function isSession(trial: Trial, reply: Reply, session: unknown): void {
   trial.shape(reply, session, [
     ['object', 'SES-01 GEN-21', is('session')],

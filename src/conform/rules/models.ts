@@ -34,7 +34,7 @@ async function refused(trial: Trial): Promise<void> {
   const provider = textAt(connectors.json, 'data.0.id')
   const rejected = await connect(trial, { key: 'conform-rejected-key', provider })
   if (rejected.status < 300) {
-    trial.leave('MOD-36 MOD-38 MOD-39', 'this deployment took a made-up key')
+    trial.leave('MOD-36 MOD-38 MOD-39', 'this deployment accepted an invalid key')
     await disconnect(trial, textAt(rejected.json, 'id'))
   } else {
     trial.refused('MOD-38', rejected, 400, 'invalid_request')
@@ -69,7 +69,7 @@ async function disconnect(trial: Trial, id: string): Promise<Reply | null> {
 
 async function connected(trial: Trial): Promise<void> {
   if (trial.places.disconnect === null)
-    throw new Stuck('the description does not say how to give a connection up')
+    throw new Stuck('the description does not show how to remove a connection')
   const connectors = rowsOf((await trial.get('/v1/model-connectors')).json)
   const prefixes = connectors.map((one) => textAt(one, 'key_prefix'))
   const lone = connectors.find((one) => {
@@ -145,9 +145,9 @@ async function second(trial: Trial, other: Reply, first: string): Promise<void> 
   await disconnect(trial, id)
 }
 
-/** One after the other, as both count the connections. */
+/** One after the other, because both count the connections. */
 const connections = writing(
-  'a model is connected, used and given up, and a bad key is not stored',
+  'a model is connected, used and removed, and a bad key is not stored',
   'ERR-04 ERR-06 ERR-12 ERR-13 GEN-13 GEN-21 MOD-01..12 MOD-14..16 MOD-21..30 MOD-32..40 MOD-42..45 MOD-49 MOD-50 SES-39 SES-70',
   async (trial) => {
     await refused(trial)

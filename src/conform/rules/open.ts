@@ -6,14 +6,14 @@ import { textAt } from '../kind.ts'
 import { examplesIn } from './examples.ts'
 
 const open = reading(
-  'what the interface leaves open, as described',
+  'details that the interface leaves open, as described',
   'GEN-32 ACT-17 INP-04 TRN-27 TRN-28 EVT-05 ART-10 ART-11 AGT-33 AGT-34 MOD-28 FIL-33 LIM-41 SES-51 SES-115..117 STA-22 STA-32 TOO-48 TOO-49 ITM-08 ACT-20 TRN-21 SES-92 SES-128 TOO-53 PRE-09 PRE-12 PRE-13 FIL-42 MOD-18 ART-05 INP-05 EVT-36',
   async (trial) => {
     const { description, places } = trial.ground
     const { schemas } = description
     const place = (id: string, operation: { method: string; path: string } | null): void =>
       operation === null
-        ? trial.leave(id, 'the description does not give it away')
+        ? trial.leave(id, 'the description does not show it')
         : trial.note(id, `${operation.method} ${operation.path}`)
     place('ACT-17', places.answer)
     place('INP-04', places.message)
@@ -26,7 +26,7 @@ const open = reading(
     place('AGT-34', description.find('GET /v1/agents'))
     place('MOD-28', places.disconnect)
     const word = (id: string, name: string | null): void =>
-      name === null ? trial.leave(id, 'the description does not give it away') : trial.note(id, name)
+      name === null ? trial.leave(id, 'the description does not show it') : trial.note(id, name)
     word('GEN-32', places.idempotency)
     word('FIL-33', places.snapshot)
     word('LIM-41', places.budget === null ? null : `${places.budget.left}, ${places.budget.bucket}`)

@@ -36,8 +36,7 @@ const queue = writing(
     trial.note('ERR-27', `${sixth.status}`)
     trial.value('STA-04', sixth, 'status of the session', await status(), is('working'))
     const { cancel } = trial.places
-    if (cancel === null)
-      trial.leave('TRN-28 EVT-48', 'the description does not give the path of cancelling away')
+    if (cancel === null) trial.leave('TRN-28 EVT-48', 'the description does not show the path for cancelling')
     else await cancelled(trial, id, turn)
     const wanted = ['message.queued', ...(cancel === null ? [] : ['message.dequeued'])]
     const seen = await framesOf(trial, id, (all) =>
@@ -56,24 +55,22 @@ const queue = writing(
   },
 )
 
-const steering = writing(
-  'a running turn is steered, and nothing else is',
-  'INP-03 INP-09 ERR-24',
-  async (trial) => {
-    const id = await trial.session()
-    const idle = await say(trial, id, speech.say('nothing to steer'), true)
-    trial.refused('ERR-24 INP-09', idle, 409, 'conflict')
-    const none = await trial.get(`/v1/sessions/${id}/turns`)
-    trial.is('INP-09', none, 'data', is([]))
-    await say(trial, id, speech.hang())
-    await workingTurn(trial, id)
-    const steered = await say(trial, id, speech.say('steered'), true)
-    trial.status('INP-03', steered, 202)
-    await trial.remove(id)
-  },
-)
+const steering = writing('only a running turn is steered', 'INP-03 INP-09 ERR-24', async (trial) => {
+  const id = await trial.session()
+  const idle = await say(trial, id, speech.say('nothing to steer'), true)
+  trial.refused('ERR-24 INP-09', idle, 409, 'conflict')
+  const none = await trial.get(`/v1/sessions/${id}/turns`)
+  trial.is('INP-09', none, 'data', is([]))
+  await say(trial, id, speech.hang())
+  await workingTurn(trial, id)
+  const steered = await say(trial, id, speech.say('steered'), true)
+  trial.status('INP-03', steered, 202)
+  await trial.remove(id)
+})
 
-/** @throws {Stuck} when no turn goes to work in time. */
+/**
+ * @throws {Stuck} when no turn starts in time.
+ */
 async function working(trial: Trial, id: string): Promise<unknown> {
   const { turn, reply } = await workingTurn(trial, id)
   trial.value('TRN-04', reply, 'status', at(turn, 'status'), is('working'))

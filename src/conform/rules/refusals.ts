@@ -7,7 +7,7 @@ import { codeOf, type Reply } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
 import type { Trial } from '../trial.ts'
 
-/** Ids that nobody has, by the word in a parameter's name. */
+/** Ids that do not exist, by the word in a parameter's name. */
 export const NOBODYS = {
   session: NOBODY,
   turn: 'turn_conformnobody',
@@ -20,12 +20,12 @@ const WRONG_TOKEN = 'svc_pat_conform_not_a_token'
 
 function described(trial: Trial): readonly Operation[] {
   const { operations } = trial.ground.description
-  if (operations.length === 0) throw new Stuck('there is no description that can be read')
+  if (operations.length === 0) throw new Stuck('there is no readable description')
   return operations.filter(({ path }) => path !== '/v1/openapi.json')
 }
 
 const tokens = reading(
-  'a rejected token is refused everywhere',
+  'every operation refuses an invalid token',
   'AUT-01 AUT-25 ERR-52',
   async (trial) => {
     for (const operation of described(trial)) {
@@ -49,7 +49,7 @@ const scopes = reading(
     const held = at(reply.json, 'scopes')
     const scopesHeld: unknown[] = Array.isArray(held) ? (held as unknown[]) : []
     if (scopesHeld.length > 0 && scopesHeld.every((scope) => scope === 'cli')) return cliOnly(trial, reply)
-    trial.leave('AUT-12 AUT-13 AUT-14 ERR-19', 'needs a token with the scope cli alone')
+    trial.leave('AUT-12 AUT-13 AUT-14 ERR-19', 'needs a token with only the scope cli')
     const { description } = trial.ground
     let tried = false
     for (const operation of described(trial)) {
@@ -73,11 +73,11 @@ async function cliOnly(trial: Trial, health: Reply): Promise<void> {
   }
 }
 
-const unknown = reading('what is not there is not found', 'ERR-21', async (trial) => {
+const unknown = reading('missing resources give not_found', 'ERR-21', async (trial) => {
   for (const operation of described(trial)) {
     const removes = operation.method === 'DELETE'
     if (operation.params.length === 0 || !(operation.method === 'GET' || removes)) continue
-    // What needs a value beside the id may be refused for that first.
+    // An operation that needs a further value may be refused for that first.
     const query: Record<string, string> = operation.path.endsWith('/files/content') ? { path: 'a' } : {}
     const scope = trial.ground.description.scopes(operation)
     const held = at(trial.ground.health.json, 'scopes')
@@ -93,11 +93,10 @@ const queries = reading(
   'GEN-26 ERR-05',
   async (trial) => {
     const held = at(trial.ground.health.json, 'scopes')
-    if (at(trial.ground.health.json, 'usable') === false)
-      throw new Stuck('the token may read nothing but health')
+    if (at(trial.ground.health.json, 'usable') === false) throw new Stuck('the token may only read health')
     for (const operation of described(trial)) {
       if (operation.method !== 'GET' || operation.params.length > 0) continue
-      // A stream that is opened by mistake would have no end.
+      // A stream opened by mistake would be endless.
       if (trial.ground.description.mediaTypes(operation).includes('text/event-stream')) continue
       const wanted = trial.ground.description.scopes(operation)
       if (!wanted.every((one) => Array.isArray(held) && (held as unknown[]).includes(one))) continue
@@ -131,7 +130,7 @@ const agreement = reading('every reading operation answers as described', 'VER-0
       statuses.includes(String(reply.status)),
     )
     if (operation.params.length === 0)
-      trial.expect('VER-07', reply, 'an answer to what is described', reply.status < 300)
+      trial.expect('VER-07', reply, 'an answer that matches the description', reply.status < 300)
   }
 })
 

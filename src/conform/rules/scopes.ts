@@ -1,7 +1,7 @@
 import { reading, type Check } from '../check.ts'
 
 const scopes = reading(
-  'the description asks for the scopes of the interface',
+  'the description requires the scopes of the interface',
   'AUT-05..09 AUT-32..34 AUT-36..38 EVT-06 EVT-07 GEN-14 AUT-16 AUT-18..20 AUT-22 AUT-23',
   async (trial) => {
     const { description, described, health: reply } = trial.ground
@@ -46,7 +46,7 @@ const scopes = reading(
       (one) => one.method !== 'GET' && description.scopes(one).every((scope) => scope.endsWith(':read')),
     )
     const loose = changing.map(({ method, path }) => `${method} ${path}`).join(', ')
-    trial.expect('AUT-22', described, 'no change with reading scopes alone', changing.length === 0, loose)
+    trial.expect('AUT-22', described, 'no change with only reading scopes', changing.length === 0, loose)
   },
   [],
 )

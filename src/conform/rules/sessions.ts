@@ -11,7 +11,7 @@ const RULES = [
 ]
 
 const creation = writing(
-  'a session is made with all that it takes, and read back',
+  'a session is created with all fields, and read back',
   'SES-01..03 SES-08 SES-09 SES-12..17 SES-21 SES-23..36 SES-39 SES-42 SES-49 SES-52..59 SES-65 SES-66 SES-71..76 SES-78 SES-81 SES-84 SES-105 PRE-01..03 GEN-02 GEN-06 GEN-21 GEN-27 AUT-15 SES-69 SES-70',
   async (trial) => {
     const agent = {
@@ -80,7 +80,7 @@ const creation = writing(
 )
 
 const defaults = writing(
-  'a session needs nothing but a request',
+  'a session needs no fields',
   'SES-67 SES-97 SES-03 TOO-33 SES-30 STA-31 SES-40 SES-44 MOD-08',
   async (trial) => {
     const reply = await trial.create({})
@@ -149,14 +149,13 @@ const changes = writing(
     const model = textAt(made.json, 'agent.model')
     const moved = await patch({ agent: { model } })
     if (moved.status === 200) trial.is('SES-121', moved, 'agent.model', is(model))
-    else
-      trial.leave('SES-121', `the interface is at odds with itself (SES-122); here: ${describeReply(moved)}`)
+    else trial.leave('SES-121', `the interface contradicts itself (SES-122); here: ${describeReply(moved)}`)
     await trial.remove(id)
   },
 )
 
 const removal = writing(
-  'a deleted session is gone, and its place with it',
+  'a deleted session does not exist, and its slot is free',
   'SES-91 SES-92 LIM-62 ERR-21 GEN-23 LIM-66 LIM-67 LIM-68 LIM-65 SES-123 SES-124 SES-82 SES-83 LIM-03',
   async (trial) => {
     const word = `list-${trial.ground.belongings.mark}`
@@ -181,7 +180,7 @@ const removal = writing(
     trial.expect(
       'LIM-68',
       all,
-      'the newest first when nothing is said',
+      'the newest first by default',
       idsIn(all.json).join() === reverse,
       idsIn(all.json),
     )
@@ -209,37 +208,33 @@ const removal = writing(
   },
 )
 
-const metadata = writing(
-  'metadata holds strings and nothing else',
-  'SES-14 ERR-11 LIM-22 LIM-23',
-  async (trial) => {
-    const id = await trial.session()
-    const made = await trial.post('/v1/sessions', { ...trial.marked({}), metadata: { conform: 7 } })
-    trial.refused('ERR-11 SES-14', made, 400, 'invalid_request')
-    const path = `/v1/sessions/${id}`
-    const mark = trial.ground.belongings.mark
-    const sized = (length: number): Promise<Reply> =>
-      trial.deployment.call('PATCH', path, {
-        body: { metadata: { conform: mark, long: 'x'.repeat(length) } },
-      })
-    let [short, long] = [1, 100_000]
-    const over = await sized(long)
-    if (over.status < 300) {
-      trial.is('LIM-22', over, 'metadata.long', is('x'.repeat(long)))
-      trial.note('LIM-23', `more than ${long} characters`)
-      return void (await trial.remove(id))
-    }
-    trial.refused('LIM-22', over, 400, 'invalid_request')
-    while (long - short > 1) {
-      const middle = Math.floor((short + long) / 2)
-      const reply = await sized(middle)
-      if (reply.status < 300) short = middle
-      else if (messageOf(reply).includes('metadata')) long = middle
-      else throw new Stuck(describeReply(reply))
-    }
-    trial.note('LIM-23', `a value may have ${short} characters`)
-    await trial.remove(id)
-  },
-)
+const metadata = writing('metadata holds only strings', 'SES-14 ERR-11 LIM-22 LIM-23', async (trial) => {
+  const id = await trial.session()
+  const made = await trial.post('/v1/sessions', { ...trial.marked({}), metadata: { conform: 7 } })
+  trial.refused('ERR-11 SES-14', made, 400, 'invalid_request')
+  const path = `/v1/sessions/${id}`
+  const mark = trial.ground.belongings.mark
+  const sized = (length: number): Promise<Reply> =>
+    trial.deployment.call('PATCH', path, {
+      body: { metadata: { conform: mark, long: 'x'.repeat(length) } },
+    })
+  let [short, long] = [1, 100_000]
+  const over = await sized(long)
+  if (over.status < 300) {
+    trial.is('LIM-22', over, 'metadata.long', is('x'.repeat(long)))
+    trial.note('LIM-23', `more than ${long} characters`)
+    return void (await trial.remove(id))
+  }
+  trial.refused('LIM-22', over, 400, 'invalid_request')
+  while (long - short > 1) {
+    const middle = Math.floor((short + long) / 2)
+    const reply = await sized(middle)
+    if (reply.status < 300) short = middle
+    else if (messageOf(reply).includes('metadata')) long = middle
+    else throw new Stuck(describeReply(reply))
+  }
+  trial.note('LIM-23', `a value may have ${short} characters`)
+  await trial.remove(id)
+})
 
 export const sessions: readonly Check[] = [creation, defaults, changes, removal, metadata]

@@ -7,10 +7,10 @@ import { Stuck } from '../stuck.ts'
 import { framesOf, turnOf } from '../talk.ts'
 import type { Trial } from '../trial.ts'
 
-/** Milliseconds: a ping comes every fifteen seconds; one that is later than this is late. */
+/** Milliseconds: a ping comes every fifteen seconds; a later one is late. */
 const PING = 15_000
 const LATE = 2500
-/** How long an immediate answer may take, milliseconds. */
+/** Time limit of an immediate answer, milliseconds. */
 const SOON = 2000
 /** How long a stream that must stay silent is read, milliseconds. */
 const SILENCE = 300
@@ -48,12 +48,12 @@ async function pinged(trial: Trial): Promise<void> {
 }
 
 const resuming = writing(
-  'a stream resumes where it is told to',
+  'a stream resumes at the given cursor',
   'EVT-04 EVT-05 EVT-14 EVT-17 EVT-18 EVT-21..27 EVT-08..13',
   async (trial) => {
     const { sessionStream } = trial.places
     if (sessionStream === null)
-      throw new Stuck('the description does not give the path of the session stream away')
+      throw new Stuck('the description does not show the path of the session stream')
     const id = await trial.session()
     await turnOf(trial, id, speech.say('remember this'))
     const live = (await framesOf(trial, id, settled)).filter((frame) => seqOf(frame) !== null)
@@ -110,7 +110,7 @@ const resuming = writing(
       trial.expect(
         'EVT-21 EVT-23 EVT-17 EVT-27',
         some.reply,
-        `what came after ${middle}: ${rest.join(', ')}`,
+        `the frames after ${middle}: ${rest.join(', ')}`,
         seen.join() === rest.join(),
         seen,
       )
@@ -137,8 +137,7 @@ function settled(frames: readonly Frame[]): boolean {
 
 const fresh = writing('a stream without a cursor gives live frames only', 'EVT-25', async (trial) => {
   const { sessionStream } = trial.places
-  if (sessionStream === null)
-    throw new Stuck('the description does not give the path of the session stream away')
+  if (sessionStream === null) throw new Stuck('the description does not show the path of the session stream')
   const id = await trial.session()
   const { turn } = await turnOf(trial, id, speech.say('before'))
   const feed = await Feed.open(trial.deployment, fill(sessionStream, { session: id }))
@@ -147,7 +146,7 @@ const fresh = writing('a stream without a cursor gives live frames only', 'EVT-2
     const old = feed.frames.filter(
       ({ text }) => text.includes(textAt(turn, 'id')) && at(turn, 'id') !== undefined,
     )
-    trial.expect('EVT-25', feed.reply, 'nothing of the past', old.length === 0, old.map(typeOf))
+    trial.expect('EVT-25', feed.reply, 'no past frames', old.length === 0, old.map(typeOf))
   } finally {
     feed.close()
   }

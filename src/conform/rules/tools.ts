@@ -15,7 +15,7 @@ const path = (id: string): string => `/v1/sessions/${id}/tools`
 const put = (trial: Trial, id: string, body: object) => trial.deployment.call('PUT', path(id), { body })
 
 const replacing = writing(
-  "a session's tools are replaced whole and read back",
+  'all tools of a session are replaced and read back',
   'GEN-27 TOO-02..10 TOO-12 TOO-14..17 TOO-20..22 TOO-30 TOO-31 TOO-33 TOO-39..47 TOO-50..52 TOO-54 TOO-55 VER-14 LIM-10 SES-81 ERR-06 TOO-53',
   async (trial) => {
     const id = await trial.session({ text: { verbosity: 'low' } })
@@ -78,7 +78,7 @@ const replacing = writing(
     const networked = shown.map((one) => textAt(one, 'type')).filter((type) => NETWORKED.includes(type))
     trial.value('TOO-30 TOO-03', read, 'networked tools', networked, is(['web_search']))
     const command = shown.find((one) => textAt(one, 'name') === 'by-command')
-    trial.value('TOO-17', read, 'required when left out', at(command, 'required') ?? false, is(false))
+    trial.value('TOO-17', read, 'required when omitted', at(command, 'required') ?? false, is(false))
     await rest(trial, id)
     await trial.remove(id)
   },
@@ -105,7 +105,7 @@ async function rest(trial: Trial, id: string): Promise<void> {
   await trial.remove(textAt(plain.json, 'id'))
 }
 
-/** `text.format` is open: what the description gives as an example or a word of it is tried. */
+/** `text.format` is open: the check tries an example or a word of the description. */
 async function format(trial: Trial, id: string): Promise<void> {
   const { description } = trial.ground
   const { schemas } = description
@@ -115,7 +115,7 @@ async function format(trial: Trial, id: string): Promise<void> {
   const [name, inner] = Object.entries(schemas.properties(schema))[0] ?? []
   const [innerWord] = schemas.words(inner)
   const value = word ?? (name === undefined || innerWord === undefined ? undefined : { [name]: innerWord })
-  if (value === undefined) return trial.leave('TOO-45', 'the description does not say what a format is')
+  if (value === undefined) return trial.leave('TOO-45', 'the description does not show a format')
   const reply = await put(trial, id, { tools: [], text: { format: value } })
   trial.status('TOO-45', reply, 200)
   trial.is('TOO-45', await trial.get(path(id)), 'text.format', is(value))
@@ -131,7 +131,8 @@ const secrets = writing(
     const body = schemas.properties(description.find('PUT /v1/sessions/{id}/tools')?.body)
     const entry = schemas.properties(schemas.resolve(body['tools'])['items'])
     const holder = ['headers', 'env'].find((name) => Object.hasOwn(entry, name))
-    if (holder === undefined) throw new Stuck('the description does not say where a tool entry holds secrets')
+    if (holder === undefined)
+      throw new Stuck('the description does not show the field for secrets of a tool entry')
     const where = holder === 'headers' ? { url: 'https://mcp.example.com' } : { command: 'mcp' }
     const tools = [{ type: 'mcp', name: 'secretive', ...where, [holder]: { token: SECRET } }]
     const set = await put(trial, id, { tools })
@@ -160,11 +161,11 @@ const secrets = writing(
   },
 )
 
-/** A name that no network has (RFC 2606). */
+/** A name that never resolves (RFC 2606). */
 const AWAY = 'https://conform.invalid/mcp'
 
 const requiredServer = writing(
-  'a session whose required MCP server is away does not run',
+  'a session whose required MCP server is unreachable does not run',
   'ERR-15 STA-13 STA-14 STA-16 STA-17 TOO-58..60 SES-06',
   async (trial) => {
     const tools = [{ type: 'mcp', name: 'conform_away', url: AWAY, required: true }]
@@ -192,7 +193,7 @@ const requiredServer = writing(
 )
 
 const optionalServer = writing(
-  'a session goes on without an optional MCP server',
+  'a session continues without an optional MCP server',
   'EVT-56 EVT-74 EVT-75 EVT-84..86 ITM-07 TOO-11',
   async (trial) => {
     const tools = [{ type: 'mcp', name: 'conform_away', url: AWAY }]

@@ -52,21 +52,17 @@ const shells = writing(
   },
 )
 
-const pages = writing(
-  'a list gives twenty rows unless told otherwise',
-  'LIM-04 LIM-03 LIM-65',
-  async (trial) => {
-    const id = await trial.session()
-    const lines = Array.from({ length: 24 }, (_, index) => `say ${index}`).join('\n')
-    await turnOf(trial, id, `Reply to each of the following lines with a message of its own.\n${lines}`)
-    const path = `/v1/sessions/${id}/items`
-    const all = await trial.get(path, { limit: '100' })
-    if (rowsOf(all.json).length <= 20) return trial.leave('LIM-04', 'the agent did not write twenty items')
-    const page = await trial.get(path)
-    trial.value('LIM-04', page, 'rows of a page', rowsOf(page.json).length, is(20))
-    trial.is('LIM-65', page, 'has_more', is(true))
-    await trial.remove(id)
-  },
-)
+const pages = writing('a list returns twenty rows by default', 'LIM-04 LIM-03 LIM-65', async (trial) => {
+  const id = await trial.session()
+  const lines = Array.from({ length: 24 }, (_, index) => `say ${index}`).join('\n')
+  await turnOf(trial, id, `Reply to each of the following lines with a message of its own.\n${lines}`)
+  const path = `/v1/sessions/${id}/items`
+  const all = await trial.get(path, { limit: '100' })
+  if (rowsOf(all.json).length <= 20) return trial.leave('LIM-04', 'the agent did not write twenty items')
+  const page = await trial.get(path)
+  trial.value('LIM-04', page, 'rows of a page', rowsOf(page.json).length, is(20))
+  trial.is('LIM-65', page, 'has_more', is(true))
+  await trial.remove(id)
+})
 
 export const transcript: readonly Check[] = [shells, pages]

@@ -102,7 +102,7 @@ async function items(trial: Trial, id: string): Promise<void> {
     rowsOf((await trial.get(path, query)).json).map((row) => textAt(row, 'id'))
   const [up, down, silent] = [await ids({ order: 'asc' }), await ids({ order: 'desc' }), await ids({})]
   trial.expect('LIM-67', reply, 'the reverse of asc', down.join() === up.toReversed().join(), down)
-  trial.expect('LIM-68', reply, 'desc when nothing is said', silent.join() === down.join(), silent)
+  trial.expect('LIM-68', reply, 'desc by default', silent.join() === down.join(), silent)
   const first = await trial.get(path, { order: 'asc', limit: '1' })
   trial.is('LIM-65', first, 'has_more', is(true))
   const second = await trial.get(path, { order: 'asc', limit: '1', after: textAt(first.json, 'last_id') })
@@ -148,7 +148,7 @@ async function frames(trial: Trial, id: string, turnId: string): Promise<void> {
   const started = had('EVT-38', 'turn.started')
   trial.expect('INP-07', reply, 'the turn named by its frame', started?.text.includes(turnId) === true)
   const message = seen.find((frame) => typeOf(frame) === 'agent.message')
-  if (message === undefined) trial.leave('EVT-40 EVT-68 EVT-69', 'the agent said nothing')
+  if (message === undefined) trial.leave('EVT-40 EVT-68 EVT-69', 'the agent sent no message')
   else {
     trial.value('EVT-40', reply, 'type', typeOf(message), is('agent.message'))
     trial.expect('EVT-68', reply, 'a seq of agent.message', seqOf(message) !== null, message.text)
@@ -167,7 +167,7 @@ async function frames(trial: Trial, id: string, turnId: string): Promise<void> {
 }
 
 const transient = writing(
-  'what streams by is transient',
+  'deltas are transient',
   'EVT-15..17 EVT-19 EVT-20 EVT-63 EVT-64 EVT-67',
   async (trial) => {
     const id = await trial.session()
@@ -190,7 +190,7 @@ const transient = writing(
 )
 
 const failures = writing(
-  'a failed turn says so, and the session lives on',
+  'a failed turn has the status failed, and the session remains usable',
   'TRN-06 TRN-20 SES-06 SES-07 ITM-06 EVT-44 TRN-21',
   async (trial) => {
     const id = await trial.session()

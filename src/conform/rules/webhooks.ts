@@ -11,7 +11,7 @@ import type { Trial } from '../trial.ts'
 import { isSubscription } from './lists.ts'
 
 const subscriptions = writing(
-  'a subscription is made once, listed without its secret, and removed',
+  'a subscription is created once, listed without its secret, and removed',
   'WHS-01..07 WHS-09..15 ERR-23 ERR-06 ERR-21 GEN-21 GEN-22',
   async (trial) => {
     const url = `https://conform.invalid/${trial.ground.belongings.mark}`
@@ -78,7 +78,7 @@ const deliveries = writing(
   async (trial) => {
     const { webhook, patience } = trial.ground
     if (webhook === null)
-      throw new Stuck('needs --webhook-url, or a deployment on this machine that takes http')
+      throw new Stuck('needs --webhook-url, or a deployment on this machine that accepts http')
     const made = await trial.post('/v1/webhooks', { url: webhook.url, events: [] })
     if (made.status >= 300) throw new Stuck(`the subscription was refused: ${describeReply(made)}`)
     const secret = textAt(made.json, 'secret')

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3'
 const APPLICATION_ID = 0x53454d55
 /** The shape of the records; a file with a later one is refused. */
 const VERSION = 2
-/** What makes records of the version that stands at the index those of the next. */
+/** The migration at an index converts records of that version to the next. */
 const UPGRADES = [
   '',
   // Before 2, a webhook delivery that had not ended had a status of another name.
@@ -39,8 +39,9 @@ interface Row {
 }
 
 /**
- * The file in which an emulator keeps what it holds: records by kind and place, and bytes by their hash, so that a file
- * that is in a workspace, in its snapshot and among the artifacts is there once. One process at a time may use it.
+ * The data file of an emulator: records by kind and position, and bytes by their hash. A file that
+ * is in a workspace, in its snapshot and among the artifacts is stored once. Only one process at a
+ * time may use it.
  */
 export class DataFile {
   readonly path: string
@@ -121,7 +122,7 @@ export class DataFile {
     return bytes
   }
 
-  /** Once everything is loaded: forgets the bytes that nothing asked for. */
+  /** After everything is loaded: removes the bytes that no record uses. */
   sweep(): void {
     const names = this.#db.prepare<[], string>('SELECT hash FROM blob').pluck().all()
     const remove = this.#db.prepare('DELETE FROM blob WHERE hash = ?')
@@ -153,7 +154,7 @@ export class DataFile {
 
 export function damaged(path: string, what: string): DataFileError {
   return new DataFileError(
-    `${path} is damaged: ${what}. It was left as it is; put a copy of it back, or name another file.`,
+    `${path} is damaged: ${what}. It was not changed; restore a copy of it, or name another file.`,
   )
 }
 
@@ -166,14 +167,14 @@ function open(path: string): Database.Database {
 
 /** Recognises the file before anything is written to it. */
 function prepare(db: Database.Database, path: string, profile: string): void {
-  // Held until the process is gone, however it goes.
+  // Held until any kind of end of the process.
   db.pragma('locking_mode = EXCLUSIVE')
   const empty = db.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
   if (!empty) recognise(db, path, profile)
   db.pragma('journal_mode = WAL')
   // The death of this process loses nothing that was committed; the loss of power may lose the last moments.
   db.pragma('synchronous = NORMAL')
-  // The first writing takes the lock.
+  // The first write takes the lock.
   db.pragma(`application_id = ${APPLICATION_ID}`)
   db.transaction(() => {
     if (empty) {
@@ -228,7 +229,7 @@ function explain(error: unknown, path: string): Error {
   if (code.startsWith('SQLITE_CORRUPT')) return damaged(path, error.message)
   if (code === 'SQLITE_FULL' || code.startsWith('SQLITE_IOERR')) {
     return new DataFileError(
-      `${path} cannot be written: ${error.message}. Is the disk full? What was told so far is in it; make room and start again.`,
+      `${path} cannot be written: ${error.message}. Is the disk full? The file has everything that was sent so far; free disk space and start again.`,
     )
   }
   return new DataFileError(`${path} cannot be used: ${error.message}`)

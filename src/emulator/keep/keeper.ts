@@ -10,15 +10,15 @@ import { keptResources } from './resources.ts'
 import type { Kept } from './shelf.ts'
 import { keptSessions, type Interrupted } from './sessions.ts'
 
-/** How often what nobody was told yet is written, in real milliseconds. */
+/** Interval of writes of unsent state, in real milliseconds. */
 const TICK_MS = 100
 /** A clock that is off by less was not moved. */
 const CLOCK_SLACK_MS = 50
 
 /**
- * Keeps a data file level with what an emulator holds. It is brought up to date before anything is told to anyone (an
- * answer, a frame, a delivery), in one transaction, so that a process that is killed has told nothing that it forgets.
- * Not kept: faults, rate budgets, open streams.
+ * Keeps the data file of an emulator up to date. The file is written before any answer, frame or
+ * delivery is sent, in one transaction, so that a killed process has sent nothing that the file
+ * lacks. Not stored: faults, rate budgets, open streams.
  */
 export class Keeper {
   readonly #file: DataFile
@@ -30,8 +30,8 @@ export class Keeper {
   #closed = false
 
   /**
-   * Puts back what the file holds, and ends what the stop cut short.
-   * @throws {DataFileError} when the file does not hold what it should.
+   * Loads the file, and ends the work that the stop interrupted. @throws {DataFileError} when the
+   * file has invalid content.
    */
   constructor(file: DataFile, world: World) {
     this.#file = file
@@ -74,7 +74,7 @@ export class Keeper {
   close(): void {
     clearInterval(this.#tick)
     try {
-      // A failure was told when it happened.
+      // A failure was already reported.
       if (this.#failure === undefined) this.save()
     } finally {
       this.#closed = true

@@ -4,7 +4,7 @@ import type { World } from '../world.ts'
 import { actionSchema, answerSchema, deliverySchema, messageSchema, probeSchema } from './schema.ts'
 import { journal, type Kept } from './shelf.ts'
 
-/** What the emulator saw and did. */
+/** The record of the emulator's requests and actions. */
 export function keptLedger({ ledger }: World): Kept[] {
   return [
     journal({

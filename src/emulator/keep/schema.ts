@@ -13,7 +13,9 @@ const text = orNull(Type.Record(string(), Type.Unknown()))
 const maybeString = orNull(string())
 const maybeNumber = orNull(number())
 
-/** Records as they are in the file. Bytes are named by their hash; what they mean is said where the resource is. */
+/**
+ * The records of the file. Bytes are referenced by their hash; the resources document the fields.
+ */
 export const tokenSchema = object({
   id: string(),
   secret: string(),

@@ -9,7 +9,7 @@ export type SessionRecord = Static<typeof sessionSchema>
 type TurnRecord = Static<typeof turnSchema>
 type FileRecord = TurnRecord['outputs'][number]
 
-/** What a session is written as; its turns and items are written by themselves. */
+/** The record of a session; its turns and items have their own records. */
 export function writeSession(file: DataFile, session: Session): SessionRecord {
   const { turns: _turns, items: _items, run, workspace, ...rest } = session
   const { tools, ...agent } = session.agent
@@ -24,7 +24,7 @@ export function writeSession(file: DataFile, session: Session): SessionRecord {
   }
 }
 
-/** What of a session can be read from its record alone. */
+/** The fields of a session that its record alone contains. */
 export function readSession(
   file: DataFile,
   record: SessionRecord,

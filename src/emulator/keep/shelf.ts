@@ -17,7 +17,7 @@ interface ShelfCodec<Entry extends object, S extends TSchema> extends Codec<Entr
   /** Every entry there is, in order. */
   entries(): Iterable<Entry>
   idOf(entry: Entry): string
-  /** Puts an entry back where `entries` finds it. */
+  /** Restores an entry so that `entries` finds it. */
   restore(entry: Entry): void
 }
 
@@ -30,15 +30,17 @@ interface JournalCodec<Entry extends object, S extends TSchema> extends Codec<En
   restore(entries: Entry[], first: number): void
 }
 
-/** What keeps the records of one kind current. */
+/** Keeps the records of one kind up to date. */
 export interface Kept {
-  /** @throws {DataFileError} when a record is not what it should be. */
+  /**
+   * @throws {DataFileError} when a record is invalid.
+   */
   load(file: DataFile): void
-  /** What to write so that the file says what memory holds. */
+  /** The writes that make the file equal to memory. */
   changes(): Change[]
 }
 
-/** Entries that come, change and go, compared with what was written of them last. */
+/** Entries that were added, changed and removed since the last write. */
 export function shelf<Entry extends object, S extends TSchema>(codec: ShelfCodec<Entry, S>): Kept {
   const written = new Map<string, { place: number; json: string }>()
   const settled = new WeakSet<Entry>()

@@ -75,7 +75,7 @@ export const profileA: OpenDetails = {
     }),
     described: {
       'x-ratelimit-bucket': Type.String({ description: 'The rate bucket that the others describe.' }),
-      'x-ratelimit-limit': Type.Integer({ description: 'What the bucket holds when full.' }),
+      'x-ratelimit-limit': Type.Integer({ description: 'The capacity of the bucket.' }),
       'x-ratelimit-remaining': Type.Integer({ description: 'Requests left in the bucket.' }),
       'x-ratelimit-reset': Type.Integer({ description: 'Seconds until the bucket is full.' }),
     },

@@ -9,10 +9,10 @@ import type { Scope } from '../token.ts'
 import type { TurnError } from '../turn.ts'
 import type { WorkspaceState } from '../workspace.ts'
 
-/** The emulator's own words for what became of an answer. */
+/** The emulator's own words for the outcome of an answer. */
 export type Outcome = 'delivered' | 'repeated' | 'expired' | 'not_delivered'
 
-/** What the entries of a `files` array may be. */
+/** The allowed entries of a `files` array. */
 export type FileEntryType = 'inline' | 'text'
 
 /** Places that the interface does not show, as OpenAPI path templates. */
@@ -38,8 +38,8 @@ interface ReadMessage {
 type Fields = Record<string, unknown>
 
 /**
- * One complete choice of everything that the interface leaves open. The rest of the emulator asks here and never looks
- * at `name`, so a third profile is one more file.
+ * One complete choice of the details that the interface leaves open. The rest of the emulator uses
+ * these fields and never `name`, so a third profile is one more file.
  */
 export interface OpenDetails {
   readonly name: 'a' | 'b'
@@ -51,9 +51,9 @@ export interface OpenDetails {
     readonly header: string
     /** How long a first answer is replayed. */
     readonly keptMs: number
-    /** What the same value with another body gets. */
+    /** The answer to the same value with another body. */
     readonly otherBody: 'conflict' | 'replay'
-    /** What a value over 255 characters does. */
+    /** The effect of a value over 255 characters. */
     readonly overlong: 'refuse' | 'ignore'
   }
   readonly budget: {
@@ -75,7 +75,7 @@ export interface OpenDetails {
   }
   readonly queueFullStatus: number
   readonly bridgeIncompatibleStatus: number
-  /** When deprecated operations go away, `YYYY-MM-DD`; null when nobody says. */
+  /** When deprecated operations go away, `YYYY-MM-DD`; null without an announcement. */
   readonly sunset: string | null
 
   /** The body of the message operation, of `input` on a session's creation, and their reply. */
@@ -95,7 +95,7 @@ export interface OpenDetails {
   readonly stopped: string
   turnError(error: TurnError): Fields
   readonly turnErrorShape: TSchema
-  /** What a session's deletion is answered with. */
+  /** The answer to the deletion of a session. */
   deletedSession(id: string): Fields | undefined
   /** Fields that a required action of these types has beyond the stated ones. */
   readonly action: {
@@ -126,9 +126,9 @@ export interface OpenDetails {
   readonly patchesModel: boolean
   /** True: saved agents and templates are kept apart, with a ceiling each; false: a template is an agent by another name. */
   readonly templatesApart: boolean
-  /** The field that a model connector's name for people stands in. */
+  /** The field with the display name of a model connector. */
   readonly connectorName: string
-  /** Where a model connection is given up; the path names `credential_id`. */
+  /** The route that removes a model connection; the path names `credential_id`. */
   readonly disconnect: { readonly method: Method; readonly path: string }
   /** The reply to a fork. */
   fork(session: Fields, stated: Fields): Fields
@@ -141,7 +141,7 @@ export interface OpenDetails {
   }
   readonly files: {
     readonly entryTypes: readonly FileEntryType[]
-    /** The query parameter that takes a snapshot first. */
+    /** The query parameter that requests a new snapshot. */
     readonly snapshotQuery: string
     written(entries: readonly Fields[]): unknown
     readonly writtenShape: TSchema
@@ -154,7 +154,7 @@ export interface OpenDetails {
   readonly instructionsHold: 'turn' | 'workspace'
   /** True: `environment` reads back the seeded files' paths and the profiles. */
   readonly readsBackSeeds: boolean
-  /** What becomes of a turn whose answer was `not_delivered`. */
+  /** The consequence for a turn whose answer was `not_delivered`. */
   readonly lostAnswer: 'fails' | 'hangs'
   /** The `code` of `approval.resolved` when a person decided. */
   readonly personalApprovalCode: { readonly code?: null }

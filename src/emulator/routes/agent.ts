@@ -75,7 +75,7 @@ export function agentOperations(details: OpenDetails): Operation[] {
       id: 'deleteAgent',
       method: 'DELETE',
       path: deleteAgent,
-      summary: 'Delete a saved agent; sessions made from it stay as they are',
+      summary: 'Delete a saved agent; sessions created from it do not change',
       access: 'sessions:write',
       cost: 'write',
       success: { status: 200, description: 'Deleted.', schema: shape('Deleted') },
@@ -107,7 +107,7 @@ function findAgent(world: World, id: string | undefined): SavedAgent {
   return agent
 }
 
-/** An agent that names no model shows what the default connection runs now. */
+/** An agent without a model shows the model of the present default connection. */
 function viewAgent(world: World, agent: SavedAgent): Record<string, unknown> {
   return {
     ...viewTemplate(agent),

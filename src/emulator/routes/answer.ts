@@ -9,7 +9,7 @@ const body = Type.Object(
   {
     call_id: Type.String(),
     output: Type.Optional(
-      Type.String({ description: 'What the function returned; serialise JSON yourself.' }),
+      Type.String({ description: 'The return value of the function; serialise JSON yourself.' }),
     ),
     error: Type.Optional(Type.String({ description: 'A fixed sentence: the model reads it.' })),
   },

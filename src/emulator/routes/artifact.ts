@@ -55,7 +55,7 @@ export function artifactOperations(details: OpenDetails): Operation[] {
       cost: 'read',
       success: {
         status: 200,
-        description: 'The bytes, with the content type of the artifact where it is kept.',
+        description: 'The bytes, with the content type of the artifact if it is known.',
         type: 'application/octet-stream',
         schema: binary,
       },

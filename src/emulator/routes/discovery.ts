@@ -2,7 +2,10 @@ import { nothing, operation, shape, type Operation } from '../operation.ts'
 import { SESSION_SCOPES } from '../token.ts'
 import { Type } from 'typebox'
 
-/** `/v1`, `/v1/openapi.json` and `/v1/health`. `describe` makes the description of what is mounted. */
+/**
+ * `/v1`, `/v1/openapi.json` and `/v1/health`. `describe` generates the description of the mounted
+ * operations.
+ */
 export function discovery(describe: () => unknown): Operation[] {
   return [
     operation({

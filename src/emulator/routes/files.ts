@@ -28,7 +28,7 @@ export function fileOperations(details: OpenDetails): Operation[] {
       cost: 'write',
       idempotent: true,
       body: Type.Object({ files: Type.Array(fileSchema(details), { minItems: 1 }) }, closed),
-      success: { status: 200, description: 'What was written.', schema: details.files.writtenShape },
+      success: { status: 200, description: 'The written files.', schema: details.files.writtenShape },
       refusals: [404, 409],
       handle: ({ world, params, body }) => {
         const session = findSession(world, params['session_id'])
@@ -123,8 +123,8 @@ export function fileOperations(details: OpenDetails): Operation[] {
 }
 
 /**
- * Makes sure that the workspace takes files, and brings one up that does not yet.
- * @throws {Refusal} 400 when a required server keeps it from running, 409 while it comes up.
+ * Ensures that the workspace accepts files, and starts it if needed. @throws {Refusal} 400 when a
+ * required server prevents its start, 409 while it starts.
  */
 function needWorkspace(world: World, session: Session): void {
   const obstacle = unreachableRequired(world, session)
@@ -151,7 +151,7 @@ function viewListing(snapshot: Snapshot | null, limits: Limits): Record<string, 
   return { object: 'list', data, state, captured_at: snapshot?.at ?? null, truncated }
 }
 
-/** Only text is cut at the inline ceiling; anything else comes whole, as base64. */
+/** Only text is cut at the inline limit; any other file comes whole, as base64. */
 function viewContent(path: string, bytes: Uint8Array, at: number, limits: Limits): Record<string, unknown> {
   const common = { object: 'workspace_file.content', path, captured_at: at }
   if (!isUtf8(bytes)) {

@@ -10,7 +10,10 @@ export function findSession(world: World, id: string | undefined): Session {
   return session
 }
 
-/** The turn, in the session named beside it or, where the path names none, in any. @throws {Refusal} 404 */
+/**
+ * The turn, in the session of the path, or in any session if the path names none. @throws {Refusal}
+ * 404
+ */
 export function findTurn(
   world: World,
   sessionId: string | undefined,

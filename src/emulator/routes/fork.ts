@@ -13,11 +13,11 @@ export function forkOperations(details: OpenDetails): Operation[] {
       id: 'forkSession',
       method: 'POST',
       path: '/v1/sessions/{session_id}/fork',
-      summary: 'Copy a session and what is in its workspace',
+      summary: 'Copy a session and its workspace',
       access: 'sessions:write',
       cost: 'creation',
       idempotent: true,
-      success: { status: 201, description: 'The copy, and what it was made of.', schema: shape('Fork') },
+      success: { status: 201, description: 'The copy, and its origin.', schema: shape('Fork') },
       refusals: [404],
       handle: ({ world, params, token }) => {
         const origin = findSession(world, params['session_id'])

@@ -12,7 +12,9 @@ const connection = Type.Object(
   {
     key: Type.String({ minLength: 1 }),
     provider: Type.Optional(
-      Type.String({ description: 'A connector id; left out when the prefix of the key tells.' }),
+      Type.String({
+        description: 'A connector id; may be omitted when the prefix of the key identifies it.',
+      }),
     ),
     model: Type.Optional(Type.String({ description: "Left out: the connector's default." })),
     base_url: Type.Optional(Type.String()),
@@ -88,7 +90,7 @@ export function modelOperations(details: OpenDetails): Operation[] {
       cost: 'write',
       success: {
         status: 200,
-        description: 'What became of its sessions.',
+        description: 'The consequence for its sessions.',
         schema: Type.Object({
           sessions_moved: Type.Integer(),
           moved_to: Type.Unsafe<string | null>({ type: ['string', 'null'] }),

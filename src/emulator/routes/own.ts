@@ -33,7 +33,10 @@ const ledgerQuery = Type.Object({ after_seq: Type.Optional(Type.Integer({ minimu
 /** Longest single jump of the clock. */
 const LONGEST_ADVANCE_MS = 366 * 86_400_000
 
-/** The emulator's own routes, which the real service does not have. They take no token: every program that reaches them may use them. */
+/**
+ * The emulator's own routes, which the real service does not have. They need no token: every
+ * program that can reach them may use them.
+ */
 export function mountOwnRoutes(
   app: FastifyInstance,
   world: World,

@@ -8,14 +8,16 @@ import { findSession } from './find.ts'
 
 const PATH = '/v1/sessions/{session_id}/preview'
 
-/** Putting what the agent serves at a public address, where the deployment has a domain for that. */
+/**
+ * Publishes a port of the sandbox at a public address, if the deployment has a domain for previews.
+ */
 export function previewOperations(details: OpenDetails): Operation[] {
   return [
     operation({
       id: 'publishPreview',
       method: 'POST',
       path: PATH,
-      summary: 'Put what the agent serves at a public address',
+      summary: 'Publish a port of the sandbox at a public address',
       access: 'sessions:write',
       cost: 'write',
       idempotent: true,

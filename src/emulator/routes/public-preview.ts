@@ -3,8 +3,9 @@ import { visitWorkspace } from '../sandbox.ts'
 import type { World } from '../world.ts'
 
 /**
- * Answers what the public asks of a published preview: any request whose host is `SESSION.DOMAIN`. The first one wakes
- * a workspace that sleeps. The emulator runs nothing, so it says in words what is served there.
+ * Answers public requests to a published preview: any request whose host is `SESSION.DOMAIN`. The
+ * first one resumes a paused workspace. The emulator runs no service, so the answer is a text that
+ * describes it.
  */
 export function mountPublicPreviews(app: FastifyInstance, world: World): void {
   const { previewDomain } = world

@@ -7,7 +7,7 @@ import { toolsSchema } from '../tool.ts'
 const closed = { additionalProperties: false }
 const optional = Type.Optional
 
-/** What PATCH may change of `agent`; the model only under a profile that has it so. */
+/** The fields of `agent` that PATCH may change; the model only if the profile allows it. */
 export interface PatchedAgent {
   instructions?: string
   approval_mode?: string
@@ -16,7 +16,10 @@ export interface PatchedAgent {
   model_credential_id?: string
 }
 
-/** Request bodies of sessions, with the words that a profile gives to what the interface does not show. */
+/**
+ * Request bodies of sessions, with the profile's names for fields that the interface does not
+ * specify.
+ */
 export function sessionBodies(details: OpenDetails, limits: Limits) {
   const { automatic, asking } = details.approvalModes
   const settings = {

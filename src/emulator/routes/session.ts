@@ -158,7 +158,10 @@ function createSession(world: World, body: CreateBody, token: Token): Session {
   return session
 }
 
-/** The opening message was not accepted, so neither is the session; what cannot be removed is left to the client. */
+/**
+ * The opening message was refused, so the session is refused too. If it cannot be removed, the
+ * client must delete it.
+ */
 function abandon(world: World, session: Session): Refusal {
   const failed = 'the opening message could not be accepted'
   if (world.faults.use('fail_cleanups')) {
@@ -166,10 +169,13 @@ function abandon(world: World, session: Session): Refusal {
     return refuse('internal_error', `${failed}, and the cleanup failed too: delete session ${session.id}`)
   }
   removeSession(world, session)
-  return refuse('internal_error', `${failed}; no session was made`)
+  return refuse('internal_error', `${failed}; no session was created`)
 }
 
-/** The agent's settings: those of the saved agent that is named, each overridden by what stands beside it. */
+/**
+ * The agent's settings: those of the named saved agent, each overridden by the fields of the
+ * request.
+ */
 function settingsOf(world: World, body: CreateBody): { agent: AgentSettings; text: Session['text'] } {
   const { id, model, model_credential_id, instructions, approval_mode, permission_rules, tools } =
     body.agent ?? {}
@@ -178,7 +184,7 @@ function settingsOf(world: World, body: CreateBody): { agent: AgentSettings; tex
     throw invalid(`agent.id ${JSON.stringify(id)} is not a saved agent of yours`)
   }
   checkTools(tools ?? [])
-  // A model given in place of the saved one does not have to be what the saved connection runs.
+  // A model that replaces the saved one need not match the saved connection.
   const savedCredential = model === undefined ? (saved?.credentialId ?? undefined) : undefined
   const savedModel = model_credential_id === undefined ? (saved?.model ?? undefined) : undefined
   const credential = world.models.choose(model ?? savedModel, model_credential_id ?? savedCredential)

@@ -49,7 +49,10 @@ export function streamOperations(details: OpenDetails): Operation[] {
   ]
 }
 
-/** The header names the newer place: a client that reconnects keeps the address it first asked for. */
+/**
+ * The header has the newer position: a client that reconnects keeps the address of its first
+ * request.
+ */
 function open(
   { world, token, query: { last_event_id }, lastEventId }: Call<{ last_event_id?: string }, unknown>,
   sessionId: string | null,

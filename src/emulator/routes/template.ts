@@ -57,7 +57,7 @@ export function templateOperations(details: OpenDetails): Operation[] {
       id: 'deleteEnvironmentTemplate',
       method: 'DELETE',
       path: deleteTemplate,
-      summary: 'Delete a template; sessions made from it stay as they are',
+      summary: 'Delete a template; sessions created from it do not change',
       access: 'sessions:write',
       cost: 'write',
       deprecated: true,
@@ -72,7 +72,7 @@ export function templateOperations(details: OpenDetails): Operation[] {
   ]
 }
 
-/** What an agent and a template have in common. */
+/** The common fields of an agent and a template. */
 export function viewTemplate({ id, name, tools, text, createdAt }: SavedAgent): Record<string, unknown> {
   return {
     object: 'environment_template',

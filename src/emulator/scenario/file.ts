@@ -15,7 +15,7 @@ export function loadScenario(file: string): Scenario {
   const document = parseDocument(textOf(file), {
     lineCounter: lines,
     prettyErrors: false,
-    // Else a map for a key, as `{{last}}` without quotes is, makes it warn on our stderr.
+    // Otherwise a map as a key, such as `{{last}}` without quotes, causes a warning on stderr.
     logLevel: 'error',
   })
   const lineAt = (offset: number): number => lines.linePos(offset).line
@@ -30,7 +30,9 @@ export function loadScenario(file: string): Scenario {
   return content as Scenario
 }
 
-/** @throws {Error} with every fault of a scenario that a program made. */
+/**
+ * @throws {Error} with every fault of a scenario that a program built.
+ */
 export function checkScenario(content: Scenario): Scenario {
   const faults = judge(content)
   if (faults.length === 0) return content
@@ -66,7 +68,7 @@ function renderPath(path: Fault['path']): string {
     .join('')
 }
 
-/** Where in the text the faulty value begins, or its key; the nearest thing above it where it is not there. */
+/** The position of the faulty value or its key, or of its nearest ancestor if it is missing. */
 function offsetOf(document: Document, { path, atKey }: Fault): number {
   let node: unknown = document.contents
   let offset = startOf(node) ?? 0

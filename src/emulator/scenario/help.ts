@@ -1,4 +1,4 @@
-/** What the agent says to `help`. */
+/** The agent's answer to `help`. */
 export const HELP = `Each line of a message is a step of mine, done in order; a line that is none I say back.
 
 say TEXT                         say it, streamed and then settled

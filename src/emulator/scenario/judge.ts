@@ -3,10 +3,10 @@ import { nearest } from '../nearest.ts'
 import { readVerb } from './line.ts'
 import { scenarioSchema, type Scenario } from './schema.ts'
 
-/** Something wrong with a scenario, and where. */
+/** A fault of a scenario, with its position. */
 export interface Fault {
   path: readonly (string | number)[]
-  /** True: the last step of the path is a key, and the key is what is wrong. */
+  /** True: the last part of the path is a key, and the key is wrong. */
   atKey: boolean
   message: string
 }
@@ -16,17 +16,20 @@ ajv.addFormat('regex', isPattern)
 ajv.addFormat('line', (line) => readVerb(line) !== undefined)
 const validate = ajv.compile<Scenario>(scenarioSchema)
 
-/** Every fault of `content`; none when it is a scenario. */
+/** Every fault of `content`; none when it is a valid scenario. */
 export function judge(content: unknown): Fault[] {
   if (validate(content)) return faultsOfPeople(content)
   const errors = validate.errors ?? []
   return errors.filter((error) => says(error, errors)).map(faultOf)
 }
 
-/** A form of several that the value has not even the type of. */
+/** An alternative with another type than the value. */
 const OTHER_FORM = /\/anyOf\/\d+\/type$/
 
-/** Of a value that fits none of several forms, only what is wrong with the form that it has is told. */
+/**
+ * If a value matches none of several alternatives, only the faults of the alternative with its type
+ * are reported.
+ */
 function says(error: ErrorObject, all: readonly ErrorObject[]): boolean {
   if (error.keyword !== 'anyOf') return !OTHER_FORM.test(error.schemaPath)
   return !all.some(
@@ -81,7 +84,7 @@ function unknownKey(key: string, { parentSchema }: ErrorObject): string {
   return `unknown key${hint} (known here: ${known.join(', ')})`
 }
 
-/** What the schema cannot say: a person's verdict must be one on what they are asked. */
+/** A rule beyond the schema: a person's verdict must match the kind of the action. */
 function faultsOfPeople(scenario: Scenario): Fault[] {
   return (scenario.sessions ?? []).flatMap(({ resolve = [] }, session) =>
     resolve.flatMap((entry, index) => {

@@ -2,20 +2,24 @@ import { readDuration } from '../duration.ts'
 import type { FunctionCall, Step } from '../step.ts'
 
 const SIZE_UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
-/** A burst is for load tests; more than this is sent as several lines. */
+/** The maximum of one burst for load tests; use several lines for more. */
 const LONGEST_BURST = 1_000_000
 const LARGEST_BURST_BYTES = 65_536
 
 type Reader = (rest: string) => Step | undefined
 
-/** The line language, verb by verb. `undefined` means that the line is none, so the agent says it back. */
+/**
+ * The line language, verb by verb. `undefined` means that the line is no step, so the agent repeats
+ * it.
+ */
 const VERBS: Readonly<Record<string, Reader>> = {
   say: (rest) => ({ do: 'say', text: rest }),
   think: (rest) => ({ do: 'think', text: rest }),
   call: (rest) => readCalls(`call ${rest}`),
   shell: (rest) => (rest === '' ? undefined : { do: 'shell', command: rest }),
   write: readWrite,
-  // An approval of an approval says nothing, and a line of thousands of them would only dig a hole.
+  // An approval of an approval has no meaning, and a line with thousands of them would nest too
+  // deeply.
   approve: (rest) =>
     /^(approve\s|$)/.test(rest) ? undefined : { do: 'approve', step: readLine(rest), line: rest },
   ask: (rest) => (rest === '' ? undefined : { do: 'ask', question: rest }),
@@ -33,7 +37,7 @@ const VERBS: Readonly<Record<string, Reader>> = {
   burst: readBurst,
 }
 
-/** The step that a line of a message stands for. */
+/** The step of a line of a message. */
 function readLine(line: string): Step {
   return readVerb(line) ?? { do: 'say', text: line.trim() }
 }
@@ -59,7 +63,7 @@ function withDuration(text: string, step: (ms: number) => Step): Step | undefine
   return ms === undefined ? undefined : step(ms)
 }
 
-/** `call a {…} & call b {…}`: what follows the ampersand is called at the same time. */
+/** `call a {…} & call b {…}`: both functions are called at the same time. */
 function readCalls(line: string): Step | undefined {
   const calls: FunctionCall[] = []
   for (const part of line.split(/\s+&\s+(?=call\s)/)) {
@@ -92,7 +96,10 @@ function readWrite(rest: string): Step | undefined {
   return { do: 'write_size', path, bytes: Number(size[1]) * (SIZE_UNITS[size[2] ?? ''] ?? 1) }
 }
 
-/** `burst COUNT [BYTES]`: that many messages of that many characters, as fast as the streams take them. */
+/**
+ * `burst COUNT [BYTES]`: that many messages of that many characters, as fast as the streams accept
+ * them.
+ */
 function readBurst(rest: string): Step | undefined {
   const match = /^(\d{1,7})(?:\s+(\d{1,5}))?$/.exec(rest)
   if (match === null) return undefined

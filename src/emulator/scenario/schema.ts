@@ -20,7 +20,7 @@ const when = Type.Union(
   ],
   {
     description:
-      'A phrase that the message contains, whatever its case, or {pattern, instructions}: a regular expression and what the instructions must contain. Left out: every message.',
+      'A phrase that the message contains, in any case, or {pattern, instructions}: a regular expression and a phrase of the instructions. Omitted: every message.',
   },
 )
 
@@ -28,7 +28,7 @@ const reply = Type.Object(
   {
     when: optional(when),
     steps: Type.Array(stepSchema, { minItems: 1 }),
-    subagent: optional({ ...word, description: 'The subagent whose turn this is.' }),
+    subagent: optional({ ...word, description: 'The subagent that takes the turn.' }),
   },
   closed,
 )
@@ -40,7 +40,7 @@ const resolve = Type.Object(
     approved: optional(Type.Boolean()),
     answer: optional(text),
   },
-  { ...closed, description: 'What a person in the Console does once the session waits for them.' },
+  { ...closed, description: 'The action of a person in the Console once the session waits for it.' },
 )
 
 const labels = { title: text, metadata: optional(Type.Record(Type.String(), Type.String())) }
@@ -58,9 +58,9 @@ const plannedSession = Type.Object(
 const repository = Type.Object(
   {
     full_name: Type.String({ pattern: '^[^/]+/[^/]+$', description: 'OWNER/NAME' }),
-    branch: optional({ ...word, description: 'Where a clone lands; main when left out.' }),
+    branch: optional({ ...word, description: 'The branch of a clone; default main.' }),
     files: optional(Type.Record(Type.String(), Type.String(), { description: 'Text by path.' })),
-    clone_error: optional({ ...word, description: 'Why every clone of it fails.' }),
+    clone_error: optional({ ...word, description: 'The reason why every clone of it fails.' }),
   },
   closed,
 )
@@ -69,15 +69,15 @@ const deployment = Type.Object(
   {
     preview_domain: optional({
       ...word,
-      description: 'Where previews are published; left out: they cannot be.',
+      description: 'The domain of published previews; omitted: previews cannot be published.',
     }),
     tools_off: optional(
       Type.Array(Type.Enum([...NETWORKED]), {
-        description: 'Networked tools that are off whatever a session names.',
+        description: 'Networked tools that are turned off for every session.',
       }),
     ),
     repositories: optional(
-      Type.Array(repository, { description: 'Left out: there is no repository-host connection.' }),
+      Type.Array(repository, { description: 'Omitted: there is no repository-host connection.' }),
     ),
     sessions: optional(
       Type.Array(
@@ -88,24 +88,24 @@ const deployment = Type.Object(
           },
           closed,
         ),
-        { description: 'Sessions that are there from the start. `source: null`: older than the field.' },
+        { description: 'Sessions that exist from the start. `source: null`: older than the field.' },
       ),
     ),
   },
-  { ...closed, description: 'How the service is set up.' },
+  { ...closed, description: 'The setup of the service.' },
 )
 
 const mcpServer = Type.Object(
   {
     name: Type.String({ minLength: 1, pattern: '^[^.]+$', description: 'a name without a dot' }),
-    unreachable: optional({ ...word, description: 'Why it cannot be reached.' }),
+    unreachable: optional({ ...word, description: 'The reason why it is unreachable.' }),
     tools: optional(
       Type.Array(
         Type.Object(
           {
             name: word,
             read_only: optional(
-              Type.Boolean({ description: 'The read-only hint; left out: the tool is not annotated.' }),
+              Type.Boolean({ description: 'The read-only hint; omitted: the tool is not annotated.' }),
             ),
             output: optional(text),
           },
@@ -123,13 +123,11 @@ export const scenarioSchema = Type.Object(
     name: text,
     description: optional(text),
     replies: optional(
-      Type.Array(reply, { description: 'The first that fits a message decides what the agent does.' }),
+      Type.Array(reply, { description: 'The first that matches a message has the steps of the agent.' }),
     ),
-    sessions: optional(Type.Array(plannedSession, { description: 'What a tour creates and sends.' })),
+    sessions: optional(Type.Array(plannedSession, { description: 'The sessions and messages of a tour.' })),
     deployment: optional(deployment),
-    mcp_servers: optional(
-      Type.Array(mcpServer, { description: 'What the MCP servers that sessions name are like.' }),
-    ),
+    mcp_servers: optional(Type.Array(mcpServer, { description: 'The MCP servers that sessions name.' })),
   },
   { ...closed, title: 'Scenario of the emulator' },
 )

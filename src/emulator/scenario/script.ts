@@ -6,14 +6,17 @@ import { readStep } from './step.ts'
 
 type Reply = NonNullable<Scenario['replies']>[number]
 
-/** What the agent does on one message. */
+/** The steps of the agent for one message. */
 export interface Script {
   steps: Step[]
   /** The subagent that takes the turn; null: the agent itself. */
   subagent: string | null
 }
 
-/** The first reply that fits; else, on `help`, the line language explained; else the message's own lines. */
+/**
+ * The first matching reply; else, for `help`, the explanation of the line language; else the
+ * message's own lines.
+ */
 export function scriptFor(scenario: Scenario, text: string, instructions: string): Script {
   const reply = (scenario.replies ?? []).find((candidate) => fits(candidate, text, instructions))
   if (reply !== undefined) return { steps: reply.steps.map(readStep), subagent: reply.subagent ?? null }

@@ -8,7 +8,7 @@ const closed = { additionalProperties: false }
 const optional = Type.Optional
 const text = Type.String()
 const word = Type.String({ minLength: 1 })
-const anything = Type.Unknown({ description: 'Any JSON value; left out: an empty object.' })
+const anything = Type.Unknown({ description: 'Any JSON value; default an empty object.' })
 
 /** The description completes the sentence `must be …`. */
 export const duration = Type.String({
@@ -19,13 +19,13 @@ export const duration = Type.String({
 const callSchema = Type.Object({ name: word, arguments: optional(anything) }, closed)
 const port = Type.Integer({ minimum: 1, maximum: 65_535 })
 
-/** What the agent can do, one to a step. */
+/** The actions of the agent, one per step. */
 const acts = {
   say: optional(Type.String({ description: 'Streams the text and settles it.' })),
   think: optional(Type.String({ description: 'Transient thinking.' })),
-  call: optional({ ...callSchema, description: 'Asks the client for the result of a function.' }),
+  call: optional({ ...callSchema, description: 'Requests the result of a function from the client.' }),
   calls: optional(
-    Type.Array(callSchema, { minItems: 1, description: 'Asks for several results at once; waits for all.' }),
+    Type.Array(callSchema, { minItems: 1, description: 'Requests several results at once; waits for all.' }),
   ),
   shell: optional(
     Type.Union(
@@ -42,13 +42,13 @@ const acts = {
   write: optional(
     Type.Object(
       { path: word, content: optional(text), bytes: optional(Type.Integer({ minimum: 0 })) },
-      { ...closed, description: 'Writes a file: its content, or so many zero bytes.' },
+      { ...closed, description: 'Writes a file: its content, or a number of zero bytes.' },
     ),
   ),
   serve: optional(
     Type.Object({ command: word, port }, { ...closed, description: 'Starts a service in the sandbox.' }),
   ),
-  preview: optional({ ...port, description: 'Shows what is served at this port.' }),
+  preview: optional({ ...port, description: 'Shows the service at this port.' }),
   commit: optional(Type.String({ minLength: 1, description: 'Commits with this message.' })),
   use: optional(
     Type.Object(
@@ -59,12 +59,10 @@ const acts = {
   ask: optional(Type.String({ minLength: 1, description: 'Asks a person a question.' })),
   todos: optional(
     Type.Array(Type.Object({ text: word, done: optional(Type.Boolean()) }, closed), {
-      description: "Shows the agent's list of what is left to do.",
+      description: "Shows the agent's list of remaining tasks.",
     }),
   ),
-  compact: optional(
-    Type.Integer({ minimum: 1, description: 'Makes one summary of so many earlier messages.' }),
-  ),
+  compact: optional(Type.Integer({ minimum: 1, description: 'Summarizes a number of earlier messages.' })),
   wait: optional(duration),
   collect: optional(duration),
   fail: optional(
@@ -73,7 +71,7 @@ const acts = {
     }),
   ),
   hang: optional(
-    Type.Literal(true, { description: 'Works until it is steered, cancelled or its workspace goes.' }),
+    Type.Literal(true, { description: 'Works until it is steered or cancelled, or its workspace ends.' }),
   ),
   cannot_start: optional(
     Type.String({ minLength: 1, description: 'As the first step: the run does not start, for this reason.' }),
@@ -84,7 +82,7 @@ const acts = {
         count: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
         characters: optional(Type.Integer({ minimum: 1, maximum: 65_536 })),
       },
-      { ...closed, description: 'So many messages as fast as the streams take them.' },
+      { ...closed, description: 'A number of messages, as fast as the streams accept them.' },
     ),
   ),
   faults: optional(faultsSchema),
@@ -97,12 +95,14 @@ const act = Type.Object(acts, one)
 const structured = Type.Object(
   {
     ...acts,
-    approve: optional(Type.Union([line, act], { description: 'Does the step once a person approved it.' })),
+    approve: optional(
+      Type.Union([line, act], { description: 'Performs the step once a person approved it.' }),
+    ),
   },
   one,
 )
 
-/** A step of a scenario file: a line, or an object with one key that says what to do. */
+/** A step of a scenario file: a line, or an object with one key that names the action. */
 export const stepSchema = Type.Union([line, structured], {
   description: 'A line, or one of the keys below.',
 })
@@ -110,7 +110,7 @@ export const stepSchema = Type.Union([line, structured], {
 export type StepEntry = Static<typeof stepSchema>
 type Act = Static<typeof act>
 
-/** The step that an entry of a scenario file stands for. */
+/** The step of an entry of a scenario file. */
 export function readStep(entry: StepEntry): Step {
   if (typeof entry === 'string') return readVerb(entry) ?? { do: 'say', text: entry }
   const { approve, ...rest } = entry
@@ -170,7 +170,7 @@ function readFail(fail: NonNullable<Act['fail']>): Step {
   return { do: 'fail', reason: fail.message, ...(fail.code === undefined ? {} : { code: fail.code }) }
 }
 
-/** What a person is shown who is to approve: the key and what it says. */
+/** The text of an approval for a person: the key and its value. */
 function summaryOf(act: Act): string {
   const [[key, value] = ['', '']] = Object.entries(act)
   return `${key} ${typeof value === 'string' ? value : JSON.stringify(value)}`

@@ -4,7 +4,10 @@ import type { Scene } from './scene.ts'
 import type { Step } from '../step.ts'
 import { insidePath } from './work.ts'
 
-/** What the rules and the mode of the session are asked about before `step`; null for what needs no leave. */
+/**
+ * The action that the rules and the mode of the session must allow before `step`; null for a step
+ * without a check.
+ */
 export function attemptOf(scene: Scene, step: Step): Attempt | null {
   switch (step.do) {
     case 'shell':

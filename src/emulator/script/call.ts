@@ -7,7 +7,7 @@ import { publishResult, type Scene } from './scene.ts'
 import type { FunctionCall } from '../step.ts'
 import { aborted } from './wait.ts'
 
-/** How long after a lost answer a turn gives up, where it does. */
+/** How long after a lost answer a turn gives up, if the profile lets it. */
 const LOST_ANSWER_MS = 50
 
 /** Calls functions of the client, all at once, and waits for every answer. */
@@ -36,7 +36,7 @@ export async function call(scene: Scene, calls: readonly FunctionCall[]): Promis
   run.last = outputs.join('\n')
 }
 
-/** What became of an action, unless the turn ends first. */
+/** The outcome of an action, unless the turn ends first. */
 export function settled({ run }: Scene, raised: Raised): Promise<Resolution> {
   return Promise.race([raised.resolved, aborted(run.controller.signal)])
 }
@@ -49,7 +49,7 @@ function deadlineOf(session: Session, name: string): number | null {
   return tool?.type === 'function' && tool.timeout_seconds !== undefined ? tool.timeout_seconds * 1000 : null
 }
 
-/** What the agent reads as the outcome; a deadline that passed is an outcome too, and the turn carries on. */
+/** The outcome for the agent; a passed deadline is an outcome too, and the turn continues. */
 async function outputOf(scene: Scene, { action }: Raised, resolution: Resolution): Promise<string> {
   if (resolution.kind === 'lost') return loseTurn(scene)
   const answered = resolution.kind === 'output' || resolution.kind === 'error'
@@ -63,7 +63,10 @@ async function outputOf(scene: Scene, { action }: Raised, resolution: Resolution
   return output
 }
 
-/** The turn has lost an answer: it fails by itself, or stays until the end of its workspace, as the profile says. */
+/**
+ * The turn has lost an answer: it fails by itself, or stays until the end of its workspace,
+ * depending on the profile.
+ */
 async function loseTurn({ world, run }: Scene): Promise<never> {
   const { signal } = run.controller
   if (world.details.lostAnswer === 'hangs') await aborted(signal)

@@ -1,13 +1,14 @@
 import { TurnEnd } from '../turn.ts'
 import type { Scene } from './scene.ts'
 
-/** Characters of one text of a step: four times what a request can bring. */
+/** Maximum characters of one text of a step: four times the limit of a request. */
 const LONGEST_TEXT = 4 * 1024 * 1024
 const PLACE = /\{\{(last|message|instructions|calls\.[^\s{}]+)\}\}/g
 
 /**
- * `value` with what is known in place of `{{last}}` (the output of the last call), `{{calls.NAME}}` (of the last call of
- * that name), `{{message}}` and `{{instructions}}`, in every string inside it. A name that nobody called stays as it is.
+ * `value` with the values for `{{last}}` (the output of the last call), `{{calls.NAME}}` (of the
+ * last call of that name), `{{message}}` and `{{instructions}}`, in every string inside it. The
+ * placeholder of a name that was never called is not replaced.
  */
 export function fillIn<T>(scene: Scene, value: T): T
 export function fillIn(scene: Scene, value: unknown): unknown {

@@ -2,7 +2,7 @@ import { publish } from '../publish.ts'
 import type { Scene } from './scene.ts'
 import type { Todo } from '../step.ts'
 
-/** Shows the agent's list of what is left to do. */
+/** Shows the agent's list of remaining tasks. */
 export function todos({ world, session, turn }: Scene, list: readonly Todo[]): void {
   publish(world, session, turn.id, 'agent.todos', { open: { todos: list } })
 }

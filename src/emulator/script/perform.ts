@@ -64,7 +64,7 @@ async function act(scene: Scene, step: Step): Promise<void> {
     case 'fail':
       throw new TurnEnd('failed', { code: step.code ?? 'agent_failed', message: step.reason })
     case 'cannot_start':
-      // It had started: the step only keeps a run from starting when it comes first.
+      // The run has started: this step has an effect only as the first one.
       throw new TurnEnd('failed', { code: 'agent_failed', message: `cannot start: ${step.reason}` })
     case 'burst':
       return burst(scene, step.count, step.bytes)
@@ -76,7 +76,7 @@ async function act(scene: Scene, step: Step): Promise<void> {
   }
 }
 
-/** Puts faults in force; nobody checked the settings that a program made. */
+/** Sets faults. They are checked here, because a program may have built the settings. */
 function strike({ world }: Scene, settings: Readonly<Record<string, unknown>>): void {
   try {
     world.faults.set(settings)

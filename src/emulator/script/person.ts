@@ -5,7 +5,7 @@ import { requireActions } from '../requirement.ts'
 import { settled } from './call.ts'
 import { newCallId, type Scene } from './scene.ts'
 
-/** Asks a person for approval; true once they gave it. `line` is what they are shown. */
+/** Requests a person's approval; true once it was given. `line` is the text shown to the person. */
 export async function approvedByPerson(scene: Scene, tool: string, line: string): Promise<boolean> {
   const { world, session, turn } = scene
   const need = { type: 'approval' as const, name: tool, arguments: { line }, deadlineMs: null }
@@ -39,8 +39,8 @@ export async function ask(scene: Scene, question: string): Promise<void> {
 }
 
 /**
- * Whether the rules and the mode of the session let the agent go on, asking a person where they say so or where `line`
- * does; what they block tells the agent why.
+ * Whether the rules and the mode of the session allow the step, with a person's approval if they,
+ * or `line`, require it. The agent gets the reason for a denial.
  */
 export async function permitted(scene: Scene, attempt: Attempt | null, line?: string): Promise<boolean> {
   if (attempt === null) return true

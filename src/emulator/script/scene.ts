@@ -6,7 +6,7 @@ import type { Settings } from '../settings.ts'
 import type { Turn } from '../turn.ts'
 import type { World } from '../world.ts'
 
-/** Where a step is performed. */
+/** The context of a step. */
 export interface Scene {
   readonly world: World
   readonly session: Session
@@ -15,12 +15,14 @@ export interface Scene {
   readonly settings: Settings
 }
 
-/** Names a tool call of the agent's own, which nobody is asked to answer. */
+/** Creates the id of a tool call of the agent itself, which no client answers. */
 export function newCallId(): string {
   return `call_${randomBytes(12).toString('hex')}`
 }
 
-/** Publishes a tool call of the agent's own and what came of it, which later steps know as `{{last}}`. */
+/**
+ * Publishes a tool call of the agent itself and its outcome, which later steps use as `{{last}}`.
+ */
 export function publishCall(
   scene: Scene,
   of: { name: string; args: unknown; output: string; failed?: boolean },
@@ -34,7 +36,7 @@ export function publishCall(
   publishResult(scene, { name: of.name, callId, output: of.output, failed: of.failed ?? false })
 }
 
-/** Publishes what the agent reads as the outcome of a tool call. */
+/** Publishes the outcome of a tool call. */
 export function publishResult(
   { world, session, run, turn }: Scene,
   result: { name: string; callId: string; output: string; failed: boolean },

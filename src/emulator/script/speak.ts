@@ -5,7 +5,7 @@ import type { Scene } from './scene.ts'
 const DELTA_CHARACTERS = 24
 /** At most this many pieces, so that a long text does not become a thousand frames. */
 const MOST_DELTAS = 8
-/** Messages of a burst between two looks at the readers. */
+/** Messages of a burst between two checks of the readers. */
 const BURST_CHUNK = 64
 
 /** Streams a text in pieces, then settles it. */

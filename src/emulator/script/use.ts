@@ -4,8 +4,8 @@ import { publishCall, type Scene } from './scene.ts'
 import type { Step } from '../step.ts'
 
 /**
- * Uses a tool of an MCP server (`SERVER.TOOL`) or a networked tool of the sandbox. One that this session does not have
- * gives the agent an error to read, and the turn goes on.
+ * Uses a tool of an MCP server (`SERVER.TOOL`) or a networked tool of the sandbox. For a tool that
+ * this session does not have, the agent gets an error, and the turn continues.
  */
 export function use(scene: Scene, step: Extract<Step, { do: 'use' }>): void {
   const { tool: name, arguments: args } = step

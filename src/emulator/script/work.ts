@@ -8,7 +8,7 @@ import type { Step } from '../step.ts'
 
 type Doing<Verb extends Step['do']> = Extract<Step, { do: Verb }>
 
-/** Pretends to run a command; `echo` answers what it is given. */
+/** Pretends to run a command; `echo` prints its arguments. */
 export function shell(scene: Scene, { command, output, exitCode = 0 }: Doing<'shell'>): void {
   const { world, session, turn } = scene
   const callId = newCallId()
@@ -50,7 +50,9 @@ export function write({ world, session, turn }: Scene, step: Doing<'write' | 'wr
   publish(world, session, turn.id, 'file.changed', { open: { path, size_bytes: size } })
 }
 
-/** Null for a file over the artifact ceiling: nobody may ever fetch it, so only its size is kept. */
+/**
+ * Null for a file over the artifact limit: it can never be downloaded, so only its size is kept.
+ */
 function bytesOf(step: Doing<'write' | 'write_size'>, ceiling: number): Buffer | null {
   if (step.do === 'write') return Buffer.from(step.content)
   return step.bytes > ceiling ? null : Buffer.alloc(step.bytes)
@@ -65,14 +67,14 @@ export function serve(scene: Scene, { command, port }: Doing<'serve'>): void {
   })
 }
 
-/** Shows what is served at `port`, to the organization only. */
+/** Shows the service at `port`, to the organization only. */
 export function preview({ world, session, turn }: Scene, port: number): void {
   session.preview = { ...session.preview, port, url: `http://${session.id}.preview.invalid:${port}` }
   touch(session, world.clock.now())
   publish(world, session, turn.id, 'preview.ready', { open: { port, url: session.preview.url } })
 }
 
-/** Commits what is in the workspace on the branch that the clone landed on. */
+/** Commits the workspace on the branch of the clone. */
 export function commit(scene: Scene, message: string): void {
   const branch = scene.session.repo?.branch ?? 'main'
   const output = `[${branch} ${randomBytes(4).toString('hex').slice(0, 7)}] ${message}`

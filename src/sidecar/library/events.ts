@@ -22,9 +22,9 @@ interface TurnData {
 }
 
 interface SettledData extends TurnData {
-  /** What the turn published; null where the artifacts could not be listed. */
+  /** The published artifacts; null if they could not be listed. */
   artifacts: ArtifactResource[] | null
-  /** Files that were left behind. */
+  /** Files that were not published. */
   artifacts_skipped: SkippedArtifact[]
 }
 
@@ -41,22 +41,26 @@ interface CallData {
 
 /** Transcript facts and transient events. */
 export interface TranscriptData<P extends object = Fields> {
-  /** As the service gave it. Without the stream: the item of the session that records the event. */
+  /**
+   * Unchanged from the service. Without the stream: the item of the session that records the event.
+   */
   payload: P
   internal_type: string | null
-  /** A number, or its digits as text where a double would round it; null on transient events and items. */
+  /**
+   * A number, or its digits as text if a double would round it; null on transient events and items.
+   */
   seq: number | string | null
   session: SessionSummary | null
 }
 
 interface StateEventData {
   'session.created': SessionData
-  /** As the session was read last. */
+  /** The session as last read. */
   'session.deleted': SessionData
   'session.working': SessionData
   'session.idle': SessionData
   'session.requires_action': SessionData
-  /** `item`: why a run could not start, when no turn was opened. */
+  /** `item`: the reason why a run could not start, if no turn was opened. */
   'session.failed': SessionData & { item?: ItemResource }
   'turn.started': TurnData
   'turn.completed': TurnData
@@ -77,11 +81,11 @@ type TranscriptEventData = {
 type TransientEventData = { [Name in TransientType]: TranscriptData<Payload<Name>> }
 
 /**
- * `data` by the type of the event. A program that uses a type of the service which is younger than this version adds it:
+ * `data` by the type of the event. A program can add a type of the service that is newer than this
+ * version:
  *
- *     declare module 'agent-session-sidecar' {
- *       interface EventData { 'agent.progress': TranscriptData<{ percent?: number }> }
- *     }
+ *     declare module 'agent-session-sidecar' { interface EventData { 'agent.progress':
+ *       TranscriptData<{ percent?: number }> } }
  */
 export interface EventData extends StateEventData, TranscriptEventData, TransientEventData {}
 
@@ -95,7 +99,10 @@ type Parent<Type extends string> = Type extends `${infer First}.${infer Rest}`
     : First
   : never
 
-/** What `on` takes: a known type, a family of them (`turn.*`, also for its future types), or everything (`*`). */
+/**
+ * The types for `on`: a known type, a family of them (`turn.*`, also for its future types), or
+ * everything (`*`).
+ */
 export type EventType = KnownType | `${Parent<KnownType>}.*` | '*'
 
 export interface EventEnvelope<Type extends string, Data, SessionId extends string | null = string | null> {
@@ -106,7 +113,7 @@ export interface EventEnvelope<Type extends string, Data, SessionId extends stri
   id: string
   session_id: SessionId
   data: Data
-  /** `test`: the event was made up by `session-sidecar trigger`, to try the handler. */
+  /** `test`: a test fact of `session-sidecar trigger`. */
   delivery: { attempt: number; handler: string; test?: true }
   /** When each channel first reported it, milliseconds. */
   seen: { stream?: number; webhook?: number; poll?: number }
@@ -119,8 +126,8 @@ type Envelope<Type extends KnownType> = Type extends keyof StateEventData
 type EnvelopeOf<Type extends KnownType> = { [Each in Type]: Envelope<Each> }[Type]
 
 /**
- * A string for which the compiler takes no literal: with plain `string` here, `event.type === 'turn.settled'` would leave
- * this event beside the one that is meant. Editors show it as it stands.
+ * A string type that no literal matches: with plain `string`, `event.type === 'turn.settled'` would
+ * not exclude this event. Editors show the text of the type.
  */
 type UnlistedType = `${string} (a type that this version does not know)`
 
@@ -132,16 +139,16 @@ export type OtherEvent = EventEnvelope<
   } & Fields
 >
 
-/** An event that a handler gets, narrowed by its `type`. */
+/** An event for a handler, narrowed by its `type`. */
 export type Event = EnvelopeOf<KnownType> | OtherEvent
 
-/** State facts: what reading a session and its turns showed, and what became of function calls. */
+/** State facts: results of reading a session and its turns, and outcomes of function calls. */
 export type StateEvent = EnvelopeOf<keyof StateEventData>
 
 /** Events of the session's stream. */
 export type TranscriptEvent = EnvelopeOf<keyof TranscriptEventData | TransientType>
 
-/** Narrows an event to one type, where `event.type` alone is not at hand. */
+/** Narrows an event to one type without a comparison of `event.type`. */
 export function isFact<Type extends KnownType>(event: Event, type: Type): event is EnvelopeOf<Type> {
   return event.type === type
 }
@@ -168,11 +175,11 @@ export interface ToolCallRequest {
   created_at: number | null
   expires_at: number | null
   attempt: number
-  /** An earlier run gave no answer, or a crash cut it; it may have had its effect. */
+  /** An earlier run gave no answer, or a crash interrupted it; it may have had its effect. */
   uncertain: boolean
   session: { title: string | null; metadata: Record<string, string> }
   [field: string]: unknown
 }
 
-/** Throwing means retry, throwing DeadLetter means dead. */
+/** After a thrown error the event is retried; after DeadLetter it is dead-lettered. */
 export type EventHandler<Type extends EventType> = (event: EventOf<Type>, context: HandlerContext) => unknown

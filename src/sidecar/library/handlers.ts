@@ -4,16 +4,16 @@ import { compilePatterns, TYPE_PATTERN, type EventPattern } from '../../core/pat
 import type { EventHandler, EventType } from './events.ts'
 import type { ToolDefinition } from './tool.ts'
 
-/** What a `module:` of the configuration exports. */
+/** The export of a `module:` of the configuration. */
 export interface HandlerModule {
   readonly kind: 'handlers'
-  /** The types that it has handlers for. */
+  /** The types with a handler. */
   readonly events: string[]
   readonly handle: ModuleHandler
   readonly tools: readonly ToolDefinition[]
 }
 
-/** Each function by the type that it is for, or a family (`turn.*`), or all (`*`). */
+/** Each function by its type, or a family (`turn.*`), or all (`*`). */
 export type Handlers = { readonly [Type in EventType]?: EventHandler<Type> }
 
 /** Declares the handlers and tools of a module, typed by event. */
@@ -26,10 +26,10 @@ export function defineHandlers(definition: {
   return { kind: 'handlers', events: router.events(), handle: router.handle, tools: definition.tools ?? [] }
 }
 
-/** As the configuration takes them (handlers[].events). */
+/** In the form of the configuration (handlers[].events). */
 const PATTERN = new RegExp(TYPE_PATTERN)
 
-/** Hands an event to every function that was registered for it, in the order of registration. */
+/** Calls every function that was registered for an event, in the order of registration. */
 export function createRouter() {
   const routes: { type: string; pattern: EventPattern; handle: ModuleHandler }[] = []
   return {

@@ -1,7 +1,8 @@
 /**
- * The TypeScript type of the values that a JSON Schema accepts, for a schema that is written as a literal. Each keyword of
- * JSON Schema narrows what the others accept. A keyword that is not read here therefore makes the type too wide, never
- * wrong. What cannot be inferred is `unknown`.
+ * The TypeScript type of the values that a JSON Schema accepts, for a schema that is written as a
+ * literal. Each keyword of JSON Schema narrows what the others accept. A keyword that is not
+ * supported here therefore makes the type too wide, never wrong. A part that cannot be inferred is
+ * `unknown`.
  */
 export type FromSchema<S> = S extends false
   ? never
@@ -17,7 +18,7 @@ type Typed<S> = S extends { readonly type: infer Names }
   ? (Names extends readonly (infer Name)[] ? OfType<S, Name> : OfType<S, Names>) | Nullable<S>
   : unknown
 
-/** `nullable` of OpenAPI, which the check reads, too. */
+/** `nullable` of OpenAPI, which the check supports too. */
 type Nullable<S> = S extends { readonly nullable: infer Flag } ? (Flag extends false ? never : null) : never
 
 type OfType<S, Name> = Name extends 'string'
@@ -64,7 +65,7 @@ type PropertiesOf<S> = S extends { readonly properties: infer Properties }
     : Properties
   : unknown
 
-/** Names in a list of any strings are not known. */
+/** Names in a list of `string` are unknown. */
 type RequiredOf<S> = S extends { readonly required: readonly (infer Name)[] }
   ? Name extends string
     ? string extends Name
@@ -79,7 +80,7 @@ type Known<Properties, Required extends string> = {
   -readonly [Name in keyof Properties as Name extends Required ? never : Name]?: FromSchema<Properties[Name]>
 } & { [Name in Exclude<Required, keyof Properties>]: unknown }
 
-/** Other properties, whose type is known only where `additionalProperties` speaks of all there are. */
+/** Other properties. Their type is known only if `additionalProperties` covers all properties. */
 type Further<S> = S extends { readonly properties: infer Properties }
   ? string extends keyof Properties
     ? Bag<unknown>

@@ -1,14 +1,15 @@
 import type { PersistedEvent, TransientType } from '../../core/event-type.ts'
 import type { Open } from '../../std/open.ts'
 
-/** Fields beyond those that are known. */
+/** Unknown fields. */
 export interface Fields {
   [field: string]: unknown
 }
 
 /**
- * The fields of payloads that the interface of the service states. They are optional: nothing checks a frame's payload,
- * and without the stream the payload of a transcript fact is an item of the session, which has `content` instead.
+ * The fields of payloads in the interface of the service. They are optional because a frame's
+ * payload is not checked. Without the stream the payload of a transcript fact is an item of the
+ * session, which has `content` instead.
  */
 interface StatedPayloads {
   'agent.message': { text?: string }
@@ -20,7 +21,7 @@ interface StatedPayloads {
     approved?: boolean
     toolCallId?: string
     name?: string
-    /** Why a mode or a rule denied it. */
+    /** The reason of a mode or rule for the denial. */
     code?: Open<'denied_read_only' | 'denied_by_rule'>
   }
 }

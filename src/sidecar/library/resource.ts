@@ -1,9 +1,9 @@
 import type { Open } from '../../std/open.ts'
 
 /**
- * Resources as the service gives them. What is required here was checked when the resource was read. Any other field
- * may be absent or null; its type is the one that the interface of the service states, and is not checked. Fields that
- * this version does not know are passed on.
+ * Resources of the service. Required fields were checked when the resource was read. Any other
+ * field may be absent or null; its type comes from the interface of the service and is not checked.
+ * Unknown fields are passed on.
  */
 export interface SessionResource {
   id: string
@@ -19,7 +19,7 @@ export interface SessionResource {
   agent?: SessionAgent | null
   environment?: SessionEnvironment | null
   preview?: SessionPreview | null
-  /** Everything that the session waits for. */
+  /** All actions that the session waits for. */
   required_actions?: ActionResource[] | null
   [field: string]: unknown
 }
@@ -80,7 +80,7 @@ export interface SkippedArtifact {
   [field: string]: unknown
 }
 
-/** A published file. The interface shows nothing but the id, by which the client downloads it. */
+/** A published file. The interface shows only the id, which the client needs for the download. */
 export interface ArtifactResource {
   id: string
   [field: string]: unknown
@@ -130,9 +130,9 @@ export interface CallSummary {
   outcome: Open<'not_delivered' | 'unknown' | 'refused' | 'expired' | 'cancelled'>
   /** Runs of the tool. */
   attempts: number
-  /** For people: why the last run or posting failed. */
+  /** For people: the error of the last failed run or post. */
   error: string | null
-  /** What was posted; null where nothing was. */
+  /** The posted answer; null if there is none. */
   answered_with: 'output' | 'error' | null
   /** On the service's clock. */
   created_at: number | null

@@ -5,8 +5,9 @@ import { isObject, type JsonObject } from '../../std/json.ts'
 import type { FromSchema } from './infer.ts'
 
 /**
- * What a tool's `input` may be: a plain JSON Schema, or anything that is both a Standard Schema and a Standard JSON
- * Schema (zod 4, valibot, arktype). We depend on none of them: these are the parts of the two specifications we use.
+ * The types of a tool's `input`: a plain JSON Schema, or anything that is both a Standard Schema
+ * and a Standard JSON Schema (zod 4, valibot, arktype). We do not depend on them: these are the
+ * parts of the two specifications that we use.
  */
 export interface StandardInput<Output = unknown> {
   readonly '~standard': {
@@ -29,11 +30,11 @@ export interface StandardIssue {
 
 export type ToolInput = JsonSchema | StandardInput
 
-/** A plain JSON Schema; readonly, as the compiler sees a literal of which it keeps every word. */
+/** A plain JSON Schema; readonly, so that the compiler keeps the literal types. */
 export type JsonSchema = { readonly [keyword: string]: JsonSchemaPart | undefined }
 type JsonSchemaPart = null | boolean | number | string | readonly JsonSchemaPart[] | JsonSchema
 
-/** What `run` gets for an `input`. */
+/** The input type of `run` for an `input`. */
 export type InputOf<I> = I extends StandardInput<infer Output> ? Output : FromSchema<I>
 
 export interface CompiledInput {

@@ -1,6 +1,6 @@
 import { parseDuration } from '../../std/duration.ts'
 
-/** How a program wants its tool to be run. Durations as in the configuration: `30s`. */
+/** Settings for the runs of a tool. Durations as in the configuration: `30s`. */
 export interface ToolSettings {
   timeout?: string
   /** For the whole call, declared to the service as `timeout_seconds`: `1s` to `2h`. Without it a call may wait for ever. */
@@ -19,7 +19,7 @@ const WORDS = {
 } as const
 
 /**
- * Checks the settings of a tool against the bounds that a configuration has (README, `tools[]`).
+ * Checks the settings of a tool against the limits of the configuration (README, `tools[]`).
  * @throws {TypeError} that names the tool and the setting.
  */
 export function checkSettings(name: string, settings: ToolSettings): void {
@@ -37,7 +37,7 @@ export function checkSettings(name: string, settings: ToolSettings): void {
     if (value === undefined) continue
     const ms = typeof value === 'string' ? parseDuration(value) : null
     if (ms === null || ms < least || ms > most)
-      refuse(setting, value, 'a duration such as 250ms or 30s, as the configuration takes it')
+      refuse(setting, value, 'a duration such as 250ms or 30s, as in the configuration')
   }
   const counts = [
     ['concurrency', settings.concurrency, 1024],

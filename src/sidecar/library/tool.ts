@@ -5,14 +5,14 @@ import type { ModuleTool, ToolResult } from '../../core/tool.ts'
 import { checkSettings, type ToolSettings } from './settings.ts'
 import { compileInput, type InputOf, type ToolInput } from './schema.ts'
 
-/** What a tool's `run` is told beside its arguments. */
+/** The context of a tool's `run` beside its arguments. */
 export interface ToolContext {
   callId: string
   sessionId: string
   turnId: string | null
   /** From 1. */
   attempt: number
-  /** An earlier run gave no answer, or a crash cut it; it may have had its effect. */
+  /** An earlier run gave no answer, or a crash interrupted it; it may have had its effect. */
   uncertain: boolean
   session: { title: string | null; metadata: Record<string, string> }
   /** Ends at the tool's timeout, at the call's deadline, and when the sidecar stops. */
@@ -24,7 +24,10 @@ export interface ToolOptions<I extends ToolInput> extends ToolSettings {
   name: string
   description: string
   input: I
-  /** A returned string is the output as it is, anything else its JSON. What is thrown never reaches the model. */
+  /**
+   * A returned string is the output unchanged; any other value is sent as JSON. A thrown error
+   * never reaches the model.
+   */
   run: (input: InputOf<I>, context: ToolContext) => unknown
   /** Arguments that do not fit are answered with the paths and the schema's messages, instead of the fixed error. */
   explain?: boolean
@@ -41,7 +44,8 @@ export interface ToolDefinition {
 }
 
 /**
- * Defines a function tool (README, As a library). `run` gets what `input` infers.
+ * Defines a function tool (README, As a library). The argument type of `run` is inferred from
+ * `input`.
  * @throws {TypeError} when the schema or a setting cannot be used.
  */
 export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {
@@ -73,13 +77,13 @@ export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDe
 
 const NO_OUTPUT = '(no output)'
 
-/** What it returned once it will return again: a value that is no JSON is not asked for three times. */
+/** A value that is not JSON would be returned again: the call is not retried. */
 function answerOf(value: unknown): ToolResult {
   let text: string | undefined
   try {
     text = typeof value === 'string' ? value : (JSON.stringify(value) as string | undefined)
   } catch (error) {
-    return { kind: 'rejected', error: `what it returned cannot be written as JSON: ${messageOf(error)}` }
+    return { kind: 'rejected', error: `its return value cannot be written as JSON: ${messageOf(error)}` }
   }
   return { kind: 'output', output: text === undefined || text === '' ? NO_OUTPUT : text }
 }

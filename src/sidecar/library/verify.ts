@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../../std/json.ts'
 import { callbackKey, verifyCallbackSignature } from '../../std/signature.ts'
 import type { Event, ToolCallRequest } from './events.ts'
 
-/** A request that is not ours, or too old. Answer it with 401. */
+/** A request that is not from the sidecar, or too old. Answer it with 401. */
 export class CallbackRejected extends Error {
   constructor(message: string) {
     super(message)
@@ -11,9 +11,9 @@ export class CallbackRejected extends Error {
 }
 
 export interface VerifyOptions {
-  /** As Node or a web framework gives them; names in any case. */
+  /** As from Node or a web framework; names in any case. */
   headers: Record<string, string | string[] | undefined> | Headers
-  /** The raw body: the bytes, or the text that they spell. */
+  /** The raw body: bytes or text. */
   body: string | Uint8Array
   /** `whsec_…`; several while rotating. */
   secrets: readonly string[]
@@ -24,8 +24,8 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks a callback (Standard Webhooks) and returns its event, whichever `format` the handler has.
- * @throws {CallbackRejected} also for a batch, which `verifyCallbacks` takes.
+ * Checks a callback (Standard Webhooks) and returns its event, in either `format`. @throws
+ * {CallbackRejected} also for a batch; use `verifyCallbacks` for batches.
  */
 export function verifyCallback(options: VerifyOptions): Event {
   const body = verify(options)
@@ -43,7 +43,7 @@ export function verifyCallbacks(options: VerifyOptions): Event[] {
 }
 
 /**
- * Checks the request by which a tool is called.
+ * Checks the request to a tool.
  * @throws {CallbackRejected}
  */
 export function verifyToolCall(options: VerifyOptions): ToolCallRequest {
@@ -54,7 +54,7 @@ export function verifyToolCall(options: VerifyOptions): ToolCallRequest {
   return call as unknown as ToolCallRequest
 }
 
-/** Parses a body that is genuine. */
+/** Parses a verified body. */
 function verify(options: VerifyOptions): unknown {
   const { body, secrets, tolerance = 300, now = Date.now() } = options
   const id = header(options.headers, 'webhook-id')
@@ -84,7 +84,7 @@ function eventOf(value: unknown): Event {
   return event as unknown as Event
 }
 
-/** What has no attribute in CloudEvents lies in their `data`. */
+/** Fields without an attribute in CloudEvents are in their `data`. */
 function fromCloudEvent({ type, time, id, data }: JsonObject): JsonObject {
   const rest = isObject(data) ? data : {}
   return { type, timestamp: time, id, ...rest }
