@@ -55,8 +55,8 @@ async function watch(
     const pending = rows.filter((row) => numberOf(row['pending']) !== 0)
     if (pending.every((row) => field(row, 'state') === 'paused'))
       return end(`${count(left, 'delivery', 'deliveries')} left, and the handler is paused`, 1)
-    const away = rows.filter((row) => field(row, 'state') === 'down').map((row) => field(row, 'name'))
-    const line = `${count(left, 'delivery', 'deliveries')} left${away.length > 0 ? `; ${away.join(', ')} cannot be reached` : ''}`
+    const down = rows.filter((row) => field(row, 'state') === 'down').map((row) => field(row, 'name'))
+    const line = `${count(left, 'delivery', 'deliveries')} left${down.length > 0 ? `; ${down.join(', ')} unreachable` : ''}`
     if (terminal.width !== null && line !== shown) terminal.err(`\r${line.padEnd(shown.length)}`)
     if (terminal.width !== null) shown = line
     await sleep(INTERVAL, undefined, { signal }).catch(() => undefined)

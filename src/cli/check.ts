@@ -18,18 +18,18 @@ export async function check(
   const { config, warnings } = await loadConfig(options.config, env, Date.now())
   const found: Finding[] = []
   const width = widthOf(config)
-  const tell = (...findings: Finding[]): void => {
+  const print = (...findings: Finding[]): void => {
     found.push(...findings)
     for (const finding of findings)
       terminal.out(options.json === true ? jsonLine(finding) : renderFinding(finding, width, terminal.paint))
   }
-  tell(
+  print(
     configFinding(options.config, config),
     ...warnings.map((one) => warn('configuration', renderFault(one), 'see config/sidecar.yaml')),
     expiryFinding(config, Date.now()),
   )
   // Findings are printed as soon as possible, but always in this order.
-  for (const look of await lookAround(config, options.config)) tell(...(await look))
+  for (const look of await lookAround(config, options.config)) print(...(await look))
   if (options.json !== true) terminal.out(renderEnd(found))
   return found.some(({ state }) => state === 'fail') ? 1 : 0
 }
@@ -53,10 +53,10 @@ function configFinding(file: string, { handlers, tools }: Config): Finding {
   const modules = new Set(handlers.flatMap(({ target }) => (target.kind === 'module' ? target.path : [])))
   const brought = modules.size === 0 ? [] : [`tools of ${count(modules.size, 'module')}`]
   const own = tools.length === 0 && modules.size > 0 ? [] : [count(tools.length, 'tool')]
-  const told = `${file}: ${[count(handlers.length, 'handler'), ...own, ...brought].join(', ')}`
+  const summary = `${file}: ${[count(handlers.length, 'handler'), ...own, ...brought].join(', ')}`
   return handlers.length + tools.length > 0
-    ? ok('configuration', told)
-    : warn('configuration', `${told}: facts are stored but not delivered`, 'add a handler')
+    ? ok('configuration', summary)
+    : warn('configuration', `${summary}: facts are stored but not delivered`, 'add a handler')
 }
 
 const MARKS = { ok: ['green', '✓'], warn: ['yellow', '!'], fail: ['red', '✗'] } as const

@@ -57,11 +57,11 @@ export async function events(context: Context, options: EventsOptions): Promise<
     // A rarely matching fact may be pruned before the next one matches. So continue after the
     // newest fact of any type.
     const [newest] = await client.list('/api/events', { order: 'desc' }, 1)
-    const news = await client.list('/api/events', { ...filter, order: 'asc', after }, FOLLOW_PAGE)
-    if (json) for (const row of news) terminal.out(jsonLine(row))
-    else if (news.length > 0) terminal.out(renderRows(news, columns, terminal))
-    after = stringOf((news.at(-1) ?? newest)?.['id']) ?? after
-    if (news.length < FOLLOW_PAGE) await sleep(FOLLOW_INTERVAL)
+    const added = await client.list('/api/events', { ...filter, order: 'asc', after }, FOLLOW_PAGE)
+    if (json) for (const row of added) terminal.out(jsonLine(row))
+    else if (added.length > 0) terminal.out(renderRows(added, columns, terminal))
+    after = stringOf((added.at(-1) ?? newest)?.['id']) ?? after
+    if (added.length < FOLLOW_PAGE) await sleep(FOLLOW_INTERVAL)
   }
 }
 

@@ -99,7 +99,7 @@ async function proveSecret(file: string): Promise<void> {
   try {
     await readParts([{ kind: 'file', file, format: 'callback-secret', lines: true }])
   } catch (error) {
-    throw new OperatorError(`${messageOf(error)}; move it away, or name another folder`, 2)
+    throw new OperatorError(`${messageOf(error)}; move the file, or name another folder`, 2)
   }
 }
 

@@ -82,7 +82,7 @@ export async function conform(options: ConformOptions): Promise<Report> {
     const description = new Description(described.json)
     places = findPlaces(description)
     belongings = new Belongings(deployment, places, randomBytes(6).toString('hex'))
-    feed = options.write ? await Feed.open(deployment, '/v1/events').catch(nobody) : null
+    feed = options.write ? await Feed.open(deployment, '/v1/events').catch(withoutFeed) : null
     const ground: Ground = {
       deployment,
       description,
@@ -117,7 +117,7 @@ export async function conform(options: ConformOptions): Promise<Report> {
   }
 }
 
-function nobody(error: unknown): null {
+function withoutFeed(error: unknown): null {
   if (error instanceof Stuck) return null
   throw error
 }

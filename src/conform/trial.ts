@@ -112,7 +112,7 @@ export class Trial {
   }
 
   /** The refusal contains every one of `words`. */
-  tells(ids: string, reply: Reply, ...words: string[]): boolean {
+  mentions(ids: string, reply: Reply, ...words: string[]): boolean {
     const message = messageOf(reply).toLowerCase()
     const untold = words.filter((word) => !message.includes(word.toLowerCase()))
     return this.expect(ids, reply, `a message that contains ${words.join(', ')}`, untold.length === 0)

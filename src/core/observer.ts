@@ -203,13 +203,13 @@ export function guarded(
   observer: Partial<Observer>,
   logThrottled: (method: string, error: unknown) => void,
 ): Partial<Observer> {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const entries = METHODS.flatMap((method) => {
     const listener = observer[method] as ((...args: unknown[]) => unknown) | undefined
     if (listener === undefined) return []
     const failed = (error: unknown): void => {
-      if (!told.has(method)) logThrottled(method, error)
-      told.add(method)
+      if (!reported.has(method)) logThrottled(method, error)
+      reported.add(method)
     }
     const listen = (...args: unknown[]): void => {
       try {

@@ -27,6 +27,6 @@ export interface Action {
   resolution: Resolution | null
   resolvedAt: number | null
   readonly deadline: Timer | null
-  /** Tells the run that waits. */
+  /** Resumes the waiting run. */
   readonly resolve: (resolution: Resolution) => void
 }

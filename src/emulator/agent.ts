@@ -161,7 +161,7 @@ function endTurn(world: World, session: Session, run: Run, turn: Turn, end: Turn
   }
   // Neutral on purpose: success is a property of the turn.
   publish(world, session, turn.id, 'turn.ended')
-  if (turn.status === 'failed') world.webhooks.tell('turn.failed', session.id, turn.id)
+  if (turn.status === 'failed') world.webhooks.send('turn.failed', session.id, turn.id)
   collectArtifacts(world, session, turn, run.collectMs)
 }
 

@@ -19,18 +19,18 @@ export function collectArtifacts(world: World, session: Session, turn: Turn, col
 
 /** Goes on with the collection of a turn that is `pending`. */
 export function resumeCollection(world: World, session: Session, turn: Turn, collectMs: number | null): void {
-  let told = false
-  const tellCompleted = (): void => {
-    if (told || turn.status !== 'completed') return
-    told = true
-    world.webhooks.tell('turn.completed', session.id, turn.id)
+  let sent = false
+  const sendCompleted = (): void => {
+    if (sent || turn.status !== 'completed') return
+    sent = true
+    world.webhooks.send('turn.completed', session.id, turn.id)
   }
-  const regardless = world.clock.after(world.limits.artifactWaitMs, tellCompleted)
+  const regardless = world.clock.after(world.limits.artifactWaitMs, sendCompleted)
   world.clock.after(collectMs ?? world.limits.collectMs, () => {
     regardless.cancel()
     if (session.deletedAt !== null) return
     settle(world, session, turn)
-    tellCompleted()
+    sendCompleted()
   })
 }
 

@@ -16,7 +16,7 @@ export class Faults {
   readonly #listeners = new Set<(settings: FaultSettings) => void>()
   #operationNamed: (name: string) => string | undefined = () => undefined
 
-  /** Tells which operations there are: `named` gives the id of one by any name that it has. */
+  /** Finds operations: `named` returns the id of one by any of its names. */
   learnOperations(named: (name: string) => string | undefined): void {
     this.#operationNamed = named
   }
@@ -37,7 +37,7 @@ export class Faults {
       listener({ ...kept, ...(drop === undefined ? {} : { drop_streams: drop }) })
   }
 
-  /** Tells `listener` of every new setting. */
+  /** Calls `listener` with every new setting. */
   onChange(listener: (settings: FaultSettings) => void): void {
     this.#listeners.add(listener)
   }

@@ -14,7 +14,7 @@ export interface Admission {
 
 /**
  * Decides whether a request reaches its operation: token, scope, rate, in this order, with the
- * faults in force. `tell` gets the budget headers as soon as they are known, so that refusals have
+ * faults in force. `showBudget` gets the budget headers as soon as they are known, so that refusals have
  * them too.
  * @throws {Refusal} 401, 403, 429, 5xx.
  */
@@ -22,7 +22,7 @@ export function admit(
   world: World,
   operation: Operation,
   authorization: string | undefined,
-  tell: (headers: Record<string, string>) => void,
+  showBudget: (headers: Record<string, string>) => void,
 ): Admission | undefined {
   const { faults } = world
   const failure = faults.use('server_errors') ? 500 : faults.failureOf(operation.id)
@@ -35,7 +35,7 @@ export function admit(
   const token = identify(world, authorization)
   const bucketName = operation.cost === 'creation' ? 'creation' : 'reads'
   const bucket = world.budgets.of(token.id, bucketName)
-  const show = (): void => tell(world.details.budget.headers(bucket.state(bucketName)))
+  const show = (): void => showBudget(world.details.budget.headers(bucket.state(bucketName)))
   show()
   checkScope(operation, token)
   if (faults.use('rate_limit')) throw tooFast(faults.retryAfter)
@@ -52,11 +52,11 @@ export function admit(
 export function refund(
   world: World,
   admission: Admission,
-  tell: (headers: Record<string, string>) => void,
+  showBudget: (headers: Record<string, string>) => void,
 ): void {
   if (!admission.charged) return
   admission.bucket.release()
-  tell(world.details.budget.headers(admission.bucket.state(admission.bucketName)))
+  showBudget(world.details.budget.headers(admission.bucket.state(admission.bucketName)))
 }
 
 function identify(world: World, authorization: string | undefined): Token {

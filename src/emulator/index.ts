@@ -165,7 +165,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     throw error
   }
   /** The caller may rely on it as on an answer. */
-  const told = <T>(value: T): T => {
+  const stored = <T>(value: T): T => {
     world.save()
     return value
   }
@@ -173,7 +173,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   return {
     baseUrl: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
     token: options.token ?? DEFAULT_TOKEN,
-    ledger: (afterSeq = 0) => told(viewLedger(world, afterSeq)),
+    ledger: (afterSeq = 0) => stored(viewLedger(world, afterSeq)),
     advance: (ms) => world.clock.advance(ms),
     now: () => world.clock.now(),
     faults: { get: () => world.faults.get(), set: (settings) => world.faults.set(settings) },
@@ -181,13 +181,13 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     mintToken: (scopes, days = 7) => {
       checkMix(world, scopes)
       const { id, secret } = world.tokens.mint(scopes, days)
-      return told({ id, token: secret })
+      return stored({ id, token: secret })
     },
-    revokeToken: (id) => told(world.tokens.revoke(id)),
+    revokeToken: (id) => stored(world.tokens.revoke(id)),
     publish: (sessionId, type, payload, turnId = null) => {
       const session = world.sessions.find(sessionId)
       if (session === undefined) throw new Error(`no session ${sessionId}`)
-      return told(publish(world, session, turnId, type, { stated: payload }).seq)
+      return stored(publish(world, session, turnId, type, { stated: payload }).seq)
     },
     openStreams: () => world.streams.size,
     close,

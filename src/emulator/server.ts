@@ -65,8 +65,8 @@ export function mount(app: FastifyInstance, world: World, operations: readonly O
       config: { operation },
       // Before the body is read: a rejected token costs no upload.
       onRequest: (request, reply, done) => {
-        const tell = (headers: Record<string, string>): void => void reply.headers(headers)
-        const admission = admit(world, operation, request.headers.authorization, tell)
+        const showBudget = (headers: Record<string, string>): void => void reply.headers(headers)
+        const admission = admit(world, operation, request.headers.authorization, showBudget)
         if (admission !== undefined) admissions.set(request, admission)
         done()
       },

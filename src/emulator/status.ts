@@ -18,5 +18,5 @@ export function setStatus(world: World, session: Session, status: SessionStatus)
   touch(session, world.clock.now())
   if (session.status === status) return
   session.status = status
-  world.webhooks.tell(WEBHOOK[status], session.id, session.run?.turn?.id ?? null)
+  world.webhooks.send(WEBHOOK[status], session.id, session.run?.turn?.id ?? null)
 }

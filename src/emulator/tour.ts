@@ -9,8 +9,8 @@ export interface TourOptions {
   baseUrl: string
   token: string
   scenario: Scenario
-  /** Told of each thing that the tour does, one sentence at a time. */
-  tell?: (line: string) => void
+  /** Called with one sentence for each action of the tour. */
+  report?: (line: string) => void
   /** Interval of the checks for actions to resolve. */
   lookEveryMs?: number
 }
@@ -61,10 +61,10 @@ async function playSession(
     ...(tools === undefined ? {} : { agent: { tools } }),
   })
   const id = textIn(created, 'id')
-  options.tell?.(`created "${title}"`)
+  options.report?.(`created "${title}"`)
   for (const message of messages) {
     await client.call('POST', places.message.replace('{session_id}', id), places.body(message))
-    options.tell?.(`sent to "${title}": ${message.trim().split('\n').join(' / ')}`)
+    options.report?.(`sent to "${title}": ${message.trim().split('\n').join(' / ')}`)
   }
   for (const entry of resolve) {
     const callId = await waitForAction(
@@ -76,7 +76,7 @@ async function playSession(
     await pause(readDuration(entry.after ?? '0s') ?? 0)
     const verdict = entry.type === 'approval' ? { approved: entry.approved } : { answer: entry.answer }
     await client.call('POST', `/_emulator/actions/${callId}`, verdict)
-    options.tell?.(`a person resolved the ${entry.type} of "${title}"`)
+    options.report?.(`a person resolved the ${entry.type} of "${title}"`)
   }
 }
 

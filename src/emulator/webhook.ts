@@ -79,7 +79,7 @@ export class Webhooks {
   }
 
   /** Adds a pending delivery for every active subscription with this event. */
-  tell(type: WebhookType, sessionId: string, turnId: string | null): void {
+  send(type: WebhookType, sessionId: string, turnId: string | null): void {
     const at = this.#parts.clock.now()
     for (const subscription of this.#subscriptions.values()) {
       if (!subscription.active) continue

@@ -15,11 +15,11 @@ export function logCallsWithoutTool(
   hasTools: boolean,
 ): Pick<Observer, 'callWithoutTool'> {
   const level = hasTools ? 'warn' : 'info'
-  const tell = createThrottledLog<CallWithoutTool>(clock, (times, { name, callId, sessionId }) =>
+  const report = createThrottledLog<CallWithoutTool>(clock, (times, { name, callId, sessionId }) =>
     log[level](
       { function: name.slice(0, NAME), callId, sessionId, times },
       'tools: no configured tool answers a function call; add it under tools, unless another process answers it',
     ),
   )
-  return { callWithoutTool: (call) => tell(call) }
+  return { callWithoutTool: (call) => report(call) }
 }

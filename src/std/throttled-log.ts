@@ -6,10 +6,10 @@ import type { Clock } from './ports.ts'
  */
 const REST = 10_000
 
-/** Has `tell` called of what happens, seldom; `times`: how often it has happened since it was told, `more` at a time. */
+/** Calls `report` at most once in an interval. `times`: the number of occurrences since the last call, counted by `more`. */
 export function createThrottledLog<What = void>(
   clock: Pick<Clock, 'steady'>,
-  tell: (times: number, what: What) => void,
+  report: (times: number, what: What) => void,
 ): (what: What, more?: number) => void {
   let times = 0
   let silentUntil = -Infinity
@@ -18,7 +18,7 @@ export function createThrottledLog<What = void>(
     const now = clock.steady()
     if (now < silentUntil) return
     silentUntil = now + REST
-    tell(times, what)
+    report(times, what)
     times = 0
   }
 }

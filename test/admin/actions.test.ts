@@ -99,7 +99,7 @@ it.each([
   expect(running.asked).toEqual([])
 })
 
-it('tells why an action is refused, and nothing of what it threw otherwise', async () => {
+it('answers with the reason of a refused action, and without the message of any other error', async () => {
   const secretive = await startAdmin({
     actions: {
       retryDelivery: async () => ({ count: 0 }),
@@ -134,7 +134,7 @@ it('refuses a body that is too long or no JSON', async () => {
   expect([text.status, text.headers['content-type']]).toEqual([415, 'application/problem+json'])
 })
 
-it('tries a handler with a made-up fact, of a type and data that may be left out', async () => {
+it('sends a test fact to a handler; its type and data are optional', async () => {
   const reply = await running.post('/api/handlers/app/test')
   expect([reply.status, reply.json]).toEqual([
     200,
@@ -157,5 +157,5 @@ it('tries a handler with a made-up fact, of a type and data that may be left out
   ])
   expect((await running.post('/api/handlers/app/test', { type: 'a b' })).status).toBe(400)
   expect((await running.post('/api/handlers/app/test', { data: [] })).status).toBe(400)
-  expect((await running.post('/api/handlers/nobody/test')).status).toBe(404)
+  expect((await running.post('/api/handlers/unknown/test')).status).toBe(404)
 })

@@ -8,7 +8,7 @@ export interface Frame {
   data: string
 }
 
-/** Somebody with nothing but a parser of event streams. */
+/** A client that is only a parser of event streams. */
 export class EventReader implements AsyncDisposable {
   readonly frames: Frame[] = []
   readonly comments: string[] = []

@@ -49,7 +49,7 @@ describe('with a token', () => {
     }),
   )
 
-  it('tells the log of wrong ones, once for many, and of nobody who gives none', () =>
+  it('logs wrong ones, one line for many, and logs no request without a token', () =>
     withAdmin({ token: () => 'secret' }, async ({ get, log }) => {
       for (let time = 0; time < 5; time++) await get('/api/tools')
       expect(log.lines).toEqual([])
@@ -81,7 +81,7 @@ describe('guessing the token', () => {
   const isCompared = ({ text }: Reply): boolean => !text.includes('not compared')
 
   it.each(['/console/login', '/api/tools'])(
-    'with wrong tokens at %s is told to come later, and the right one from the same address passes',
+    'with wrong tokens at %s gets 429, and the right one from the same address is accepted',
     (path) =>
       withAdmin({ token: () => 'secret' }, async ({ base }) => {
         const replies: Reply[] = []
@@ -239,7 +239,7 @@ describe('every answer', () => {
     }))
 })
 
-it('is reached over any address of the machine when told to listen on all', () =>
+it('is reachable over any address of the machine when it listens on all', () =>
   withAdmin({ listen: { host: '0.0.0.0', port: 0 }, token: () => 't' }, async ({ base }) => {
     const outside = Object.values(networkInterfaces())
       .flatMap((list) => list ?? [])

@@ -113,8 +113,8 @@ describe('GET /api/events', () => {
     const last = text(newest.json['last_id'])
     expect(dataOf(await running.get(`/api/events?order=asc&after=${last}`))).toEqual([])
     await running.store.log.commit({ facts: [frameFact('13', 's-b')] })
-    const news = dataOf(await running.get(`/api/events?order=asc&after=${last}`))
-    expect(news.map((fact) => fact['session_id'])).toEqual(['s-b'])
+    const added = dataOf(await running.get(`/api/events?order=asc&after=${last}`))
+    expect(added.map((fact) => fact['session_id'])).toEqual(['s-b'])
   })
 
   it('filters by type', async () => {
@@ -151,9 +151,9 @@ describe('GET /api/sessions', () => {
       calls: [{ call_id: 'call_2' }, { call_id: 'call_1' }],
       resource: { object: 'session' },
     })
-    const missing = await running.get('/api/sessions/nobody%2F..')
+    const missing = await running.get('/api/sessions/unknown%2F..')
     expect(missing.status).toBe(404)
-    expect(missing.json['instance']).toBe('/api/sessions/nobody%2F..')
+    expect(missing.json['instance']).toBe('/api/sessions/unknown%2F..')
   })
 })
 

@@ -9,7 +9,7 @@ beforeEach(() => {
 })
 afterEach(() => metering.store.close())
 
-it('tells from facts how turns ended, how long they took, and what sessions came to', async () => {
+it('counts from facts how turns and sessions ended, and how long turns took', async () => {
   const turns = [
     ['turn.completed', turnRaw('t1', 's', { artifacts: 'pending' })],
     ['turn.settled', turnRaw('t1', 's', { artifacts: 'partial' })],
@@ -108,13 +108,13 @@ it('shows by how much the clock of the service is ahead of ours', async () => {
   expect(await metering.valueOf('service_clock_offset_seconds', {}, metrics)).toBe(-1.5)
 })
 
-it('shows since when what a channel told of is not read, and leaves out looks that it planned itself', async () => {
-  const told = (sessionId: string, channel: 'stream' | 'webhook', at: number) =>
+it('shows the age of the oldest unread hint of a channel, without reads that the sidecar planned itself', async () => {
+  const hint = (sessionId: string, channel: 'stream' | 'webhook', at: number) =>
     metering.store.log.commit({ hints: [{ sessionId, channel, at, scope: 'turns', delay: 0 }] })
   expect(await metering.valueOf('read_queue_depth')).toBe(0)
-  await told('s-a', 'webhook', 9000)
-  await told('s-a', 'stream', 7000)
-  await told('s-b', 'stream', 8000)
+  await hint('s-a', 'webhook', 9000)
+  await hint('s-a', 'stream', 7000)
+  await hint('s-b', 'stream', 8000)
   const planned = { generation: null, lookAfter: 0, scope: 'turns' as const }
   await metering.store.log.commit({ readings: [{ ...readingOf(sessionRaw('s-c')), hint: planned }] })
   metering.advance(1000)
@@ -147,7 +147,7 @@ it.each([
   expect(await metering.valueOf('token_accepted', {}, metrics)).toBe(value)
 })
 
-it('says nothing of what it does not know', async () => {
+it('omits unknown values', async () => {
   for (const name of [
     'stream_connected',
     'stream_seq',
@@ -180,7 +180,7 @@ it('says nothing of what it does not know', async () => {
   expect(await metering.valueOf('stream_connected')).toBe(0)
 })
 
-it('shows a handler that is away or paused as down', async () => {
+it('shows an unreachable or paused handler as down', async () => {
   await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(1)
   metering.metrics.observer.handler('app', 'down')
@@ -191,7 +191,7 @@ it('shows a handler that is away or paused as down', async () => {
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(0)
 })
 
-it('asks the store once a second however often it is scraped, and goes on when it cannot be read', async () => {
+it('reads the store at most once a second, and keeps working when the store cannot be read', async () => {
   let asked = 0
   let broken = false
   const counting = metering.make({

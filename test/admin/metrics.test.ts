@@ -110,7 +110,7 @@ it('names no session, turn or call', async () => {
   for (const id of ['s-a', 'turn_1', 'call_1', 'evt_']) expect(body).not.toContain(id)
 })
 
-it('counts what it was told', async () => {
+it('counts the reports of the parts', async () => {
   await everythingHappens()
   const { observer } = metering.metrics
   observer.relayReaders(2)

@@ -116,7 +116,7 @@ it('refers only to what it has, and has only what something refers to', () => {
   expect(new Set(references)).toEqual(new Set(schemas.map((name) => `#/components/schemas/${name}`)))
 })
 
-it.each(Object.keys(REQUESTS))('tells the truth about what %s answers', async (key) => {
+it.each(Object.keys(REQUESTS))('describes the answers of %s correctly', async (key) => {
   const reply = await REQUESTS[key]?.()
   const operation = operations().find((one) => one.key === key)?.operation ?? {}
   const content = objectAt(operation, 'responses', String(reply?.status), 'content')
@@ -126,16 +126,16 @@ it.each(Object.keys(REQUESTS))('tells the truth about what %s answers', async (k
   expect(faultsOf(objectAt(content, type, 'schema'), answered)).toEqual([])
 })
 
-it('tells the truth about problems', async () => {
+it('describes problems correctly', async () => {
   const schema = { $ref: '#/components/schemas/Problem' }
-  for (const path of ['/api/events?limit=0', '/api/sessions/nobody', '/nowhere']) {
+  for (const path of ['/api/events?limit=0', '/api/sessions/unknown', '/nowhere']) {
     const reply = await running.get(path)
     expect(faultsOf(schema, reply.json)).toEqual([])
     expect(reply.json).toMatchObject({ status: reply.status, instance: path.replace(/\?.*/, '') })
   }
 })
 
-it('says that a token is wanted only when one is', async () => {
+it('requires a token only when one is configured', async () => {
   expect(operations().every(({ operation }) => listOf(operation['security']).length === 0)).toBe(true)
   const guarded = await startAdmin({ token: () => 'secret' })
   try {

@@ -36,14 +36,14 @@ afterAll(() => Promise.all([running.stop(), guarded.stop()]))
 
 const json = { 'content-type': 'application/json' }
 
-/** One request for each way in which the admin listener says no. */
+/** One request for each refusal of the admin listener. */
 const REFUSALS: [number, string, () => Promise<Reply>][] = [
   [400, 'a query that is none', () => running.get('/api/events?limit=0')],
   [400, 'a body that is not JSON', () => running.post('/api/replay', '{', json)],
-  [400, 'a body of another shape', () => running.post('/api/replay', { nobody: 1 })],
+  [400, 'a body of another shape', () => running.post('/api/replay', { unknown: 1 })],
   [401, 'no token', () => guarded.get('/api/status')],
   [403, 'a page of another origin', () => running.get('/api/status', { origin: 'http://evil.example' })],
-  [404, 'no such thing', () => running.get('/api/sessions/nobody')],
+  [404, 'no such thing', () => running.get('/api/sessions/unknown')],
   [404, 'no such path', () => running.get('/nowhere')],
   [400, 'a path that cannot be decoded', () => running.get('/api/sessions/%')],
   [405, 'another method', () => running.post('/api/status')],

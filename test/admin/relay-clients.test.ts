@@ -107,7 +107,7 @@ describe.for(PROFILES)('clients of the service, pointed at the relay (%s)', (det
   )
 })
 
-test('a client with the token of the service is told what it may not do as the service would tell it', async () => {
+test('a client with the token of the service is refused in the form of the service', async () => {
   const running = await startAdmin({ token: () => 'admin-token', relay: idleRelay() })
   onTestFinished(() => running.stop())
   const cursorWith = async (token: string) => {
@@ -121,7 +121,7 @@ test('a client with the token of the service is told what it may not do as the s
 
 function idleRelay(): Relay {
   const store = () => {
-    throw new Error('nobody replays')
+    throw new Error('an unexpected replay')
   }
   return createRelay({ store, clock, log: memoryLog(), observer: relayLedger() })
 }

@@ -116,7 +116,7 @@ test('what was published before a reader joined is not sent to it', async () => 
   expect([early.text, late.text]).toEqual(['onetwo', 'two'])
 })
 
-test('nothing is encoded while nobody reads', () => {
+test('nothing is encoded without a reader', () => {
   const { hub } = open([])
   let encoded = 0
   hub.publish({

@@ -64,7 +64,7 @@ export function actionRaw(callId: string, fields: JsonObject = {}): JsonObject {
   }
 }
 
-/** What a relay tells of its readers: how many there are, and what was counted, by name. */
+/** The reports of a relay about its readers: their number, and the counters by name. */
 export function relayLedger() {
   const counts: Record<string, number> = {}
   const add = (name: string, by: number): void => {
@@ -183,13 +183,13 @@ export async function acknowledgeFirst(
   handler: string,
   result: 'delivered' | 'dead',
 ): Promise<void> {
-  const news = committed.lanes.find(({ lane }) => lane.handler === handler)
-  const [delivery] = news?.deliveries ?? []
-  if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
+  const grown = committed.lanes.find(({ lane }) => lane.handler === handler)
+  const [delivery] = grown?.deliveries ?? []
+  if (grown === undefined || delivery === undefined) throw new Error('nothing is pending')
   const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
   const attempt = { at: clock.now(), ms: 3, ...outcome }
   await store.lanes.acknowledge(() => [
-    { lane: news.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, after: null },
+    { lane: grown.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, after: null },
   ])
 }
 

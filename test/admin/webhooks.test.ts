@@ -65,7 +65,7 @@ it('hands over an empty body', async () => {
 it.each([
   [401, 'close'],
   [503, 'keep-alive'],
-] as const)('answers %i when told to, and has the connection: %s', async (status, connection) => {
+] as const)('answers %i when the handler does, and has the connection: %s', async (status, connection) => {
   answer = () => ({ status, outcome: 'forged' })
   const reply = await send(url, { method: 'POST', body: '{}' })
   expect([reply.status, reply.json['received']]).toEqual([status, false])
@@ -73,7 +73,7 @@ it.each([
   expect(received[0]).toMatchObject({ signature: undefined, timestamp: undefined })
 })
 
-it('answers 503 when the delivery could not be stored, and says nothing of why', async () => {
+it('answers 503 when the delivery could not be stored, without the reason', async () => {
   answer = () => {
     throw new Error('disk full at /secret')
   }

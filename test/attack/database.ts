@@ -21,7 +21,7 @@ const FACTS = Array.from({ length: 60 }, (_, index) =>
 )
 const WRITTEN = new Set(FACTS.map(textOf))
 
-/** Stores with bytes changed in any page: refused, told of, or no fact is other than what was written. */
+/** Stores with bytes changed in any page: refused, reported, or every fact is as it was written. */
 export function attackDatabase(count: number, random: Random): Promise<Tally> {
   return inFolder(async (folder) => {
     const sound = await fill(join(folder, 'sound.db'))
@@ -91,7 +91,7 @@ async function look(file: string, mine: string): Promise<string> {
   try {
     facts = await read(mine)
   } catch (error) {
-    if (error instanceof StoreError) return 'broken in use, told'
+    if (error instanceof StoreError) return 'broken in use, reported'
     if (!(error instanceof OperatorError)) throw error
     if (problems.length === 0)
       throw new Error('the start refuses what the check finds sound', { cause: error })
@@ -99,7 +99,7 @@ async function look(file: string, mine: string): Promise<string> {
   }
   const wrong = facts.find((fact) => !WRITTEN.has(textOf(fact)))
   if (wrong !== undefined) throw new Error(`${textOf(wrong)} was never written`)
-  return problems.length > 0 ? 'told' : 'harmless'
+  return problems.length > 0 ? 'reported' : 'harmless'
 }
 
 /** What a handler would get. */

@@ -17,7 +17,7 @@ import { attackWebhooks } from './webhooks.ts'
 export interface Door {
   /** @throws on the first input that does harm. */
   attack: (count: number, random: Random) => Promise<Tally>
-  /** Inputs when nobody says how many: some minutes of one core for all doors together. */
+  /** The default number of inputs: some minutes of one core for all doors together. */
   usual: number
 }
 

@@ -73,7 +73,7 @@ const post = (path: string, headers: string): string =>
 
 describe('the listeners of a running sidecar', () => {
   test(
-    'slow senders of headers and of bodies are cut, and keep nobody else out',
+    'slow senders of headers and of bodies are cut, and block no other client',
     { timeout: 40_000 },
     async () => {
       const beginnings = doors().flatMap(([, port, path]) => [
@@ -95,7 +95,7 @@ describe('the listeners of a running sidecar', () => {
       )
       await isWell()
       await Promise.all(slow)
-      // Fifteen seconds of the admin listener, and two until somebody looks.
+      // Fifteen seconds of the admin listener, and two until the check.
       expect(performance.now() - begun).toBeLessThan(25_000)
       await isWell()
     },
@@ -188,7 +188,7 @@ describe('the listeners of a running sidecar', () => {
     }
   })
 
-  test('more connections than there is room for are turned away, and room comes back', async () => {
+  test('connections above the limit are refused, and slots become free again', async () => {
     const sockets: Socket[] = []
     try {
       for (let index = 0; index < 400; index++) {

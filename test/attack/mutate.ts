@@ -110,7 +110,7 @@ function edit(
   make: (random: Random) => Edit,
   random: Random,
 ): unknown {
-  // An earlier edit took the place away.
+  // An earlier edit removed the position.
   if (step === undefined || typeof value !== 'object' || value === null || !Object.hasOwn(value, step))
     return value
   const one: Edit = rest.length > 0 ? ['=', edit(Reflect.get(value, step), rest, make, random)] : make(random)

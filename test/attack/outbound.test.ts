@@ -15,12 +15,12 @@ describe('what the sidecar sends out', () => {
     await using rig = await Rig.open({ tools: { lookup_order: { retry: { attempts: 1 } } } })
     const statuses = [301, 302, 303, 307, 308]
     let next = 0
-    const away = () => ({
+    const redirect = () => ({
       status: statuses[next++ % statuses.length] ?? 302,
       headers: { location: `${trap.url}/to` },
     })
-    rig.app.handle = (_callback, nth) => (nth === 1 ? away() : {})
-    rig.app.run = away
+    rig.app.handle = (_callback, nth) => (nth === 1 ? redirect() : {})
+    rig.app.run = redirect
     const session = await rig.client.withTools(
       { lookup_order: null },
       { title: trap.url, metadata: { url: trap.url, webhook: trap.url } },

@@ -17,12 +17,15 @@ const SERVICE = 'https://service.example'
 const TOOL = 'https://tool.example/'
 /** Replies that one sidecar is lied to with. */
 const LIES = 400
-/** Fewer true replies than this are given before the news. */
+/** Fewer true replies than this are sent before the change. */
 const AFTERWARDS = 1e6
 /** Between two looks at everything, milliseconds of virtual time. */
 const SWEEP = 20_000
 
-/** Replies of the service that lie, to the whole sidecar: it comes to no harm, and what is true once they stop is told. */
+/**
+ * False replies of the service, to the whole sidecar: no harm, and the true state is reported once
+ * they stop.
+ */
 export async function attackReplies(count: number, random: Random): Promise<Tally> {
   const tally = new Tally()
   for (let done = 0; done < count; done += LIES) await lieTo(Math.min(LIES, count - done), random, tally)
@@ -85,8 +88,9 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
       JSON.parse(callbackText(fact, dataText(fact, null), { attempt: 1, handler: 'app' }))
     tally.note('facts', facts.length)
     const session = await store.read.session('ses_1')
-    const told = facts.some(({ type, turnId }) => type === 'turn.completed' && turnId === NEWS.id)
-    if (session?.session.status !== 'idle' || !told) throw new Error(`in the end ${JSON.stringify(session)}`)
+    const reported = facts.some(({ type, turnId }) => type === 'turn.completed' && turnId === NEWS.id)
+    if (session?.session.status !== 'idle' || !reported)
+      throw new Error(`in the end ${JSON.stringify(session)}`)
   } finally {
     const stopped = engine.stop(0)
     await clock.advance(1000)

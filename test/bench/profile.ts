@@ -112,7 +112,7 @@ function describe({ functionName, url, lineNumber }: Node['callFrame'], caller: 
     return { label, file, ours: file.startsWith('src') ? new Set([...ours, label]) : ours }
   }
   if (caller === undefined || name.startsWith('(')) return { label: name, file: name, ours }
-  // Native code has no place of its own: it is told by who called it.
+  // Native code has no source position: it is named by its caller.
   return { label: `${name}, native, of ${caller.label}`, file: caller.file, ours }
 }
 

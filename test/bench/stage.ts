@@ -47,7 +47,10 @@ export class Stage {
     return new Stage(bench, source, receiver, service, handler)
   }
 
-  /** Makes `count` frames ready, with seqs from `first`: to be sent when told, or as the replay for a client that connects with a cursor. */
+  /**
+   * Makes `count` frames ready, with seqs from `first`: to be sent on command, or as the replay for
+   * a client that connects with a cursor.
+   */
   async load(count: number, { replay = false, first = 1 } = {}): Promise<void> {
     await this.source.do('load', { frames: count, replay, first })
     await this.receiver.do('expect', { frames: count, first })
@@ -92,11 +95,11 @@ export class Stage {
   }
 }
 
-/** Waits until somebody reads the stream of `service`. */
+/** Waits until the stream of `service` has a reader. */
 export async function connected(service: Child): Promise<void> {
   const limit = performance.now() + CONNECTING
   while (!(await service.ask('connected', Type.Boolean()))) {
-    if (performance.now() > limit) throw new Error('nobody opened the stream')
+    if (performance.now() > limit) throw new Error('the stream was not opened')
     await pause(10)
   }
 }

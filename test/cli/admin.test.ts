@@ -137,7 +137,7 @@ describe('actions', () => {
     expect(asked.map(({ url }) => url)).toEqual(['/api/deliveries/%252E/retry', '/openapi.json'])
   })
 
-  test('ask for what the command says and tell what was accepted', async () => {
+  test('request the action of the command and print what was accepted', async () => {
     const { url, asked } = await adminApi({
       'POST /api/deliveries/dlv_5_1/retry': () => ({ count: 1, dry_run: false }),
       'POST /api/deliveries/retry': () => ({ count: 12, dry_run: true }),
@@ -164,7 +164,7 @@ describe('actions', () => {
   })
 })
 
-test('deliveries show tells of one delivery each attempt and what the handler said', async () => {
+test('deliveries show prints each attempt of one delivery and the response of the handler', async () => {
   const record = {
     ...deliveries[2],
     last_answer: 'Error: no such order\n    at \u001b[2Jlookup',
@@ -293,14 +293,14 @@ describe('a sidecar that cannot be asked', () => {
     })
   })
 
-  test('because it wants a token, or has no such route, is told apart', async () => {
+  test('is reported differently for a missing token and a missing route', async () => {
     const { url } = await adminApi({})
-    expect((await cli(['handlers', 'pause', 'nobody', '--url', url])).err).toBe(
-      `error: ${url}/api/handlers/nobody/pause answered 404: no /api/handlers/nobody/pause here\n`,
+    expect((await cli(['handlers', 'pause', 'unknown', '--url', url])).err).toBe(
+      `error: ${url}/api/handlers/unknown/pause answered 404: no /api/handlers/unknown/pause here\n`,
     )
   })
 
-  test('because something else listens there is told in a sentence', async () => {
+  test('is reported in a sentence if another program listens there', async () => {
     const server = createServer((socket) => socket.end('SSH-2.0-x\r\n')).listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo

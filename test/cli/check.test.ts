@@ -114,7 +114,7 @@ describe('check', () => {
     })
   })
 
-  test('tells a port that another program holds from one that a sidecar holds', async () => {
+  test('distinguishes a port of another program from one of a sidecar', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo
@@ -216,7 +216,7 @@ describe('check', () => {
     expect(await expiring(Date.now() - day)).toMatch(/^✗ token expiry +it expired/)
   })
 
-  test('tells what it knows at once, while the service keeps it waiting', async () => {
+  test('prints known findings at once, while it waits for the service', async () => {
     await using silent = await listen(() => undefined)
     const folder = await folderWith({
       // The name by which it is looked for when none is given.
@@ -230,7 +230,7 @@ describe('check', () => {
     expect((await running.ended).out).toContain('service  ')
   })
 
-  test('looks at all at once, however silent everything is, and ends with what to do', async () => {
+  test('runs all checks at once, even if no peer answers, and ends with the fixes', async () => {
     // Takes connections and says nothing.
     await using silent = await listen(() => undefined)
     const folder = await folderWith({

@@ -26,7 +26,7 @@ async function dev(...args: string[]): Promise<Running> {
   return one
 }
 
-/** Takes a port; when somebody else has it, waits until it is free: what dev needs is that it is taken throughout. */
+/** Takes a port, after a wait if it is in use: dev needs it to be in use during the whole test. */
 async function hold(port: number): Promise<Server> {
   return await until(
     `port ${port}`,
@@ -111,7 +111,7 @@ describe('the demonstration', () => {
     expect(err).toMatch(/none\.yaml has no sessions: there is nothing to run\n$/)
   })
 
-  test('tells programs each thing that happens, a line of JSON each', async () => {
+  test('prints a line of JSON for each event, for programs', async () => {
     const { code, out, err } = await (await dev('--once', '--json')).ended
     expect({ code, err }).toEqual({ code: 0, err: '' })
     const lines = out
@@ -219,29 +219,31 @@ describe('the comparison with the truth', () => {
     actions: [],
     answers: [],
   }
-  const told = (type: string, data: object) => ({
+  const callback = (type: string, data: object) => ({
     times: 1,
     event: { type, id: type, session_id: 's', data } as never,
   })
   const all = [
-    told('agent.message', { seq: 1 }),
-    told('session.created', {}),
-    ...['turn.started', 'turn.completed', 'turn.settled'].map((type) => told(type, { turn: { id: 't' } })),
+    callback('agent.message', { seq: 1 }),
+    callback('session.created', {}),
+    ...['turn.started', 'turn.completed', 'turn.settled'].map((type) =>
+      callback(type, { turn: { id: 't' } }),
+    ),
   ]
   const received = (entries: typeof all) => new Map(entries.map((entry, index) => [String(index), entry]))
 
-  test('is complete when every fact was told', () => {
+  test('is complete when every fact was delivered', () => {
     expect(isComplete(compare(ledger, received(all), TALLY))).toBe(true)
     expect(isComplete(compare(ledger, received(all), { facts: 6, delivered: 5 }))).toBe(false)
   })
 
-  test.each(all.map((_, index) => index))('misses fact %i when it was not told', (index) => {
+  test.each(all.map((_, index) => index))('misses fact %i when it was not delivered', (index) => {
     const comparison = compare(ledger, received(all.toSpliced(index, 1)), TALLY)
     expect(comparison.missing).toHaveLength(1)
     expect(isComplete(comparison)).toBe(false)
   })
 
-  test('waits for turns that work and calls that nobody answered', () => {
+  test('waits for running turns and unanswered calls', () => {
     const working = {
       ...ledger,
       turns: ledger.turns.map((turn) => ({ ...turn, status: 'working', artifacts: null })),

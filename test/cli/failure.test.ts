@@ -24,7 +24,7 @@ test('what another program says goes to the terminal without its control charact
   expect(jsonLine({ title: 'a\u009b2J\u202eb' })).toBe('{"title":"a\\u009b2J\\u202eb"}\n')
 })
 
-test('a disk that is full at the start is told in a sentence, without a stack', () => {
+test('a full disk at the start is reported in a sentence, without a stack', () => {
   const { code, said } = reported(new StoreError('full', new Error('database or disk is full')))
   expect(code).toBe(1)
   expect(said).toBe('error: the store cannot be written; is the disk full? (database or disk is full)\n')

@@ -36,7 +36,7 @@ test('writes a configuration that loads, and a secret that only its owner may re
   expect(comments.length).toBeGreaterThan(10)
 })
 
-test('tells a program what it wrote', async () => {
+test('prints the written files for programs', async () => {
   const folder = await folderWith({})
   const file = path.join(folder, 'sidecar.yaml')
   const { code, out } = await cli(['init', file, ...URLS, '--json'])

@@ -32,7 +32,7 @@ async function stage() {
   return { rig, server, answer, ask, rows }
 }
 
-test('a retry of dead letters counts what was delivered and what died again, and fails when any did', async () => {
+test('a retry of dead letters counts the delivered and the dead facts, and fails when any is dead', async () => {
   const { rig, server, answer, ask, rows } = await stage()
   await using _rig = rig
   await using _server = server
@@ -136,7 +136,7 @@ test('the check counts the tools of modules, and its end is what its lines say',
     'handlers.mjs': `const tool = { name: 'lookup_order', description: 'x', parameters: { type: 'object' }, run: () => 'x', settings: {} }
 export default { kind: 'handlers', events: ['*'], handle: () => undefined, tools: [tool] }`,
     'sidecar.yaml': `service: { base_url: "http://127.0.0.1:9", token: x }
-handlers: [{ name: app, module: ./handlers.mjs }, { name: away, url: "http://127.0.0.1:9/" }]\n`,
+handlers: [{ name: app, module: ./handlers.mjs }, { name: down, url: "http://127.0.0.1:9/" }]\n`,
   })
   const { code, out } = await cli(['check', '-c', `${folder}/sidecar.yaml`])
   expect(code).toBe(1)

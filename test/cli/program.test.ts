@@ -125,7 +125,7 @@ describe('the command line', () => {
     expect({ code, out }).toEqual({ code: 2, out: '' })
   })
 
-  test('tells all faults of a configuration at once, each with its place', async () => {
+  test('prints all faults of a configuration at once, each with its position', async () => {
     const folder = await folderWith({
       'sidecar.yaml': 'service:\n  base_url: nowhere\n  tokn: x\nstrem: {}\n',
     })

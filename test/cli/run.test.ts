@@ -57,7 +57,7 @@ async function createSession(): Promise<void> {
   expect(statusCode).toBe(201)
 }
 
-/** The status of the readiness probe; null once nobody listens any more. */
+/** The status of the readiness probe; null once no process listens. */
 async function readiness(port: string): Promise<number | null> {
   try {
     const { statusCode, body } = await request(`http://127.0.0.1:${port}/readyz`)
@@ -82,7 +82,7 @@ describe('run', () => {
     expect((await one.ended).code).toBe(0)
   })
 
-  test('goes on when nobody reads its log any more, and stops as ever', async () => {
+  test('keeps running when its log has no reader any more, and stops as usual', async () => {
     const one = run(await configured('handlers: [{ name: app, url: "http://127.0.0.1:9/" }]'))
     await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
     const admin = /"admin":\{"host":"127.0.0.1","port":(\d+)\}/.exec(one.err)?.[1] ?? ''
@@ -149,32 +149,32 @@ describe('run', () => {
   })
 
   test('is never without a listener between two signals, when the system would end it', async () => {
-    const telling = `process.on('removeListener', (event) => {
-      if (event === 'SIGTERM' && process.listenerCount('SIGTERM') === 0) process.stderr.write('nobody listens\\n')
+    const hook = `process.on('removeListener', (event) => {
+      if (event === 'SIGTERM' && process.listenerCount('SIGTERM') === 0) process.stderr.write('no listener\\n')
     })`
     const one = start(['run', '-c', await configured()], {
-      env: { NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(telling)}"` },
+      env: { NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(hook)}"` },
     })
     running.push(one)
     await expect.poll(() => one.err, { timeout: 10_000 }).toContain('sidecar: started')
     one.process.kill('SIGTERM')
     const { code, err } = await one.ended
     expect(code).toBe(0)
-    expect(err).not.toContain('nobody listens')
+    expect(err).not.toContain('no listener')
   })
 
   // [fault process-4]
   test('ends with 1 and says why when a module of the app fails unseen', async () => {
     const folder = await folderWith({
       'handlers.mjs': [
-        'setTimeout(() => Promise.reject(new Error("nobody catches this")), 300)',
+        'setTimeout(() => Promise.reject(new Error("an unhandled error")), 300)',
         'export default { kind: "handlers", events: ["*"], handle: () => undefined, tools: [] }',
       ].join('\n'),
     })
     const one = run(await configured(`handlers: [{ name: app, module: "${folder}/handlers.mjs" }]`))
     const { code, err } = await one.ended
     expect(code).toBe(1)
-    expect(err).toContain('nobody catches this')
+    expect(err).toContain('an unhandled error')
   })
 
   test('ends with 3 when the service rejects the token, without its value', async () => {
@@ -220,7 +220,7 @@ describe('emulate', () => {
     })
   })
 
-  test('tells a port that is taken', async () => {
+  test('reports a port in use', async () => {
     const { code, err } = await cli(['emulate', '--listen', new URL(emulator.baseUrl).host])
     expect(code).toBe(1)
     expect(err).toBe(`error: ${new URL(emulator.baseUrl).host}: is in use by another program\n`)
@@ -248,7 +248,7 @@ describe('check', () => {
   })
 
   // [fault webhook-5]
-  test('lists all that would not work, each with its fix', async () => {
+  test('lists all problems, each with its fix', async () => {
     const { token } = emulator.mintToken(['sessions:read'])
     const file = await configured(
       [
@@ -275,14 +275,14 @@ describe('check', () => {
     expect(code).toBe(1)
   })
 
-  test('tells a token that is rejected, and a service that is not there', async () => {
+  test('reports a rejected token, and an unreachable service', async () => {
     const rejected = await cli(['check', '-c', await configured('', 'svc_pat_unknown')])
     expect(rejected.code).toBe(1)
     expect(rejected.out).toMatch(/✗ token +the service rejects it +→ create a new one/)
     const file = await configured()
     await emulator.close()
-    const away = await cli(['check', '-c', file])
-    expect(away.code).toBe(1)
-    expect(away.out).toMatch(/✗ service +http:\S+ is unreachable/)
+    const unreachable = await cli(['check', '-c', file])
+    expect(unreachable.code).toBe(1)
+    expect(unreachable.out).toMatch(/✗ service +http:\S+ is unreachable/)
   })
 })

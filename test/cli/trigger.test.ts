@@ -21,7 +21,7 @@ async function counted(rig: Rig): Promise<string[]> {
 }
 
 describe('trigger', () => {
-  test('hands a handler a made-up fact, signed and marked, which is stored and counted nowhere', async () => {
+  test('sends a signed and marked test fact to a handler, which is neither stored nor counted', async () => {
     await using rig = await Rig.open(QUIET)
     const before = await counted(rig)
     const { code, out, err } = await trigger(rig, 'turn.settled', '--handler', 'app')
@@ -49,7 +49,7 @@ describe('trigger', () => {
     expect(await counted(rig)).toEqual(before)
   })
 
-  test('lays --data over the sample, and tells programs what came of it', async () => {
+  test('applies --data to the sample, and prints the outcome for programs', async () => {
     await using rig = await Rig.open({ ...QUIET, handler: { format: 'cloudevents' } })
     const data = '{"payload":{"text":"mine"}}'
     const { code, out } = await trigger(rig, 'agent.message', '--handler', 'app', '--data', data, '--json')
@@ -77,21 +77,21 @@ describe('trigger', () => {
     expect((await rig.admin('GET', '/api/handlers'))['data']).toMatchObject([{ state: 'up' }])
   })
 
-  test('reaches a handler in this process too, and says when nobody is there', async () => {
+  test('reaches a handler in this process too, and reports an unreachable one', async () => {
     const seen: unknown[] = []
     await using rig = await Rig.open({
       ...QUIET,
-      handlers: () => [{ name: 'away', url: 'http://127.0.0.1:9/' }],
+      handlers: () => [{ name: 'down', url: 'http://127.0.0.1:9/' }],
       prepare: (sidecar) => sidecar.on('turn.*', (event) => void seen.push(event.delivery)),
     })
     expect((await trigger(rig, 'turn.started', '--handler', 'library')).code).toBe(0)
     expect(seen).toEqual([{ attempt: 1, handler: 'library', test: true }])
-    const away = await trigger(rig, 'turn.started', '--handler', 'away')
-    expect(away.code).toBe(1)
-    expect(away.out).toMatch(/^✗ away is unreachable; real facts wait for it \(/)
+    const down = await trigger(rig, 'turn.started', '--handler', 'down')
+    expect(down.code).toBe(1)
+    expect(down.out).toMatch(/^✗ down is unreachable; real facts wait for it \(/)
     const missing = await trigger(rig, 'turn.started', '--handler', 'awya')
     expect(missing.code).toBe(1)
-    expect(missing.err).toContain('no handler has that name. Did you mean "away"?')
+    expect(missing.err).toContain('no handler has that name. Did you mean "down"?')
   })
 
   test('warns of a type that is not known, and hands it over: the service may have it', async () => {
@@ -113,7 +113,7 @@ describe('trigger', () => {
     })
   })
 
-  test('tells a sidecar that is too old for it by its version', async () => {
+  test('recognizes a sidecar that is too old by its version', async () => {
     const { url } = await adminApi({
       'GET /openapi.json': () => ({ info: { version: '0.0.1' }, paths: { '/api/status': { get: {} } } }),
     })

@@ -31,7 +31,7 @@ test('--wait ends when the handler has no pending deliveries', async () => {
   expect(left).toEqual([])
 })
 
-test('a replay does not count what died meanwhile and is no part of it', async () => {
+test('a replay does not count other facts that are dead-lettered meanwhile', async () => {
   let replayed = false
   const row = (pos: number) => ({ id: `dlv_${pos}_1`, attempts: [{ at: '2026-11-21T05:00:00Z', ms: 1 }] })
   const { url } = await adminApi({

@@ -10,8 +10,8 @@ describe('a rejected token', () => {
     await using bench = await startBench(({ headers }) =>
       headers['authorization'] === 'Bearer svc_pat_two' ? health : { status: 401 },
     )
-    const told: boolean[] = []
-    bench.service.onAuthorization((authorized) => told.push(authorized))
+    const reports: boolean[] = []
+    bench.service.onAuthorization((authorized) => reports.push(authorized))
     expect(await faultOf(bench.service.health())).toMatchObject({ code: 'unauthorized', status: 401 })
     expect(bench.service.authorized()).toBe(false)
     bench.service.setToken('svc_pat_one\n')
@@ -28,7 +28,7 @@ describe('a rejected token', () => {
     expect(bench.server.asked).toHaveLength(1)
     bench.service.setToken('svc_pat_two\n')
     expect((await bench.service.health()).usable).toBe(true)
-    expect(told).toEqual([false, true])
+    expect(reports).toEqual([false, true])
   })
 
   test('may be called by any code', async () => {
@@ -37,7 +37,7 @@ describe('a rejected token', () => {
     expect(bench.service.authorized()).toBe(false)
   })
 
-  test('says nothing of the token that came after it', async () => {
+  test('does not affect the token that came after it', async () => {
     const held: ((said: Said) => void)[] = []
     await using bench = await startBench(() => new Promise((resolve) => held.push(resolve)))
     const old = faultOf(bench.service.health())
@@ -62,7 +62,7 @@ describe('a rejected token', () => {
 })
 
 // [fault auth-2]
-test('a directory that is away rejects no token, even under a 401', async () => {
+test('an unavailable directory rejects no token, even under a 401', async () => {
   await using bench = await startBench(() => refusal(401, 'directory_unavailable', { 'retry-after': '100' }))
   expect(await faultOf(bench.service.health())).toMatchObject({
     code: 'directory_unavailable',

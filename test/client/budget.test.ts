@@ -5,15 +5,15 @@ import { ManualClock } from '../support/service/clock.ts'
 
 const NAMES = { limit: null, remaining: 'x-left', reset: null, bucket: 'x-bucket' }
 
-function budgetOf(jitter = 0): { budget: Budget; clock: ManualClock; told: [string, number][] } {
+function budgetOf(jitter = 0): { budget: Budget; clock: ManualClock; reports: [string, number][] } {
   const clock = new ManualClock()
-  const told: [string, number][] = []
+  const reports: [string, number][] = []
   const budget = new Budget({
     clock,
     random: { next: () => jitter, hex: () => '' },
-    onRemaining: (bucket, remaining) => told.push([bucket, remaining]),
+    onRemaining: (bucket, remaining) => reports.push([bucket, remaining]),
   })
-  return { budget, clock, told }
+  return { budget, clock, reports }
 }
 
 /** Lets everything that can go on go on. */
@@ -155,13 +155,13 @@ test.each([
 })
 
 test('the headers say what is left, and of which bucket an operation is', () => {
-  const { budget, told } = budgetOf()
+  const { budget, reports } = budgetOf()
   budget.learn('listTurns', 'reads', { 'x-left': '17', 'x-bucket': 'sessions.read' }, NAMES)
   budget.learn('listTurns', 'reads', { 'x-left': '16', 'x-bucket': 'sessions.read' }, NAMES)
   expect(budget.bucketOf('listTurns', 'reads')).toBe('sessions.read')
   expect(budget.bucketOf('health', 'reads')).toBe('reads')
   expect(budget.remaining()).toEqual({ 'sessions.read': 16 })
-  expect(told).toEqual([
+  expect(reports).toEqual([
     ['sessions.read', 17],
     ['sessions.read', 16],
   ])

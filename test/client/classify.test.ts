@@ -32,7 +32,7 @@ describe('the code of an error', () => {
     })
   })
 
-  test('tells the two kinds of 429 apart: one is repeated, the other never', () => {
+  test('distinguishes the two kinds of 429: one is repeated, the other never', () => {
     const limited = refused(429, { error: { code: 'rate_limit_exceeded' } }, { 'retry-after': '2' })
     const full = refused(429, { error: { code: 'project_limit_exceeded' } }, { 'retry-after': '2' })
     expect([worthRepeating(limited), refusedBeforeActing(limited), limited.retryAfter]).toEqual([
@@ -44,7 +44,7 @@ describe('the code of an error', () => {
     expect(worthRepeating(refused(503, { error: { code: 'project_limit_exceeded' } }))).toBe(false)
   })
 
-  test('a directory that is away is not a rejected token', () => {
+  test('an unavailable directory is not a rejected token', () => {
     const error = refused(503, { error: { code: 'directory_unavailable' } }, { 'retry-after': '7' })
     expect(error).toMatchObject({ unauthorized: false, retryAfter: 7000 })
     expect(refusedBeforeActing(error)).toBe(true)
@@ -84,7 +84,7 @@ describe('the code of an error', () => {
   test.each([
     [499, false],
     [500, true],
-  ])('that nobody knows, with status %i, is worth repeating: %s', (status, repeated) => {
+  ])('that is unknown, with status %i, is repeated: %s', (status, repeated) => {
     const error = refused(status, '')
     expect([worthRepeating(error), refusedBeforeActing(error)]).toEqual([repeated, false])
   })

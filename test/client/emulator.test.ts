@@ -209,7 +209,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
     expect(await service.listWebhooks()).toEqual([])
   })
 
-  test('streams from the beginning, and to nobody after the signal', async () => {
+  test('streams from the beginning, and stops at the signal', async () => {
     const { emulator, service, session } = await start({ openDetails })
     await service.sendMessage(session, 'say hello', 'm1')
     await lastTurn(service, session, ({ status }) => status === 'completed')
@@ -263,7 +263,7 @@ describe.each(['a', 'b'] as const)('the emulator with open details %s', (openDet
     expect(retried).toEqual(['http_502', 'http_502', 'internal_error', 'directory_unavailable'])
   })
 
-  test('a used-up budget is waited for and costs nobody an answer', async () => {
+  test('a used-up budget is waited for and fails no call', async () => {
     const left: number[] = []
     const { service } = await start(
       { openDetails, limits: { readsBurst: 10, readsPerSecond: 20 } },

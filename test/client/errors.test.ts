@@ -11,8 +11,8 @@ import { faultOf, PROFILES, stand, NO_JITTER, until } from './support.ts'
 
 const session = { id: 's1', status: 'idle' }
 
-/** A service that answers as told, and a client of it. */
-async function told(answer: Answerer, options: Partial<ClientOptions> = {}) {
+/** A service with given answers, and a client of it. */
+async function answered(answer: Answerer, options: Partial<ClientOptions> = {}) {
   const server = await startServer((asked, response) =>
     asked.path === '/v1/openapi.json' ? { body: plainDocument } : answer(asked, response),
   )
@@ -49,7 +49,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     expect(emulator.ledger().sessions.map((one) => one.id)).toEqual([id])
   })
 
-  it('of the rate that outlast the time of the call are told at once, with the wait in milliseconds', async () => {
+  it('of the rate that last longer than the time limit of the call are reported at once, with the wait in milliseconds', async () => {
     const { client, emulator } = await stand(profile)
     emulator.faults.set({ rate_limit: 1, retry_after: 600 })
     expect(await faultOf(client.health({ timeout: 5000 }))).toMatchObject({
@@ -59,7 +59,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
     })
   })
 
-  it('of the service are tried again: 500, 502 with HTML, a directory that is away', async () => {
+  it('of the service are retried: 500, 502 with HTML, an unavailable directory', async () => {
     const { client, emulator } = await stand(profile)
     await client.health()
     emulator.faults.set({ server_errors: 1, bad_gateway: 1, directory_unavailable: 1, retry_after: 0 })
@@ -122,7 +122,7 @@ describe.each(PROFILES)('errors (profile %s)', (profile) => {
 describe('a request', () => {
   it('carries the token, and a key of its own where it acts, the same in each attempt', async () => {
     let failures = 1
-    const { client, asked } = await told(({ method }) =>
+    const { client, asked } = await answered(({ method }) =>
       method === 'POST' && failures-- > 0 ? { status: 500 } : { body: session },
     )
     await client.sessions.create()
@@ -137,14 +137,14 @@ describe('a request', () => {
   })
 
   it('that changes something is not repeated when it may have been acted on', async () => {
-    const { client, asked } = await told(() => ({ status: 500 }))
+    const { client, asked } = await answered(() => ({ status: 500 }))
     expect(await faultOf(client.sessions.update('s1', { title: 'x' }))).toMatchObject({ code: 'http_500' })
     expect(asked()).toHaveLength(1)
   })
 
   it('to delete is repeated, and finding nothing then is well', async () => {
     let calls = 0
-    const { client } = await told((_asked, response) => {
+    const { client } = await answered((_asked, response) => {
       if (calls++ > 0) return refusal(404, 'not_found')
       response.destroy()
       return null
@@ -164,7 +164,7 @@ describe('a request', () => {
   })
 
   it('ends with its time, whatever it waits for', async () => {
-    const { client } = await told(() => null)
+    const { client } = await answered(() => null)
     expect(await faultOf(client.health({ timeout: 50 }))).toMatchObject({
       code: 'timeout',
       operation: 'health',
@@ -192,7 +192,7 @@ describe('a request', () => {
   })
 
   it('is aborted while others have all places, or the rate is used up', async () => {
-    const { client, asked } = await told(() => null, { maxInFlight: 1 })
+    const { client, asked } = await answered(() => null, { maxInFlight: 1 })
     const first = faultOf(client.health())
     await until(() => (asked().length === 1 ? true : undefined))
     const abort = new AbortController()
@@ -202,20 +202,20 @@ describe('a request', () => {
     await client.close()
     expect(await first).toMatchObject({ code: 'stopped' })
 
-    const limited = await told(() => refusal(429, 'rate_limit_exceeded', { 'retry-after': '30' }))
+    const limited = await answered(() => refusal(429, 'rate_limit_exceeded', { 'retry-after': '30' }))
     const signal = AbortSignal.timeout(50)
     expect(await faultOf(limited.client.health({ signal }))).toMatchObject({ code: 'aborted' })
   })
 
   it('leaves nothing behind on a signal that lives long', async () => {
-    const { client } = await told(() => ({ body: session }))
+    const { client } = await answered(() => ({ body: session }))
     const { signal } = new AbortController()
     for (let count = 0; count < 20; count++) await client.sessions.get('s1', { signal })
     expect(getEventListeners(signal, 'abort')).toEqual([])
   })
 
   it('with a body over the ceiling is refused before it is sent', async () => {
-    const { client, asked } = await told(() => ({ body: session }))
+    const { client, asked } = await answered(() => ({ body: session }))
     const text = 'x'.repeat(1024 * 1024)
     expect(await faultOf(client.sessions.send('s1', text))).toMatchObject({
       code: 'request_too_large',
@@ -229,7 +229,7 @@ describe('a request', () => {
   })
 
   it('whose answer is not what the interface says is malformed', async () => {
-    const { client, server } = await told(() => ({ body: { id: 's1', status: 'idle', title: 7 } }))
+    const { client, server } = await answered(() => ({ body: { id: 's1', status: 'idle', title: 7 } }))
     expect(await faultOf(client.sessions.get('s1'))).toMatchObject({
       code: 'malformed_answer',
       status: 200,
@@ -240,7 +240,7 @@ describe('a request', () => {
   })
 
   it('tolerates what it does not know, and what is left out', async () => {
-    const { client } = await told(() => ({ body: { id: 's1', status: 'dreaming', colour: 'blue' } }))
+    const { client } = await answered(() => ({ body: { id: 's1', status: 'dreaming', colour: 'blue' } }))
     expect(await client.sessions.get('s1')).toMatchObject({
       status: 'dreaming',
       colour: 'blue',
@@ -300,7 +300,7 @@ describe('a client', () => {
   })
 
   it('that is closed ends what is under way, and does nothing more', async () => {
-    const { client, asked } = await told(() => null)
+    const { client, asked } = await answered(() => null)
     const faulty = faultOf(client.health())
     await until(() => (asked().length > 0 ? true : undefined))
     await client.close()
@@ -310,7 +310,7 @@ describe('a client', () => {
 
   it('whose token cannot be had says so', async () => {
     const cause = new Error('the vault is sealed')
-    const { client } = await told(() => ({}), {
+    const { client } = await answered(() => ({}), {
       token: () => {
         throw cause
       },

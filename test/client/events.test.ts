@@ -118,7 +118,7 @@ describe('the event stream', () => {
       return null
     })
     const { signal } = new AbortController()
-    // The page never ends, and nobody waits for it.
+    // The page never ends, and the client does not wait for it.
     expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({
       code: 'malformed_answer',
       status: 200,
@@ -128,7 +128,7 @@ describe('the event stream', () => {
     await until(() => bench.server.open() === 0)
   })
 
-  test('that cannot be reached, or does not answer, is told apart', async () => {
+  test('that is unreachable is distinguished from one that does not answer', async () => {
     await using bench = await startBench(() => null, { timeout: 50 })
     const { signal } = new AbortController()
     expect(await faultOf(bench.service.openStream(null, signal))).toMatchObject({

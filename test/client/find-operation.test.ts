@@ -142,12 +142,12 @@ describe('what saves an environment template', () => {
 })
 
 describe('what disconnects a model', () => {
-  const telling = answers(fields('sessions_moved'))
+  const counting = answers(fields('sessions_moved'))
 
   it.each(['DELETE /v1/connections/{credential_id}', 'POST /v1/model-credentials/{id}/release'])(
-    'tells how many sessions it moved: %s',
+    'answers with the number of moved sessions: %s',
     (place) => {
-      expect(placesIn('disconnect', { [place]: telling, 'DELETE /v1/model-credentials/{id}': {} })).toEqual([
+      expect(placesIn('disconnect', { [place]: counting, 'DELETE /v1/model-credentials/{id}': {} })).toEqual([
         place,
       ])
     },
@@ -159,9 +159,9 @@ describe('what disconnects a model', () => {
   })
 
   it.each<[string, object]>([
-    ['GET /v1/model-credentials/{id}', telling],
-    ['POST /v1/model-credentials', telling],
-    ['POST /v1/sessions/{id}/move', telling],
+    ['GET /v1/model-credentials/{id}', counting],
+    ['POST /v1/model-credentials', counting],
+    ['POST /v1/sessions/{id}/move', counting],
     ['POST /v1/model-credentials/{id}/check', answers(fields('id'))],
     ['DELETE /v1/model-credentials/{id}/cache', answers(fields('id'))],
     ['DELETE /v1/agents/{agent_id}/model-credentials/{id}', answers(fields('id'))],

@@ -43,7 +43,7 @@ describe('the header of idempotency', () => {
     expect(keyIn(document)).toEqual({ name: 'idempotency-key', how: 'document' })
   })
 
-  it('is found by its description, where no name tells', () => {
+  it('is found by its description if no name matches', () => {
     expect(keyIn(taking(['X-Trace', ['X-Once', 'Makes it IDEMPOTENT.']]))).toEqual({
       name: 'x-once',
       how: 'document',

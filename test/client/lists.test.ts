@@ -35,7 +35,7 @@ describe.each(PROFILES)('a list (profile %s)', (profile) => {
   })
 })
 
-/** A service with a list of `length` agents, of which it tells what was asked. */
+/** A service with a list of `length` agents, which records its requests. */
 async function paged(length: number) {
   const server = await startServer(({ path, query }) => {
     if (path === '/v1/openapi.json') return { body: { paths: {} } }

@@ -4,7 +4,7 @@ import { startServer } from '../support/service/server.ts'
 import { all, faultOf, PROFILES, stand, until } from './support.ts'
 
 describe.each(PROFILES)('every operation (profile %s)', (profile) => {
-  it('tells what the token may do', async () => {
+  it('returns the permissions of the token', async () => {
     const { client } = await stand(profile)
     const health = await client.health()
     expect(health).toMatchObject({ object: 'health', status: 'ok', version: 'v1', usable: true })
@@ -81,7 +81,7 @@ describe.each(PROFILES)('every operation (profile %s)', (profile) => {
     expect(await faultOf(client.sessions.steer(second.id, 'say nothing'))).toMatchObject({ code: 'conflict' })
   })
 
-  it('answers function calls with text, with JSON, with an error, and is told of lost ones', async () => {
+  it('answers function calls with text, with JSON, with an error, and reports lost ones', async () => {
     const { client, emulator } = await stand(profile)
     const { id } = await client.sessions.create({
       input: 'call one {"a":1}\ncall two\ncall three\ncall four',

@@ -80,7 +80,7 @@ describe('a read', () => {
 })
 
 describe('an act', () => {
-  test('without the idempotency header is sent once; what may have happened is told as no reply', async () => {
+  test('without the idempotency header is sent once; a possible effect is reported as no_reply', async () => {
     await using bench = await startBench(routes(withoutKey, { [`POST ${ANSWER}`]: inTurn('reset') }))
     await bench.service.discover()
     const error = await faultOf(bench.service.answer('s1', 'c1', { output: 'x' }, 'key'))
@@ -110,9 +110,9 @@ describe('an act', () => {
   })
 
   test('refused before anything was done goes again in any case', async () => {
-    const away = refusal(503, 'directory_unavailable', { 'retry-after': '2' })
+    const unavailable = refusal(503, 'directory_unavailable', { 'retry-after': '2' })
     await using bench = await startBench(
-      routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(away, { body: {} }) }),
+      routes(withoutKey, { [`POST ${ANSWER}`]: inTurn(unavailable, { body: {} }) }),
     )
     await bench.service.discover()
     const done = bench.service.answer('s1', 'c1', { output: 'x' }, 'key')
@@ -142,7 +142,7 @@ describe('an act', () => {
     expect(bench.clock.waiting).toBe(0)
   })
 
-  test('is tried again where nobody listened', async () => {
+  test('is retried after a refused connection', async () => {
     await using bench = await startBench(() => health)
     await bench.server[Symbol.asyncDispose]()
     expect(await faultOf(bench.service.deleteWebhook('w'))).toMatchObject({ code: 'unreachable', status: 0 })
@@ -153,7 +153,7 @@ describe('an act', () => {
 describe('the rate budget', () => {
   const limited = refusal(429, 'rate_limit_exceeded', { 'retry-after': '3' })
 
-  test('nothing is sent before Retry-After, and nobody storms when it is over', async () => {
+  test('nothing is sent before Retry-After, and no storm of requests follows', async () => {
     let open = false
     let inFlight = 0
     const together: number[] = []
@@ -226,12 +226,12 @@ describe('the rate budget', () => {
 })
 
 describe('a directory that is unavailable', () => {
-  const away = (seconds: string) => refusal(503, 'directory_unavailable', { 'retry-after': seconds })
+  const unavailable = (seconds: string) => refusal(503, 'directory_unavailable', { 'retry-after': seconds })
   const settled = () => new Promise((resolve) => setTimeout(resolve, 30))
 
   /** One after the other would still be inside the wait of another route: 11 of 14 requests were. */
   test('holds every request until Retry-After: other routes, acts, discovery and the stream', async () => {
-    await using bench = await startBench(() => away('6'))
+    await using bench = await startBench(() => unavailable('6'))
     const { service, server, clock } = bench
     const all = [service.health()]
     await until(() => server.asked.length === 1 && clock.waiting > 0)
@@ -252,7 +252,7 @@ describe('a directory that is unavailable', () => {
     clock.advance(1)
     await until(() => server.asked.length > 1)
     await settled()
-    // The first of each bucket tries, and is refused again: nobody storms.
+    // The first of each bucket tries, and is refused again: there is no storm.
     expect(server.asked.length).toBeLessThanOrEqual(3)
     service.stop()
     await Promise.all([...all.map((promise) => faultOf(promise)), ...others])
@@ -260,7 +260,7 @@ describe('a directory that is unavailable', () => {
   })
 
   test('may ask for two hours, and is asked no sooner', async () => {
-    await using bench = await startBench(() => away('7200'))
+    await using bench = await startBench(() => unavailable('7200'))
     expect(await faultOf(bench.service.health())).toMatchObject({ retryAfter: 7_200_000 })
     bench.clock.advance(7_139_999)
     // It cannot wait so long: it fails at once, unsent.
@@ -276,7 +276,7 @@ describe('a directory that is unavailable', () => {
   })
 
   test('that asks for a week is asked again after a day, and the log says so', async () => {
-    await using bench = await startBench(() => away('604800'))
+    await using bench = await startBench(() => unavailable('604800'))
     expect(await faultOf(bench.service.health())).toMatchObject({ retryAfter: 86_400_000 })
     expect(bench.warnings).toEqual([expect.stringContaining('a day is the most')])
   })
@@ -339,7 +339,7 @@ test('stopping ends what is under way, what waits to try again, and what comes l
   expect(await waiting).toMatchObject({ code: 'stopped' })
   const before = bench.server.asked.length
   expect(await faultOf(bench.service.health())).toMatchObject({ code: 'stopped' })
-  // Nobody aborts its own signal, and yet nothing goes out.
+  // Its own signal is not aborted, and yet no request is sent.
   const stream = bench.service.openStream(null, new AbortController().signal)
   expect(await faultOf(stream)).toMatchObject({ code: 'stopped' })
   expect(bench.server.asked).toHaveLength(before)

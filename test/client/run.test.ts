@@ -44,7 +44,7 @@ describe.each(PROFILES)('a run (profile %s)', (profile) => {
     expect(turn.status).toBe('failed')
   })
 
-  it('rides out a service that is away for a moment', async () => {
+  it('survives a service that is unreachable for a moment', async () => {
     const { client, emulator } = await stand(profile)
     const { id } = await client.sessions.create()
     const running = client.run(id, 'wait 50ms\nsay done', QUICK)

@@ -349,7 +349,7 @@ test('the offset of the clocks comes from the dates of the answers', async () =>
   expect(Math.abs(bench.service.clockOffset() + bench.clock.now())).toBeLessThan(1000)
 })
 
-test('each request is observed once, and what is left of the budget is told', async () => {
+test('each request is observed once, and the rest of the budget is reported', async () => {
   const left: [string, number][] = []
   await using bench = await startBench(
     routes(plainDocument, {

@@ -131,7 +131,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
     expect(notices.at(-1)?.wait).toBeGreaterThanOrEqual(1000)
   })
 
-  it('that says nothing for 45 s is connected anew', async () => {
+  it('without data for 45 s is connected again', async () => {
     const { client, emulator } = await stand(profile, { limits: LIMITS }, { clock: quickClock() })
     const { id } = await client.sessions.create()
     emulator.faults.set({ stall_streams: true })
@@ -150,7 +150,7 @@ describe.each(PROFILES)('an event stream (profile %s)', (profile) => {
   })
 
   it('ends, and frees its connection, with a break, its close, its signal, or the client', async () => {
-    // The service's own `retry:` holds nobody up who does not want another connection.
+    // The service's own `retry:` does not delay a reader that needs no further connection.
     const { client, emulator } = await stand(profile)
     const { id } = await client.sessions.create()
     const closed = () => until(() => (emulator.openStreams() === 0 ? true : undefined))
@@ -429,7 +429,7 @@ describe('a stream', () => {
     expect(refused).toBe(1)
   })
 
-  it('gives up when the service stays away for longer than its patience', async () => {
+  it('gives up when the service is unreachable for longer than its patience', async () => {
     const { client } = await streaming((connection) => (connection === 1 ? [] : null))
     const notices: Reconnection[] = []
     await using stream = await client.events.stream({

@@ -67,7 +67,7 @@ it('an event is narrowed by its name', () => {
   expectTypeOf(narrow).toBeFunction()
 })
 
-it('an error tells what is needed to act on it', () => {
+it('an error has the fields that are needed to act on it', () => {
   expectTypeOf<
     Pick<ServiceError, 'code' | 'status' | 'requestId' | 'retryAfter' | 'operation' | 'message'>
   >().toEqualTypeOf<{

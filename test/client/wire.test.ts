@@ -54,19 +54,19 @@ describe('a session', () => {
     ])
   })
 
-  test('one bad action does not lose the others, and is told', () => {
-    const told: string[] = []
+  test('one bad action does not affect the others, and is reported', () => {
+    const faults: string[] = []
     const actions = [{ type: 'question' }, null, { type: 'question', call_id: 'c2' }]
-    const read = readSession({ ...session, required_actions: actions }, ({ message }) => told.push(message))
+    const read = readSession({ ...session, required_actions: actions }, ({ message }) => faults.push(message))
     expect(read.actions.map(({ callId }) => callId)).toEqual(['c2'])
-    expect(told).toEqual(['a required action has no call_id', 'a required action is not an object'])
+    expect(faults).toEqual(['a required action has no call_id', 'a required action is not an object'])
   })
 
   test('an id with half a surrogate pair is malformed: a tool that ran under it ended the process', () => {
-    const told: string[] = []
+    const faults: string[] = []
     const actions = [{ type: 'function_call', call_id: 'c\ud800', name: 'f' }]
-    const read = readSession({ ...session, required_actions: actions }, ({ message }) => told.push(message))
-    expect([read.actions, told]).toEqual([[], ['a required action has no call_id']])
+    const read = readSession({ ...session, required_actions: actions }, ({ message }) => faults.push(message))
+    expect([read.actions, faults]).toEqual([[], ['a required action has no call_id']])
     expect(() => readSession({ ...session, id: '\udfff' }, none)).toThrow(Malformed)
   })
 
@@ -128,7 +128,7 @@ test('every field that facts are made of is read', () => {
   })
 })
 
-test('what was left out is told as a malformed entry', () => {
+test('a skipped entry is reported as malformed', () => {
   expect(new Malformed('x')).toMatchObject({ name: 'Malformed', message: 'x' })
 })
 
@@ -158,11 +158,11 @@ describe('a page', () => {
   })
 
   test('one bad entry does not lose the others, nor the way on', () => {
-    const told: string[] = []
+    const faults: string[] = []
     const data = [{ type: 'a', call_id: 'c1' }, 'x', { type: 'b', id: 'row9' }]
-    const page = parsePage({ data, has_more: true }, parse, ({ message }) => told.push(message))
+    const page = parsePage({ data, has_more: true }, parse, ({ message }) => faults.push(message))
     expect(page).toEqual({ data: ['c1'], hasMore: true, lastId: 'row9' })
-    expect(told).toHaveLength(2)
+    expect(faults).toHaveLength(2)
   })
 
   test.each([
@@ -220,7 +220,7 @@ test.each([
   expect(parseOutcome(value)).toBe(outcome)
 })
 
-test('what is malformed is told by its name, so that an operator finds it in the interface', () => {
+test('a malformed part is reported by its name, so that an operator finds it in the interface', () => {
   const page = (value: unknown) => parsePage(value, (entry) => entry, none)
   const turn = (value: unknown) => readTurn(value, 's1')
   const item = (value: unknown) => readItem(value, 's1')

@@ -168,7 +168,7 @@ const cases: Case[] = [
     says: ['2:20 stream.enabled: at least one of stream, webhooks and polling must be enabled'],
   },
   {
-    what: 'webhooks that nobody subscribes to',
+    what: 'webhooks without a subscription',
     text: `${SERVICE}webhooks: { enabled: true }`,
     says: [
       '2:22 webhooks.enabled: needs public_url (the sidecar subscribes by itself) or secrets (of a subscription made elsewhere)',

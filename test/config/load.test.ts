@@ -224,7 +224,7 @@ describe('overrides', () => {
     expect(config.admin.token).toBe('adm')
   })
 
-  test('are told from what Kubernetes puts into the environment', async () => {
+  test('are distinguished from the variables that Kubernetes sets', async () => {
     const { config } = await load(head, {
       SIDECAR_SERVICE_HOST: '10.0.0.1',
       SIDECAR_SERVICE_PORT: '8481',
@@ -312,7 +312,7 @@ describe('warnings', () => {
     ])
   })
 
-  test('tell of what is allowed and yet unwise, with its place', async () => {
+  test('report allowed but unsafe settings, with their position', async () => {
     const { warnings } = await load(
       `service: { base_url: "http://agents.example.com", token: svc_pat_1, token_expires_at: 2020-01-31 }
 handlers: [{ name: a, url: "https://app.example.com/" }, { name: b, url: "http://[::1]:1/" }]

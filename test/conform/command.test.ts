@@ -112,15 +112,15 @@ describe('session-sidecar conform', () => {
     expect(err).toContain(message)
   })
 
-  it('exits with 3 when the token is rejected, and with 1 when nobody is there', async () => {
+  it('exits with 3 when the token is rejected, and with 1 when the deployment is unreachable', async () => {
     const service = await emulator()
     const file = await tokenFile('svc_pat_wrong')
     const rejected = await cli(['conform', '--base-url', service.baseUrl, '--token-file', file])
     expect(rejected).toMatchObject({ code: 3, out: '' })
     expect(rejected.err).toContain('rejected the token')
-    const nobody = await cli(['conform', '--base-url', 'http://127.0.0.1:9', '--token-file', file])
-    expect(nobody).toMatchObject({ code: 1, out: '' })
-    expect(nobody.err).toContain('cannot be tested')
-    expect(nobody.err).not.toContain('    at ')
+    const unreachable = await cli(['conform', '--base-url', 'http://127.0.0.1:9', '--token-file', file])
+    expect(unreachable).toMatchObject({ code: 1, out: '' })
+    expect(unreachable.err).toContain('cannot be tested')
+    expect(unreachable.err).not.toContain('    at ')
   })
 })

@@ -97,7 +97,7 @@ describe('a run that ends early', () => {
 })
 
 describe('what is no service', () => {
-  it('is named when nobody listens', async () => {
+  it('is named when it is unreachable', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`
     await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
       exitCode: 1,
@@ -145,7 +145,7 @@ describe('what is no service', () => {
     await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toThrow('does not answer as the service')
   })
 
-  it('is told apart when it dies on the way', async () => {
+  it('is reported separately when it stops during the run', async () => {
     let answers = 0
     const baseUrl = await serve((_request, response) => {
       answers++

@@ -126,7 +126,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A body that is an object, for changing; a throw-away one when it is none. */
+/** A body that is an object, for changing; an unused one when it is none. */
 export function fields(body: unknown): Fields {
   return typeof body === 'object' && body !== null ? (body as Fields) : {}
 }

@@ -211,7 +211,7 @@ export const READING: readonly Deviation[] = [
     answer: (_asked, answer) => strip(answer, 'link'),
   },
   {
-    name: 'the budget that is left is not told',
+    name: 'the remaining budget is not reported',
     breaks: 'LIM-39',
     answer: (_asked, answer) => strip(answer, 'x-ratelimit-remaining'),
   },

@@ -81,7 +81,7 @@ export async function reached(of: Emulator, sessions: number, webhooks = 0): Pro
   await vi.waitFor(enough, { timeout: 40_000, interval: 20 })
 }
 
-/** What is left on an emulator that somebody might have forgotten. */
+/** The resources left on an emulator after a run. */
 export function belongings(
   of: Emulator,
 ): Promise<{ sessions: number; webhooks: number; agents: number; models: number }> {

@@ -87,7 +87,7 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     expect(await link.getAttribute('rel')).toBe('noreferrer noopener')
   })
 
-  it('pauses, resumes and tells of handlers and tools', async () => {
+  it('pauses, resumes and shows handlers and tools', async () => {
     await using visited = await open('#/handlers')
     const { page } = visited
     const card = page.getByLabel('Handler app')
@@ -219,13 +219,13 @@ describe.skipIf(!hasBrowser)('the console in a browser', () => {
     await list.page.getByRole('listitem').first().getByText('Just now').waitFor()
     const [action] = await stage.rig.list('/api/actions')
     emulator.resolveAction(String(action?.['call_id']), { approved: true })
-    await people.getByText('Nobody is waited for.').waitFor()
+    await people.getByText('No action waits for a person.').waitFor()
     await list.page.getByRole('listitem').filter({ hasText: 'Clean the build' }).getByText('idle').waitFor()
     expect([...list.browserErrors, ...inbox.browserErrors]).toEqual([])
   })
 
   it(
-    'says when the sidecar is away, and goes on by itself when it is back',
+    'shows that the sidecar is unreachable, and continues by itself afterwards',
     async () => {
       await using visited = await open()
       const { page } = visited

@@ -107,7 +107,7 @@ describe.each(PROFILES)('answering a function call, profile %s', (profile) => {
     expect(doc.text).toContain('A fixed sentence: the model reads it.')
   })
 
-  it('ACT-12 ACT-18 ACT-20 tells what became of an answer, and of one that comes twice', async () => {
+  it('ACT-12 ACT-18 ACT-20 reports the outcome of an answer, and of one that comes twice', async () => {
     const bench = await open(profile)
     const { id, calls } = await waiting(bench, 'call f {}\nhang')
     const first = await bench.answer(id, { call_id: calls[0], error: 'It failed.' })
@@ -123,7 +123,7 @@ describe.each(PROFILES)('answering a function call, profile %s', (profile) => {
     expect(actions[0]?.resolution).toEqual({ kind: 'error', text: 'It failed.' })
   })
 
-  it('ACT-20 ACT-24 ACT-25 TOO-22 a call that nobody answers in time fails and the turn carries on', async () => {
+  it('ACT-20 ACT-24 ACT-25 TOO-22 a call without an answer in time fails and the turn continues', async () => {
     const bench = await open(profile)
     const tools = [{ type: 'function', name: 'f', timeout_seconds: 60 }]
     const { id, calls } = await waiting(bench, 'call f {}\nsay after: {{last}}', tools)
@@ -218,7 +218,7 @@ describe.each(PROFILES)('answering a function call, profile %s', (profile) => {
 })
 
 describe.each(PROFILES)('what is for a person, profile %s', (profile) => {
-  it('ACT-26 ACT-28 EVT-76 an approval is for a person, and the program is told so', async () => {
+  it('ACT-26 ACT-28 EVT-76 an approval is for a person, and a program is refused', async () => {
     const bench = await open(profile)
     const { id, calls } = await waiting(bench, 'approve shell rm -rf build\nsay gone')
     const [action] = await bench.actions(id)
@@ -273,7 +273,7 @@ describe.each(PROFILES)('what is for a person, profile %s', (profile) => {
     expect(bench.events(id).filter((type) => type === 'approval.requested')).toHaveLength(1)
   })
 
-  it('EVT-80 EVT-87 SES-49 read_only blocks what changes things and tells the agent', async () => {
+  it('EVT-80 EVT-87 SES-49 read_only blocks changes, with a reason for the agent', async () => {
     const bench = await open(profile)
     const id = await bench.session({ agent: { approval_mode: 'read_only' } })
     await bench.send(id, 'shell rm x\nsay could not')

@@ -138,7 +138,7 @@ describe.each(PROFILES)('errors, profile %s', (profile) => {
     expect(bench.emulator.ledger().sessions).toHaveLength(1)
   })
 
-  it('ERR-12 ERR-13 a model that is not connected and a credential of somebody else are named', async () => {
+  it('ERR-12 ERR-13 a model that is not connected and a foreign credential are named', async () => {
     const bench = await open(profile)
     const foreign = await open(profile)
     const key = { key: 'nw-1', provider: 'northwind' }
@@ -164,7 +164,7 @@ describe.each(PROFILES)('errors, profile %s', (profile) => {
     expect(messageOf(reply)).toContain('redacted')
   })
 
-  it('ERR-15 ERR-16 a required MCP server that is away is invalid_request on the first call for the workspace, and on every other', async () => {
+  it('ERR-15 ERR-16 an unreachable required MCP server is invalid_request on the first call for the workspace, and on every other', async () => {
     const bench = await open(profile)
     bench.emulator.faults.set({ unreachable_mcp: ['tickets'] })
     const id = await bench.session({ agent: { tools: [AWAY] } })

@@ -264,7 +264,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect(early.frames.map(({ event }) => event)).toContain('user.message')
   })
 
-  it('EVT-38 EVT-39 EVT-40 EVT-41 EVT-42 EVT-44 EVT-46 EVT-49 EVT-50 EVT-51 EVT-52 EVT-53 EVT-54 EVT-55 EVT-60 EVT-62 one turn of an agent is told in these events', async () => {
+  it('EVT-38 EVT-39 EVT-40 EVT-41 EVT-42 EVT-44 EVT-46 EVT-49 EVT-50 EVT-51 EVT-52 EVT-53 EVT-54 EVT-55 EVT-60 EVT-62 one turn of an agent makes these events', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session({ agent: { tools: [{ type: 'function', name: 'f' }] } })
@@ -297,7 +297,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
       expect(heard).toContain(name)
   })
 
-  it('EVT-47 EVT-48 a message that waits is told when it is queued and when its turn comes', async () => {
+  it('EVT-47 EVT-48 a waiting message makes events when it is queued and when its turn comes', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session()
@@ -314,7 +314,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     ])
   })
 
-  it('EVT-57 EVT-58 EVT-59 a sandbox is told when it is created, paused and resumed', async () => {
+  it('EVT-57 EVT-58 EVT-59 a sandbox makes events when it is created, paused and resumed', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const { id } = await past(bench)
@@ -339,7 +339,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     }
   })
 
-  it('EVT-65 EVT-66 turn.ended says no more than that the run is over; the turn that it names says how', async () => {
+  it('EVT-65 EVT-66 turn.ended only shows that the run is over; the turn that it names has the outcome', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session()
@@ -359,7 +359,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     for (const end of ends) expect(JSON.stringify(end.data)).not.toMatch(/completed|failed|out of disk/)
   })
 
-  it('EVT-70 EVT-71 EVT-72 EVT-73 a tool call tells its name and arguments', async () => {
+  it('EVT-70 EVT-71 EVT-72 EVT-73 a tool call has its name and arguments', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session()
@@ -372,7 +372,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     })
   })
 
-  it('EVT-56 EVT-74 EVT-75 EVT-84 EVT-85 EVT-86 an optional MCP server that is away is told, and the turn goes on without it', async () => {
+  it('EVT-56 EVT-74 EVT-75 EVT-84 EVT-85 EVT-86 an unreachable optional MCP server makes an event, and the turn continues without it', async () => {
     const bench = await open(profile)
     bench.emulator.faults.set({ unreachable_mcp: ['tickets'] })
     const stream = await listen(bench)
@@ -391,7 +391,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect(items.map(({ content }) => content)).toContain('hello')
   })
 
-  it('EVT-76 EVT-77 EVT-78 EVT-79 EVT-80 EVT-81 EVT-82 EVT-87 a blocked tool call is told with its code and the sentence that the agent was given', async () => {
+  it('EVT-76 EVT-77 EVT-78 EVT-79 EVT-80 EVT-81 EVT-82 EVT-87 a blocked tool call makes an event with its code and the sentence for the agent', async () => {
     const cases = [
       ['denied_read_only', { approval_mode: 'read_only' }],
       ['denied_by_rule', { permission_rules: [{ decision: 'deny', tool: 'shell' }] }],
@@ -449,7 +449,7 @@ describe.each(PROFILES)('event streams, profile %s', (profile) => {
     expect(changed[profile === 'a' ? 'size_bytes' : 'sizeBytes']).toBe(2)
   })
 
-  it('EVT-88 publishing an artifact is told, under the id by which it is fetched', async () => {
+  it('EVT-88 publishing an artifact makes an event, with the id for its download', async () => {
     const bench = await open(profile)
     const stream = await listen(bench)
     const id = await bench.session()

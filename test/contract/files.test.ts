@@ -41,7 +41,7 @@ const snapshotFirst = (profile: ProfileName) => (profile === 'a' ? '?refresh=1' 
 describe.each(PROFILES)('the listing of a workspace, profile %s', (profile) => {
   const snapshot = snapshotFirst(profile)
 
-  it('FIL-01 FIL-08 FIL-09 FIL-10 FIL-11 FIL-31 tells that no snapshot was taken from one of an empty workspace', async () => {
+  it('FIL-01 FIL-08 FIL-09 FIL-10 FIL-11 FIL-31 distinguishes a missing snapshot from one of an empty workspace', async () => {
     const bench = await open(profile)
     const id = await running(bench)
     const none = { object: 'list', data: [], truncated: false }

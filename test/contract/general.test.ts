@@ -182,7 +182,7 @@ describe.each(PROFILES)('the service in general, profile %s', (profile) => {
     expect((await bench.items(id)).map(({ content }) => content)).toContain('it is shipped')
   })
 
-  it('GEN-16 turns connect to the MCP servers of their session: one that is there is silent, one that is away is told', async () => {
+  it('GEN-16 turns connect to the MCP servers of their session: a reachable one makes no event, an unreachable one does', async () => {
     const bench = await open(profile)
     const mcp = (name: string, host: string) => ({ type: 'mcp', name, url: `https://${host}/mcp` })
     const id = await bench.session({
@@ -190,12 +190,12 @@ describe.each(PROFILES)('the service in general, profile %s', (profile) => {
     })
     await bench.send(id, 'say hello')
     expect((await bench.settle(id))['status']).toBe('completed')
-    const told = (await bench.items(id)).filter(({ type }) => type === 'mcp_unavailable')
-    expect(told).toHaveLength(1)
-    expect(JSON.stringify(told)).toContain('wiki')
+    const entries = (await bench.items(id)).filter(({ type }) => type === 'mcp_unavailable')
+    expect(entries).toHaveLength(1)
+    expect(JSON.stringify(entries)).toContain('wiki')
   })
 
-  it('GEN-17 GEN-18 stream, webhooks and polling each tell by themselves that the same turn is over', async () => {
+  it('GEN-17 GEN-18 stream, webhooks and polling each report the end of the same turn', async () => {
     const bench = await open(profile, { allowHttpWebhooks: true })
     const receiver = await receive()
     await bench.call('POST', '/v1/webhooks', { url: receiver.url, events: ['turn.completed'] })

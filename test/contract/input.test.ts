@@ -83,8 +83,8 @@ describe.each(PROFILES)('input, profile %s', (profile) => {
       return turns[0]?.['status'] === 'completed' ? turns : undefined
     })
     const started = await stream.hear('turn.started')
-    const [told] = await until(() => (receiver.received.length === 1 ? receiver.received : undefined))
-    for (const source of [JSON.stringify(started.data), told?.raw]) {
+    const [received] = await until(() => (receiver.received.length === 1 ? receiver.received : undefined))
+    for (const source of [JSON.stringify(started.data), received?.raw]) {
       expect(source).toContain(String(turn?.['id']))
     }
   })

@@ -97,7 +97,7 @@ describe.each(PROFILES)('items, profile %s', (profile) => {
     expect(heard.filter((event) => items.includes(event))).toEqual(items)
   })
 
-  it('ITM-14 ITM-15 ITM-16 a call and its result are both tool_call; detail.event tells which is which', async () => {
+  it('ITM-14 ITM-15 ITM-16 a call and its result are both tool_call; detail.event distinguishes them', async () => {
     const bench = await open(profile)
     const id = await bench.session()
     await bench.send(id, 'shell echo hi\ncall f {}')

@@ -389,7 +389,7 @@ describe.each(PROFILES)('limits, profile %s', (profile) => {
     await until(() => (rest.frames.length === 3 ? true : undefined))
   })
 
-  it('LIM-34 LIM-35 LIM-36 LIM-39 LIM-40 LIM-41 LIM-42 LIM-43 LIM-44 LIM-45 a token has two buckets that refill all the time, told in every reply', async () => {
+  it('LIM-34 LIM-35 LIM-36 LIM-39 LIM-40 LIM-41 LIM-42 LIM-43 LIM-44 LIM-45 a token has two buckets that refill all the time, shown in every reply', async () => {
     const limits = { creationBurst: 2, creationPerSecond: 0.01, readsBurst: 100, readsPerSecond: 0.01 }
     const bench = await open(profile, { limits })
     const names = profile === 'a' ? ['sessions.create', 'reads'] : ['create', 'read']

@@ -128,15 +128,15 @@ describe.each(PROFILES)('connecting a model, profile %s', (profile) => {
     expect((await bench.call('GET', `${PLACE}?order=asc`)).status).toBe(400)
   })
 
-  it('MOD-33 MOD-34 MOD-35 a shared prefix tells no vendor, so nobody is called and the refusal points to the connectors', async () => {
+  it('MOD-33 MOD-34 MOD-35 a shared prefix identifies no vendor, so no provider is called and the refusal points to the connectors', async () => {
     const bench = await open(profile)
     for (const key of ['sk-rejected', 'unknown-rejected']) {
       const refused = await connect(bench, { key })
       expect([refused.status, codeOf(refused)]).toEqual([400, 'invalid_request'])
       expect(messageOf(refused)).toContain('GET /v1/model-connectors')
     }
-    const stray = await connect(bench, { key: 'nw-rejected', provider: 'nobody' })
-    expect(messageOf(stray)).toContain('"nobody"')
+    const stray = await connect(bench, { key: 'nw-rejected', provider: 'unknown' })
+    expect(messageOf(stray)).toContain('"unknown"')
     expect(bench.emulator.ledger().probes).toEqual([])
     await connected(bench, { key: 'sk-1', provider: 'fabrikam' })
     expect(bench.emulator.ledger().probes).toMatchObject([{ connector: 'fabrikam' }])
@@ -236,7 +236,7 @@ describe.each(PROFILES)('sessions and their connections, profile %s', (profile) 
     expect(await modelOf(bench, named)).toEqual(demo)
   })
 
-  it('MOD-50 a rejected key, a model that the credential does not run, and a credential that is not yours are told apart', async () => {
+  it('MOD-50 a rejected key, a model that the credential does not run, and a credential that is not yours have different errors', async () => {
     const bench = await open(profile)
     const credential = await demoOf(bench)
     const refusals = [

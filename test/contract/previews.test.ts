@@ -11,7 +11,7 @@ const port = (bench: Bench, number: number) => ({
   [bench.details.name === 'a' ? 'port' : 'service_port']: number,
 })
 
-/** What somebody out there gets who asks for `path` of a session's public address. */
+/** The answer to a public request for `path` of a session's public address. */
 async function visit(bench: Bench, id: string, path = '/'): Promise<{ status: number; text: string }> {
   const response = await request(bench.emulator.baseUrl + path, {
     headers: { host: `${id}.${previewDomain}` },

@@ -248,7 +248,7 @@ describe.each(PROFILES)('the repository of a session, profile %s', (profile) => 
     expect((await bench.call('POST', '/v1/sessions', { environment: { repo: other } })).status).toBe(400)
   })
 
-  it('SES-35 SES-44 a clone that fails is told in clone_error, and the turn goes on', async () => {
+  it('SES-35 SES-44 a failed clone is shown in clone_error, and the turn continues', async () => {
     const bench = await open(profile, { scenario: { name: 'x', deployment } })
     for (const [name, why] of [
       ['secret', 'permission denied'],

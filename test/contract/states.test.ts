@@ -142,7 +142,7 @@ describe.each(PROFILES)('the status of a session, profile %s', (profile) => {
     expect(states).toEqual(['idle', 'working', 'requires_action', 'failed'])
   })
 
-  it('STA-20 STA-21 a message brings the workspace up, so nobody waits for it', async () => {
+  it('STA-20 STA-21 a message starts the workspace, so no client waits for it', async () => {
     const bench = await open(profile)
     const id = await bench.session()
     expect(await stateOf(bench, id)).toBe('unknown')
@@ -303,7 +303,7 @@ describe.each(PROFILES)('the workspace, profile %s', (profile) => {
     expect((await bench.call('POST', '/v1/sessions', {})).status).toBe(429)
   })
 
-  it('EVT-61 one that is lost in its sleep is told of and built anew, empty', async () => {
+  it('EVT-61 one that is lost during a pause is reported and built anew, empty', async () => {
     const bench = await open(profile)
     const id = await bench.session()
     await talk(bench, id, 'write a.txt lost')

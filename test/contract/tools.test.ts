@@ -35,7 +35,7 @@ describe.each(PROFILES)('tool entries, profile %s', (profile) => {
     expect(((await bench.read(id))['agent'] as Fields)['tools']).toEqual(tools)
   })
 
-  it('TOO-16 TOO-17 TOO-18 TOO-19 TOO-28 TOO-29 shows no secret of a server, but its name, which nobody may send', async () => {
+  it('TOO-16 TOO-17 TOO-18 TOO-19 TOO-28 TOO-29 shows no secret of a server, but its name, which no client may send', async () => {
     const bench = await open(profile)
     const id = await bench.session()
     const tools = [
@@ -192,7 +192,7 @@ describe.each(PROFILES)('the tools that a session has, profile %s', (profile) =>
 
   it('GEN-16 TOO-11 TOO-13 EVT-84 EVT-85 EVT-86 the sandbox reaches its servers, by address or by command, when it comes up', async () => {
     const servers = [
-      { name: 'far', tools: [{ name: 'ping', output: 'far away' }] },
+      { name: 'far', tools: [{ name: 'ping', output: 'distant' }] },
       { name: 'near', tools: [{ name: 'ping', output: 'near by' }] },
       { name: 'gone', unreachable: 'spawn gone ENOENT' },
     ]
@@ -212,7 +212,7 @@ describe.each(PROFILES)('the tools that a session has, profile %s', (profile) =>
       expect.objectContaining({ server: 'lost', reason: 'getaddrinfo ENOTFOUND lost.invalid' }),
     ])
     expect(await outputs(bench, id)).toEqual([
-      'far away',
+      'distant',
       'near by',
       'There is no tool gone.ping in this session.',
     ])
@@ -289,7 +289,7 @@ describe.each(PROFILES)('reading and replacing tools, profile %s', (profile) => 
     expect((await bench.call('POST', `/v1/sessions/${id}/files`, files)).status).toBe(200)
   })
 
-  it('TOO-58 TOO-59 TOO-60 ERR-15 ERR-16 a required server that is away is told to the first call that needs the workspace, every time', async () => {
+  it('TOO-58 TOO-59 TOO-60 ERR-15 ERR-16 an unreachable required server fails the first call that needs the workspace, every time', async () => {
     const bench = await open(profile, { previewDomain: 'previews.example' })
     const id = await bench.session()
     await talk(bench, id, 'preview 8080')

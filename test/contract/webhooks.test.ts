@@ -109,13 +109,13 @@ describe.each(PROFILES)('webhooks, profile %s', (profile) => {
     },
   )
 
-  it('WHS-03 takes http on loopback only where it was told to', async () => {
+  it('WHS-03 accepts http on loopback only if it is allowed', async () => {
     const url = 'http://127.0.0.1:9/hook'
     expect((await (await open(profile)).call('POST', '/v1/webhooks', { url })).status).toBe(400)
     expect((await (await openLax(profile)).call('POST', '/v1/webhooks', { url })).status).toBe(201)
   })
 
-  it('WHS-05 WHS-16 WHS-17 WHS-18 WHS-19 WHS-20 WHS-21 WHS-22 without events named, all seven are told', async () => {
+  it('WHS-05 WHS-16 WHS-17 WHS-18 WHS-19 WHS-20 WHS-21 WHS-22 without events named, all seven are sent', async () => {
     const bench = await openLax(profile)
     const receiver = await receive()
     await subscribe(bench, receiver.url)
@@ -141,7 +141,7 @@ describe.each(PROFILES)('webhooks, profile %s', (profile) => {
     ])
   })
 
-  it('WHS-04 tells only what a subscription named', async () => {
+  it('WHS-04 sends only the events of a subscription', async () => {
     const bench = await openLax(profile)
     const receiver = await receive()
     await subscribe(bench, receiver.url, ['session.action_required', 'turn.failed', 'session.failed'])
@@ -206,7 +206,7 @@ describe.each(PROFILES)('webhooks, profile %s', (profile) => {
     bench.emulator.faults.set({ forge_webhooks: true })
     await bench.session()
     const forged = await until(() => receiver.received[1])
-    // It parses as well as any: only the signature tells.
+    // It parses like any other: only the signature is wrong.
     expect(Object.keys(forged.body)).toEqual(Object.keys(one.body))
     expect(isGenuine(secret, forged)).toBe(false)
   })

@@ -80,7 +80,7 @@ describe('a handler in this process', () => {
     expect(await target(handle).send()).toMatchObject({ kind })
   })
 
-  it('that hangs is left behind at its timeout, and told so', async () => {
+  it('that hangs is abandoned at its timeout, and its signal is aborted', async () => {
     let aborted = false
     const world = target((_, { signal }) => {
       signal.addEventListener('abort', () => (aborted = true))

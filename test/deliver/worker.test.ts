@@ -39,10 +39,10 @@ describe('delivering', () => {
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
   })
 
-  it('takes a backlog that no commit told of', async () => {
+  it('claims a backlog that no commit reported', async () => {
     const world = await deliveryWorld()
     await world.store.log.commit({ facts: facts(200) })
-    // The commit claimed the lane for somebody who is gone.
+    // The commit claimed the lane for a worker that has stopped.
     const [lane] = [{ id: 1, handler: 'app', key: 'ses_1' }]
     await world.store.lanes.release(lane)
     world.worker.reload()
@@ -68,14 +68,14 @@ describe('delivering', () => {
     expect(waits[1]).toBeLessThan(2100)
   })
 
-  it('tells of a failing handler at once, then now and then with how much failed meanwhile', async () => {
+  it('logs a failing handler at once, then now and then with the number of failures', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 16, base: 1000, max: 3_600_000 } } })
     world.reply = () => FAILED
     await world.commit(Array.from({ length: 20 }, (_, index) => facts(1, `ses_${index}`)).flat())
-    const told = () => world.log.lines.filter(({ message }) => message === 'deliver: failed, will try again')
-    expect(told().map(({ details }) => details)).toMatchObject([{ handler: 'app', attempt: 1, failed: 1 }])
+    const lines = () => world.log.lines.filter(({ message }) => message === 'deliver: failed, will try again')
+    expect(lines().map(({ details }) => details)).toMatchObject([{ handler: 'app', attempt: 1, failed: 1 }])
     await world.clock.advance(60_000)
-    const failed = told().map(({ details }) => (details as { failed: number }).failed)
+    const failed = lines().map(({ details }) => (details as { failed: number }).failed)
     expect(failed.length).toBeLessThanOrEqual(7)
     expect(failed[1]).toBeGreaterThanOrEqual(20)
   })
@@ -143,9 +143,9 @@ describe('delivering', () => {
     const before = world.sent.length
     await world.clock.advance(59_000)
     expect(world.sent).toHaveLength(before)
-    const told = world.log.lines.filter(({ message }) => message.includes('could not be stored'))
-    expect(told.length).toBeGreaterThanOrEqual(5)
-    expect(told.length).toBeLessThanOrEqual(7)
+    const lines = world.log.lines.filter(({ message }) => message.includes('could not be stored'))
+    expect(lines.length).toBeGreaterThanOrEqual(5)
+    expect(lines.length).toBeLessThanOrEqual(7)
     world.store.lanes.acknowledge = acknowledge
     await world.clock.advance(2000)
     expect(world.sent).toHaveLength(200)
@@ -222,7 +222,7 @@ describe('delivering', () => {
   })
 
   // Found by the simulation: the store said paused and the worker was not.
-  it('answers of a handler that is paused already do not pause it again, once somebody has resumed it', async () => {
+  it('late answers of a paused handler do not pause it again after it was resumed', async () => {
     const held = Promise.withResolvers<void>()
     const world = await deliveryWorld({
       reply: async ({ fact }) => {
@@ -328,7 +328,7 @@ describe('delivering', () => {
     }
     await world.commit(facts(1, 'ses_read'))
     await world.clock.advance(1000)
-    // It was told by a wall clock that was ahead, so that it is still young.
+    // A wall clock that was ahead set its time, so it still looks recent.
     await world.commit([frameFact(1, 'ses_unread', { at: world.clock.now() + 60_000 })])
     const stopping = world.stop(10_000)
     await world.clock.advance(10_000)
@@ -394,7 +394,7 @@ describe('a handler that cannot be reached', () => {
     expect(world.worker.status().state).toBe('down')
     expect(world.states).toContain('down')
     const whileDown = world.sent.length
-    // The four that were in flight when it went away, then probes of their own.
+    // The four that were in flight when it became unreachable, then separate probes.
     expect(whileDown).toBeLessThan(16)
     expect(world.sent.every(({ attempt }) => attempt === 1)).toBe(true)
     world.reply = () => DELIVERED
@@ -456,7 +456,7 @@ describe('a handler that cannot be reached', () => {
     expect(asked).toBeLessThan(10)
   })
 
-  it('and one event that resets the connection while others get through are told apart', async () => {
+  it('is distinguished from one event that resets the connection while others succeed', async () => {
     const world = await deliveryWorld({
       reply: ({ fact }) => (fact.sessionId === 'ses_poison' ? RESET : DELIVERED),
     })

@@ -127,7 +127,7 @@ export async function deliveryWorld(
   return Object.assign(world, {
     worker,
     stop: (grace: number) => createDispatcher([worker], acks).stop(grace),
-    /** Commits facts and tells the worker, as the intake does. */
+    /** Commits facts and wakes the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
       const { lanes } = await store.log.commit({ facts })
       for (const news of lanes) worker.news(news)

@@ -131,7 +131,7 @@ describe.skipIf(!canBuild)('the built image', () => {
     )
     expect([init.status, init.stderr]).toEqual([0, ''])
     await writeFile(path.join(folder, 'real/callback-secret.txt'), SECRET)
-    // Who runs the command owns the files, and their secrets are for nobody else.
+    // The user of the command owns the files, and no other user can read their secrets.
     const [uid, gid] = [1234, 2345]
     for (const name of ['', 'real', 'real/sidecar.yaml', 'real/callback-secret.txt'])
       await chown(path.join(folder, name), uid, gid)

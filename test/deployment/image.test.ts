@@ -44,7 +44,7 @@ test('what the image copies is there and not ignored', () => {
   expect(sources.filter((source) => !allowed.includes(source.split('/')[0] ?? ''))).toEqual([])
 })
 
-test('the health check tells a sidecar that is ready from one that is not there', async () => {
+test('the health check distinguishes a ready sidecar from a missing one', async () => {
   await using rig = await Rig.open({ channels: ['poll'] })
   const [program = '', ...args] = healthCheck()
   const check = (port: string | number): Promise<number | null> =>

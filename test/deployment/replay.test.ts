@@ -45,7 +45,7 @@ async function runsIn(app: string, folder: string): Promise<void> {
   const file = path.join(folder, 'sidecar.yaml')
   await writeFile(file, 'service: { base_url: "http://127.0.0.1:9", token: svc_pat_x }\n')
   const [uid = 0, gid = 0] = instruction('USER').split(':').map(Number)
-  // Only who is root may become somebody else; others own the folder and try the rest.
+  // Only root may become another user; others own the folder and test the rest.
   const user = process.getuid?.() === 0 ? { uid, gid } : {}
   const env = {
     PATH: process.env['PATH'],

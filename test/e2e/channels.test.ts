@@ -16,19 +16,19 @@ const COMPARED = /^(turn|action|call)\.|^session\.created$/
 
 describe.for(PROFILES)('channels (%s)', (details) => {
   // [fault tool-7]
-  test('the same turns make the same facts under the same ids whichever channel tells of them', async () => {
+  test('the same turns make the same facts under the same ids, whichever channel reports them', async () => {
     await using first = await Rig.open({ details, channels: ['stream'], tools: { later: {} } })
     await using stack = new AsyncDisposableStack()
     const rigs = [first]
     for (const { channels } of CONFIGURATIONS.slice(1)) {
       rigs.push(stack.use(await Rig.open({ beside: first, channels, tools: { later: {} } })))
     }
-    // No sidecar's answer comes first: every tool puts the call off, and somebody else answers it.
+    // No sidecar's answer comes first: every tool defers the call, and another program answers it.
     for (const { app } of rigs) app.run = () => ({ status: 202 })
     const { client } = first
     await client.start('say Hello', 'write outputs/report.txt done')
     await client.start('fail out of disk')
-    await client.start('cannot start the workspace is away')
+    await client.start('cannot start the workspace is lost')
     await client.start('write outputs/large.bin 60MiB')
     const calling = await client.start('call later {"n":1} & call later {"n":2}', 'say {{last}}')
     const asking = await client.start('ask Which colour?')
@@ -67,7 +67,7 @@ describe.for(PROFILES)('channels (%s)', (details) => {
   })
 
   test.for(CONFIGURATIONS)(
-    '$name: every turn, action and call is told and answered, once',
+    '$name: every turn, action and call is delivered and answered, once',
     async ({ channels }) => {
       await using rig = await Rig.open({ details, channels, tools: { lookup_order: {}, second: {} } })
       const { client, app } = rig
@@ -86,7 +86,8 @@ describe.for(PROFILES)('channels (%s)', (details) => {
         tools: ['lookup_order', 'second'],
         transcript: channels.includes('stream'),
       })
-      // Nobody failed, so nothing came twice; without the stream the transcript comes from the items.
+      // No peer failed, so nothing came twice; without the stream the transcript comes from the
+      // items.
       const ids = app.callbacks.map(({ id }) => id)
       expect(new Set(ids).size).toBe(ids.length)
       const said = typed(app.delivered(), 'agent.message').map(({ data }) => textOf(data.payload))

@@ -20,7 +20,9 @@ interface Measured {
   deltas: number
 }
 
-/** One session thinks aloud in `DELTAS` pieces while another says something now and then. */
+/**
+ * One session streams its thoughts in `DELTAS` pieces while another sends a message now and then.
+ */
 async function measure(concurrency: number, events: string[]): Promise<Measured> {
   await using rig = await Rig.open({
     channels: ['stream'],
@@ -28,10 +30,10 @@ async function measure(concurrency: number, events: string[]): Promise<Measured>
   })
   const { app, client } = rig
   app.handle = () => ({ delay: TAKES })
-  const [loud, quiet] = [await client.create(), await client.create()]
+  const [busy, quiet] = [await client.create(), await client.create()]
   const lags: number[] = []
   for (let nth = 0; nth < FACTS; nth++) {
-    await client.send(loud, ...THINK)
+    await client.send(busy, ...THINK)
     const sent = performance.now()
     await client.send(quiet, `say ${nth}`)
     const arrived = await until('the message', () =>
@@ -71,8 +73,8 @@ test('at concurrency 1 the backlog of one session delays a fact of another by fe
   })
   const { app, client } = rig
   app.handle = () => ({ delay: TAKES })
-  const [loud, quiet] = [await client.create(), await client.create()]
-  await client.send(loud, ...Array.from({ length: BACKLOG }, (_, nth) => `say ${nth}`))
+  const [busy, quiet] = [await client.create(), await client.create()]
+  await client.send(busy, ...Array.from({ length: BACKLOG }, (_, nth) => `say ${nth}`))
   await until('the backlog to be at work', () => app.callbacks.length >= 2)
   const before = app.callbacks.length
   await client.send(quiet, 'say quiet')

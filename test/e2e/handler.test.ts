@@ -12,7 +12,7 @@ import { until } from '../support/until.ts'
 
 const INDEX = fileURLToPath(new URL('../../src/index.ts', import.meta.url))
 
-/** Fails the first attempts of turn.settled as told. */
+/** Fails the first attempts of turn.settled in the given way. */
 function settledFails(...answers: Awaited<ReturnType<App['handle']>>[]): App['handle'] {
   return ({ events }, nth) => (events[0]?.type === 'turn.settled' ? (answers[nth - 1] ?? {}) : {})
 }
@@ -43,7 +43,7 @@ describe.for(PROFILES)('handlers (%s)', (details) => {
       details,
       handler: { retry: { attempts: 2, base: '10ms', max: '20ms' } },
     })
-    await rig.app.away()
+    await rig.app.disconnect()
     for (let turn = 0; turn < 5; turn++) await rig.client.start(`say ${turn}`)
     await until(
       'handler that is down',
@@ -193,7 +193,7 @@ describe.for(PROFILES)('what handlers answer (%s)', (details) => {
     expect(again).toEqual(before)
   })
 
-  test('what a handler put off until tomorrow is delivered now when somebody says so', async () => {
+  test('a fact that a handler deferred until tomorrow is delivered now on command', async () => {
     await using rig = await Rig.open({ details })
     rig.app.handle = ({ events }) =>
       events[0]?.type === 'turn.completed' ? { status: 503, headers: { 'retry-after': '86400' } } : {}

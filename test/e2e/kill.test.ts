@@ -44,7 +44,7 @@ describe.for(PROFILES)('killed (%s)', (details) => {
   })
 
   // [fault tool-1]
-  test('killed while a tool runs: it runs again under the same key and is told that it is uncertain', async () => {
+  test('killed while a tool runs: it runs again under the same key, marked as uncertain', async () => {
     await using rig = await Rig.open({ details, process: true, tools: { lookup_order: {} } })
     rig.app.run = (_run, nth) => (nth === 1 ? { hang: true } : { body: 'second' })
     await rig.client.start(CALL)

@@ -207,20 +207,20 @@ test('store restore: what it refuses, what it keeps, and what it says to program
   const facts = (json: string): number => (JSON.parse(json) as { facts: number }).facts
   const before = facts((await cli(['store', 'check', '--json', '-c', config])).out)
   const { code, out } = await cli(['store', 'restore', backup, '--json', '-c', config])
-  const told = JSON.parse(out) as { from: string; kept: string; file: string; writtenAt: number }
-  expect([code, told]).toEqual([
+  const printed = JSON.parse(out) as { from: string; kept: string; file: string; writtenAt: number }
+  expect([code, printed]).toEqual([
     0,
     expect.objectContaining({ file: store, from: backup, problems: [], writtenAt: expect.any(Number) }),
   ])
   expect(facts(out)).toBeLessThan(before)
   // What was kept is whole, with its log: it can be put back.
-  const back = await cli(['store', 'restore', told.kept, '--json', '-c', config])
+  const back = await cli(['store', 'restore', printed.kept, '--json', '-c', config])
   expect([back.code, facts(back.out)]).toEqual([0, before])
   await rig.start()
   await worked(rig)
 })
 
-test('a library is told that its store is lost, once it started', async () => {
+test('a library reports a lost store after its start', async () => {
   await using rig = await Rig.open({ start: false })
   const { createSidecar } = await import('../../src/index.ts')
   const silent = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent }

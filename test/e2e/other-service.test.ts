@@ -51,7 +51,7 @@ describe.for([
   { name: 'webhooks', channels: { stream: false, polling: false, webhooks: true } },
   { name: 'all three', channels: { stream: true, polling: true, webhooks: true } },
 ])('a service of another make, by $name', ({ channels }) => {
-  test('turns are told, calls are answered, and nothing is sent that its description does not have', async () => {
+  test('turns are delivered, calls are answered, and no request is sent that its description does not have', async () => {
     await using rig = await open(channels)
     const { service, app } = rig
     const program = await rig.start()

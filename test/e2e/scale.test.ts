@@ -9,7 +9,7 @@ const HOUR = 3_600_000
 const ROOMY = { sessions: 500, readsBurst: 100_000, readsPerSecond: 10_000, creationBurst: 10_000 }
 
 describe.for(PROFILES)('more than a page (%s)', (details) => {
-  test('turns that happened while nobody looked are all told, in their order', async () => {
+  test('turns that happened during a stop are all delivered, in their order', async () => {
     await using rig = await Rig.open({ details, emulator: { limits: ROOMY } })
     const { client, emulator } = rig
     const session = await client.start('say 0')
@@ -22,29 +22,33 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
     }
     await rig.start()
     await assertWhole(rig)
-    const told = rig.app.delivered().filter(({ type }) => type === 'turn.completed')
-    expect(told.map(({ data }) => data.turn?.id)).toEqual(emulator.ledger().turns.map(({ id }) => id))
+    const completed = rig.app.delivered().filter(({ type }) => type === 'turn.completed')
+    expect(completed.map(({ data }) => data.turn?.id)).toEqual(emulator.ledger().turns.map(({ id }) => id))
   })
 
-  test('sessions that the service lists on several pages are all told', { timeout: 60_000 }, async () => {
-    await using rig = await Rig.open({
-      details,
-      channels: ['poll'],
-      start: false,
-      emulator: { limits: ROOMY },
-      config: { stream: { enabled: false, start_from: 'beginning' } },
-    })
-    const sessions = []
-    for (let count = 0; count < 130; count++) sessions.push(await rig.client.start('say Hello'))
-    await until(
-      'all turns',
-      () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 130,
-    )
-    await rig.start()
-    await assertWhole(rig, { transcript: false })
-    const created = rig.app.delivered().filter(({ type }) => type === 'session.created')
-    expect(new Set(created.map(({ session_id }) => session_id))).toEqual(new Set(sessions))
-  })
+  test(
+    'sessions that the service lists on several pages are all delivered',
+    { timeout: 60_000 },
+    async () => {
+      await using rig = await Rig.open({
+        details,
+        channels: ['poll'],
+        start: false,
+        emulator: { limits: ROOMY },
+        config: { stream: { enabled: false, start_from: 'beginning' } },
+      })
+      const sessions = []
+      for (let count = 0; count < 130; count++) sessions.push(await rig.client.start('say Hello'))
+      await until(
+        'all turns',
+        () => rig.emulator.ledger().turns.filter(({ artifacts }) => artifacts === 'ready').length === 130,
+      )
+      await rig.start()
+      await assertWhole(rig, { transcript: false })
+      const created = rig.app.delivered().filter(({ type }) => type === 'session.created')
+      expect(new Set(created.map(({ session_id }) => session_id))).toEqual(new Set(sessions))
+    },
+  )
 
   test('a transcript of several pages of items comes whole, once and in order', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'], emulator: { limits: ROOMY } })
@@ -69,7 +73,7 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
     const { client } = rig
     const resting = await client.start('say long ago')
     await client.reached(resting, 'idle')
-    // Dates are told to the second, so what is older than our start must be older by more.
+    // Dates have a resolution of one second, so what is older than our start must be older by more.
     await rig.emulator.advance(5000)
     const before = rig.emulator.ledger().last_seq
     const calling = await client.withTools({ lookup_order: 5 })

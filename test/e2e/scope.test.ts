@@ -28,7 +28,7 @@ async function openPair(options: RigOptions): Promise<AsyncDisposable & { billin
 }
 
 const runsOf = (rig: Rig) => rig.app.runs.map(({ call }) => call.session_id)
-const toldOf = (rig: Rig) => new Set(rig.app.seen().map(({ session_id: id }) => id))
+const deliveredTo = (rig: Rig) => new Set(rig.app.seen().map(({ session_id: id }) => id))
 
 describe.for(PROFILES)('two sidecars in one organization (%s)', (details) => {
   // What one session of the other sidecar may cost, in requests beside those of the list.
@@ -38,7 +38,7 @@ describe.for(PROFILES)('two sidecars in one organization (%s)', (details) => {
     ['webhooks', ['webhook'], 1],
     ['polling', ['poll'], 0],
   ]
-  test.for(each)('each tells and runs its own alone, by %s', async ([, channels, most]) => {
+  test.for(each)('each delivers and runs only its own, by %s', async ([, channels, most]) => {
     await using pair = await openPair({ details, channels })
     const { billing, support } = pair
     for (const [rig, name] of [
@@ -59,14 +59,14 @@ describe.for(PROFILES)('two sidecars in one organization (%s)', (details) => {
     await assertWhole(support, { tools: ['lookup_order'], except: ours, transcript })
     expect(new Set(runsOf(billing))).toEqual(new Set(ours))
     expect(new Set(runsOf(support))).toEqual(new Set(theirs))
-    expect([...toldOf(billing)].filter((id) => theirs.includes(String(id)))).toEqual([])
-    expect([...toldOf(support)].filter((id) => ours.includes(String(id)))).toEqual([])
+    expect([...deliveredTo(billing)].filter((id) => theirs.includes(String(id)))).toEqual([])
+    expect([...deliveredTo(support)].filter((id) => ours.includes(String(id)))).toEqual([])
     const answers = billing.emulator.ledger().answers.map(({ output }) => output)
     expect(answers.map(String).toSorted((a, b) => a.localeCompare(b))).toEqual([
       ...Array(3).fill('said by bill'),
       ...Array(3).fill('said by support'),
     ])
-    // One reading tells whose a session is; where nothing hints at it, the list does.
+    // One read shows the owner of a session; without a hint, the list does.
     for (const [rig, others] of [
       [billing, theirs],
       [support, ours],
@@ -90,7 +90,7 @@ describe('a scope', () => {
     const theirs = await other.start('say Hello')
     const ours = await rig.client.start('say Hello')
     await assertWhole(rig, { except: [theirs] })
-    expect(toldOf(rig)).toEqual(new Set([ours]))
+    expect(deliveredTo(rig)).toEqual(new Set([ours]))
   })
 
   test('passes on the transient events of its own sessions alone', async () => {
@@ -107,10 +107,10 @@ describe('a scope', () => {
     await rig.client.reached(theirs, 'idle')
     await rig.client.send(ours, 'say Hello')
     await until('transient events of ours', () => rig.app.seen().some(({ type }) => type === 'agent.text'))
-    expect(toldOf(rig)).toEqual(new Set([ours]))
+    expect(deliveredTo(rig)).toEqual(new Set([ours]))
   })
 
-  test('holds the frames of a session until it can be read, and tells them in order then', async () => {
+  test('holds the frames of a session until it can be read, and then delivers them in order', async () => {
     await using rig = await Rig.open({ channels: ['stream'], config: { scope: BILLING } })
     let refused = 0
     rig.gateway.intercept = ({ url }) => {
@@ -140,7 +140,7 @@ describe('a scope', () => {
     rig.gateway.intercept = () => undefined
     await rig.start()
     await assertWhole(rig, { except: [theirs] })
-    expect(toldOf(rig)).toEqual(new Set([ours]))
+    expect(deliveredTo(rig)).toEqual(new Set([ours]))
     const { body } = await rig.raw('GET', '/metrics')
     expect(body['text']).toContain('session_sidecar_stream_frames_held 0\n')
   })
@@ -206,8 +206,8 @@ describe('a scope', () => {
     for (const id of [bill, support]) await client.reached(id, 'idle')
     await assertWhole(rig, { except: [support] })
     const stateOf = (id: string) => rig.app.seen().filter((event) => event.session_id === id)
-    const told = stateOf(bill).length
-    for (const [scope, toldSince] of [
+    const before = stateOf(bill).length
+    for (const [scope, deliveredSince] of [
       [SUPPORT, 0],
       [{}, 1],
     ] as const) {
@@ -223,7 +223,7 @@ describe('a scope', () => {
       await client.send(bill, 'say two')
       for (const id of mine)
         await rig.event('turn.settled', (event) => event.session_id === id && isNew(rig, event))
-      expect(Math.sign(stateOf(bill).length - told)).toBe(toldSince)
+      expect(Math.sign(stateOf(bill).length - before)).toBe(deliveredSince)
     }
     const [first] = rig.emulator.ledger().turns.filter(({ session_id }) => session_id === support)
     expect(rig.app.seen().filter(({ data }) => data.turn?.id === first?.id)).toEqual([])

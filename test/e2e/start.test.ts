@@ -11,7 +11,7 @@ import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
 // oxlint-disable-next-line typescript/no-misused-promises -- TypeScript lets it pass, so programs have it
-const refusing: () => void = () => Promise.reject(new Error('nobody awaits this'))
+const refusing: () => void = () => Promise.reject(new Error('an unhandled rejection'))
 
 const SILENT: Log = {
   debug: () => undefined,
@@ -29,7 +29,7 @@ async function startup(rig: Rig): Promise<number> {
 }
 
 describe.for(PROFILES)('a start (%s)', (details) => {
-  test('/startupz answers 200 on a restart, whose first look was made by an earlier run', async () => {
+  test('/startupz answers 200 on a restart, whose first read was made by an earlier run', async () => {
     await using rig = await Rig.open({ details })
     await rig.stop()
     await rig.start()
@@ -96,7 +96,7 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     await sidecar.stop()
   })
 
-  test('an observer of a program that throws stops nothing, and is told of once', async () => {
+  test('an observer of a program that throws stops nothing, and is logged once', async () => {
     await using rig = await Rig.open({
       details,
       prepare: (sidecar) =>
@@ -111,8 +111,8 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     for (const text of ['say one', 'say two']) await rig.client.start(text)
     await until('both', () => rig.app.delivered().filter(({ type }) => type === 'turn.settled').length === 2)
     await assertWhole(rig)
-    const told = rig.program?.lines.filter(({ message }) => message.startsWith('observe:'))
-    expect(told?.map(({ details: said }) => said)).toEqual([
+    const lines = rig.program?.lines.filter(({ message }) => message.startsWith('observe:'))
+    expect(lines?.map(({ details: said }) => said)).toEqual([
       { method: 'fact', error: 'it threw TypeError' },
       { method: 'callback', error: 'it threw Error' },
     ])
@@ -131,14 +131,14 @@ describe.for(PROFILES)('a start (%s)', (details) => {
     await sidecar.stop()
   })
 
-  test('/startupz answers 200 when the service is known to be away', async () => {
+  test('/startupz answers 200 when the service is known to be unreachable', async () => {
     await using rig = await Rig.open({ details, start: false })
     rig.gateway.intercept = () => 'reset'
     await rig.start()
     expect(await startup(rig)).toBe(200)
   })
 
-  test('says whom nobody delivers to any more, and delivers once somebody has the name again', async () => {
+  test('logs handlers that are no longer configured, and delivers once one has the name again', async () => {
     await using rig = await Rig.open({
       details,
       channels: ['poll'],
@@ -215,7 +215,7 @@ function warnings({ program }: Rig): unknown[] {
   return (lines ?? []).map(({ details }) => details)
 }
 
-test('delivers what is stored, and can be told what to do, beside a service that takes connections and says nothing', async () => {
+test('delivers stored facts, and accepts commands, while the service accepts connections and never answers', async () => {
   await using rig = await Rig.open({ channels: ['webhook', 'poll'] })
   await rig.admin('POST', '/api/handlers/app/pause')
   await rig.client.start('say Hello')

@@ -5,7 +5,7 @@ import { assertWhole } from '../support/oracle.ts'
 import { Rig } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 
-test('a database that another program holds is told by status and probe, and nothing is lost', async () => {
+test('a database that another program locks is shown by status and probe, and nothing is lost', async () => {
   await using rig = await Rig.open({ process: true, channels: ['stream', 'poll'] })
   const state = async () => (await rig.admin('GET', '/api/status'))['store']
   expect(await state()).toMatchObject({ state: 'accepting', reason: null })

@@ -58,7 +58,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(rig.app.delivered().filter(({ type }) => type === 'session.created')).toHaveLength(4)
   })
 
-  test('start_from beginning that is taken back: what happened while we were away is told all the same', async () => {
+  test('start_from beginning that is taken back: events during the stop are still delivered', async () => {
     await using rig = await Rig.open({
       details,
       channels: ['poll'],
@@ -71,12 +71,12 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     const fresh = await client.start('say two')
     await client.send(old, 'say three')
     for (const session of [old, fresh]) await client.reached(session, 'idle')
-    // Nobody need look at what rests for so long, if it was known.
+    // A known session that is idle for so long need not be read.
     await emulator.advance(7_200_000)
     rig.config = { ...rig.config, stream: { ...rig.config.stream, start_from: 'now' } }
     await rig.start()
-    const told = await rig.event('session.created', ({ session_id: id }) => id === fresh)
-    expect(told).toMatchObject({ session_id: fresh })
+    const created = await rig.event('session.created', ({ session_id: id }) => id === fresh)
+    expect(created).toMatchObject({ session_id: fresh })
     await assertWhole(rig, { transcript: false })
   })
 
@@ -96,7 +96,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
     expect(Math.max(...seqs)).toBe(rig.emulator.ledger().last_seq)
   })
 
-  test('a restart goes on where the last run ended, and tells what happened meanwhile', async () => {
+  test('a restart continues where the last run ended, and delivers the events of the meantime', async () => {
     await using rig = await Rig.open({ details, tools: { lookup_order: {} } })
     const { client } = rig
     const session = await client.start('say one')
@@ -177,7 +177,7 @@ describe.for(PROFILES)('the stream (%s)', (details) => {
   })
 
   // [fault stream-2]
-  test('a cursor that the service cannot place repeats nothing and leaves every state told', async () => {
+  test('a cursor that the service does not know repeats nothing and loses no state', async () => {
     await using rig = await Rig.open({ details, channels: ['stream', 'poll'] })
     const { client, emulator, app } = rig
     const session = await client.start('say one')

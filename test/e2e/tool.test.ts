@@ -337,7 +337,7 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.app.runs).toHaveLength(1)
   })
 
-  test('what stands before the service and answers in its place cancels no call and throws no result away', async () => {
+  test('what stands before the service and answers in its place cancels no call and discards no result', async () => {
     await using rig = await open()
     const ran = Promise.withResolvers<object>()
     rig.app.run = () => ran.promise
@@ -370,19 +370,19 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
     expect(rig.emulator.ledger().messages).toHaveLength(2)
   })
 
-  test('a call of a tool that is not ours is told and left alone', async () => {
+  test('a call of a tool that is not ours is reported and not answered', async () => {
     await using rig = await open()
     const session = await rig.client.start('call somebody_elses {}', 'say {{last}}')
     const [call] = await rig.client.required(session)
     const event = await rig.event('action.required')
     expect(event.data.action).toMatchObject({ type: 'function_call', name: 'somebody_elses' })
-    await rig.client.answer(session, call?.call_id ?? '', 'by somebody else')
+    await rig.client.answer(session, call?.call_id ?? '', 'by another program')
     await rig.event('turn.completed')
     expect(rig.app.runs).toEqual([])
     expect(rig.app.delivered().filter(({ type }) => type.startsWith('call.'))).toEqual([])
   })
 
-  test('approvals and questions are told with what the service says of them, and never answered', async () => {
+  test('approvals and questions are delivered with the fields of the service, and never answered', async () => {
     await using rig = await open()
     const session = await rig.client.start('approve shell rm -rf build', 'ask Which colour?', 'say {{last}}')
     const [approval] = await rig.client.required(session)

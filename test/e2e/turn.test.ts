@@ -28,7 +28,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
   )
 
   // [fault state-5]
-  test('a deleted session is told once, after what it waited for was resolved', async () => {
+  test('a deleted session is reported once, after its actions were resolved', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('ask Which colour?')
     await rig.event('action.required')
@@ -39,7 +39,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     expect(rig.app.delivered().at(-1)?.type).toBe('session.deleted')
   })
 
-  test('a deleted idle session is told by the next sweep', async () => {
+  test('a deleted idle session is reported by the next sweep', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'] })
     const session = await rig.client.start('say Hello')
     await rig.event('turn.settled')
@@ -53,9 +53,9 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     'a run that cannot start is session.failed with the item that says why ($name)',
     async ({ channels }) => {
       await using rig = await Rig.open({ details, channels })
-      const session = await rig.client.start('cannot start the workspace is away')
+      const session = await rig.client.start('cannot start the workspace is lost')
       const failed = await rig.event('session.failed')
-      expect(JSON.stringify(failed.data.item)).toContain('the workspace is away')
+      expect(JSON.stringify(failed.data.item)).toContain('the workspace is lost')
       expect(failed.session_id).toBe(session)
       await assertWhole(rig, { transcript: channels.includes('stream') })
       expect(rig.app.delivered().some(({ type }) => type.startsWith('turn.'))).toBe(false)
@@ -65,7 +65,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     },
   )
 
-  test('a run that cannot start, twice in a row, is told with its reason each time it is seen', async () => {
+  test('a run that cannot start, twice in a row, is reported with its reason each time', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('cannot start first reason')
     await rig.event('session.failed', ({ data }) => JSON.stringify(data.item ?? '').includes('first reason'))
@@ -158,7 +158,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     expect(waited).toBeLessThan(4000)
   })
 
-  test('turns that are newer than the session they were read after tell no end before what was resolved', async () => {
+  test('turns that are newer than the session they were read after report no end before the resolved actions', async () => {
     await using rig = await Rig.open({ details, channels: ['stream'] })
     const { client, emulator, gateway } = rig
     const session = await client.start('call somebody_elses {}', 'say done')
@@ -180,7 +180,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await assertWhole(rig)
   })
 
-  test('an action of a turn that was not told yet is told after it', async () => {
+  test('an action of a turn that was not reported yet is reported after it', async () => {
     await using rig = await Rig.open({ details, channels: ['stream', 'webhook'] })
     const { client, emulator, gateway, app } = rig
     await client.start('say warm up')
@@ -203,7 +203,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     expect(own.map(({ type }) => type)).toEqual(['turn.started', 'action.required'])
   })
 
-  test('queued messages make turns that are all told, in their order', async () => {
+  test('queued messages make turns that are all delivered, in their order', async () => {
     await using rig = await Rig.open({ details })
     const session = await rig.client.start('wait 100ms', 'say 0')
     for (let turn = 1; turn <= 5; turn++) await rig.client.send(session, `say ${turn}`)
@@ -214,11 +214,11 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
     await assertWhole(rig)
     const order = rig.emulator.ledger().turns.map(({ id }) => id)
     for (const kind of ['turn.started', 'turn.completed', 'turn.settled']) {
-      const told = rig.app
+      const delivered = rig.app
         .delivered()
         .filter(({ type }) => type === kind)
         .map(({ data }) => data.turn?.id)
-      expect(told).toEqual(order)
+      expect(delivered).toEqual(order)
     }
   })
 })

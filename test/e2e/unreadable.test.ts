@@ -11,27 +11,27 @@ const BROKEN = {
 }
 
 describe.for(PROFILES)('a list that the service cannot read (%s)', (details) => {
-  test('is told by status and metrics while it lasts', async () => {
+  test('is shown by status and metrics while it lasts', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'] })
     const poll = async () => await rig.channel('poll')
-    await until('a look', async () => (await poll())['state'] === 'live')
+    await until('a read', async () => (await poll())['state'] === 'live')
     rig.gateway.intercept = ({ url }) => (url?.startsWith('/v1/sessions?') ? BROKEN : undefined)
-    const told = await until('a look that failed', async () => {
+    const failing = await until('a read that failed', async () => {
       const status = await poll()
       return status['state'] === 'waiting' ? status : undefined
     })
-    expect(told['last_error']).toContain('it cannot be read')
+    expect(failing['last_error']).toContain('it cannot be read')
     const { body } = await rig.raw('GET', '/metrics')
     const [, oldest] =
       /^session_sidecar_read_oldest_pending_timestamp_seconds (\S+)$/m.exec(String(body['text'])) ?? []
     expect(Number(oldest) * 1000).toBeLessThan(Date.now())
     rig.gateway.intercept = () => undefined
-    await until('a look', async () => (await poll())['state'] === 'live')
+    await until('a read', async () => (await poll())['state'] === 'live')
   })
 })
 
 describe.for(PROFILES)('one session that the service cannot read (%s)', (details) => {
-  test('does not keep the first look from its end, and is told of once it can be read', async () => {
+  test('does not block the first read, and is reported once it can be read', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'], start: false, tools: { later: {} } })
     const broken = await rig.client.start('call later {"n":1}', 'say Repaired')
     const [call] = await rig.client.required(broken)
@@ -50,7 +50,7 @@ describe.for(PROFILES)('one session that the service cannot read (%s)', (details
     await rig.event('turn.settled', ({ session_id }) => session_id === broken)
   })
 
-  test('tells what became of its turns, though its artifacts cannot be read', async () => {
+  test('reports the ends of its turns, though its artifacts cannot be read', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'] })
     const { artifacts } = rig.client.details.paths
     const broken = await rig.client.create()
@@ -61,7 +61,7 @@ describe.for(PROFILES)('one session that the service cannot read (%s)', (details
     expect([data.turn?.artifacts, data.artifacts]).toEqual(['ready', null])
   })
 
-  test('tells what became of it, though what is said in it cannot be read, and tells that once it can', async () => {
+  test('reports its ends, though its items cannot be read, and reports the items once they can', async () => {
     await using rig = await Rig.open({ details, channels: ['poll'] })
     const broken = await rig.client.create()
     rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/items`) ? BROKEN : undefined)

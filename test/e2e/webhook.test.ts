@@ -41,16 +41,16 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     await rig.event('turn.settled')
   })
 
-  test('a token that may not manage webhooks is told by status and metric', async () => {
+  test('a token that may not manage webhooks is shown by status and metric', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook', 'poll'], start: false })
     const body = JSON.stringify({ error: { code: 'forbidden', message: 'not allowed', request_id: 'req_1' } })
     rig.gateway.intercept = ({ url }) => (url?.startsWith('/v1/webhooks') ? { status: 403, body } : undefined)
     await rig.start()
-    const told = await until('a channel that waits', async () => {
+    const channel = await until('a channel that waits', async () => {
       const status = await rig.channel('webhook')
       return status['state'] === 'waiting' ? status : undefined
     })
-    expect(told['last_error']).toContain('not allowed')
+    expect(channel['last_error']).toContain('not allowed')
     const { body: metrics } = await rig.raw('GET', '/metrics')
     expect(metrics['text']).toContain('session_sidecar_webhook_subscription_active 0\n')
   })
@@ -76,13 +76,13 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
   })
 
   // [fault webhook-8]
-  test('a subscription that the service gave up is made anew, and what it missed is told', async () => {
+  test('a subscription that the service gave up is created again, and missed events are delivered', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'] })
     const { client, emulator } = rig
     const [first] = emulator.ledger().subscriptions
     await client.start('say before')
     await rig.event('turn.settled')
-    // Nobody can read these, so every attempt is refused until the service gives up.
+    // The signature is wrong, so every attempt is refused until the service gives up.
     emulator.faults.set({ forge_webhooks: true })
     for (let turn = 0; turn < 3; turn++) await client.start(`say unheard ${turn}`)
     await until(
@@ -108,7 +108,7 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
   })
 
   // [fault webhook-7]
-  test('a subscription whose secret nobody knows any more is replaced', async () => {
+  test('a subscription whose secret was lost is replaced', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'], start: false })
     await rig.client.call('POST', '/v1/webhooks', { url: rig.config.webhooks?.public_url, events: [] })
     const [stranger] = rig.emulator.ledger().subscriptions

@@ -170,7 +170,7 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     expect(second.events(id).filter((type) => type === 'sandbox.created')).toHaveLength(2)
   })
 
-  it('artifacts that were being collected are published, and turn.completed is told', async () => {
+  it('artifacts that were being collected are published, and turn.completed is sent', async () => {
     const data = dataFile()
     const { url, received } = await receive()
     const first = await open(profile, { data, allowHttpWebhooks: true })
@@ -253,68 +253,59 @@ describe.each(PROFILES)('a data file, profile %s', (profile) => {
     db.close()
   })
 
-  it(
-    'a process that is killed has told nobody anything that it then forgets',
-    { timeout: 180_000 },
-    async () => {
-      const data = dataFile()
-      const heard = new Map<string, Fields>()
-      const accepted: string[] = []
-      const written: string[] = []
-      const ids: string[] = []
-      let quiet = ''
-      for (let round = 0; round < 3; round++) {
-        const { bench, kill } = await asProcess(profile, data)
-        const stream = await replayed(bench, heard)
-        // Nothing runs in this one, so that its workspace stays.
-        quiet ||= await bench.session({ title: 'quiet' })
-        ids.push(await bench.session({ title: `round ${round}` }))
-        const work = Promise.all([
-          ...ids.map((id) =>
-            untilGone(`${round} in ${id}`, async (text) => {
-              if ((await bench.send(id, `say ${text}`)).status === 202) accepted.push(text)
-            }),
-          ),
-          untilGone(`${round}`, async (text) => {
-            if ((await write(bench, quiet, text, 'x')).status === 200) written.push(text)
-          }),
-        ])
-        const enough = stream.frames.length + 60
-        await patiently('work', () =>
-          stream.frames.length > enough && written.length > 0 ? true : undefined,
-        )
-        await kill()
-        await work
-        for (const { id, data: frame } of stream.frames) if (id !== undefined) heard.set(id, frame)
-      }
-
-      const { bench } = await asProcess(profile, data)
+  it('a killed process has sent nothing that its data file lacks', { timeout: 180_000 }, async () => {
+    const data = dataFile()
+    const heard = new Map<string, Fields>()
+    const accepted: string[] = []
+    const written: string[] = []
+    const ids: string[] = []
+    let quiet = ''
+    for (let round = 0; round < 3; round++) {
+      const { bench, kill } = await asProcess(profile, data)
       const stream = await replayed(bench, heard)
-      for (const [round, id] of ids.entries()) {
-        expect(await bench.read(id)).toMatchObject({ title: `round ${round}` })
-        await patiently('rest', async () =>
-          (await bench.read(id))['status'] === 'working' ? undefined : true,
-        )
-      }
-      const texts = () =>
-        new Set(stream.frames.map(({ data: frame }) => (frame['payload'] as Fields)['text']))
-      await patiently('turn of every message', () =>
-        accepted.every((text) => texts().has(`say ${text}`)) ? true : undefined,
-      )
-      expect(await fileNames(bench, quiet)).toEqual(expect.arrayContaining(written))
-      const seqs = stream.frames.flatMap(({ data: { seq } }) => (typeof seq === 'number' ? [seq] : []))
-      expect(seqs).toEqual(seqs.map((_, index) => index + 1))
-      expect([accepted.length > 0, written.length > 0]).toEqual([true, true])
-    },
-  )
+      // Nothing runs in this one, so that its workspace stays.
+      quiet ||= await bench.session({ title: 'quiet' })
+      ids.push(await bench.session({ title: `round ${round}` }))
+      const work = Promise.all([
+        ...ids.map((id) =>
+          untilGone(`${round} in ${id}`, async (text) => {
+            if ((await bench.send(id, `say ${text}`)).status === 202) accepted.push(text)
+          }),
+        ),
+        untilGone(`${round}`, async (text) => {
+          if ((await write(bench, quiet, text, 'x')).status === 200) written.push(text)
+        }),
+      ])
+      const enough = stream.frames.length + 60
+      await patiently('work', () => (stream.frames.length > enough && written.length > 0 ? true : undefined))
+      await kill()
+      await work
+      for (const { id, data: frame } of stream.frames) if (id !== undefined) heard.set(id, frame)
+    }
+
+    const { bench } = await asProcess(profile, data)
+    const stream = await replayed(bench, heard)
+    for (const [round, id] of ids.entries()) {
+      expect(await bench.read(id)).toMatchObject({ title: `round ${round}` })
+      await patiently('rest', async () => ((await bench.read(id))['status'] === 'working' ? undefined : true))
+    }
+    const texts = () => new Set(stream.frames.map(({ data: frame }) => (frame['payload'] as Fields)['text']))
+    await patiently('turn of every message', () =>
+      accepted.every((text) => texts().has(`say ${text}`)) ? true : undefined,
+    )
+    expect(await fileNames(bench, quiet)).toEqual(expect.arrayContaining(written))
+    const seqs = stream.frames.flatMap(({ data: { seq } }) => (typeof seq === 'number' ? [seq] : []))
+    expect(seqs).toEqual(seqs.map((_, index) => index + 1))
+    expect([accepted.length > 0, written.length > 0]).toEqual([true, true])
+  })
 })
 
-/** A stream from the beginning that has caught up with `heard` and tells the same again. */
+/** A stream from the beginning that has replayed `heard` unchanged. */
 async function replayed(bench: Bench, heard: ReadonlyMap<string, Fields>): Promise<Listener> {
   const stream = await listen(bench, '/v1/events?last_event_id=0')
   await patiently('replay', () => (stream.frames.length >= heard.size ? true : undefined))
-  const told = new Map(stream.frames.map(({ id, data }) => [id, data]))
-  for (const [seq, frame] of heard) expect(told.get(seq)).toEqual(frame)
+  const replayed = new Map(stream.frames.map(({ id, data }) => [id, data]))
+  for (const [seq, frame] of heard) expect(replayed.get(seq)).toEqual(frame)
   return stream
 }
 
@@ -430,7 +421,7 @@ describe('a data file that cannot be used', () => {
   })
 
   it(
-    'one that can no longer be written ends the emulator, which says why; what was told is in it',
+    'one that can no longer be written ends the emulator with the reason; it has everything that was sent',
     { timeout: 60_000 },
     async () => {
       const data = dataFile()
@@ -448,12 +439,12 @@ describe('a data file that cannot be used', () => {
       const baseUrl = await patiently('address of the emulator', () => addressIn(out))
       const { details } = await open('a')
       const bench = new Bench({ baseUrl, token: 'svc_pat_dev' } as Bench['emulator'], details)
-      const id = await bench.session({ title: 'told' })
+      const id = await bench.session({ title: 'sent' })
       await bench.send(id, 'burst 5000 200').catch(() => undefined)
       expect([await ended, err.split('\n').length]).toEqual([1, 2])
       expect(err).toMatch(/cannot be written: .*Is the disk full\?/)
       const after = await open('a', { data })
-      expect(await after.read(id)).toMatchObject({ title: 'told' })
+      expect(await after.read(id)).toMatchObject({ title: 'sent' })
       await after.reach(id, 'failed')
     },
   )

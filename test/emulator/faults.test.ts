@@ -269,7 +269,7 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect(await statusOf(bench.call('POST', '/v1/sessions', {}))).toBe(201)
   })
 
-  it('not_delivered tells an answer that the sandbox did not hold the call', async () => {
+  it('not_delivered replies to an answer that the sandbox did not hold the call', async () => {
     const bench = await open(profile)
     const id = await bench.session()
     await bench.send(id, 'call f {}')
@@ -316,7 +316,7 @@ describe.each(PROFILES)('faults on demand, profile %s', (profile) => {
     expect([await put(old), await put(id)]).toEqual(['bridge_incompatible', 'undefined'])
   })
 
-  it('unreachable_mcp takes the servers away that it names', async () => {
+  it('unreachable_mcp makes the named servers unreachable', async () => {
     const bench = await open(profile)
     await set(bench, { unreachable_mcp: ['tickets'] })
     const mcp = (name: string) => ({ type: 'mcp', name, url: 'https://mcp.example.com' })

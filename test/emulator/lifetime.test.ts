@@ -36,7 +36,7 @@ describe('the emulator as a thing that starts and ends', () => {
     }
   })
 
-  it('listens where it is told to, and a second close does nothing', async () => {
+  it('listens at the given address, and a second close does nothing', async () => {
     const port = await freePort()
     const emulator = await startEmulator({ listen: { host: '127.0.0.1', port } })
     expect(emulator.baseUrl).toBe(`http://127.0.0.1:${port}`)
@@ -130,7 +130,7 @@ describe('the clock', () => {
     ])
   })
 
-  it('runs timers by itself when nobody hurries it', async () => {
+  it('runs timers by itself without advance', async () => {
     const clock = new Clock()
     await new Promise<void>((resolve) => clock.after(20, resolve))
     const controller = new AbortController()

@@ -9,7 +9,7 @@ export interface Received {
   body: Fields
 }
 
-/** A webhook receiver on loopback that keeps what it gets and answers what it is told to. */
+/** A webhook receiver on loopback that records its requests and sends the given answers. */
 export interface Receiver {
   readonly url: string
   readonly received: Received[]

@@ -102,7 +102,7 @@ describe('scenario files', () => {
     expect(JSON.parse(readFileSync(SCHEMA_FILE, 'utf8'))).toEqual(schemaDocument())
   })
 
-  it('every fault is told at once, with its line and what to write instead', () => {
+  it('every fault is reported at once, with its line and the right form', () => {
     const file = scenarioFile(`name: x
 replies:
   - when: hi
@@ -154,7 +154,7 @@ mcp_servers:
     ])
   })
 
-  it('a fault below an alias is told where it stands', () => {
+  it('a fault below an alias is reported with its position', () => {
     const file = scenarioFile(
       'name: x\nreplies:\n  - when: a\n    steps: &steps\n      - sya: x\n  - when: b\n    steps: *steps\n',
     )
@@ -178,7 +178,7 @@ mcp_servers:
     await expect(startEmulator({ scenario: file })).rejects.toThrow(file)
   })
 
-  it('a map for a key, as {{last}} without quotes is, is told and makes no warning of the runtime', () => {
+  it('a map for a key, such as {{last}} without quotes, is reported and causes no warning of the runtime', () => {
     const warn = vi.spyOn(process, 'emitWarning')
     onTestFinished(() => warn.mockRestore())
     expect(faultsOf(scenarioFile('name: x\nreplies:\n  - steps: [{ say: {{last}} }]\n'))).not.toEqual([])
@@ -202,7 +202,7 @@ describe.each(PROFILES)('the tour, profile %s', (profile) => {
       baseUrl: bench.emulator.baseUrl,
       token: bench.emulator.token,
       scenario: loadScenario(TOUR),
-      tell: (line) => lines.push(line),
+      report: (line) => lines.push(line),
       lookEveryMs: 20,
     })
     expect(counts).toEqual({

@@ -41,7 +41,7 @@ describe('steps of a scenario', () => {
       { calls: [{ name: 'stock', arguments: { of: '{{calls.find}}' } }, { name: 'price' }] },
       'say {{calls.find}}, {{calls.stock}} at {{calls.price}}',
       { shell: { command: 'wc', output: '17 lines' } },
-      { say: '{{last}} for "{{message}}" as told: {{instructions}}; {{calls.nobody}}' },
+      { say: '{{last}} for "{{message}}" with: {{instructions}}; {{calls.unknown}}' },
     ]
     const bench = await open('a', { scenario: doing(steps) })
     const id = await bench.session({ agent: { instructions: 'Be brief.' } })
@@ -65,7 +65,7 @@ describe('steps of a scenario', () => {
     await bench.reach(id, 'idle')
     expect(await said(bench, id)).toEqual([
       'TEA-01, seven at four',
-      '17 lines for "tea, please" as told: Be brief.; {{calls.nobody}}',
+      '17 lines for "tea, please" with: Be brief.; {{calls.unknown}}',
     ])
   })
 
@@ -206,11 +206,11 @@ describe.each(PROFILES)('the example scenario, profile %s', (profile) => {
     ])
     await talk(bench, id, 'report on tea')
     expect((await said(bench, id)).at(-1)).toBe('Found 17 orders.')
-    const news = await bench.session({
+    const denied = await bench.session({
       agent: { permission_rules: [{ decision: 'deny', domain: 'news.example' }] },
     })
-    await talk(bench, news, 'read the news')
-    expect(await outputs(bench, news)).toEqual([])
+    await talk(bench, denied, 'read the page')
+    expect(await outputs(bench, denied)).toEqual([])
     const [made] = bench.emulator.ledger().sessions
     expect(made?.title).toBe('Made in the Console')
     expect((await talk(bench, id, 'break down'))['status']).toBe('failed')

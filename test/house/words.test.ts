@@ -65,13 +65,24 @@ const BANNED = [
   'whoever',
 ]
 
-/** `word` by itself, and as a part of a name such as `isMended` or `MOST_OWED`. */
-function bannedWords(): RegExp {
-  const each = BANNED.flatMap((word) => {
+/** Words that are banned as well, except in the files of `still-to-do.json`. */
+const LEAVING = ['nobody', 'somebody', 'tell(?:s|ing)?', 'told', 'away', 'news']
+
+/** The interface as it states itself; its sentences are not ours. */
+const QUOTES = ['src/protocol/rules.md', 'src/conform/catalogue.json', 'test/contract/COVERAGE.md']
+
+/** Files that still have one of `LEAVING`. The list only shrinks. */
+const STILL: readonly string[] = JSON.parse(
+  readFileSync(join(import.meta.dirname, 'still-to-do.json'), 'utf8'),
+)
+
+/** Each word by itself, and as a part of a name such as `isMended` or `MOST_OWED`. */
+function bannedWords(words: readonly string[] = BANNED): RegExp {
+  const each = words.flatMap((word) => {
     const capital = (word[0] ?? '').toUpperCase() + word.slice(1)
     return [`(?<![A-Za-z])${word}(?![a-z])`, `${capital}(?![a-z])`]
   })
-  const upper = BANNED.map((word) => `(?<![A-Z])${shout(word)}(?![A-Z])`)
+  const upper = words.map((word) => `(?<![A-Z])${shout(word)}(?![A-Z])`)
   return new RegExp([...each, ...upper].join('|'), 'g')
 }
 
@@ -85,6 +96,17 @@ describe('words that are never right', () => {
     const files = texts('src', 'test', 'config', '.github', 'README.md', 'CHANGELOG.md')
     expect(found(files, bannedWords())).toEqual([])
     expect(files.map(({ path }) => path).filter((path) => bannedWords().test(path))).toEqual([])
+  })
+
+  it('are in no further file where they are still to be replaced, and the list only shrinks', () => {
+    const files = texts('src', 'test', 'config', '.github', 'README.md', 'CHANGELOG.md').filter(
+      ({ path }) => !QUOTES.includes(path) && !path.startsWith('test/house/'),
+    )
+    const having = files
+      .filter(({ path, text }) => bannedWords(LEAVING).test(path) || bannedWords(LEAVING).test(text))
+      .map(({ path }) => path)
+    expect(having.filter((path) => !STILL.includes(path))).toEqual([])
+    expect(STILL.filter((path) => !having.includes(path))).toEqual([])
   })
 
   it('are found in prose, identifiers and constants, and not in other words', () => {

@@ -192,7 +192,7 @@ describe('a comparison', () => {
     ])
   })
 
-  it('tells of a turn that was over before the next began before it, and of turns side by side by kind', () => {
+  it('orders the facts of a turn that ended before the next began before it, and those of parallel turns by kind', () => {
     const before = known(session('working', { required_actions: [{ ...action, turn_id: 't1' }] }), [
       turn('t1', 'working'),
     ])
@@ -254,19 +254,19 @@ describe('a comparison', () => {
     expect(again('failed', 'failed', { id: 'i' })).toEqual([])
   })
 
-  it('tells of an action that came and went while it was read, and of none that is known, open or too late', () => {
+  it('reports an action that began and ended during the read, and none that is known, open or too late', () => {
     const asked = (call_id: string, turn_id: string | null) => ({ ...action, call_id, turn_id })
     const was = [asked('known', 't')]
     const before = known(session('requires_action', { required_actions: was }), [
       turn('t', 'working'),
-      turn('told', 'failed', 'pending'),
+      turn('known', 'failed', 'pending'),
     ])
     const now = session('requires_action', { required_actions: [asked('open', 't')] })
     const { actions: passed } = session('idle', {
       required_actions: [
         asked('known', 't'),
         asked('open', 't'),
-        asked('late', 'told'),
+        asked('late', 'known'),
         asked('seen', 't'),
         asked('stray', null),
       ],
@@ -285,24 +285,24 @@ describe('a comparison', () => {
     expect(reading.resolved).toEqual(['known', 'seen', 'stray'])
   })
 
-  it('tells what may have happened since the list was read of a session that was taken from it alone', () => {
+  it('reports events since the list for a session that is only known from the list', () => {
     const hour = 3_600_000
     const baseline = 10 * hour
     const listed = { ...known(session('working')), baseline }
     const ended = (id: string, completed_at: number) =>
       turn(id, 'completed', 'ready', { created_at: 2000, completed_at })
     const turns = [ended('after', baseline - hour + 1), ended('before', baseline - hour)]
-    const told = (before: KnownSession) => {
+    const subjects = (before: KnownSession) => {
       const { reading } = compare(before, [], looked('working', turns), CONTEXT, new Map())
       return reading.facts.map(({ subject }) => subject)
     }
-    expect(told(listed)).toEqual(['turn.started/after', 'turn.final/after', 'turn.settled/after'])
-    expect(told({ ...listed, atRest: true })).toEqual([])
+    expect(subjects(listed)).toEqual(['turn.started/after', 'turn.final/after', 'turn.settled/after'])
+    expect(subjects({ ...listed, atRest: true })).toEqual([])
     const [read] = known(session('working'), [turn('other', 'working')]).turns
     if (read === undefined) throw new Error('no turn')
-    expect(told({ ...listed, turns: [read] })).toEqual([])
-    expect(told({ ...listed, turns: [{ ...read, read: false }] })).toEqual(told(listed))
-    expect(told({ ...listed, turns: [read, { ...read, read: false }] })).toEqual([])
+    expect(subjects({ ...listed, turns: [read] })).toEqual([])
+    expect(subjects({ ...listed, turns: [{ ...read, read: false }] })).toEqual(subjects(listed))
+    expect(subjects({ ...listed, turns: [read, { ...read, read: false }] })).toEqual([])
   })
 
   it('waits for the frame of a turn that ended while the stream is up, and not without it', () => {
@@ -346,7 +346,7 @@ describe('a comparison', () => {
       ])
     })
 
-    it('tells of a turn that ended since the start, though it is over when it is read at last', () => {
+    it('reports a turn that ended since the start, though it is over at its first read', () => {
       const old = turn('old', 'completed', 'ready', { created_at: 300, completed_at: 700 })
       const late = turn('late', 'completed', 'ready', { created_at: 800, completed_at: 30_000 })
       const now = session('idle', { updated_at: 30_000 })
@@ -358,7 +358,7 @@ describe('a comparison', () => {
       ])
     })
 
-    it('takes a session that was made after the start for news', () => {
+    it('treats a session that was created after the start as new', () => {
       expect(typesOf(null, session('idle', { created_at: 1500, updated_at: 1600 }), [], first)).toEqual([
         'session.created',
       ])
@@ -393,7 +393,7 @@ describe('a comparison', () => {
     },
   )
 
-  it('says with a failure the item that tells why', () => {
+  it('adds the item with the reason to a failure', () => {
     const look = { ...looked('failed', []), passed: [], errorItem: { id: 'item_1' } }
     const bodies = [look, { ...look, passed: [], errorItem: null }].map(
       (one) => compare(known(session('working')), [], one, CONTEXT, new Map()).reading.facts[0]?.body,
@@ -401,7 +401,7 @@ describe('a comparison', () => {
     expect(bodies.map((body) => JSON.parse(body ?? '').item)).toEqual([{ id: 'item_1' }, undefined])
   })
 
-  it('tells of turns by their age, whatever order they are read in', () => {
+  it('orders turns by their age, in any order of reading', () => {
     const turns = [
       turn('a', 'working', null, { created_at: null }),
       turn('b', 'working', null, { created_at: 1000, started_at: 1500 }),
@@ -483,7 +483,8 @@ describe('a comparison', () => {
     expect([at(steady - 1), at(steady)]).toEqual([false, true])
   })
 
-  // Found by the simulation: the end was told once more, after it had been delivered and pruned.
+  // Found by the simulation: the end was reported once more, after it had been delivered and
+  // pruned.
   it('keeps the end of a turn that a reading which hung shows as going on', () => {
     const before = known(session('working'), [turn('t', 'completed', 'pending')])
     const { turns, reading } = compare(
@@ -496,7 +497,7 @@ describe('a comparison', () => {
     expect([reading.facts, reading.turns, collecting(turns)]).toEqual([[], [], ['t']])
   })
 
-  it('tells of a turn that was known by its frames alone as of a new one', () => {
+  it('reports a turn that was only known by its frames as a new one', () => {
     const placeholder = { ...knownTurn(turn('t', 'working')), read: false, endedFrameAt: 4000 }
     const { reading } = compare(
       null,

@@ -96,7 +96,7 @@ describe('a settled turn', () => {
     expect(settled({}, [...others, ...own])).toMatchObject({ artifacts: own })
   })
 
-  it('says which artifacts were left out, and tells none from a list that could not be read', () => {
+  it('lists the skipped artifacts, and distinguishes an empty list from an unreadable one', () => {
     const skipped = [{ path: 'a', reason: 'big' }]
     expect(settled({ artifacts_skipped: skipped }, [])).toMatchObject({
       artifacts: [],

@@ -255,7 +255,7 @@ describe('a frame of the stream', () => {
     )
   })
 
-  it('never takes a prototype name for news', () => {
+  it('never treats a prototype name as an event', () => {
     for (const name of ['__proto__', 'constructor', 'toString']) {
       const read = readFrame(frame({ type: name, seq: 1, session_id: 's', payload: {} }, '1'), AT)
       expect(read).toMatchObject({ kind: 'fact', fact: { type: name }, hints: [{ sessionId: 's' }] })

@@ -67,7 +67,7 @@ it('compares every pair and every condition, and inherits no key', () => {
   )
 })
 
-it('holds frames of unknown sessions in the commit that moves the cursor, and tells them in order or drops them', async () => {
+it('holds frames of unknown sessions in the commit that moves the cursor, and delivers them in order or drops them', async () => {
   const { store, commit, frames } = world()
   await frames(1, 2, 'ours')
   await frames(3, 2, 'theirs')
@@ -86,7 +86,7 @@ it('holds frames of unknown sessions in the commit that moves the cursor, and te
   expect(await store.resources.heldFrames()).toEqual({ frames: 0, characters: 0 })
 })
 
-it('tells held frames also when later ones of others were delivered and pruned meanwhile', async () => {
+it('delivers held frames also when later ones of others were delivered and pruned meanwhile', async () => {
   const { store, commit, frames } = world()
   await commit({ owners: [{ sessionId: 'other', owner: 'ours', at: 1 }] })
   await frames(1, 2, 'slow')
@@ -100,7 +100,7 @@ it('tells held frames also when later ones of others were delivered and pruned m
   expect(await store.resources.heldFrames()).toMatchObject({ frames: 0 })
 })
 
-it('has a session with held frames read though nobody asked for it, and hints about a foreign one cost nothing', async () => {
+it('reads a session with held frames without a hint, and hints about a foreign one cost nothing', async () => {
   const { store, commit, frames, clock } = world()
   await frames(1, 1, 'theirs')
   const wait = await store.hints.nextDue()

@@ -72,9 +72,9 @@ it('sessions of which nothing can be written down are read now and then, one at 
 it('a first look that never comes to the end of the list is tried again with back-off', async () => {
   const clock = new VirtualClock()
   const looks: number[] = []
-  const told: boolean[] = []
+  const results: boolean[] = []
   const bus = new Bus()
-  bus.subscribe({ looked: (done) => told.push(done) })
+  bus.subscribe({ looked: (done) => results.push(done) })
   const service: Pick<Service, 'authorized' | 'onAuthorization'> = {
     authorized: () => true,
     onAuthorization: () => undefined,
@@ -99,5 +99,5 @@ it('a first look that never comes to the end of the list is tried again with bac
   await clock.advance(4000)
   await reconciler.stop(0)
   expect(looks.map((at) => at - began)).toEqual([0, 500, 1500, 3500])
-  expect(told).toEqual([false, false, false, false])
+  expect(results).toEqual([false, false, false, false])
 })

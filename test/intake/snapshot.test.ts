@@ -87,7 +87,7 @@ async function factsOf(turn: Turn): Promise<JsonObject[]> {
 const turn = (status: string) =>
   readTurn({ id: 't', status, created_at: 1, completed_at: status === 'failed' ? 2 : null }, 's')
 
-it('a session that failed tells why its run could not start, though a turn of an unknown status goes on', async () => {
+it('a failed session has the reason why its run could not start, though a turn of an unknown status continues', async () => {
   expect(await factsOf(turn('parked'))).toMatchObject([{ item: { id: 'item_1' } }])
 })
 
@@ -137,7 +137,7 @@ it('a service whose clock was set back by an hour is heard', async () => {
   expect(await read()).toEqual(['session.idle'])
 })
 
-it('a session is read on at once until all of its items are told, however many they are', async () => {
+it('a session is read on at once until all of its items are reported, in any number', async () => {
   const items = Array.from({ length: 4321 }, (_, index) =>
     readItem({ id: `item_${index}`, type: 'message', created_at: 1, detail: { event: 'said' } }, 's'),
   )
@@ -148,9 +148,9 @@ it('a session is read on at once until all of its items are told, however many t
       return { data: items.slice(from, from + limit), hasMore: from + limit < items.length, lastId: null }
     },
   })
-  const told = await read()
-  for (let more = await readOn(); more !== null; more = await readOn()) told?.push(...more)
-  expect(told?.filter((type) => type === 'said')).toHaveLength(items.length)
+  const types = await read()
+  for (let more = await readOn(); more !== null; more = await readOn()) types?.push(...more)
+  expect(types?.filter((type) => type === 'said')).toHaveLength(items.length)
 })
 
 it('items of which a whole page cannot be read do not hide those that follow', async () => {
@@ -190,7 +190,7 @@ it('turns of which a whole page cannot be read do not hide those that lie before
   expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(5)
 })
 
-it('each run that cannot start is told, also of a session that had failed before', async () => {
+it('each run that cannot start is reported, also of a session that had failed before', async () => {
   const items: [string, number][] = [['error', 1]]
   const { facts, read } = open({
     ...inTurn(sessionIs('failed', 2), sessionIs('failed', 10), sessionIs('failed', 20)),
@@ -204,7 +204,7 @@ it('each run that cannot start is told, also of a session that had failed before
   expect(await failed()).toEqual(['item_1'])
   items.push(['error', 9])
   expect(await failed()).toEqual(['item_9'])
-  // Somebody gave it a title.
+  // Its title was set.
   expect(await failed()).toEqual([])
 })
 
@@ -226,7 +226,7 @@ it('a session whose turn failed has no reason of something else, though the turn
   ])
 })
 
-it('a turn that a frame named and nobody has does not keep the others from being told', async () => {
+it('a turn that a frame named and that does not exist does not block the others', async () => {
   const turns = Array.from({ length: 30 }, (_, index) =>
     readTurn(
       { id: `turn_${index}`, status: 'completed', created_at: 1, completed_at: 2, artifacts: 'ready' },
@@ -250,7 +250,7 @@ it('a turn that a frame named and nobody has does not keep the others from being
   expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(30)
 })
 
-it('an action that only a list from before shows, of a turn whose end is told, is not told', async () => {
+it('an action that only a list from before shows, of a turn whose end is reported, is not reported', async () => {
   const question = { type: 'question', turn_id: 't', call_id: 'c', created_at: 2 }
   const { read } = open({
     ...inTurn(sessionIs('working', 2), sessionIs('requires_action', 3, [question]), sessionIs('idle', 4)),
@@ -260,7 +260,7 @@ it('an action that only a list from before shows, of a turn whose end is told, i
   expect(await read()).toEqual(['session.idle'])
 })
 
-it('an action that was over before its turn was read is told, and then that it is over', async () => {
+it('an action that was over before its turn was read is reported, and then its end', async () => {
   const question = { type: 'question', turn_id: 't', call_id: 'c', created_at: 2 }
   const { read } = open({
     ...inTurn(sessionIs('requires_action', 2, [question]), sessionIs('idle', 4)),

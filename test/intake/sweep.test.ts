@@ -66,7 +66,7 @@ function sweepWorld(
   return { sweep, store, marked, log, clock, heard, asked: () => asked }
 }
 
-it('what rests for long is told by the clock of the service, also when its list is the first that tells it', async () => {
+it('long idle sessions are found by the clock of the service, also when its list is its first answer with a time', async () => {
   const world = sweepWorld(['a'], () => {
     world.heard.offset = -7_200_000
   })
@@ -116,7 +116,7 @@ it.each([
   [true, []],
   [false, ['b']],
 ])(
-  'what is under way is read again unless the stream tells of it (connected: %s)',
+  'sessions under way are read again unless the stream reports them (connected: %s)',
   async (connected, expected) => {
     const { sweep, store, marked, clock } = sweepWorld(
       ['a', 'b'],

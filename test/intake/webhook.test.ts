@@ -73,7 +73,7 @@ describe('the body of a webhook', () => {
   })
 
   it.each([[null], [17], ['text'], [[]], [{}], [{ type: 'turn.completed', data: {} }]])(
-    'that says nothing of use (%j) asks for a sweep instead of being thrown away',
+    'without a usable field (%j) requests a sweep and is not discarded',
     (body) => {
       expect(readWebhook(body, AT)).toMatchObject({ readable: false, hint: { sessionId: null } })
     },

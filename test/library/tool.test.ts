@@ -55,7 +55,7 @@ describe.each([
     },
   )
 
-  it('tells the model what does not fit when it is to explain', async () => {
+  it('sends the model the mismatches with explain: true', async () => {
     const made = tool({ ...base, input, explain: true, run: () => 1 })
     const result = await made.run(call({ order: 'forty' }), context)
     expect(result).toMatchObject({ kind: 'output' })
@@ -96,7 +96,7 @@ describe('a tool', () => {
     expect(await made.run(call({}), context)).toMatchObject({ kind: 'rejected' })
   })
 
-  it('is told what it needs to be idempotent', async () => {
+  it('gets the context that it needs to be idempotent', async () => {
     const made = tool({
       ...base,
       input: {},

@@ -1,4 +1,4 @@
-/** One change of a source that somebody might make by mistake. */
+/** One change of a source that could be a mistake. */
 export interface Mutant {
   /** From 1. */
   line: number

@@ -35,7 +35,10 @@ export interface Packed {
   remove(): Promise<void>
 }
 
-/** Builds and packs in a copy, so that nobody's `dist` is in the way, and unpacks it as an install would. */
+/**
+ * Builds and packs in a copy, so that an existing `dist` has no effect, and unpacks it as an
+ * install would.
+ */
 export async function pack(): Promise<Packed> {
   const folder = await mkdtemp(path.join(tmpdir(), 'package-'))
   const build = path.join(folder, 'build')

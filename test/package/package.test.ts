@@ -172,9 +172,9 @@ test(
       folder,
       MISTAKES.map(({ text }, index) => ({ origin: `mistake ${index}`, text })),
     )
-    const told = (await compile(folder)).split('\n')
+    const messages = (await compile(folder)).split('\n')
     for (const [index, { line, says }] of MISTAKES.entries()) {
-      const own = told.filter((one) => one.startsWith(`mistake-${index}.ts(`))
+      const own = messages.filter((one) => one.startsWith(`mistake-${index}.ts(`))
       expect(own).toEqual([expect.stringMatching(new RegExp(`\\(${line},\\d+\\): error `))])
       for (const words of says) expect(own[0]).toContain(words)
     }

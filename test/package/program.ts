@@ -1,6 +1,6 @@
 const NAME = 'agent-session-sidecar'
 
-/** A program of somebody who uses the package, checked by the compiler and then run. */
+/** A user's program with the package, checked by the compiler and then run. */
 export const PROGRAM = `
 import {
   createSidecar, defineHandlers, DeadLetter, isFact, tool, verifyCallback, type ConfigInput, type Event, type TranscriptEvent,

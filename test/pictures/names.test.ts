@@ -48,7 +48,7 @@ describe('every metric named', () => {
     expect(names.filter((name) => !known.has(name))).toEqual([])
   })
 
-  test('by us is shown in the dashboard, but for what no picture tells', () => {
+  test('by us is shown in the dashboard, except metrics without a useful picture', () => {
     const shown = new Set(
       namesIn(readFileSync(DASHBOARD, 'utf8')).map((name) => name.replace(/_bucket$/, '')),
     )

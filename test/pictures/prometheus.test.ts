@@ -18,7 +18,7 @@ describe.skipIf(binaries === null)('Prometheus', () => {
     await using rig = await Rig.open({
       handlers: (app) => [
         { name: 'app', url: app.handlerUrl('app') },
-        { name: 'away', url: 'http://127.0.0.1:9/' },
+        { name: 'down', url: 'http://127.0.0.1:9/' },
       ],
       tools: { lookup_order: { description: 'Finds an order', parameters: { type: 'object' } } },
     })
@@ -35,7 +35,7 @@ describe.skipIf(binaries === null)('Prometheus', () => {
     for (const expr of expressions()) await prometheus.query(expr)
     for (const expr of [
       'session_sidecar_stream_connected == 1',
-      'session_sidecar_callback_queue_depth{handler="away"} > 0',
+      'session_sidecar_callback_queue_depth{handler="down"} > 0',
       'session_sidecar_sessions{status="idle"} == 1',
     ]) {
       expect([expr, (await prometheus.query(expr)).length]).toEqual([expr, 1])

@@ -49,7 +49,7 @@ describe('the generated tables of the documents', () => {
   test('name every admin route', async () => {
     const folder = await folderWith({})
     const sidecar = await createSidecar({
-      // Nobody listens there: the admin listener does not depend on the service.
+      // No program listens there: the admin listener does not depend on the service.
       config: {
         service: { base_url: 'http://127.0.0.1:9', token: 'svc_pat_nobody' },
         store: { url: `sqlite:${folder}/sidecar.db` },

@@ -7,7 +7,7 @@ import { documentsOf } from '../deployment/documents.ts'
 import { hasKustomize } from '../deployment/kustomize.ts'
 import { unknownKeys, validateManifest } from '../deployment/schemas.ts'
 import { blocks, group, ROOT } from './document.ts'
-import { Story, type Told } from './story.ts'
+import { Story, type Result } from './story.ts'
 
 /** Programs start one after the other, each compiling its source. Milliseconds. */
 const LONG = 90_000
@@ -257,28 +257,28 @@ describe('the documents', () => {
 
   test('drives the emulator with curl, and starts it in a test', { timeout: LONG }, async () => {
     const story = await begin()
-    const told: Told[] = []
+    const results: Result[] = []
     for (const block of group('curl')) {
-      if (block.words.includes('run')) told.push(await story.run(block.text))
+      if (block.words.includes('run')) results.push(await story.run(block.text))
       else if (!block.words.includes('shows')) await story.play(block)
     }
     const shown = group('curl').find(({ words }) => words.includes('shows'))
-    expect(told.map(({ code }) => code)).toEqual([0, 0])
-    expect(told[0]?.out.replaceAll(/call_[0-9a-f]+/g, 'call_…')).toBe(shown?.text)
-    expect(told[1]?.out).toContain('pass 1')
+    expect(results.map(({ code }) => code)).toEqual([0, 0])
+    expect(results[0]?.out.replaceAll(/call_[0-9a-f]+/g, 'call_…')).toBe(shown?.text)
+    expect(results[1]?.out).toContain('pass 1')
     expect(await story.end()).toEqual([0])
   })
 
   test('drives sessions with the client', { timeout: LONG }, async () => {
     const story = await begin()
-    const told: Told[] = []
-    const shown: Told[] = []
+    const results: Result[] = []
+    const shown: Result[] = []
     for (const block of group('client')) {
-      if (block.words.includes('run')) told.push(await story.run(block.text))
+      if (block.words.includes('run')) results.push(await story.run(block.text))
       else if (block.words.includes('shows')) shown.push({ code: 0, out: block.text, err: '' })
       else await story.play(block)
     }
-    expect(told).toEqual(shown)
+    expect(results).toEqual(shown)
     expect(await story.end()).toEqual([0])
   })
 })

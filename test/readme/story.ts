@@ -14,7 +14,7 @@ const PATIENCE = 20_000
 /** Addresses that the README uses; each story has free ones in their place. */
 const PORTS = ['3000', '4010', '8481'] as const
 
-export interface Told {
+export interface Result {
   code: number | null
   out: string
   err: string
@@ -62,13 +62,13 @@ export class Story {
   async start(command: string, port: string | null): Promise<() => string> {
     const { process, output, ended } = this.#spawn(`exec ${command}`)
     this.#running.push({ process, output })
-    const end = { told: null as Told | null }
-    void ended.then((told) => (end.told = told))
+    const end = { result: null as Result | null }
+    void ended.then((result) => (end.result = result))
     if (port !== null) {
       await until(
-        `somebody to listen at ${port}`,
+        `a listener at ${port}`,
         () => {
-          if (end.told !== null) throw new Error(`"${command.trim()}" ended: ${end.told.err}`)
+          if (end.result !== null) throw new Error(`"${command.trim()}" ended: ${end.result.err}`)
           return listens(this.#ports.get(port) ?? 0)
         },
         PATIENCE,
@@ -77,7 +77,7 @@ export class Story {
     return output
   }
 
-  run(command: string): Promise<Told> {
+  run(command: string): Promise<Result> {
     return this.#spawn(`set -e\n${command}`).ended
   }
 
@@ -116,7 +116,7 @@ export class Story {
     return moved
   }
 
-  #spawn(command: string): { process: ChildProcess; output: () => string; ended: Promise<Told> } {
+  #spawn(command: string): { process: ChildProcess; output: () => string; ended: Promise<Result> } {
     const admin = `127.0.0.1:${this.#ports.get('8481')}`
     const main = `node ${path.join(ROOT, 'src/main.js')}`
     const text = this.#elsewhere(command)
@@ -135,11 +135,13 @@ export class Story {
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    const told = { out: '', err: '' }
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (told.out += chunk))
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (told.err += chunk))
-    const ended = new Promise<Told>((resolve) => child.once('close', (code) => resolve({ code, ...told })))
-    return { process: child, output: () => told.out, ended }
+    const written = { out: '', err: '' }
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (written.out += chunk))
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (written.err += chunk))
+    const ended = new Promise<Result>((resolve) =>
+      child.once('close', (code) => resolve({ code, ...written })),
+    )
+    return { process: child, output: () => written.out, ended }
   }
 }
 

@@ -39,7 +39,7 @@ const REPLIES: Partial<Record<Fault, HttpReply>> = {
   gone: reply(410),
 }
 
-/** The application: its handlers take events, its tools run. Both do as they are told to do wrong. */
+/** The application: its handlers take events, its tools run. Both fail in the planned ways. */
 export class Application {
   readonly #agenda: Agenda
   readonly #chance: Chance
@@ -130,7 +130,7 @@ export class Application {
   }
 }
 
-/** Each run has another result: which one is posted can be told. */
+/** Each run has another result, so the oracle can identify the posted one. */
 function outputOf(callId: string, chance: Chance): string {
   return `result ${chance.hex(4)} of ${callId}`
 }

@@ -12,7 +12,7 @@ export interface Campaign {
   threads: number
   /** Ends it early; what was begun is played to its end. */
   stop?: AbortSignal
-  /** Told whenever the journal has grown. */
+  /** Called whenever the journal has grown. */
   onProgress?: () => void
 }
 

@@ -1,6 +1,8 @@
 import type { Store } from '../../src/core/store.ts'
 
-/** What is claimed and not given back. Somebody may take again before we hear that it was given back. */
+/**
+ * The claims that are not released. Another worker may claim again before the release is reported.
+ */
 export class Claims {
   readonly #counts = new Map<string, number>()
 

@@ -1,15 +1,17 @@
 import { fanOut, type Observer } from '../../src/core/observer.ts'
 
-/** What one life said of itself, and what it was told by the others: the same, or it counts wrongly. */
+/**
+ * The counts that one process reported, and the expected counts from its peers. They must be equal.
+ */
 export interface Counts {
   facts: number
   /** By handler and outcome. */
   callbacks: Map<string, number>
-  /** How often the end of each call was told. */
+  /** The number of reports of the end of each call. */
   calls: Map<string, number>
   /** How often each call without a tool was reported. */
   strange: Map<string, number>
-  told: {
+  expected: {
     /** New facts in commits that came back. */
     facts: number
     /** Calls that were closed in commits that came back. */
@@ -33,7 +35,7 @@ export function newCounts(): Counts {
     callbacks: new Map(),
     calls: new Map(),
     strange: new Map(),
-    told: { facts: 0, closed: new Set(), strange: new Set(), answers: new Map() },
+    expected: { facts: 0, closed: new Set(), strange: new Set(), answers: new Map() },
   }
 }
 

@@ -9,7 +9,7 @@ export interface Story {
 }
 
 /** As `Exhausted`; what broke is in words. */
-export type Told = Omit<Exhausted, 'broken'> & { broken: string | null }
+export type Answered = Omit<Exhausted, 'broken'> & { broken: string | null }
 
 // As a worker: one story after the other, as they are handed in.
 parentPort?.on('message', (story: Story) => void answer(story))
@@ -18,7 +18,7 @@ async function answer({ name, pairs }: Story): Promise<void> {
   const scenario = FIXED[name]
   if (scenario === undefined) throw new Error(`there is no scenario ${name}`)
   const { broken, ...sizes } = await exhaustOne(scenario, pairs)
-  const told: Told = { ...sizes, broken: broken === null ? null : brokenText(name, broken) }
+  const answer: Answered = { ...sizes, broken: broken === null ? null : brokenText(name, broken) }
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows; this is a thread
-  parentPort?.postMessage(told)
+  parentPort?.postMessage(answer)
 }

@@ -1,6 +1,6 @@
 import { Chance } from './chance.ts'
 import { only, type Plan } from './faults.ts'
-import type { Story, Told } from './exhaustive-thread.ts'
+import type { Story, Answered } from './exhaustive-thread.ts'
 import { FIXED } from './fixed.ts'
 import { faultsText } from './replay.ts'
 import { run, type Outcome } from './run.ts'
@@ -11,7 +11,7 @@ import { onThreads } from './threads.ts'
 export const SEED = 7
 
 interface Places {
-  /** The passages of a faultless run at which it may crash, up to the end of its news. */
+  /** The calls through ports of a faultless run at which it may crash, up to its last event. */
   passages: number[]
   /** Their places, each once: `site when`. */
   names: string[]
@@ -99,8 +99,8 @@ export async function exhaust(part: string | undefined, pairs: number, threads: 
       const name = waiting.shift()
       return name === undefined ? null : { name, pairs }
     },
-    onAnswer(told, { name }) {
-      const { broken, ...sizes } = told as Told
+    onAnswer(answer, { name }) {
+      const { broken, ...sizes } = answer as Answered
       total.singles += sizes.singles
       total.pairs += sizes.pairs
       total.played += sizes.played

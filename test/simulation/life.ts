@@ -64,7 +64,8 @@ export class Life implements Owner {
       signal.removeEventListener('abort', onAbort)
       this.#atEnd.delete(stop)
     }
-    // A signal made of others is kept by Node as long as somebody listens, and keeps this life's whole world.
+    // Node keeps a combined signal as long as it has a listener, and with it all objects of this
+    // process.
     signal.addEventListener('abort', onAbort, { once: true })
     this.#atEnd.add(stop)
     return stop

@@ -16,7 +16,10 @@ export const SERVICE = 'https://service.test'
 export const APP = 'http://app.test'
 
 const BEFORE: readonly Fault[] = ['crash', 'refused', 'reset', 'lost', 'slow']
-/** What a slow request takes to be heard, also when nobody waits for its answer any more, and a slow reply, milliseconds. */
+/**
+ * The delay of a slow request, also when its sender no longer waits for the answer, and of a slow
+ * reply, milliseconds.
+ */
 const SLOW = { request: [5000, 40_000], reply: 2000 }
 const PACES = [
   [2, 2, 10, 60],
@@ -40,9 +43,9 @@ export class Network {
   readonly #parts: NetworkParts
   /** What a way takes, milliseconds: on a slow network much is under way at once. */
   readonly #pace: readonly number[]
-  /** Nobody gets through. */
-  serviceAway = false
-  appAway = false
+  /** No request gets through. */
+  serviceUnreachable = false
+  appUnreachable = false
 
   constructor(parts: NetworkParts) {
     this.#parts = parts
@@ -120,8 +123,8 @@ export class Network {
         life,
       )
     }
-    const away = toService ? this.serviceAway : this.appAway
-    if (away || fault === 'refused') agenda.in(this.#latency(), () => fail('unreachable'), life)
+    const unreachable = toService ? this.serviceUnreachable : this.appUnreachable
+    if (unreachable || fault === 'refused') agenda.in(this.#latency(), () => fail('unreachable'), life)
     else if (fault === 'reset') agenda.in(this.#latency(), () => fail('reset'), life)
     else if (fault !== 'lost') {
       // What is on its way arrives, also when the sender is no more.
@@ -160,7 +163,7 @@ export class Network {
     const onAbort = (): void => close(new NetworkFault('aborted', 'aborted by the caller'))
     const stopListening = life.listen(request.signal, onAbort)
     const timeout = agenda.in(request.timeout, () => close(new NetworkFault('timeout', 'no answer')), life)
-    if (this.serviceAway || fault === 'refused' || fault === 'reset') {
+    if (this.serviceUnreachable || fault === 'refused' || fault === 'reset') {
       agenda.in(
         this.#latency(),
         () => close(new NetworkFault(fault === 'reset' ? 'reset' : 'unreachable', 'x')),
@@ -253,7 +256,7 @@ export class Network {
 
   /** Connections that are open break. */
   partition(): void {
-    this.serviceAway = true
+    this.serviceUnreachable = true
     this.#parts.events.breakAll()
   }
 }

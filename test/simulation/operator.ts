@@ -12,7 +12,7 @@ interface DeliveryRow {
   name: string
 }
 
-/** Somebody who retries, replays and pauses, through what the admin API does. */
+/** An operator who retries, replays and pauses, through the actions of the admin API. */
 export class Operator {
   readonly #simulation: Simulation
   readonly #chance: Chance
@@ -26,7 +26,7 @@ export class Operator {
 
   act(act: Act): void {
     const { life, running, sites, scenario, trace, agenda } = this.#simulation
-    // Nobody reaches a sidecar that is down, or not up yet.
+    // A sidecar that is down or starting is unreachable.
     if (life === null || running === null || !life.started || life.stopping || sites.quiet) return
     trace.note(agenda.now, 'operator', act)
     const handler = this.#chance.pick(scenario.handlers).name

@@ -95,7 +95,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [],
   },
   {
-    name: 'what came before the first subscription was told by nobody',
+    name: 'what came before the first subscription was reported by no channel',
     scenario: story([{ do: 'say' }], { channels: { stream: false, webhook: true, poll: false } }),
     steps: [[0, 'before', 'http list webhooks', 'refused']],
   },
@@ -131,7 +131,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'an answer that was taken before a crash counted as expired: nobody could ask whether it was',
+    name: 'an answer that was taken before a crash counted as expired: its outcome could not be read',
     scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
     steps: [
       [1, 'after', 'http answer', 'crash'],
@@ -140,7 +140,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a hint that was put off was given back twice: somebody else may have had it by then',
+    name: 'a hint that was put off was released twice: another worker may have claimed it by then',
     scenario: drawn(2),
     seed: 2,
     steps: [],
@@ -192,7 +192,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [],
   },
   {
-    name: 'a call was answered with an error though its run had not begun when we were told to stop',
+    name: 'a call was answered with an error though its run had not begun at a stop',
     scenario: story([{ do: 'call', calls: [{ ...CALL, tool: 'charge', timeout: null }] }], {
       faultsUntil: 15_000,
     }),
@@ -262,13 +262,13 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'http list artifacts', 'lost']],
   },
   {
-    name: 'what came before the first connection counted as news when the disk was slow to note its beginning',
+    name: 'what came before the first connection counted as new when the disk was slow to note its beginning',
     scenario: drawn(16090),
     seed: 8,
     steps: [[3, 'before', 'store.settings.setCheckpoint', 'disk_slow']],
   },
   {
-    name: 'a session that only the stream found gone, looking where the news begins, was not noticed',
+    name: 'a session that only the stream found gone, while searching the beginning of new events, was not noticed',
     scenario: story([], {
       channels: STREAM,
       startFrom: 'now',
@@ -346,7 +346,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what was no news was news when the service repeated it after the news had begun',
+    name: 'an old event counted as new when the service repeated it after the beginning of new events',
     scenario: story([], {
       channels: STREAM,
       startFrom: 'now',
@@ -388,7 +388,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a turn was not noticed whose frames followed a replay of what was no news at once',
+    name: 'a turn was not noticed whose frames followed a replay of old events at once',
     scenario: story([], {
       channels: STREAM,
       startFrom: 'now',
@@ -407,13 +407,13 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'weather', 'restart']],
   },
   {
-    name: 'what was long before was told as news when its replay was slow to begin',
+    name: 'an old event was delivered as new when its replay was slow to begin',
     scenario: drawn(2979),
     seed: 2979,
     steps: [[3, 'before', 'store.calls.claim', 'crash']],
   },
   {
-    name: 'what was long before was told as news when our clock was wrong at the start and the service away',
+    name: 'an old event was delivered as new when our clock was wrong at the start and the service unreachable',
     scenario: story([], {
       channels: STREAM,
       startFrom: 'now',
@@ -428,7 +428,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what was long before was told as news when the service paused before it replayed it',
+    name: 'an old event was delivered as new when the service paused before it replayed it',
     scenario: story([], {
       channels: STREAM,
       startFrom: 'now',
@@ -441,7 +441,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what was long before was told as news when it came with what was live',
+    name: 'an old event was delivered as new when it came with what was live',
     scenario: story([], {
       channels: STREAM,
       startFrom: 'now',
@@ -521,7 +521,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'items that another reading had told were told again by one that hung, once they had been pruned',
+    name: 'items that another read had reported were reported again by one that hung, once they had been pruned',
     scenario: unshared(13312),
     seed: 13312,
     steps: [
@@ -532,7 +532,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a reading of the first look that hung set back how far the items of a session were told',
+    name: 'a reading of the first look that hung set back the position of the reported items of a session',
     scenario: story([], {
       channels: { stream: false, webhook: true, poll: true },
       startFrom: 'now',
@@ -555,7 +555,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a reading of the first look that hung took back the end of a turn, which was told again once it was pruned',
+    name: 'a reading of the first look that hung took back the end of a turn, which was reported again once it was pruned',
     scenario: story([], {
       channels: POLL,
       startFrom: 'now',
@@ -634,7 +634,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what the first look had told was forgotten while it still read, and told again',
+    name: 'facts of the first read were forgotten while it still ran, and reported again',
     scenario: story([], {
       channels: { stream: false, webhook: true, poll: false },
       startFrom: 'now',
@@ -697,7 +697,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'the news began too late where the service had only been heard to be slow',
+    name: 'new events began too late when the only known answers of the service were slow',
     scenario: story([{ do: 'say' }], { channels: STREAM, startFrom: 'now', faultsUntil: 40_000 }),
     steps: [
       [1, 'before', 'http health', 'slow'],
@@ -707,7 +707,7 @@ export const REGRESSIONS: readonly Regression[] = [
   },
   {
     // Seed 833506.
-    name: 'where the news began was noted for good by an answer that had come while we slept',
+    name: 'the beginning of new events was recorded by an answer that had come while the machine slept',
     scenario: story([{ do: 'say' }], {
       channels: { stream: true, webhook: false, poll: true },
       startFrom: 'now',
@@ -724,7 +724,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'a run that a crash had cut short was given up by a wall clock that was wrong while the service was away',
+    name: 'a run that a crash had cut short was given up by a wall clock that was wrong while the service was unreachable',
     scenario: drawn(2038001),
     seed: 2038001,
     steps: [
@@ -744,7 +744,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'store.commit call answered', 'disk_slow']],
   },
   {
-    name: 'a session that a reading ahead found gone was not noticed when the list had told of it meanwhile',
+    name: 'a session that a reading ahead found gone was not noticed when the list had shown it meanwhile',
     scenario: drawn(4137806),
     seed: 4137806,
     steps: [
@@ -763,7 +763,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what was told and pruned was told again when the service repeated its frame',
+    name: 'a delivered and pruned fact was delivered again when the service repeated its frame',
     scenario: unshared(5372),
     seed: 5372,
     steps: [
@@ -772,7 +772,7 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
-    name: 'what a turn had waited for was told after its end, by a list from before',
+    name: 'an action of a turn was reported after its end, by an earlier list',
     scenario: unshared(12_707),
     seed: 12_707,
     steps: [
@@ -825,7 +825,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'store.commit new calls', 'disk_error']],
   },
   {
-    name: 'a call that nobody waits for was answered with an error when its end could not be written at once',
+    name: 'a call that the session no longer waits for was answered with an error when its end could not be written at once',
     scenario: story(
       [
         {
@@ -888,7 +888,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'after', 'http message', 'reset_reply']],
   },
   {
-    name: 'an answer that a gateway turned away goes out again under its first key',
+    name: 'an answer that a gateway refused is sent again under its first key',
     scenario: story([{ do: 'call', calls: [CALL] }], { faultsUntil: 20_000 }),
     steps: [[0, 'before', 'service answer', 'bad_gateway']],
   },
@@ -898,7 +898,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [[1, 'before', 'store.commit call finished', 'disk_error']],
   },
   {
-    name: 'frames from before a session came into the scope were told when the service repeated them',
+    name: 'frames from before a session came into the scope were delivered when the service repeated them',
     scenario: story([{ do: 'say' }], {
       channels: { stream: true, webhook: false, poll: true },
       faultsUntil: 30_000,

@@ -1,4 +1,4 @@
-import { withLoudSession } from './loud.ts'
+import { withChattySession } from './chatty.ts'
 import { Fairness } from './oracle/fairness.ts'
 import { atEdges } from './edges.ts'
 import { drawn, only, type Fault, type Fired, type Plan } from './faults.ts'
@@ -31,7 +31,7 @@ export interface Outcome {
   fired: Fired[]
   passed: ReadonlyMap<string, number>
   tail: string[]
-  /** What happened, for telling how much one seed tries. */
+  /** The counts of one seed. */
   happened: number
   lives: number
   crashes: number
@@ -45,7 +45,7 @@ const WEATHER = 500
 /** Plays one seed. The same options give the same outcome, to the hash of everything that happened. */
 export async function run(options: RunOptions): Promise<Outcome> {
   const { seed, mode } = options
-  const scenario = options.scenario ?? withLoudSession(atEdges(drawScenario(seed), seed), seed)
+  const scenario = options.scenario ?? withChattySession(atEdges(drawScenario(seed), seed), seed)
   const plan =
     options.plan ?? (options.faults === undefined ? drawn(seed, sitesOf(scenario)) : only(options.faults))
   const simulation = new Simulation(seed, scenario, plan)
@@ -54,7 +54,7 @@ export async function run(options: RunOptions): Promise<Outcome> {
   process.on('unhandledRejection', onRejection)
   try {
     await play(simulation, mode)
-    // A promise that nobody catches shows only when the turn of the event loop is over.
+    // An unhandled rejection is reported only after the current turn of the event loop.
     await new Promise<void>((resolve) => void setImmediate(resolve))
   } catch (error) {
     failures.push(error)

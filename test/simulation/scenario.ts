@@ -75,7 +75,7 @@ export interface Scenario {
   skew: number
   /** Until then things go wrong, milliseconds after the beginning. */
   faultsUntil: number
-  /** null: nobody does, and nothing goes. */
+  /** null: it is not deleted. */
   upkeep: Upkeep | null
   /** What the service's description lacks. */
   absent?: readonly Part[]
@@ -88,7 +88,7 @@ export interface Scenario {
 }
 
 export const TOOLS = ['lookup', 'charge', 'later', 'inside'] as const
-/** A function that somebody else answers. */
+/** A function that another program answers. */
 export const STRANGER = 'stranger'
 
 /** How much happens in one seed. */

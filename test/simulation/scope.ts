@@ -3,8 +3,9 @@ import type { Chance } from './chance.ts'
 import type { SessionPlan } from './scenario.ts'
 
 /**
- * Whose a session is by the last life's scope. `moved`: it was somebody's and came to be ours, or the other way round, by a
- * PATCH or by another scope in a later life: what of it makes facts depends on when we look.
+ * The owner of a session by the last process's scope. `moved`: it was foreign and became ours, or
+ * the reverse, by a PATCH or by another scope in a later life: what of it makes facts depends on
+ * when we look.
  */
 export type Fate = 'ours' | 'foreign' | 'moved'
 
@@ -27,7 +28,7 @@ export interface ScopePlan {
   scope: Scope
   /** The scope of the first life, where it was another. */
   first: Scope | null | 'same'
-  /** When somebody stops it and starts it again, milliseconds after the beginning; null: nobody does. */
+  /** When it is stopped and started again, milliseconds after the beginning; null: never. */
   restartAt: number | null
   strangers: Stranger[]
 }

@@ -29,7 +29,7 @@ import { scopeOf } from './scope.ts'
 import { TOOLS, type HandlerPlan, type Scenario } from './scenario.ts'
 import type { Sites } from './sites.ts'
 import { storeOf } from './store.ts'
-import { noteTold } from './told.ts'
+import { noteCommits } from './expected.ts'
 
 /** Attempts after which a delivery is dead. */
 export const ATTEMPTS = 5
@@ -88,7 +88,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     noted: (checkpoint, value) => watch.beginning.noted(life, checkpoint, value),
     looked: () => watch.looked(life),
   })
-  const store = noteClaims(noteTold(stored, life.counts), life.claims)
+  const store = noteClaims(noteCommits(stored, life.counts), life.claims)
   const http = network.portOf(life)
   const service = createService({ baseUrl: SERVICE, token: parts.token, http, clock, random, log })
   const { channels, upkeep } = scenario
@@ -129,7 +129,8 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const maintenance =
     upkeep === null ? null : createMaintenance({ ...upkeep, store, expected, mayPrune, observer, clock, log })
   const start = async (): Promise<void> => {
-    // As the program does: a token that is rejected at once is fatal, a service that is away is not.
+    // As the program does: a token that is rejected at once is fatal, an unreachable service is
+    // not.
     await service.health().catch((error: unknown) => {
       if (error instanceof Error && 'status' in error && error.status === 401) throw error
     })

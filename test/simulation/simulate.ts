@@ -103,7 +103,7 @@ async function playOne(): Promise<boolean> {
   }
   const shortest = faults === null ? await shrink(outcome, wanted) : outcome
   for (const line of shortest.tail) console.log(line)
-  tell(shortest)
+  print(shortest)
   return false
 }
 
@@ -125,7 +125,7 @@ async function playMany(): Promise<boolean> {
   save()
   for (const line of summary(tally, journal.cpu)) console.log(line)
   if (tally.seeds >= GATE) await tryRest(tally)
-  await tellBroken([...tally.broken.values()].sort((a, b) => a.seed - b.seed))
+  await printBroken([...tally.broken.values()].sort((a, b) => a.seed - b.seed))
   const untried = tally.seeds < GATE ? [] : gaps(tally)
   for (const gap of untried) console.log(`not tried: ${gap}`)
   return tally.broken.size === 0 && untried.length === 0
@@ -144,10 +144,10 @@ function endOnSignal(stop: AbortController): void {
 /** In place on a terminal, a line now and then elsewhere. */
 function progress(journal: Journal, save: () => void): () => void {
   const inPlace = process.stdout.isTTY
-  let told = performance.now()
+  let printed = performance.now()
   return () => {
-    if (performance.now() - told < (inPlace ? 500 : PROGRESS)) return
-    told = performance.now()
+    if (performance.now() - printed < (inPlace ? 500 : PROGRESS)) return
+    printed = performance.now()
     save()
     const line = progressLine(journal.tally, journal.cpu)
     process.stdout.write(inPlace ? `\r\u001B[K${line}\r` : `${line}\n`)
@@ -162,18 +162,18 @@ async function tryRest(tally: Tally): Promise<void> {
   }
 }
 
-async function tellBroken(broken: readonly Broken[]): Promise<void> {
+async function printBroken(broken: readonly Broken[]): Promise<void> {
   for (const [index, each] of broken.entries()) {
     console.log(`\n${each.times} times, at first with seed ${each.seed}, after ${each.after}:`)
     const found: RunOptions = { seed: each.seed, mode: each.mode, faults: parseFaults(each.faults) }
     const outcome = index < SHRUNK ? await run(found) : null
     if (outcome === null || outcome.violation === null) {
       console.log(`${each.invariant}: ${each.message}\n${replayLine(each)}`)
-    } else tell(await shrink(outcome, found))
+    } else print(await shrink(outcome, found))
   }
 }
 
-function tell({ seed, mode: played, violation, fired }: Outcome): void {
+function print({ seed, mode: played, violation, fired }: Outcome): void {
   const faults = fired.map(({ site, when, fault }) => `${fault} ${when} ${site}`).join('; ')
   console.log(`${violation?.invariant}: ${violation?.message}`)
   console.log(`with ${fired.length} faults: ${faults || 'none'}`)

@@ -208,8 +208,9 @@ export class Simulation {
   }
 
   /**
-   * Somebody removes the lock file and starts a second process. The first one goes on: what it was doing it goes on writing,
-   * and half of the webhooks still come to it, until it sees that it is fenced.
+   * An operator removes the lock file and starts a second process. The first one continues: it
+   * writes the results of its work under way, and half of the webhooks still come to it, until it
+   * sees that it is fenced.
    */
   #second(): void {
     const { life, running, trace, agenda } = this
@@ -233,7 +234,8 @@ export class Simulation {
   /** It ends a moment later, as a process does that has a grace. */
   #lost(life: Life): void {
     this.trace.note(this.agenda.now, '== fenced', String(life.number))
-    if (!life.replaced) this.trace.broken('I8', `life ${life.number} is fenced, and nobody took its store`)
+    if (!life.replaced)
+      this.trace.broken('I8', `life ${life.number} is fenced, and no other process took its store`)
   }
 
   /** SIGTERM, and a new start. What it held must be given back. */
@@ -262,7 +264,7 @@ export class Simulation {
     stop()
     await engine.stop(GRACE)
     service.stop()
-    // What was told to stop gets a moment to hear of it.
+    // Stopped work gets a moment to see its signal.
     await new Promise<void>((resolve) => void this.agenda.in(100, resolve, life))
     if (life.streams > 0) this.trace.broken('I11', `${life.streams} streams are open after the stop`)
     if (life.exchanges > 0) this.trace.broken('I11', `${life.exchanges} exchanges are open after the stop`)
@@ -298,7 +300,7 @@ export class Simulation {
     const former = this.#former
     const toFormer = former?.life.alive === true && this.#routes.is(0.5)
     const { life, running } = toFormer ? former : this
-    if (life === null || running === null || this.network.serviceAway) return
+    if (life === null || running === null || this.network.serviceUnreachable) return
     const since = this.#arrived.get(signature) ?? this.agenda.now
     this.#arrived.set(signature, since)
     this.agenda.in(
@@ -315,7 +317,7 @@ export class Simulation {
     )
   }
 
-  /** The app answers a call that its tool put off, until somebody took it. */
+  /** The app answers a call that its tool deferred, until the answer was accepted. */
   #answerLater(callId: string, ms: number): void {
     this.agenda.in(ms, () => {
       const { life, running } = this
@@ -325,7 +327,7 @@ export class Simulation {
         )
         .get(callId)
       if (row === undefined || row.ended_at !== null || row.state === 'finished') return
-      // An app that sees that nobody waits any more need not answer.
+      // An app need not answer once it sees that the session no longer waits.
       const call = this.state.calls.get(callId)
       if (call?.open === false && this.#chance.is(0.5)) {
         call.forsaken = true
@@ -342,8 +344,8 @@ export class Simulation {
   calm(): void {
     this.sites.quiet = true
     this.watch.calm()
-    this.network.serviceAway = false
-    this.network.appAway = false
+    this.network.serviceUnreachable = false
+    this.network.appUnreachable = false
     this.wall.offset = 0
     emptyDisk(this.db)
     if (!this.host.accepts) this.newToken()

@@ -54,7 +54,7 @@ const SITES = {
   'operator.replay': true,
 } satisfies Record<Site, true>
 
-/** What is told of calls; of writes also when nobody is left whom the store could tell. */
+/** The reports about calls; for writes also after the end of the process that called the store. */
 export interface Written {
   stored(batch: Batch, committed: Committed): void
   pruned(before: number): void
@@ -97,7 +97,7 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
         if (!life.alive) return await never()
         throw error
       }
-      // It is written, also when nobody is left to be told.
+      // It is written, also after the end of the calling process.
       if (name === 'log.commit') on.stored(args[0] as Batch, result as Committed)
       else if (name === 'log.prune') on.pruned(args[0] as number)
       else if (name === 'settings.pauseHandler') on.paused(args[0] as string, args[1] as string | null)

@@ -19,11 +19,11 @@ export class Weather {
       crash: () => undefined,
       service_away: () => {
         network.partition()
-        this.#later(() => (network.serviceAway = false))
+        this.#later(() => (network.serviceUnreachable = false))
       },
       app_away: () => {
-        network.appAway = true
-        this.#later(() => (network.appAway = false))
+        network.appUnreachable = true
+        this.#later(() => (network.appUnreachable = false))
       },
       disk_full: () => {
         fillDisk(db)
@@ -41,7 +41,7 @@ export class Weather {
       },
       restart: () => simulation.restart(),
       unsubscribed: () => {
-        // Deleted by somebody, or given up by the service.
+        // Deleted by a user, or given up by the service.
         if (this.#chance.is(0.5)) webhooks.subscriptions.splice(0)
         for (const subscription of webhooks.subscriptions) subscription.active = false
       },

@@ -109,7 +109,7 @@ export function streamWorld(
     transients,
     batches,
     authorized: true,
-    /** Of the service's clock, milliseconds; null before an answer told of it. */
+    /** Of the service's clock, milliseconds; null before an answer had it. */
     offset: 0 as number | null,
     /** When a session was made, for who looks it up. */
     createdAt: new Map<string, number>(),
@@ -117,7 +117,7 @@ export function streamWorld(
       const raw = { id, status: 'idle', updated_at: 0, created_at: this.createdAt.get(id) ?? 0 }
       return readSession(raw, () => undefined)
     },
-    tellAuthorized: (() => undefined) as (authorized: boolean) => void,
+    setAuthorized: (() => undefined) as (authorized: boolean) => void,
     commit: (batch: Batch): Promise<Committed> => store.log.commit(batch),
     last: (): Connection => {
       const connection = connections.at(-1)
@@ -159,7 +159,7 @@ export function streamWorld(
       if (error !== undefined) throw error
       return world.sessionAt(id)
     },
-    onAuthorization: (listener) => void (world.tellAuthorized = listener),
+    onAuthorization: (listener) => void (world.setAuthorized = listener),
   }
   const stream = createStream({
     service: service as Service,

@@ -20,7 +20,7 @@ describe('following the stream', () => {
     expect(world.connections.map(({ cursor }) => cursor)).toEqual(['0', '2'])
   })
 
-  it('starts live without a cursor, and asks for a sweep since nothing tells of what was', async () => {
+  it('starts live without a cursor, and requests a sweep, since no frame reports earlier events', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
     expect(world.last().cursor).toBeNull()
@@ -32,7 +32,7 @@ describe('following the stream', () => {
     expect(await world.cursor()).toBe('41')
   })
 
-  it('starts at the seq that it was told', async () => {
+  it('starts at the given seq', async () => {
     const world = streamWorld({ startFrom: { seq: '17' } })
     await world.start()
     expect(world.last().cursor).toBe('17')
@@ -79,10 +79,10 @@ describe('following the stream', () => {
       { source: 'stream', reason: 'data is not an object', bytes: '[1]' },
     ])
     expect([await world.seqs(), await world.cursor()]).toEqual([['1', '3'], '4'])
-    // Each is counted, and one line tells of both: a service that sends many must not fill the disk.
+    // Each is counted, and one line reports both: a service that sends many must not fill the disk.
     expect(world.quarantined()).toBe(2)
-    const told = world.log.lines.filter(({ message }) => message.includes('cannot be read'))
-    expect(told.map(({ level }) => level)).toEqual(['error'])
+    const lines = world.log.lines.filter(({ message }) => message.includes('cannot be read'))
+    expect(lines.map(({ level }) => level)).toEqual(['error'])
   })
 
   // [fault stream-11]
@@ -154,7 +154,7 @@ describe('following the stream', () => {
 })
 
 describe('reconnecting', () => {
-  it.each([0, 1, 2, 3, 5, 8])('ends when it is told to, %i promises after it began', async (turns) => {
+  it.each([0, 1, 2, 3, 5, 8])('ends when it is stopped, %i promises after it began', async (turns) => {
     const world = streamWorld({ startFrom: 'now' })
     world.stream.start()
     for (let turn = 0; turn < turns; turn++) await Promise.resolve()
@@ -258,7 +258,7 @@ describe('reconnecting', () => {
   })
 
   // [fault stream-10]
-  it('is not needed for a frame that nobody can hold: it is kept in quarantine as far as it goes, and the cursor gets past it', async () => {
+  it('is not needed for a frame that is too large: its beginning is kept in quarantine, and the cursor advances past it', async () => {
     const world = streamWorld()
     const kept: { bytes: string }[] = []
     const { quarantine } = world.store.settings
@@ -317,12 +317,12 @@ describe('reconnecting', () => {
     const world = streamWorld()
     await world.start()
     world.authorized = false
-    world.tellAuthorized(false)
+    world.setAuthorized(false)
     await world.clock.advance(3_600_000)
     expect(world.connections).toHaveLength(1)
     expect(world.stream.status()).toMatchObject({ state: 'stopped', lastError: 'the token was rejected' })
     world.authorized = true
-    world.tellAuthorized(true)
+    world.setAuthorized(true)
     await world.clock.settle()
     expect(world.connections).toHaveLength(2)
   })
@@ -442,7 +442,7 @@ describe('a replay that stops', () => {
     expect(world.last().cursor).toBe('7')
   })
 
-  it('does not go back before the news: what is older was never ours', async () => {
+  it('does not go back before the beginning: older frames were never ours', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
     world.last().send(frame(10) + frame(11) + stop(7))
@@ -450,7 +450,7 @@ describe('a replay that stops', () => {
     expect(world.last().cursor).toBe('10')
   })
 
-  it('brings nothing from before the news, though a service repeats it afterwards', async () => {
+  it('delivers no older frames, though a service repeats them afterwards', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
     world.last().send(frame(10) + frame(11))
@@ -473,7 +473,7 @@ describe('a replay that stops', () => {
 
 describe('without a cursor yet, a connection that ends before its first frame', () => {
   // [fault stream-2]
-  it('loses nothing: the next replays from the beginning and keeps what is news', async () => {
+  it('loses nothing: the next replays from the beginning and keeps the new frames', async () => {
     const world = streamWorld({ startFrom: 'now' })
     await world.start()
     expect(world.last().cursor).toBeNull()
@@ -481,8 +481,8 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     await world.clock.advance(5000)
     expect(world.last().cursor).toBe('0')
     world.createdAt.set('ses_new', world.clock.now())
-    const news = { session_id: 'ses_new' }
-    world.last().send(frame(1) + frame(2) + frame(3, 'user.message', news) + frame(4) + frame(5, 'x', news))
+    const fresh = { session_id: 'ses_new' }
+    world.last().send(frame(1) + frame(2) + frame(3, 'user.message', fresh) + frame(4) + frame(5, 'x', fresh))
     await world.clock.settle()
     expect([await world.seqs(), await world.cursor()]).toEqual([['3', '4', '5'], '5'])
   })
@@ -515,7 +515,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
     expect(await world.seqs()).toEqual(['2'])
   })
 
-  it('tells the news from what is old by the clock of the service, which answers only later', async () => {
+  it('distinguishes new frames from old ones by the clock of the service, which answers only later', async () => {
     const world = streamWorld({ startFrom: 'now' })
     world.offset = null
     await world.start()

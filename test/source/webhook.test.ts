@@ -75,7 +75,7 @@ describe('the webhook receiver', () => {
   const genuine = signServiceWebhook(SECRET, '1763701200000', BODY)
   // [fault webhook-3]
   it.each([
-    ['forged', { secret: 'somebody-else' }],
+    ['forged', { secret: 'another-sender' }],
     ['of another body', { signature: signServiceWebhook(SECRET, '1763701200000', `${BODY} `) }],
     ['of another time', { signature: signServiceWebhook(SECRET, '1763701200001', BODY) }],
     ['truncated', { signature: genuine.slice(0, -1) }],
@@ -87,13 +87,13 @@ describe('the webhook receiver', () => {
     ['with a line end', { signature: `${genuine}\n` }],
     ['with a prefix', { signature: `sha256=${genuine}` }],
     ['empty', { signature: '' }],
-  ])('turns away a signature that is %s before it looks at the body', async (_, more) => {
+  ])('refuses a signature that is %s before it parses the body', async (_, more) => {
     const world = open()
     expect(await world.deliver(more)).toEqual({ status: 401, outcome: 'forged' })
     expect([world.parsed, world.hints]).toEqual([0, []])
   })
 
-  it('turns away a delivery without its headers', async () => {
+  it('refuses a delivery without its headers', async () => {
     const world = open()
     const body = Buffer.from(BODY)
     expect((await world.receive({ signature: undefined, timestamp: '1763701200000', body })).status).toBe(401)

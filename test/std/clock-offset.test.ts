@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { ClockOffset } from '../../src/std/clock-offset.ts'
 
 const NOON = Date.parse('2026-11-21T12:00:00Z')
-/** Nobody set it since the start: wall and steady clock agree. */
+/** The wall clock was not set since the start: it equals the steady clock. */
 const CLOCK = { now: () => NOON, steady: () => NOON }
 
 /** The `Date` header of a service whose clock is `ahead` of ours, at `at` on our clock. */
@@ -28,7 +28,7 @@ test('clocks that agree have none, whatever the whole seconds make of them', () 
   )
 })
 
-test('many answers close in on it to less than one answer can tell', () => {
+test('many answers give it more exactly than one answer can', () => {
   const offset = new ClockOffset()
   for (let at = 0; at < 100_000; at += 137)
     offset.learn(dateAt(NOON + at + 5, 90_250), NOON + at, NOON + at + 10)
@@ -63,7 +63,7 @@ test('one answer says it to the middle of what its whole second and its way leav
   expect(after([90_000, 0, 10]).from({ now: () => NOON, steady: () => NOON + 250 })).toBe(90_745)
 })
 
-test('is open until an answer tells the time, and by its way and a second after it', () => {
+test('is unknown until an answer has a time, and then uncertain by its latency and a second', () => {
   const offset = after()
   expect(offset.open).toBe(Infinity)
   offset.learn(undefined, NOON, NOON)

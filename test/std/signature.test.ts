@@ -89,7 +89,7 @@ describe('a Standard Webhooks secret', () => {
     expect(() => callbackKey(secret)).toThrow('a Standard Webhooks secret is "whsec_" followed by base64')
   })
 
-  it('may be replaced, added or taken away in place, and is decoded once until then', () => {
+  it('may be replaced, added or removed in place, and is decoded once until then', () => {
     const secrets = ['whsec_AQ==', 'whsec_Ag==']
     const signer = new Signer(secrets)
     const keys = [1, 2, 3, 4].map((byte) => Buffer.of(byte))

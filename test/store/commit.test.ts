@@ -89,7 +89,7 @@ describe('a commit', () => {
     expect(commits).toBe(outcomes.filter((status) => status === 'fulfilled').length)
   })
 
-  it('keeps a fact once, however many tell of it at once', async () => {
+  it('stores a fact once, for any number of simultaneous reports', async () => {
     const { store } = await openStore()
     const results = await Promise.all(
       Array.from({ length: 20 }, () =>
@@ -122,7 +122,7 @@ describe('a commit', () => {
   })
 
   // [fault stream-12]
-  it('keeps the digits of a seq, and tells apart two that are one double', async () => {
+  it('keeps the digits of a seq, and distinguishes two that are one double', async () => {
     const { store } = await openStore()
     await store.log.commit({ facts: [frameFact('9007199254740992'), frameFact('9007199254740993')] })
     expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual([
@@ -131,7 +131,7 @@ describe('a commit', () => {
     ])
   })
 
-  it('fans a fact out to each handler that wants its type, and to nobody else', async () => {
+  it('fans a fact out to each handler that selects its type, and to no other', async () => {
     const { store } = await openStore({}, [
       everything('all'),
       everything('turns', { wants: (type) => type.startsWith('turn.') }),
@@ -247,7 +247,7 @@ describe('sightings', () => {
     expect(facts[0]?.seen).toEqual({ webhook: 100, stream: 200 })
   })
 
-  it('after the fact are told once a channel, and kept on it', async () => {
+  it('after the fact are reported once per channel, and stored with it', async () => {
     const { store } = await openStore()
     const { facts } = await store.log.commit({ facts: [fact({ stream: 200 })] })
     const first = await store.log.commit({ hints: [hint('webhook', 300)] })

@@ -58,24 +58,24 @@ it('names each fact that is not what was written, and those without a delivery',
 
 // [fault process-7]
 it(
-  'one byte flipped in any page: it is refused, or told, or no fact is other than what was written',
+  'one byte flipped in any page: it is refused, or reported, or every fact is as it was written',
   { timeout: 60_000 },
   async () => {
     const path = await filled()
     const whole = readFileSync(path)
     const copy = join(folder(), 'copy.db')
-    const told = { refused: 0, problems: 0, harmless: 0 }
+    const outcomes = { refused: 0, problems: 0, harmless: 0 }
     for (let page = 0; page < whole.length / PAGE; page++) {
       for (const place of [1, 9, 100, 1203, 2500, 4090]) {
         const bytes = Buffer.from(whole)
         const at = page * PAGE + place
         bytes[at] = (bytes[at] ?? 0) ^ 0x41
         writeFileSync(copy, bytes)
-        told[await look(copy)]++
+        outcomes[await look(copy)]++
       }
     }
-    expect(told.refused).toBeGreaterThan(50)
-    expect(told.problems).toBeGreaterThan(10)
+    expect(outcomes.refused).toBeGreaterThan(50)
+    expect(outcomes.problems).toBeGreaterThan(10)
   },
 )
 
@@ -152,7 +152,7 @@ it.each([
   expect(statSync(path, { throwIfNoEntry: false })?.mtimeMs).toBe(before)
 })
 
-// An operator who followed the message threw a sound store away.
+// An operator who followed the message deleted a sound store.
 it('says of a store that cannot be opened that nothing is known of what is in it', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path })

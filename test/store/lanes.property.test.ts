@@ -54,7 +54,7 @@ class Commit implements Command {
       model.pending.get(session)?.push(seq)
       return frameFact(seq, session)
     })
-    // The last one is told of again: it must not be pending twice.
+    // The last one is reported again: it must not be pending twice.
     const { lanes } = await store.log.commit({
       facts: [...facts, ...facts.slice(-1)],
       cursor: String(model.seq),

@@ -70,10 +70,10 @@ describe('a lane', () => {
   it('of another handler is never touched by what becomes of this one', async () => {
     const { store } = await openStore({}, [everything('app'), everything('other')])
     const { lanes } = await store.log.commit({ facts: [frameFact(1)] })
-    const [news] = lanes
-    const delivery = news?.deliveries[0]
-    if (news === undefined || delivery === undefined) throw new Error('no news')
-    await store.lanes.acknowledge(() => [ack(news.lane, delivery, 'delivered')])
+    const [grown] = lanes
+    const delivery = grown?.deliveries[0]
+    if (grown === undefined || delivery === undefined) throw new Error('no lane')
+    await store.lanes.acknowledge(() => [ack(grown.lane, delivery, 'delivered')])
     expect(await store.read.counts()).toMatchObject({
       deliveries: { app: { pending: 0 }, other: { pending: 1 } },
     })
@@ -113,10 +113,10 @@ describe('what became of an attempt', () => {
   it('counts once when it is written twice', async () => {
     const { store } = await openStore()
     const { lanes } = await store.log.commit({ facts: [frameFact(1), frameFact(2)] })
-    const [news] = lanes
-    const [first] = news?.deliveries ?? []
-    if (news === undefined || first === undefined) throw new Error('no news')
-    const done = ack(news.lane, first, 'delivered')
+    const [grown] = lanes
+    const [first] = grown?.deliveries ?? []
+    if (grown === undefined || first === undefined) throw new Error('no lane')
+    const done = ack(grown.lane, first, 'delivered')
     await store.lanes.acknowledge(() => [done])
     await store.lanes.acknowledge(() => [done, { ...done, result: 'dead' }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 1, dead: 0 } } })
@@ -135,7 +135,7 @@ describe('a fact that is damaged on the disk', () => {
     return await openStore({ path, onDeadLettered })
   }
 
-  it('is sent to nobody: its delivery is a visible and counted dead letter and the lane goes on', async () => {
+  it('is not sent: its delivery is a visible and counted dead letter and the lane continues', async () => {
     const deadLettered: string[] = []
     const { store, clock, log } = await damagedStore((handler) => deadLettered.push(handler))
     const lane = await laneOf(store)
@@ -152,10 +152,10 @@ describe('a fact that is damaged on the disk', () => {
     const path = join(folder(), 'sidecar.db')
     const first = await openStore({ path })
     const { lanes } = await first.store.log.commit({ facts: [frameFact(1)] })
-    const [news] = lanes
-    const delivery = news?.deliveries[0]
-    if (news === undefined || delivery === undefined) throw new Error('nothing is pending')
-    await first.store.lanes.acknowledge(() => [ack(news.lane, delivery, 'retry')])
+    const [grown] = lanes
+    const delivery = grown?.deliveries[0]
+    if (grown === undefined || delivery === undefined) throw new Error('nothing is pending')
+    await first.store.lanes.acknowledge(() => [ack(grown.lane, delivery, 'retry')])
     await first.store.close()
     const db = new Database(path)
     db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")

@@ -66,7 +66,7 @@ describe('opening the store', () => {
     expect(JSON.stringify(await lines())).toContain('"rights":"644"')
   })
 
-  it('lets nobody but our user read the database and its side files', async () => {
+  it('lets only our user read the database and its side files', async () => {
     const path = join(folder(), 'deep', 'sidecar.db')
     const { store } = await openStore({ path })
     await store.log.commit({ facts: [frameFact(1)] })
@@ -103,7 +103,7 @@ describe('opening the store', () => {
     expect(inspectStore(path).problems).toContain(`the definition of ${altered} is not what was written`)
   })
 
-  it('takes a database to which somebody has added an index', async () => {
+  it('accepts a database with an added index', async () => {
     const path = await filled()
     const db = new Database(path)
     db.exec('CREATE INDEX mine ON facts (type)')
@@ -156,7 +156,8 @@ describe('opening the store', () => {
     expect(refusal(link).message).toContain(`${path} is in use by another sidecar`)
   })
 
-  // To close a file frees all locks of a process on it: the next to close the database took its log away.
+  // To close a file frees all locks of a process on it: the next process to close the database
+  // deleted its log.
   it('keeps others out, and its log in place, after a second store in this process was refused', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store } = await openStore({ path })

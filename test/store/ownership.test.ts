@@ -106,7 +106,7 @@ describe('a second process on the same files', () => {
     expect(lost).toEqual([])
     await store.close()
     expect(factsIn(path)).toBe(6)
-    // Nobody has it open now: a second name does no harm.
+    // No process has it open now: a second name does no harm.
     await openSqliteStore({ path: link, clock, log: keepingLog() }).close()
   })
 })

@@ -147,6 +147,6 @@ it('housekeeping looks at what is over, never at all of a table', () => {
       .all(...Array.from({ length: sql.split('?').length - 1 }, () => 1))
       .map(({ detail }) => detail),
   )
-  // Sightings are those of some minutes, and who finds the fact takes them away.
+  // Sightings are of the last minutes; the commit of their fact removes them.
   expect(plans.filter((detail) => /^SCAN|TEMP B-TREE/.test(detail))).toEqual(['SCAN sightings'])
 })

@@ -125,7 +125,7 @@ describe('retention', () => {
     expect((await store.read.facts(all)).rows.map(({ seq }) => seq)).toEqual(['1'])
   })
 
-  it('takes a lower seq for news once the cursor was let go of, whatever is removed afterwards', async () => {
+  it('treats a lower seq as new once the cursor was removed, even if facts are pruned afterwards', async () => {
     const { store, clock } = await openStore({}, [])
     await store.log.commit({ facts: [frameFact(900)], cursor: '900' })
     await store.log.prune(clock.now() + 1)
@@ -193,7 +193,7 @@ describe('retention', () => {
 })
 
 describe('a sighting', () => {
-  // All that followed it was told of when that future had come.
+  // All facts after it were reported when that time had come.
   it('is missed behind a fact that was stored while our clock was ahead', async () => {
     const { store, clock } = await openStore()
     const ahead = turnFact('turn.completed', 'trn_1', 'ses_1', {
@@ -207,7 +207,7 @@ describe('a sighting', () => {
     expect(missed).toHaveLength(2)
   })
 
-  it('is missed where a channel never told of a fact: each once and not before its time', async () => {
+  it('is missed if a channel never reported a fact: each once and not before its time', async () => {
     const { store, clock } = await openStore()
     const expected = {
       stream: new Set(['turn.completed']),
@@ -224,7 +224,7 @@ describe('a sighting', () => {
     expect(await store.log.missed(expected, clock.now() + 1)).toEqual({ missed: [], more: false })
   })
 
-  it('is not missed in what the first look found: no channel could have told of it', async () => {
+  it('is not missed in facts of the first read: no channel could have reported them', async () => {
     const { store, clock } = await openStore()
     const expected = { stream: new Set(['turn.started', 'turn.completed']) }
     await store.log.commit({

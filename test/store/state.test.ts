@@ -261,7 +261,7 @@ describe('a reading', () => {
     expect(due.map(({ callId }) => callId)).toEqual(['call_1'])
   })
 
-  it('of a session that is gone leaves what is known of it, as gone and at rest', async () => {
+  it('of a deleted session keeps its stored state, as deleted and idle', async () => {
     const { store } = await openStore()
     await store.log.commit({ readings: [reading(null, { atRest: false })] })
     expect(await store.resources.count()).toEqual({ alive: 1, active: 1, foreign: 0 })
@@ -385,7 +385,7 @@ describe('the rest of the store', () => {
     expect(await store.settings.subscriptions()).toHaveLength(1)
   })
 
-  it('keeps a handler paused until somebody resumes it', async () => {
+  it('keeps a handler paused until it is resumed', async () => {
     const { store, clock } = await openStore()
     await store.settings.pauseHandler('app', 'the handler answered 410')
     expect(await store.read.handlers()).toMatchObject([

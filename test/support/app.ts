@@ -81,7 +81,10 @@ export interface Answer {
   raw?: string
 }
 
-/** An application that takes callbacks and runs tools, keeps all it gets, and answers what a test tells it to. */
+/**
+ * An application that takes callbacks and runs tools, records all of them, and sends the answers of
+ * a test.
+ */
 export class App implements AsyncDisposable {
   readonly callbacks: Callback[] = []
   readonly runs: ToolRun[] = []
@@ -101,7 +104,7 @@ export class App implements AsyncDisposable {
 
   static async start(): Promise<App> {
     let app: App | undefined
-    // It goes away and comes back to the same port, which nobody may take meanwhile.
+    // It closes and opens the same port again, which no other program may use meanwhile.
     const port = await freePort()
     const listening = await listen((request, response) => void app?.receive(request, response), port)
     app = new App(listening)
@@ -116,8 +119,8 @@ export class App implements AsyncDisposable {
     return `${this.#listening.url}/tools/${name}`
   }
 
-  /** Closes its port, so that nobody can reach it. */
-  async away(): Promise<void> {
+  /** Closes its port, so that it is unreachable. */
+  async disconnect(): Promise<void> {
     await this.#listening[Symbol.asyncDispose]()
   }
 
@@ -142,7 +145,7 @@ export class App implements AsyncDisposable {
     try {
       for await (const chunk of request) chunks.push(chunk as Buffer)
     } catch {
-      // The sender went away; what it did not finish was not received.
+      // The sender closed the connection; an incomplete request was not received.
       return
     }
     const raw = Buffer.concat(chunks).toString()

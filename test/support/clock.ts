@@ -75,7 +75,7 @@ export class VirtualClock implements Clock {
     await this.advance(0)
   }
 
-  /** Somebody sets the wall clock; nothing that waits notices. */
+  /** The wall clock is set; waiting timers are not affected. */
   jump(ms: number): void {
     this.#now += ms
   }

@@ -34,8 +34,9 @@ const POOLS = 12
 let next = 0
 
 /**
- * A port for what must be known before anybody listens. One that the system gave would be given away again meanwhile:
- * these are of a range that it never gives, another for each of the test runner's processes.
+ * A port that must be known before its listener opens. The system could assign a free one again
+ * meanwhile: these are of a range that it never gives, another for each of the test runner's
+ * processes.
  */
 export async function freePort(): Promise<number> {
   const pool = Number(process.env['VITEST_POOL_ID'] ?? '1') % POOLS

@@ -13,7 +13,7 @@ export interface OracleOptions {
   dead?: number
   /** Names of the tools that the sidecar runs. */
   tools?: readonly string[]
-  /** Sessions that the sidecar is not told of: at rest before it came, or another sidecar's. */
+  /** Sessions that the sidecar does not see: settled before its start, or another sidecar's. */
   except?: readonly string[]
   /** True: the books are older than what was delivered. What has passed by since is then not in them. */
   restored?: boolean
@@ -119,11 +119,13 @@ export function transcript(
   events: readonly Event[],
   { afterSeq = 0, except = [] }: OracleOptions,
 ): string[] {
-  const told = new Map(events.filter(({ type }) => !STATE.test(type)).map((event) => [event.data.seq, event]))
+  const delivered = new Map(
+    events.filter(({ type }) => !STATE.test(type)).map((event) => [event.data.seq, event]),
+  )
   return ledger.events
     .filter(({ seq, session_id }) => seq > afterSeq && !except.includes(session_id))
     .flatMap(({ seq, type, session_id }) => {
-      const event = told.get(seq)
+      const event = delivered.get(seq)
       if (event === undefined) return [`seq ${seq} (${type}) was not delivered`]
       const name = STATE.test(type) ? `stream.${type}` : type
       if (event.type !== name) return [`seq ${seq} is ${type} and was delivered as ${event.type}`]
@@ -150,9 +152,9 @@ export function turns(
     if (turn.completed_at !== null && !kinds.has(right))
       faults.push(`turn ${turn.id} (${turn.status}): no ${right}`)
     for (const { type, data } of ends) {
-      if (turn.completed_at === null) faults.push(`turn ${turn.id} is under way and was told as ${type}`)
+      if (turn.completed_at === null) faults.push(`turn ${turn.id} is under way and was reported as ${type}`)
       else if (type !== right || data.turn?.status !== turn.status)
-        faults.push(`turn ${turn.id} (${turn.status}) was told as ${type} (${data.turn?.status})`)
+        faults.push(`turn ${turn.id} (${turn.status}) was reported as ${type} (${data.turn?.status})`)
     }
     const settled = mine.find(({ type }) => type === 'turn.settled')
     if (!FINAL_ARTIFACTS.includes(String(turn.artifacts))) continue
@@ -163,7 +165,10 @@ export function turns(
   return faults
 }
 
-/** What came and went while nobody looked makes no fact; what was told must be told to its end. */
+/**
+ * An action that began and ended between two reads makes no fact; a reported action must have its
+ * end reported.
+ */
 export function actions(
   ledger: LedgerView,
   events: readonly Event[],
@@ -178,7 +183,7 @@ export function actions(
     if (action.resolved_at === null && !kinds.has('action.required'))
       faults.push(`action ${action.call_id}: no action.required`)
     if (action.resolved_at === null && kinds.has('action.resolved'))
-      faults.push(`action ${action.call_id} is open and was told as resolved`)
+      faults.push(`action ${action.call_id} is open and was reported as resolved`)
     if (action.resolved_at !== null && kinds.has('action.required') && !kinds.has('action.resolved'))
       faults.push(`action ${action.call_id}: no action.resolved`)
   }
@@ -207,8 +212,8 @@ function calls(
       faults.push(`call ${callId} waits`)
       continue
     }
-    const told = events.filter(({ data }) => data.call?.call_id === callId)
-    if (told.length === 0) faults.push(`call ${callId} (${action.resolution?.kind}): no call.* event`)
+    const ends = events.filter(({ data }) => data.call?.call_id === callId)
+    if (ends.length === 0) faults.push(`call ${callId} (${action.resolution?.kind}): no call.* event`)
     const bodies = new Set(answers.map(({ output, error }) => JSON.stringify([output, error])))
     if (bodies.size > 1)
       faults.push(`call ${callId} was answered in ${bodies.size} ways: ${[...bodies].join(' / ')}`)

@@ -114,10 +114,10 @@ export class OtherService implements AsyncDisposable {
     Object.assign(turn, { status, completed_at: this.#tick(), artifacts })
     this.#emit(turn.session_id, turnId, 'turn.ended', {})
     this.#move(turn.session_id, 'idle')
-    this.#tell(status === 'failed' ? 'turn.failed' : 'turn.completed', turn.session_id, turnId)
+    this.#send(status === 'failed' ? 'turn.failed' : 'turn.completed', turn.session_id, turnId)
   }
 
-  /** A frame that names no session, of an event that nobody knows. */
+  /** A frame that names no session, of an unknown event. */
   announce(text: string): void {
     this.#emit(null, null, 'organization.announced', { text })
   }
@@ -285,7 +285,7 @@ export class OtherService implements AsyncDisposable {
     const session = this.#session(sessionId)
     session.updated_at = this.#tick()
     session.status = status
-    this.#tell(
+    this.#send(
       status === 'requires_action' ? 'session.action_required' : `session.${status}`,
       sessionId,
       null,
@@ -293,7 +293,7 @@ export class OtherService implements AsyncDisposable {
   }
 
   /** Sends a webhook once, in an envelope of its own; whether it arrives is not its concern. */
-  #tell(name: string, sessionId: string, turnId: string | null): void {
+  #send(name: string, sessionId: string, turnId: string | null): void {
     const body = JSON.stringify({
       specimen: {
         what: name,

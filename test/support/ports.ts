@@ -17,7 +17,7 @@ export function seededRandom(seed = 1): Random {
   }
 }
 
-/** Always the longest wait that jitter allows, so that waits can be told to the millisecond. */
+/** Always the longest wait that jitter allows, so that waits are known to the millisecond. */
 export const longestWaits: Random = { next: () => 1, hex: (bytes) => 'ab'.repeat(bytes) }
 
 export interface LogLine {

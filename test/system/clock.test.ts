@@ -16,7 +16,7 @@ describe('the clock', () => {
     expect(Math.abs(clock.now() - clock.steady())).toBeGreaterThan(3_590_000)
   })
 
-  test('waits as long as it is told, thirty days too, which is more than a timer of Node takes', () => {
+  test('waits for the given time, even thirty days, which is more than a timer of Node allows', () => {
     const rung: string[] = []
     clock.after(30 * 86_400_000, () => rung.push('month'))
     clock.after(-5, () => rung.push('now'))

@@ -157,7 +157,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
       expect(server.asked).toHaveLength(50)
     })
 
-    test('waits for nobody of another pool', async () => {
+    test('does not wait for requests of another pool', async () => {
       const server = await serve(({ path }) => (path === '/long' ? null : {}))
       const [mine, theirs] = [{ size: 1 }, { size: 1 }]
       const long = faultOf(exchange(http, ask(`${server.url}/long`, { pool: theirs, timeout: 10_000 })))
@@ -342,7 +342,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
   })
 
   describe('faults', () => {
-    test('unreachable, while others wait for the same connection: each is told, and the process lives on', async () => {
+    test('unreachable, while others wait for the same connection: each fails, and the process keeps running', async () => {
       const http = undiciHttp()
       try {
         const url = await raw((socket) => socket.destroy())
@@ -356,7 +356,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
       }
     })
 
-    test('unreachable: nobody listens', async () => {
+    test('unreachable: no listener', async () => {
       const probe = createServer()
       await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve))
       const { port } = probe.address() as AddressInfo
@@ -597,7 +597,7 @@ describe('a stream', () => {
     expect(Buffer.from((await reader.next()).value ?? []).toString()).toBe('b')
   })
 
-  test('holds the peer back while nobody reads', async () => {
+  test('holds the peer back while there is no reader', async () => {
     let written = 0
     const server = await serve((_asked, response) => {
       response.writeHead(200)

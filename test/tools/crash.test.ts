@@ -21,7 +21,7 @@ describe('a crash', () => {
     expect(await world.facts()).toEqual(['call.answered'])
   })
 
-  it('while the tool ran: it runs again, with the same call, and is told that it may have run', async () => {
+  it('while the tool ran: it runs again, with the same call, marked as uncertain', async () => {
     const world = toolWorld()
     world.run = never
     await world.found()

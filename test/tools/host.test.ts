@@ -173,7 +173,7 @@ describe('a function call', () => {
     expect(world.runs).toHaveLength(1)
   })
 
-  it('is asked about less and less often while the service is away, and goes on when it is back', async () => {
+  it('is read less and less often while the service is unreachable, and continues afterwards', async () => {
     const world = toolWorld()
     await world.clock.advance(60_000)
     await world.found(
@@ -184,7 +184,7 @@ describe('a function call', () => {
     await world.clock.advance(3_600_000)
     expect(world.trace.filter((entry) => entry === 'read').length).toBeLessThan(80)
     expect(world.runs).toEqual([])
-    world.service.away = null
+    world.service.unreachable = null
     await world.clock.advance(120_000)
     expect(await world.call()).toMatchObject({ state: 'answered' })
   })
@@ -300,7 +300,7 @@ describe('a tool that fails', () => {
 })
 
 describe('a tool that answers later', () => {
-  it('is not given up by our clock while the service has not told its own', async () => {
+  it('is not given up by our clock while the clock of the service is unknown', async () => {
     const world = toolWorld()
     world.run = async () => ({ kind: 'deferred' })
     await world.found('call_1', { expiresAt: world.clock.now() + 60_000 })
@@ -614,7 +614,7 @@ describe('an answer', () => {
         status: 'idle',
         items: [{ id: 'item_1', type: 'message', role: 'user' }],
       },
-    ])('is not sent again where nobody can tell whether it arrived: $what', async ({ status, items }) => {
+    ])('is not sent again if its arrival is unknown: $what', async ({ status, items }) => {
       const world = lostWorld()
       world.service.status = status
       world.service.items = items
@@ -841,7 +841,7 @@ describe('a call that a reading found just now', () => {
     expect(world.trace.filter((entry) => entry === 'read' || entry === 'run')).toEqual(['read', 'run'])
   })
 
-  it('crashes before it runs: it counts as cut short, and is told so', async () => {
+  it('crashes before it runs: it counts as interrupted, and is marked as uncertain', async () => {
     const world = toolWorld()
     world.run = () => never()
     await world.host.takeOn([world.callAs('call_9')])

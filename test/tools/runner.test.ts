@@ -140,7 +140,7 @@ describe('a tool in this process', () => {
     expect(seen).toEqual([{ amount: 12345678901234567000 }])
   })
 
-  it('that throws a secret tells neither the model nor the ledger', async () => {
+  it('that throws a secret shows it neither to the model nor in the ledger', async () => {
     const world = toolWorld()
     const run = createModuleRunner(() => Promise.reject(new TypeError('password=hunter2')), silent, TRACER)
     world.run = run

@@ -62,10 +62,10 @@ class FakeService {
   status = 'idle'
 
   /** Instead of a reading. */
-  away: Error | null = null
+  unreachable: Error | null = null
 
   session(): Session | null {
-    if (this.away !== null) throw this.away
+    if (this.unreachable !== null) throw this.unreachable
     if (this.gone) return null
     const required_actions = [...this.waiting].map((call_id) => ({
       type: 'function_call',
@@ -226,11 +226,15 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
       this.host = boot()
       await clock.settle()
     },
-    /** A reading found a call that waits; from then on the service may be away. */
-    async found(callId = 'call_1', more: Partial<Call> = {}, away: Error | null = null): Promise<void> {
+    /** A read found a waiting call; from then on the service may be unreachable. */
+    async found(
+      callId = 'call_1',
+      more: Partial<Call> = {},
+      unreachable: Error | null = null,
+    ): Promise<void> {
       service.waiting.add(callId)
       const session = service.session()
-      service.away = away
+      service.unreachable = unreachable
       const call: Call = { ...callAs(callId), ...more }
       const { newCalls } = await store.log.commit({
         readings: [

@@ -8,7 +8,7 @@ import type { World } from './world.ts'
 /** Highest cursor that was found in a world's database. */
 const cursors = new WeakMap<World, number>()
 
-/** Looks at what a killed program left on its disk: what was told outside must be written there. */
+/** Checks the disk of a killed program: everything that it sent must be written there. */
 export async function examine(world: World): Promise<void> {
   if (!existsSync(world.store)) return
   const ledger = await world.service.ledger().catch(() => null)
@@ -58,7 +58,7 @@ function postedResults(world: World, books: Books): void {
   }
 }
 
-/** I6: what a webhook told is wished to be read, or was read since. */
+/** I6: the session of a webhook has a hint, or was read since. */
 function hints(world: World, books: Books, ledger: LedgerView): void {
   const hinted = books.hinted()
   // The wish for a sweep is one for every session.

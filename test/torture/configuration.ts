@@ -20,7 +20,7 @@ export interface Places {
   adminToken: string
   /** The SQLite file. */
   store: string
-  /** False: only what the stream and webhooks tell is looked at. */
+  /** False: only reports of the stream and webhooks are read. */
   polls: boolean
 }
 
@@ -78,7 +78,7 @@ export function writeConfiguration(
   return file
 }
 
-/** A tool in the program's own process that throws what nobody may read. */
+/** A tool in the program's own process that throws a secret. */
 function throwing(library: string, canary: string): string {
   return `import { defineHandlers, tool } from ${JSON.stringify(library)}
 

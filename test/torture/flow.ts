@@ -36,7 +36,7 @@ export class Flow {
     this.#halving = true
   }
 
-  /** Nothing passes any more, and nobody is told. */
+  /** No data passes any more, and neither side is notified. */
   drop(): void {
     this.#over = true
     this.#queue.length = 0

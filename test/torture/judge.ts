@@ -19,7 +19,7 @@ const GIVEN_UP = 15_000
 
 /** What is final once it was wrong: waiting does not help. */
 const LASTING = [sameIds, signed, inOrder, notAhead, once, sameAnswers, rightAnswers, runs, logged]
-/** What comes to be so at rest. */
+/** The conditions of the idle state. */
 const AT_REST = [busy, delivered, closed, agreed, gauges]
 /** What comes to be so once the dead letters were brought back. */
 const IN_THE_END = [...AT_REST, whole]
@@ -92,7 +92,7 @@ function first(finders: readonly ((evidence: Evidence) => Fault[])[], evidence: 
   return []
 }
 
-/** A killed program takes along what it had counted and not told. */
+/** A killed program loses counts that it had not reported. */
 function exact(evidence: Evidence): Fault[] {
   return evidence.world.sidecar.lives.length === 1 ? counters(evidence) : []
 }

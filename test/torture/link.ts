@@ -5,7 +5,7 @@ import { Flow } from './flow.ts'
 
 /** What befalls connections that are open, at once. */
 export const STROKES = ['cut', 'reset', 'halve', 'half_open', 'half_close'] as const
-/** What lasts until it is taken away. */
+/** Faults that last until they are removed. */
 export const AILMENTS = ['stall', 'delay', 'refuse'] as const
 
 export type Stroke = (typeof STROKES)[number]
@@ -22,7 +22,7 @@ interface Pair {
   flows: readonly [Flow, Flow]
 }
 
-/** A line between two processes, on loopback: it passes bytes on, until it is told to do worse. */
+/** A line between two processes, on loopback: it passes bytes on, until a fault is set. */
 export class Link implements AsyncDisposable {
   readonly port: number
   readonly url: string
@@ -129,7 +129,7 @@ export class Link implements AsyncDisposable {
       case 'halve':
         return this.#chance.pick(flows).halve()
       case 'half_open':
-        // The other side is gone, and nobody told this one.
+        // The other side has closed without notice.
         for (const flow of flows) flow.drop()
         return void this.#chance.pick([client, server]).destroy()
       case 'half_close':

@@ -3,14 +3,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Chance } from '../simulation/chance.ts'
 import type { World } from './world.ts'
 
-/** Share of the lives that somebody meddles with. */
+/** Share of the processes whose store an operator damages. */
 const MEDDLES = 0.15
 /** A process that lost its files has ended by then, milliseconds. */
 const ENDS = 30_000
 
 /**
- * Somebody deletes a file of the store under the running program. It has to notice, to end with 1, and to leave the store
- * complete: the oracle at the end of the round knows nothing of it.
+ * An operator deletes a file of the store under the running program. It has to notice, to end with
+ * 1, and to leave the store complete: the oracle at the end of the round knows nothing of it.
  * @returns whether a life ended by it.
  */
 export async function meddle(world: World, chance: Chance): Promise<boolean> {

@@ -56,10 +56,10 @@ export function table(outcomes: readonly Outcome[], seconds: number): string {
 
 /** What was wrong in a round, and how to look at it and play it again. */
 export function describeFaults({ seed, faults, folder }: Outcome): string {
-  const told = faults.slice(0, 20).map(({ invariant, message }) => `  ${invariant}: ${message}`)
+  const listed = faults.slice(0, 20).map(({ invariant, message }) => `  ${invariant}: ${message}`)
   return [
     `round ${seed}: ${faults.length} violations`,
-    ...told,
+    ...listed,
     `  kept in ${folder}`,
     `  again: npm run torture -- --rounds 1 --seed ${seed}`,
   ].join('\n')

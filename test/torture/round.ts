@@ -31,7 +31,9 @@ export interface Outcome {
 
 /** Milliseconds between two acts of people who use the service. */
 const LOAD = 250
-/** How long calm may take until everything rests, milliseconds: a handler that was away is tried every 30 s. */
+/**
+ * Time limit until everything is idle, milliseconds: an unreachable handler is tried every 30 s.
+ */
 const CALM = 90_000
 /** How long it may take until idle connections are closed, milliseconds. */
 const RETURN = 30_000
@@ -80,7 +82,10 @@ async function play(options: WorldOptions, act: (world: World) => Promise<Slope[
   return { seed: options.seed, faults, tally: world.tally, slopes, folder }
 }
 
-/** I11: at rest there is no more than before the work. Idle connections close by themselves, but for those of others. */
+/**
+ * I11: when idle there is no more than before the work. Idle connections close by themselves, but
+ * for those of others.
+ */
 async function returned(world: World, before: Readonly<Record<string, number>>): Promise<void> {
   world.links.webhooks.cutAll()
   const limit = performance.now() + RETURN
@@ -90,7 +95,7 @@ async function returned(world: World, before: Readonly<Record<string, number>>):
     if (more.length === 0) return
     if (performance.now() > limit) {
       for (const [name, count] of more)
-        world.violated('I11', `at rest there are ${count} ${name}, and there were ${before[name]}`)
+        world.violated('I11', `when idle there are ${count} ${name}, and there were ${before[name]}`)
       return
     }
     await pause(500)
@@ -124,7 +129,7 @@ async function restart({ sidecar }: World): Promise<void> {
 async function lastStop(world: World, faults: Fault[]): Promise<void> {
   const life = await world.sidecar.stop()
   if (life?.code !== 0)
-    faults.push({ invariant: 'exit', message: `at rest SIGTERM ended it with ${life?.code ?? 'nothing'}` })
+    faults.push({ invariant: 'exit', message: `when idle SIGTERM ended it with ${life?.code ?? 'nothing'}` })
 }
 
 /** For a person to look at, beside the database, the log and the configuration. */

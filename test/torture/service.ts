@@ -29,7 +29,7 @@ const LIMITS = {
   streamsPerOrganization: 200,
 } as const
 
-/** The emulator, as a process that can be killed and that comes back with all it told. */
+/** The emulator, as a process that can be killed and that restarts with everything that it sent. */
 export class Service implements AsyncDisposable {
   readonly details: OpenDetails
   readonly url: string

@@ -122,7 +122,7 @@ export class Sidecar {
     return life
   }
 
-  /** Asks the admin listener. @throws {Error} when nobody answers. */
+  /** Asks the admin listener. @throws {Error} without an answer. */
   async ask(method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> {
     const response = await request(this.#admin.url + path, {
       method: method as 'GET',

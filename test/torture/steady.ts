@@ -89,7 +89,7 @@ export function grows(slopes: readonly Slope[]): Fault[] {
     }))
 }
 
-/** Descriptors and timers at rest, which must come back to where they were. */
+/** Descriptors and timers when idle, which must return to their former number. */
 export async function restOf({ sidecar }: World): Promise<Readonly<Record<string, number>>> {
   const { text } = await sidecar.ask('GET', '/metrics')
   const counted = MEASURES.filter(({ unit }) => unit === '')

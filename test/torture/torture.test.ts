@@ -9,7 +9,7 @@ const STORM = { kills: 3, ms: 30_000, longest: 1000, early: 0.3 }
 
 describe.concurrent.for(SEEDS)('a storm (seed %i)', (seed) => {
   test(
-    'killed, stopped, cut off, out of disk and rejected at random: nothing lost, nothing told in two ways',
+    'killed, stopped, cut off, out of disk and rejected at random: nothing lost, nothing reported in two ways',
     { timeout: 240_000 },
     async ({ expect }) => {
       const { faults, folder, tally } = await playStorm(

@@ -6,8 +6,9 @@ import { describeFaults, table } from './report.ts'
 import { playSteady, playStorm, type Outcome, type Storm } from './round.ts'
 
 /**
- * The program as a process of its own, between a network, a service, an application, a disk and a machine that all fail.
- * Exits 1 when something was lost, told twice in two ways, or is otherwise not as README's "Guarantees" says.
+ * The program as a process of its own, between a network, a service, an application, a disk and a
+ * machine that all fail. Exits 1 when something was lost, reported twice in two ways, or is
+ * otherwise not as README's "Guarantees" says.
  */
 
 /** SIGKILLs of one round, where kills are counted. */

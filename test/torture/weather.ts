@@ -95,7 +95,7 @@ async function changeMood({ mood, sidecar }: World, chance: Chance): Promise<voi
   mood.handlers = handlers
   mood.tools = tools
   await pause(chance.int(50, LASTING))
-  // Somebody looks after what answered 410.
+  // An operator resumes handlers that answered 410.
   await resumeAll(sidecar)
   if (mood.handlers === handlers) mood.handlers = 0
   if (mood.tools === tools) mood.tools = 0

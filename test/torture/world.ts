@@ -32,7 +32,7 @@ const TOKEN_READ = 2000
 export class World implements AsyncDisposable {
   readonly seed: number
   readonly profile: ProfileName
-  /** False in some rounds: what nobody tells is then found at the next start. */
+  /** False in some rounds: then unreported events are found at the next start. */
   readonly polls: boolean
   readonly chance: Chance
   readonly tally = new Tally()
@@ -57,7 +57,7 @@ export class World implements AsyncDisposable {
   gaps = false
   /** Wall milliseconds: since when the disk is full, until when it was; null: it never was. */
   full: { from: number; until: number | null } | null = null
-  /** Wall milliseconds until which the program may be told that its token is rejected. */
+  /** Wall milliseconds until which the program's token may be rejected. */
   rejectedUntil = 0
   /** Times at which the program was stopped and went on, wall milliseconds. */
   readonly pauses: { from: number; until: number }[] = []

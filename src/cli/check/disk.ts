@@ -14,11 +14,11 @@ export async function checkDisk(folder: string): Promise<Finding> {
   try {
     const { bavail, bsize } = await statfs(folder)
     const free = bavail * bsize
-    const told = `${sizeOf(free)} free at ${folder}`
-    if (free < LEAST) return fail('disk', told, fix)
+    const text = `${sizeOf(free)} free at ${folder}`
+    if (free < LEAST) return fail('disk', text, fix)
     return free < LITTLE
-      ? warn('disk', `${told}: little, if a handler is down for long`, fix)
-      : ok('disk', told)
+      ? warn('disk', `${text}: little, if a handler is down for long`, fix)
+      : ok('disk', text)
   } catch (error) {
     return warn('disk', `${folder} cannot be measured: ${messageOf(error)}`, fix)
   }

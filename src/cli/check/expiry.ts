@@ -10,6 +10,6 @@ export function expiryFinding({ service: { tokenExpiresAt: at } }: Config, now: 
   const fix = 'create a new one, put it into service.token or its file, and correct service.token_expires_at'
   if (at === null) return ok('token expiry', 'unknown: set service.token_expires_at to get a warning in time')
   if (at <= now) return fail('token expiry', `it expired ${span(now - at)} ago`, fix)
-  const told = `it expires in ${span(at - now)}`
-  return at - now < SOON ? warn('token expiry', told, fix) : ok('token expiry', told)
+  const text = `it expires in ${span(at - now)}`
+  return at - now < SOON ? warn('token expiry', text, fix) : ok('token expiry', text)
 }

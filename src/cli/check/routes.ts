@@ -53,11 +53,11 @@ function headerFinding({ name, found, without, override }: DiscoveryResult): Fin
 /** The consequence of a missing route depends on the enabled features. */
 function missing({ tools, webhooks }: Config, name: OperationName, reason: string): Finding {
   const [why, fix = 'set it in service.routes'] = reason.split('; ')
-  const told = `${why}`
-  if (name === 'answer' && tools.length > 0) return fail(`route ${name}`, `${told}: no tool can answer`, fix)
+  const text = `${why}`
+  if (name === 'answer' && tools.length > 0) return fail(`route ${name}`, `${text}: no tool can answer`, fix)
   if (name === 'sendMessage' && tools.some(({ onNotDelivered }) => onNotDelivered === 'resend'))
-    return warn(`route ${name}`, `${told}: an answer with the outcome not_delivered is not sent again`, fix)
+    return warn(`route ${name}`, `${text}: an answer with the outcome not_delivered is not sent again`, fix)
   if (name.endsWith('Webhook') && webhooks.enabled && webhooks.publicUrl !== null)
-    return fail(`route ${name}`, `${told}: no subscription can be created`, fix)
-  return ok(`route ${name}`, `${told}; no enabled feature needs it`)
+    return fail(`route ${name}`, `${text}: no subscription can be created`, fix)
+  return ok(`route ${name}`, `${text}; no enabled feature needs it`)
 }

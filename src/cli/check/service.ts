@@ -72,15 +72,15 @@ function skewFinding({ webhooks }: Config, skew: number | null): Finding {
       'nothing to do; until it does, no call is given up at its deadline',
     )
   const size = Math.abs(skew)
-  const told = `ours is ${span(size)} ${skew > 0 ? 'behind' : 'ahead of'} the service's`
+  const text = `ours is ${span(size)} ${skew > 0 ? 'behind' : 'ahead of'} the service's`
   if (webhooks.enabled && size > webhooks.tolerance) {
     return fail(
       'clock',
-      `${told}: every webhook would be refused as stale`,
+      `${text}: every webhook would be refused as stale`,
       'set the clock of this machine (NTP)',
     )
   }
-  if (size > SKEW) return warn('clock', told, 'set the clock of this machine (NTP)')
+  if (size > SKEW) return warn('clock', text, 'set the clock of this machine (NTP)')
   return ok('clock', 'agrees with the service’s')
 }
 

@@ -24,7 +24,7 @@ export function compare(
   received: ReadonlyMap<string, Received>,
   tally: { facts: number; delivered: number },
 ): Comparison {
-  const told = new Set([...received.values()].map(({ event }) => keyOf(event)))
+  const delivered = new Set([...received.values()].map(({ event }) => keyOf(event)))
   const expected = [
     ...ledger.events.map(({ seq, type }) => `transcript ${seq} ${type}`),
     ...ledger.sessions.map(({ id }) => `session.created ${id}`),
@@ -45,7 +45,7 @@ export function compare(
   return {
     facts: { made: tally.facts, delivered: tally.delivered },
     expected,
-    missing: expected.filter((fact) => !told.has(withoutType(fact))),
+    missing: expected.filter((fact) => !delivered.has(withoutType(fact))),
     repeated: [...received.values()].filter(({ times }) => times > 1).length,
     calls: { asked: calls.length, answered: calls.filter(({ call_id }) => answered.has(call_id)).length },
     underWay: [

@@ -60,14 +60,14 @@ export function findTemplateSave(api: OpenApi): Route | NoRoute {
  * connection.
  */
 export function findDisconnect(api: OpenApi): Route | NoRoute {
-  const telling = api.operations.find(
+  const counting = api.operations.find(
     (operation) =>
       (operation.method === 'DELETE' || operation.method === 'POST') &&
       namesOne(operation.path, 'credential') &&
-      tells(api, operation, 'sessions_moved'),
+      answersWith(api, operation, 'sessions_moved'),
   )
   return found(
-    telling ?? deletesOf(api, 'credential', ['credential'])[0],
+    counting ?? deletesOf(api, 'credential', ['credential'])[0],
     'operation that disconnects a model',
     'disconnect_path',
   )
@@ -116,7 +116,7 @@ function postsWith(api: OpenApi, names: readonly string[]): Operation[] {
   )
 }
 
-function tells(api: OpenApi, operation: Operation, field: string): boolean {
+function answersWith(api: OpenApi, operation: Operation, field: string): boolean {
   return operation.responses.some(({ content }) => {
     const schema = [...content].find(([type]) => isJson(type))?.[1]
     return shapesOf(api, schema).some(({ fields }) => fields.has(field))

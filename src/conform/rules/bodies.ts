@@ -29,7 +29,7 @@ const strays = writing('an unknown field is refused in every body', 'ERR-04 GEN-
     // field.
     if (reply.status >= 400 && !messageOf(reply).includes(STRAY)) continue
     if (!trial.refused('ERR-04', reply, 400, 'invalid_request')) continue
-    trial.tells('GEN-25', reply, STRAY, ...Object.keys(description.schemas.properties(operation.body)))
+    trial.mentions('GEN-25', reply, STRAY, ...Object.keys(description.schemas.properties(operation.body)))
   }
   await trial.remove(id)
 })

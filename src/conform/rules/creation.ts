@@ -10,7 +10,7 @@ interface Refusal {
   ids: string
   body: JsonObject
   /** Rules about the content of the message, and the words that prove it. */
-  telling?: readonly [ids: string, ...words: string[]]
+  words?: readonly [ids: string, ...words: string[]]
 }
 
 const tool = (entry: JsonObject): JsonObject => ({ agent: { tools: [entry] } })
@@ -22,11 +22,11 @@ const functions = (count: number): JsonObject[] =>
  * Bodies that creation must refuse, with their rules and the words that the refusal must contain.
  */
 const REFUSALS: readonly Refusal[] = [
-  { ids: 'ERR-04', body: { titel: 'x' }, telling: ['GEN-25', 'title', 'metadata', 'agent', 'environment'] },
+  { ids: 'ERR-04', body: { titel: 'x' }, words: ['GEN-25', 'title', 'metadata', 'agent', 'environment'] },
   {
     ids: 'ERR-04',
     body: { agent: { instruction: 'x' } },
-    telling: ['GEN-25', 'instructions', 'approval_mode'],
+    words: ['GEN-25', 'instructions', 'approval_mode'],
   },
   { ids: 'SES-50 ERR-06', body: { agent: { approval_mode: 'per_step' } } },
   { ids: 'SES-60', body: rule({ decision: 'perhaps' }) },
@@ -76,25 +76,25 @@ const REFUSALS: readonly Refusal[] = [
   {
     ids: 'TOO-26',
     body: tool({ type: 'function', name: 'f', parametres: {} }),
-    telling: ['TOO-27', 'parameters', 'description', 'timeout_seconds'],
+    words: ['TOO-27', 'parameters', 'description', 'timeout_seconds'],
   },
   {
     ids: 'TOO-26',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', comand: 'x' }),
-    telling: ['TOO-27', 'command', 'allowed_tools', 'required'],
+    words: ['TOO-27', 'command', 'allowed_tools', 'required'],
   },
   {
     ids: 'ERR-14',
     body: tool({ type: 'mcp', name: 'm', url: 'https://mcp.invalid', redacted: [] }),
-    telling: ['TOO-29', 'redacted'],
+    words: ['TOO-29', 'redacted'],
   },
   { ids: 'TOO-01 TOO-02', body: tool({ type: 'conform', name: 'm' }) },
   { ids: 'LIM-19', body: { agent: { instructions: 'x'.repeat(32_001) } } },
-  { ids: 'ERR-12', body: { agent: { model: 'conform-no-model' } }, telling: ['SES-98', 'conform-no-model'] },
+  { ids: 'ERR-12', body: { agent: { model: 'conform-no-model' } }, words: ['SES-98', 'conform-no-model'] },
   {
     ids: 'ERR-13',
     body: { agent: { model_credential_id: 'conform-no-credential' } },
-    telling: ['SES-99', 'conform-no-credential'],
+    words: ['SES-99', 'conform-no-credential'],
   },
   { ids: 'SES-42 SES-41 ERR-04', body: { environment: { branch: 'main' } } },
   { ids: 'SES-41', body: { environment: { repo: { full_name: 'a/b', branch: 'main' } } } },
@@ -112,10 +112,10 @@ const refusals = writing(
   async (trial) => {
     const word = `refused-${trial.ground.belongings.mark}`
     const id = await trial.session()
-    for (const { ids, body, telling } of REFUSALS) {
+    for (const { ids, body, words } of REFUSALS) {
       const reply = await submit(trial, id, { ...body, metadata: { word } })
       const refused = trial.refused(ids, reply, 400, 'invalid_request')
-      if (refused && telling !== undefined) trial.tells(telling[0], reply, ...telling.slice(1))
+      if (refused && words !== undefined) trial.mentions(words[0], reply, ...words.slice(1))
       if (refused && 'titel' in body) trial.suggests('GEN-24', reply, 'title')
       if (reply.status >= 300) trial.status('ERR-03', reply, 400)
       else if (reply.sent.method === 'POST') await trial.remove(textAt(reply.json, 'id'))

@@ -52,9 +52,9 @@ const examples = reading(
         .map(([name]) => `${name}: ${Object.keys(payloadOf(found.get(name)) ?? {}).join('+') || 'nothing'}`)
         .join('; '),
     )
-    const told = JSON.stringify(description.document)
+    const text = JSON.stringify(description.document)
     for (const [name, id] of WEBHOOK_EVENTS)
-      trial.expect(id, described, `the webhook event ${name}`, told.includes(`"${name}"`), 'not described')
+      trial.expect(id, described, `the webhook event ${name}`, text.includes(`"${name}"`), 'not described')
   },
   [],
 )

@@ -21,14 +21,14 @@ async function refused(trial: Trial): Promise<void> {
     ['MOD-22', {}],
     ['MOD-22', { key: 7 }],
     ['MOD-33 MOD-35', { key: 'sk-conform-ambiguous' }],
-    ['MOD-23', { key: 'sk-conform', provider: 'conform-nobody' }],
-    ['MOD-40', { key: 'sk-conform', provider: 'conform-nobody', is_default: 'yes' }],
+    ['MOD-23', { key: 'sk-conform', provider: 'conform-missing' }],
+    ['MOD-40', { key: 'sk-conform', provider: 'conform-missing', is_default: 'yes' }],
     ['ERR-04', { key: 'sk-conform', secret: 'x' }],
   ]
   for (const [ids, body] of bad) {
     const reply = await connect(trial, body)
     const refused = trial.refused(`${ids} ERR-06`, reply, 400, 'invalid_request')
-    if (refused && ids.includes('MOD-33')) trial.tells('MOD-34', reply, 'provider', '/v1/model-connectors')
+    if (refused && ids.includes('MOD-33')) trial.mentions('MOD-34', reply, 'provider', '/v1/model-connectors')
   }
   const connectors = await trial.get('/v1/model-connectors')
   const provider = textAt(connectors.json, 'data.0.id')
@@ -49,7 +49,7 @@ async function refused(trial: Trial): Promise<void> {
   const model = await trial.post('/v1/sessions', trial.marked({ agent: { model: 'conform-no-model' } }))
   const stray = await trial.post(
     '/v1/sessions',
-    trial.marked({ agent: { model_credential_id: 'conform-nobody' } }),
+    trial.marked({ agent: { model_credential_id: 'conform-missing' } }),
   )
   const own = textAt((await trial.get(PATH)).json, 'data.0.id')
   const wrong = await trial.post(

@@ -13,7 +13,7 @@ export const NOBODYS = {
   turn: 'turn_conformnobody',
   artifact: 'art_conformnobody',
   webhook: 'whsub_conformnobody',
-  id: 'conform-nobody',
+  id: 'conform-missing',
 }
 
 const WRONG_TOKEN = 'svc_pat_conform_not_a_token'
@@ -57,7 +57,7 @@ const scopes = reading(
       if (scope === undefined || more.length > 0 || scopesHeld.includes(scope)) continue
       tried = true
       const refusal = await trial.deployment.call(operation.method, fill(operation, NOBODYS))
-      if (trial.refused('ERR-18', refusal, 403, 'permission_denied')) trial.tells('ERR-18', refusal, scope)
+      if (trial.refused('ERR-18', refusal, 403, 'permission_denied')) trial.mentions('ERR-18', refusal, scope)
     }
     if (!tried) trial.leave('ERR-18', 'needs a token that lacks a scope')
   },
@@ -105,7 +105,7 @@ const queries = reading(
       const reply = await trial.get(operation.path, { [name]: '1' })
       if (!trial.refused('ERR-05', reply, 400, 'invalid_request')) continue
       if (near === undefined) continue
-      trial.tells('GEN-26', reply, ...operation.query)
+      trial.mentions('GEN-26', reply, ...operation.query)
       trial.suggests('GEN-26', reply, near)
     }
   },

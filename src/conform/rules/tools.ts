@@ -156,7 +156,7 @@ const secrets = writing(
       kind('naming the secret', (names) => written(names).includes('token')),
     )
     const again = await put(trial, id, { tools: at(read.json, 'tools') })
-    if (trial.refused('ERR-14', again, 400, 'invalid_request')) trial.tells('TOO-29', again, 'redacted')
+    if (trial.refused('ERR-14', again, 400, 'invalid_request')) trial.mentions('TOO-29', again, 'redacted')
     await trial.remove(id)
   },
 )
@@ -168,13 +168,13 @@ const requiredServer = writing(
   'a session whose required MCP server is unreachable does not run',
   'ERR-15 STA-13 STA-14 STA-16 STA-17 TOO-58..60 SES-06',
   async (trial) => {
-    const tools = [{ type: 'mcp', name: 'conform_away', url: AWAY, required: true }]
+    const tools = [{ type: 'mcp', name: 'conform_unreachable', url: AWAY, required: true }]
     const id = await trial.session({ agent: { tools } })
     const files = { files: [{ type: 'inline', path: 'a', data: 'aGk=' }] }
     const reply = await trial.post(`/v1/sessions/${id}/files`, files)
     if (codeOf(reply) === 'conflict') trial.leave('ERR-15', describeReply(reply))
     else if (trial.refused('ERR-15 TOO-58 TOO-60', reply, 400, 'invalid_request'))
-      trial.tells('TOO-59', reply, 'conform_away')
+      trial.mentions('TOO-59', reply, 'conform_unreachable')
     await say(trial, id, speech.say('never said'))
     const failed = await trial.until(`/v1/sessions/${id}`, ({ json }) => at(json, 'status') === 'failed')
     trial.is('STA-13 STA-14 SES-06', failed, 'status', is('failed'))
@@ -185,7 +185,7 @@ const requiredServer = writing(
       'STA-17',
       list,
       'an error item with the reason',
-      written(error).includes('conform_away'),
+      written(error).includes('conform_unreachable'),
       error,
     )
     await trial.remove(id)
@@ -196,7 +196,7 @@ const optionalServer = writing(
   'a session continues without an optional MCP server',
   'EVT-56 EVT-74 EVT-75 EVT-84..86 ITM-07 TOO-11',
   async (trial) => {
-    const tools = [{ type: 'mcp', name: 'conform_away', url: AWAY }]
+    const tools = [{ type: 'mcp', name: 'conform_unreachable', url: AWAY }]
     const id = await trial.session({ agent: { tools } })
     await say(trial, id, speech.say('without it'))
     const { turn, reply } = await settledTurn(trial, id)
@@ -218,7 +218,7 @@ const optionalServer = writing(
       stream,
       'payload.server',
       at(frame?.data, 'payload.server'),
-      is('conform_away'),
+      is('conform_unreachable'),
     )
     trial.value('EVT-75', stream, 'payload.reason', at(frame?.data, 'payload.reason'), string)
     const { items, reply: list } = await itemsOf(trial, id)

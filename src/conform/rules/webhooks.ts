@@ -27,7 +27,7 @@ const subscriptions = writing(
     trial.is('WHS-07', made, 'active', is(true))
     const id = textAt(made.json, 'id')
     const twice = await trial.post('/v1/webhooks', { url, events: events.toReversed() })
-    if (trial.refused('WHS-14 ERR-23', twice, 409, 'conflict')) trial.tells('WHS-15', twice, id)
+    if (trial.refused('WHS-14 ERR-23', twice, 409, 'conflict')) trial.mentions('WHS-15', twice, id)
     const all = await trial.post('/v1/webhooks', { url, events: [] })
     trial.expect('WHS-14 WHS-05', all, 'a subscription of its own', all.status < 300)
     const kept = at(all.json, 'events')

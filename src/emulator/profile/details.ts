@@ -75,7 +75,7 @@ export interface OpenDetails {
   }
   readonly queueFullStatus: number
   readonly bridgeIncompatibleStatus: number
-  /** When deprecated operations go away, `YYYY-MM-DD`; null without an announcement. */
+  /** When deprecated operations are removed, `YYYY-MM-DD`; null without an announcement. */
   readonly sunset: string | null
 
   /** The body of the message operation, of `input` on a session's creation, and their reply. */

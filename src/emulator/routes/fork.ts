@@ -45,7 +45,7 @@ export function forkOperations(details: OpenDetails): Operation[] {
           world.clock.now(),
         )
         world.sessions.add(fork)
-        world.webhooks.tell('session.created', fork.id, null)
+        world.webhooks.send('session.created', fork.id, null)
         const reply = { forked_from: origin.id, workspace_copied: copied }
         return { status: 201, body: details.fork(viewSession(details, fork), reply) }
       },

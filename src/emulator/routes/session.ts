@@ -153,7 +153,7 @@ function createSession(world: World, body: CreateBody, token: Token): Session {
   if (world.faults.use('old_runtimes')) session.runtime = 'older'
   world.sessions.add(session)
   if (input !== undefined && world.faults.use('refuse_openings')) throw abandon(world, session)
-  world.webhooks.tell('session.created', session.id, null)
+  world.webhooks.send('session.created', session.id, null)
   if (input !== undefined) acceptMessage(world, session, world.details.message.read(input).text)
   return session
 }
@@ -165,7 +165,7 @@ function createSession(world: World, body: CreateBody, token: Token): Session {
 function abandon(world: World, session: Session): Refusal {
   const failed = 'the opening message could not be accepted'
   if (world.faults.use('fail_cleanups')) {
-    world.webhooks.tell('session.created', session.id, null)
+    world.webhooks.send('session.created', session.id, null)
     return refuse('internal_error', `${failed}, and the cleanup failed too: delete session ${session.id}`)
   }
   removeSession(world, session)

@@ -8,7 +8,10 @@ export interface Chunking {
   headers: (bytes: number) => string
   /** Nanoseconds that a byte may cost the event loop of the one who reads it. */
   bound: number
-  /** Mebibytes that a hundred bodies may cost; 40 when left out, infinite when too little is sent to tell. */
+  /**
+   * Mebibytes that a hundred bodies may cost; 40 when left out, infinite when too little is sent
+   * for a measurement.
+   */
   memory?: number
   /** The body ends before its announced length: the connection is closed after the last piece. */
   cut?: true

@@ -3,7 +3,7 @@ import { Value } from 'typebox/value'
 import { startEmulator } from '../../../src/emulator/index.ts'
 import { serve } from './serve.ts'
 
-/** The emulator alone, without an allowance: nobody is in its process but who asks it for work. */
+/** The emulator alone, without a rate limit: no other load runs in its process. */
 
 const AMPLE = 1_000_000
 

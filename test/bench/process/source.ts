@@ -11,7 +11,7 @@ import { serve } from './serve.ts'
 
 /** Frames of one write. */
 const CHUNK = 32
-/** A turn ended so long ago, milliseconds: its session is at rest. */
+/** The age of a turn's end, milliseconds: its session is idle. */
 const REST = 7_200_000
 
 const Load = Type.Object({
@@ -58,7 +58,7 @@ serve({
 /** As fast as the reader takes them. Answers when the first was written. */
 async function send(): Promise<number> {
   const reader = stream
-  if (reader === null) throw new Error('nobody reads the stream')
+  if (reader === null) throw new Error('the stream has no reader')
   const startedAt = now()
   for (let index = 0; index < frames.length; index += CHUNK) {
     if (reader.destroyed) throw new Error(`the reader left at frame ${index}`)

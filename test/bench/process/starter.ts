@@ -1,6 +1,6 @@
 import { serve } from './serve.ts'
 
-/** A fresh process that starts one emulator and tells what each part of that took. */
+/** A fresh process that starts one emulator and reports the duration of each part. */
 
 serve({
   async start() {

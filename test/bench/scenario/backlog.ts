@@ -18,7 +18,7 @@ const SESSIONS = 10_000
 const TOGETHER = 5000
 /** Milliseconds of running, probes of the handler among them, in which the most memory is looked for. */
 const WATCHED = 10_000
-/** Nobody listens there. */
+/** No program listens there. */
 const AWAY = 'http://127.0.0.1:9'
 
 const most = (name: string, unit: string, value: number): Measure => ({

@@ -44,7 +44,8 @@ export const bigStore: Scenario = {
     await fillStore(file, bench.scaled(SESSIONS), bench.scaled(FACTS), REPLAYED)
     return {
       async ours(): Promise<Figures> {
-        // Nobody listens there: nothing changes in the store, and the relay serves its log all the same.
+        // No program listens there: nothing changes in the store, and the relay serves its log all
+        // the same.
         await using subject = await Subject.start(folder, {
           service: { base_url: 'http://127.0.0.1:9', token: 'svc_pat_bench' },
           polling: { enabled: false },

@@ -41,14 +41,14 @@ export const commands: Scenario = {
     const subject = bench.use(await Subject.start(bench.folder(), { service }))
     const folder = bench.folder()
     writeFileSync(path.join(folder, FILE), JSON.stringify({ service, admin: { listen: '127.0.0.1:0' } }))
-    const told = (args: readonly string[]) => firstOutput([main, ...args], folder, subject.adminUrl)
+    const outputOf = (args: readonly string[]) => firstOutput([main, ...args], folder, subject.adminUrl)
     // The first start of all writes the cache of compiled code; what counts is every later one.
-    for (const args of Object.values(COMMANDS)) await told(args)
+    for (const args of Object.values(COMMANDS)) await outputOf(args)
     return {
       async ours() {
         const figures: Record<string, number> = {}
         for (const [command, args] of Object.entries(COMMANDS)) {
-          const { first, end } = await told(args)
+          const { first, end } = await outputOf(args)
           figures[named(command)] = first
           if (command === 'check') figures[WHOLE] = end
         }

@@ -121,7 +121,7 @@ async function isReady(port: number): Promise<boolean> {
     await body.dump()
     return statusCode === 200
   } catch {
-    // Nobody listens yet.
+    // No program listens yet.
     return false
   }
 }

@@ -33,7 +33,7 @@ export const CALLBACKS: readonly Mutant[] = [
     'const spent = batch.filter(({ attempts }) => attempts + 1 >= 2)\n      const left = batch.filter(({ attempts }) => attempts + 1 < 2)',
   ),
   mutant(
-    'a handler that is away uses up attempts',
+    'an unreachable handler uses up attempts',
     'sidecar/deliver/targets/http.ts',
     "return { kind: 'unreachable', error: fault.message, reset: false }",
     "return { kind: 'dead', error: fault.message }",

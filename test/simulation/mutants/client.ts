@@ -16,7 +16,7 @@ export const CLIENT: readonly Mutant[] = [
     '    })\n  }',
   ),
   mutant(
-    'a directory that is away is a 401',
+    'an unavailable directory is a 401',
     'client/transport/requester.ts',
     "if (status === 401 && code !== 'directory_unavailable' && token !== null)",
     "if ((status === 401 || code === 'directory_unavailable') && token !== null)",

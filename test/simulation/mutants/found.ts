@@ -56,7 +56,7 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'the news begins before the first connection is there',
+    'new events begin before the first connection exists',
     'sidecar/source/opening.ts',
     '(opening === null || certain === null)',
     'opening !== null && certain === null',
@@ -92,20 +92,20 @@ export const FOUND: readonly Mutant[] = [
     'if (sessionId !== null) replayed ??= { upTo: null }',
   ),
   mutant(
-    'what was no news is news when it is repeated',
+    'an old event counts as new when it is repeated',
     'sidecar/source/opening.ts',
     'batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))',
     'batch.slice(begin)',
   ),
   tested(
     { file: 'intake/snapshot.test.ts', only: 'older than what is known of it' },
-    'what is known is looked at no more when older news comes',
+    'known state is not read again after an older event',
     'sidecar/intake/reconcile.ts',
     'const hint = hintAfter(entry, known, clock.steady(), { unseen })',
     'const hint = { generation: entry.generation, lookAfter: null, scope: entry.scope }',
   ),
   mutant(
-    'frames that are no news are let go of without a look',
+    'old frames are dropped without a read',
     'sidecar/source/opening.ts',
     '    if (hints.length > 0) await commit({ hints })\n',
     '',
@@ -117,7 +117,7 @@ export const FOUND: readonly Mutant[] = [
     'if (++pings >= IDLE_PINGS)',
   ),
   mutant(
-    'a page of turns at rest hides one that is not',
+    'a page of settled turns hides an unsettled one',
     'sidecar/intake/snapshot.ts',
     '<= baseline - QUIET)',
     '<= baseline)',
@@ -219,7 +219,7 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'what a turn had waited for is told after its end',
+    'an action of a turn is reported after its end',
     'sidecar/intake/diff.ts',
     " && !told.has(turnId ?? '')",
     " && turnId !== ''",

@@ -14,7 +14,7 @@ import { FILES } from './tested/files.ts'
 import { TOOLS } from './tools.ts'
 import { UPKEEP } from './upkeep.ts'
 
-/** Bugs that somebody might well make. The simulation must see each of them, or the test that it names. */
+/** Plausible bugs. The simulation, or the named test, must find each of them. */
 export const MUTANTS: readonly Mutant[] = [
   ...STORE,
   ...READINGS,

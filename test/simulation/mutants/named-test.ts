@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify, stripVTControlCharacters } from 'node:util'
 import type { NamedTest } from './mutant.ts'
 
-/** A test that is not through by then says nothing, milliseconds. */
+/** Time limit of a test, milliseconds; a longer one proves nothing. */
 const LIMIT = 300_000
 
 /** `passed` and `failed`: it ran. `broken`: it did not. */

@@ -68,7 +68,12 @@ export const READINGS: readonly Mutant[] = [
     'if (attempt === REREAD || agree(',
     'if (attempt >= 0 || agree(',
   ),
-  mutant('the oldest turn is told last', 'sidecar/intake/diff.ts', 'read.toReversed().sort(byAge)', 'read'),
+  mutant(
+    'the oldest turn is reported last',
+    'sidecar/intake/diff.ts',
+    'read.toReversed().sort(byAge)',
+    'read',
+  ),
   mutant(
     'an answered action is not resolved',
     'sidecar/intake/diff.ts',

@@ -1,6 +1,6 @@
 import { mutant, tested, type Mutant } from './mutant.ts'
 
-/** Bugs in telling our sessions from those of other sidecars. */
+/** Bugs in the separation of our sessions from those of other sidecars. */
 export const SCOPE: readonly Mutant[] = [
   mutant(
     'held frames are dropped when their session is ours',
@@ -94,7 +94,7 @@ export const SCOPE: readonly Mutant[] = [
     "if (owner === 'foreign') return false\n          if (owner === 'gone')\n            notes.push",
   ),
   mutant(
-    'what came before a session was ours is told after it',
+    'facts before a session came into the scope are delivered after it',
     'sidecar/store/sqlite/session-owners.ts',
     'if (boundary === null || number === null || number > boundary) return false',
     'if (boundary === null || number === null || number >= 0n) return false',

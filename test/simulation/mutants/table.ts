@@ -10,7 +10,7 @@ import { runTest } from './named-test.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 const TABLE = join(import.meta.dirname, 'TABLE.md')
-/** A mutant that is not through by then says nothing, milliseconds. */
+/** Time limit of a mutant, milliseconds; a longer one proves nothing. */
 const LIMIT = 1_200_000
 
 /** In place of a seed: a replay of a bug that was found once (regressions.ts). */
@@ -162,7 +162,7 @@ async function play(folder: string, seeds: readonly string[]): Promise<Sight | s
   } catch (error) {
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
     const line = stdout.trim().split('\n').at(-1) ?? ''
-    // A copy that does not even start says nothing of the simulation.
+    // A copy that does not start proves nothing about the simulation.
     return line.startsWith('{')
       ? (JSON.parse(line) as Sight)
       : `does not run: ${(line || stderr).slice(0, 200)}`

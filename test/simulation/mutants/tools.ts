@@ -33,7 +33,7 @@ export const TOOLS: readonly Mutant[] = [
     'const mayRunAgain = true',
   ),
   mutant(
-    'a tool that gave no answer is not told that it may have run',
+    'a tool run after a missing answer is not marked as uncertain',
     'sidecar/tools/run.ts',
     "const uncertain = result.ran === 'unknown'",
     'const uncertain = false',
@@ -193,7 +193,7 @@ export const TOOLS: readonly Mutant[] = [
   ),
   mutant('a place that is not used is kept', 'sidecar/tools/host.ts', '          else slot.leave()\n', ''),
   mutant(
-    'a call that is written as running is claimed by nobody',
+    'a call that is written as running has no claim',
     'sidecar/store/sqlite/store.ts',
     "if (call.state === 'running' && committed.newCalls.includes(call.callId))",
     "if (call.state === 'answered' && committed.newCalls.includes(call.callId))",

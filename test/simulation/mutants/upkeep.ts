@@ -44,7 +44,7 @@ export const UPKEEP: readonly Mutant[] = [
     '',
   ),
   mutant(
-    'items are told again by a reading that hung',
+    'items are reported again by a read that hung',
     'sidecar/intake/items.ts',
     'if (reached !== after) {',
     "if (reached === '') {",
@@ -75,7 +75,7 @@ export const UPKEEP: readonly Mutant[] = [
     "'UPDATE lanes SET due_at = 0 WHERE id = ?'",
   ),
   mutant(
-    'what is delivered again goes to a lane that was taken away',
+    'a redelivered fact goes to a lane that was removed',
     'sidecar/store/sqlite/redelivery.ts',
     'const id = grow.run(lane).changes === 1 ? lane : extend(handler, fact_pos)',
     'const id = grow.run(lane).changes === 1 ? lane : lane',

@@ -6,14 +6,15 @@ import type { WatchParts } from './watch.ts'
 export const ABOUT = 3000
 
 /**
- * With `start_from: now`, where the news begins is never noted later than it was, since what came between would be lost,
- * nor earlier than the answers leave open, since what was there before us is no news.
+ * With `start_from: now`, the beginning of new events is never recorded later than it was, because
+ * events in between would be lost, nor earlier than the answers allow, because older events are not
+ * new.
  */
 export class Beginning {
   /** The earliest that was noted, by the service's clock. */
   earliest = Infinity
   readonly #parts: Pick<WatchParts, 'agenda' | 'trace' | 'state'>
-  /** From when on a life has to tell of everything, by the service's clock. */
+  /** The time from which a process must report everything, by the service's clock. */
   readonly #from = new Map<Life, number>()
 
   constructor(parts: Pick<WatchParts, 'agenda' | 'trace' | 'state'>) {

@@ -22,7 +22,7 @@ export class Belonging {
     this.#parts.trace.broken('scope', message)
   }
 
-  told(handler: string, type: string, sessionId: string | null): void {
+  delivered(handler: string, type: string, sessionId: string | null): void {
     if (this.#isForeign(sessionId)) this.#broken(`${handler} got ${type} of ${sessionId}, which is foreign`)
   }
 
@@ -31,7 +31,9 @@ export class Belonging {
     if (this.#isForeign(sessionId)) this.#broken(`${callId} of ${sessionId} runs, which is foreign`)
   }
 
-  /** One reading tells whose a session is. What went wrong may lose it, and costs another one at most. */
+  /**
+   * One read shows the owner of a session. A fault may lose it, which costs at most one more read.
+   */
   served(_life: Life, { operation, ids }: Asked, status: number): void {
     const { session_id: sessionId = '' } = ids
     if (!this.#isForeign(sessionId)) return
@@ -45,13 +47,15 @@ export class Belonging {
       this.#broken(`${sessionId}, which is foreign, was read ${reads} times; ${fired.length} faults`)
   }
 
-  /** Without hints nobody has a reason to read it alone. */
+  /** Without hints there is no reason to read it alone. */
   get read(): string | undefined {
     return this.#reads.keys().next().value
   }
 }
 
-/** What is known at rest of sessions that are not ours, and what waits for sessions to be read. */
+/**
+ * When idle: the stored state of foreign sessions, and the work that waits for reads of sessions.
+ */
 export function belongingFaults({ state, db, scenario, watch }: Simulation): Fault | null {
   if ((scenario.scope ?? null) === null) return null
   const broken = (message: string): Fault => ({ invariant: 'scope', message })

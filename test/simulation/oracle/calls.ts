@@ -13,7 +13,7 @@ interface CallRow {
 /** I3, I5 and I15: what became of every function call, as the service and as our ledger have it. */
 export function callFaults({ state, db }: Simulation): Fault | null {
   const rows = db.prepare<[], CallRow>('SELECT call_id, name, state, outcome, ended_at FROM all_calls').all()
-  const told = new Set(
+  const closed = new Set(
     db
       .prepare<[], string>(
         "SELECT json_extract(body, '$.call.call_id') FROM all_facts WHERE type LIKE 'call.%'",
@@ -31,7 +31,8 @@ export function callFaults({ state, db }: Simulation): Fault | null {
       return { invariant: 'I15', message: `${row.call_id} is in the ledger and never was` }
     const { taken, notDelivered, refused, open } = call
     if (row.ended_at === null) return { invariant: 'I15', message: `${row.call_id} is still ${row.state}` }
-    if (!told.has(row.call_id)) return { invariant: 'I1', message: `no fact tells the end of ${row.call_id}` }
+    if (!closed.has(row.call_id))
+      return { invariant: 'I1', message: `no fact reports the end of ${row.call_id}` }
     const wrong = (why: string): Fault => ({
       invariant: 'I15',
       message: `${row.call_id} is ${row.state} (${row.outcome}), and the service ${why}`,
@@ -49,7 +50,7 @@ export function callFaults({ state, db }: Simulation): Fault | null {
     if (session.fate !== 'ours') continue
     for (const { call } of session.actions)
       if (call !== null && isOurs(call.plan.tool) && !known.has(call.callId))
-        return { invariant: 'I15', message: `${call.callId} waits and nobody took it on` }
+        return { invariant: 'I15', message: `${call.callId} waits and was not accepted` }
   }
   return null
 }

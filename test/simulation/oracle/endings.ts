@@ -3,7 +3,9 @@ import type { Fault, Fired } from '../faults.ts'
 import type { Life } from '../life.ts'
 import type { WatchParts } from './watch.ts'
 
-/** A call that nobody works on is closed so soon after its action was found gone, milliseconds. */
+/**
+ * Milliseconds until a call without work under way is closed after its action was found to be gone.
+ */
 const AT_ONCE = 2000
 /** And, once nothing goes wrong any more, so soon after a start that finds it gone: a look that failed comes again. */
 const AFTER_CALM = 120_000
@@ -14,7 +16,7 @@ const SHORT = 20_000
 export class Endings {
   readonly #parts: WatchParts
   readonly #putOff
-  /** Found gone while nobody worked on it: true time. */
+  /** Found to be gone without work under way: true time. */
   readonly #left = new Map<string, { life: Life; at: number }>()
   /** Put off by its app, and not among what its session requires: true time. */
   readonly #unwanted = new Map<string, number>()
@@ -59,8 +61,9 @@ export class Endings {
 }
 
 /**
- * Whether a call may be answered with an error: its tool failed, its time is over, its output was refused, or its app
- * knows that nobody waits, and we do not (of a deleted session no webhook tells).
+ * Whether a call may be answered with an error: its tool failed, its time is over, its output was
+ * refused, or its app knows that the session no longer waits, and we do not (no webhook reports a
+ * deleted session).
  */
 export function mayFail({ sites, state }: WatchParts, callId: string): boolean {
   const call = state.calls.get(callId)
@@ -108,8 +111,8 @@ function failsTools({ site, fault }: Fired): boolean {
 }
 
 /**
- * What must not run twice has failed when nobody can tell what became of it: after a crash, or a stop at which a full
- * disk did not let it be written down.
+ * A call that must not run twice has failed when its outcome is unknown: after a crash, or a stop
+ * at which a full disk did not let it be written down.
  */
 function cutsShort(fired: readonly Fired[]): boolean {
   const has = (...faults: readonly Fault[]): boolean => fired.some(({ fault }) => faults.includes(fault))

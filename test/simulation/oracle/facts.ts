@@ -89,17 +89,17 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
     facts.flatMap((fact) => (fact.seq === null ? [] : [[Number(fact.seq), fact] as const])),
   )
   const [begun = Infinity] = stored.keys()
-  const first = scenario.startFrom === 'beginning' ? 0 : Math.min(begun, firstNews(simulation))
+  const first = scenario.startFrom === 'beginning' ? 0 : Math.min(begun, firstNew(simulation))
   const { beginning } = simulation.watch
   const before = Math.min(simulation.begin - ABOUT, beginning.earliest - scenario.skew)
   for (const { at, seq, type, sessionId } of state.events) {
     const session = state.sessions.get(sessionId ?? '')
     if (session !== undefined && session.fate !== 'ours') continue
     if (scenario.startFrom === 'now' && at < before && stored.has(seq))
-      return { invariant: 'old', message: `seq ${seq} (${type}) was there long before us and is told` }
+      return { invariant: 'old', message: `seq ${seq} (${type}) is older than the start and is delivered` }
     if (seq < first) continue
     const fact = stored.get(seq)
-    // It was gone before it could be read: nobody can tell whose it was.
+    // It was deleted before it could be read, so its owner is unknown.
     if (fact === undefined && (scenario.scope ?? null) !== null && session?.deleted === true) continue
     if (fact === undefined) return { invariant: 'I1', message: `seq ${seq} (${type}) is not stored` }
     if (fact.session_id !== sessionId)
@@ -108,16 +108,18 @@ function transcript(simulation: Simulation, facts: readonly FactRow[]): Fault | 
   return null
 }
 
-/** The seq with which the news begins for certain. */
-function firstNews({ state, db }: Simulation): number {
+/** The seq from which events are certainly new. */
+function firstNew({ state, db }: Simulation): number {
   const opened = db
     .prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream_opened'")
     .pluck()
     .get()
   if (opened === undefined) return Infinity
   const made = new Map(state.alive().map(({ id, createdAt }) => [id, createdAt]))
-  const news = state.events.find(({ sessionId }) => (made.get(sessionId ?? '') ?? 0) > Number(opened) + ABOUT)
-  return news?.seq ?? Infinity
+  const first = state.events.find(
+    ({ sessionId }) => (made.get(sessionId ?? '') ?? 0) > Number(opened) + ABOUT,
+  )
+  return first?.seq ?? Infinity
 }
 
 function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Fault | null {
@@ -131,8 +133,8 @@ function items({ state, scenario }: Simulation, facts: readonly FactRow[]): Faul
   return null
 }
 
-/** What was there before us makes no facts unless we were told to begin with the beginning. */
-function isNews({ scenario, lookedFrom }: Simulation, createdAt: number): boolean {
+/** Older events make no facts unless `start_from` is `beginning`. */
+function isNew({ scenario, lookedFrom }: Simulation, createdAt: number): boolean {
   return scenario.startFrom === 'beginning' || createdAt > (lookedFrom ?? Infinity) + scenario.skew + 1000
 }
 
@@ -146,30 +148,33 @@ function isOurs({ fate }: ModelSession): boolean {
 }
 
 function sessions(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
-  const told = new Set(facts.map(({ type, session_id }) => `${type} ${session_id}`))
+  const reported = new Set(facts.map(({ type, session_id }) => `${type} ${session_id}`))
   for (const { id, createdAt } of simulation.state.alive().filter(isOurs)) {
-    if (isNews(simulation, createdAt) && !told.has(`session.created ${id}`))
+    if (isNew(simulation, createdAt) && !reported.has(`session.created ${id}`))
       return { invariant: 'I1', message: `there is no session.created of ${id}` }
   }
   return null
 }
 
 function turns(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
-  const told = new Set(
+  const reported = new Set(
     facts.filter(({ family }) => family === 'state').map(({ type, turn_id }) => `${type} ${turn_id}`),
   )
   for (const session of simulation.state.alive().filter(isOurs)) {
     for (const turn of session.turns) {
-      if (!isNews(simulation, turn.createdAt) && !wasUnderWay(simulation, turn)) continue
+      if (!isNew(simulation, turn.createdAt) && !wasUnderWay(simulation, turn)) continue
       for (const type of typesOf(turn))
-        if (!told.has(`${type} ${turn.id}`))
+        if (!reported.has(`${type} ${turn.id}`))
           return { invariant: 'I1', message: `there is no ${type} of ${turn.id}` }
     }
   }
   return null
 }
 
-/** Where nothing went wrong, an end is told so soon, milliseconds: a look every ten seconds, and the reading. */
+/**
+ * Without faults, the maximum delay of a reported end, milliseconds: a poll every ten seconds, and
+ * the read.
+ */
 const SOON = 15_000
 /** Where the service's rate was used up now and then, it takes so much longer. */
 const LIMITED = 20_000
@@ -180,10 +185,10 @@ function late({ sites, state, scenario, begin }: Simulation, facts: readonly Fac
   const ends = new Map(facts.filter(({ type }) => ENDS.test(type)).map(({ turn_id, at }) => [turn_id, at]))
   for (const { turns } of state.alive().filter(isOurs)) {
     for (const { id, completedAt } of turns) {
-      // What ended before we were there is told at the start.
+      // An end before the start is reported at the start.
       const from = Math.max(completedAt ?? Infinity, begin + scenario.skew)
       const lag = (ends.get(id) ?? 0) + scenario.skew - from
-      if (lag > most) return { invariant: 'prompt', message: `the end of ${id} was told after ${lag} ms` }
+      if (lag > most) return { invariant: 'prompt', message: `the end of ${id} was reported after ${lag} ms` }
     }
   }
   return null
@@ -205,7 +210,7 @@ function order(facts: readonly FactRow[]): Fault | null {
     if (type === 'turn.started') {
       const { created_at: made } = (JSON.parse(body) as { turn: { created_at: number } }).turn
       if (made < (begun.get(session) ?? 0))
-        return { invariant: 'I12', message: `${turn} is told after a younger one` }
+        return { invariant: 'I12', message: `${turn} is reported after a newer one` }
       begun.set(session, made)
     }
     if (seq !== null) {

@@ -41,7 +41,7 @@ export function knowledgeFaults(simulation: Simulation): Fault | null {
     .pluck()
   const open = (sessionId: string): string[] => openOf.all(sessionId)
   for (const session of state.sessions.values()) {
-    // Nothing tells of a PATCH but the list.
+    // Only the list shows a PATCH.
     if (session.fate === 'moved' && !scenario.channels.poll) {
       for (const { callId } of session.actions) actions.delete(callId)
       continue
@@ -108,8 +108,8 @@ function subscriptionFault({ webhooks, db, scenario }: Simulation): Fault | null
 }
 
 /**
- * No frame and no webhook tells of a session that is gone. It is noticed by polling, when we ask for it, at the next
- * start, and with the next connection of the stream.
+ * No frame and no webhook reports a deleted session. It is noticed by polling, when we ask for it,
+ * at the next start, and with the next connection of the stream.
  */
 function isNoticed({ scenario, life, events }: Simulation, { deletedAt, missed }: ModelSession): boolean {
   const at = deletedAt ?? Infinity

@@ -5,10 +5,10 @@ import type { Fault } from './rest.ts'
 const MISCOUNTED = `SELECT l.key FROM lanes l
   WHERE l.pending <> (SELECT count(*) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)`
 
-/** I11: at rest nothing is held but what a sidecar without work holds. */
+/** I11: when idle, only the resources of a sidecar without work are held. */
 export function leftovers({ life, scenario, db }: Simulation): Fault | null {
   if (life === null) return null
-  const broken = (message: string): Fault => ({ invariant: 'I11', message: `at rest ${message}` })
+  const broken = (message: string): Fault => ({ invariant: 'I11', message: `when idle ${message}` })
   const { channels, handlers, upkeep } = scenario
   if (life.exchanges > 0) return broken(`${life.exchanges} requests are open`)
   if (life.streams !== (channels.stream ? 1 : 0)) return broken(`${life.streams} streams are open`)

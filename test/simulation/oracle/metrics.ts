@@ -3,7 +3,7 @@ import { STRANGER } from '../scenario.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
-/** I14: each life counted what it was told, crashed or not; all of them together what there is. */
+/** I14: each process counted its reports, also before a crash; together they counted everything. */
 export function metricFaults(simulation: Simulation): Fault | null {
   for (const { number, counts } of simulation.all) {
     const wrong = miscounted(counts)
@@ -12,19 +12,19 @@ export function metricFaults(simulation: Simulation): Fault | null {
   return uncounted(simulation)
 }
 
-function miscounted({ facts, calls, strange, callbacks, told }: Counts): string | null {
-  if (facts !== told.facts) return `${facts} facts were counted and ${told.facts} were new`
+function miscounted({ facts, calls, strange, callbacks, expected }: Counts): string | null {
+  if (facts !== expected.facts) return `${facts} facts were counted and ${expected.facts} were new`
   for (const [callId, count] of calls) {
     if (count > 1) return `the end of ${callId} was counted ${count} times`
-    if (!told.closed.has(callId)) return `the end of ${callId} was counted and not stored`
+    if (!expected.closed.has(callId)) return `the end of ${callId} was counted and not stored`
   }
-  for (const callId of told.closed) if (!calls.has(callId)) return `the end of ${callId} was not counted`
+  for (const callId of expected.closed) if (!calls.has(callId)) return `the end of ${callId} was not counted`
   for (const [callId, count] of strange)
-    if (count > 1 || !told.strange.has(callId))
+    if (count > 1 || !expected.strange.has(callId))
       return `${callId} was counted as without a tool ${count} times`
-  for (const callId of told.strange)
+  for (const callId of expected.strange)
     if (!strange.has(callId)) return `${callId} has no tool and was not counted`
-  for (const [handler, { delivered, failed, late }] of told.answers) {
+  for (const [handler, { delivered, failed, late }] of expected.answers) {
     const count = (outcome: string): number => callbacks.get(`${handler} ${outcome}`) ?? 0
     const taken = count('delivered')
     if (taken < delivered || taken > delivered + late)
@@ -37,7 +37,10 @@ function miscounted({ facts, calls, strange, callbacks, told }: Counts): string 
 
 const DISK: ReadonlySet<string> = new Set(['disk_full', 'disk_refuses', 'disk_error'])
 
-/** What nobody was told of, because of a crash or a full disk, is in no count; without those the counts are whole. */
+/**
+ * Events that were not reported, because of a crash or a full disk, are not counted; without those
+ * the counts are complete.
+ */
 function uncounted({ all, db, crashes, sites, operator }: Simulation): Fault | null {
   if (crashes > 0 || sites.second || sites.fired.some(({ fault }) => DISK.has(fault))) return null
   const one = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0

@@ -18,7 +18,7 @@ export function busy({ agent, events, life, underWay }: Simulation): boolean {
   return agent.underWay || events.pauses || life === null || underWay.get() !== 0
 }
 
-/** The first thing that is not as it must be at rest; null when all is whole. */
+/** The first violation in the idle state; null when there is none. */
 export function unsettled(simulation: Simulation): Fault | null {
   if (simulation.life === null) return { invariant: 'liveness', message: 'the sidecar is down' }
   for (const find of [
@@ -35,7 +35,7 @@ export function unsettled(simulation: Simulation): Fault | null {
     const fault = find(simulation)
     if (fault !== null) return fault
   }
-  // Nothing is wrong, and yet the agent waits for somebody.
+  // There is no fault, but the agent waits for a person.
   if (simulation.agent.underWay) return { invariant: 'liveness', message: 'the agent still works' }
   return null
 }

@@ -3,7 +3,7 @@ import { textOf } from '../request.ts'
 import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 
-/** What tools and handlers throw: nobody but their own log may see it. */
+/** Errors of tools and handlers: only their own log may contain them. */
 export const THROWN = 'hush: thrown by a function'
 /** What a tool over HTTP answers besides a result. */
 export const TOLD_BY_TOOL = 'secret of the tool'

@@ -11,7 +11,7 @@ import type { ModelCall, ServiceState } from '../service/state.ts'
 import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
-import { endsCall, noteAnswer, saysTaken } from '../told.ts'
+import { endsCall, noteAnswer, saysTaken } from '../expected.ts'
 import { Arrows } from './arrows.ts'
 import { Attempts } from './attempts.ts'
 import { Beginning } from './beginning.ts'
@@ -30,7 +30,7 @@ export interface Receipt {
   verdictDead: boolean
   /** Answers 2xx without a verdict that could be read. */
   heard: number
-  /** The life that was told 2xx, without a verdict; null: none. */
+  /** The process that got 2xx, without a verdict; null: none. */
   knownTaken: Life | null
   /** True time: no further try of the same life before. */
   notBefore: number
@@ -157,12 +157,12 @@ export class Watch {
     if (cursor === this.#lastCursor) return
     const first = this.#lastCursor
     this.#lastCursor = cursor
-    // Without a cursor before, we were told to begin somewhere.
+    // Without an earlier cursor, the configuration sets the beginning.
     if (first === 0n) return
     const { events, sessions } = this.#parts.state
     for (const { seq, sessionId } of events) {
       const session = sessions.get(sessionId ?? '')
-      // Of a session that was deleted before it could be read nobody can tell whose it was.
+      // The owner of a session that was deleted before it could be read is unknown.
       if (this.scoped && (session?.deleted === true || (session !== undefined && session.fate !== 'ours')))
         continue
       if (
@@ -334,7 +334,10 @@ export class Watch {
     before.push(text)
   }
 
-  /** A call whose answer was taken long ago goes from the list: nobody looks after it any more. */
+  /**
+   * A call whose answer was accepted long ago disappears from the list: the sidecar no longer
+   * follows it.
+   */
   lingered({ callId, plan }: ModelCall): void {
     if (plan.lingers === LINGERS.at(-1) && this.#call.get(callId)?.ended_at === null)
       this.#broken('spin', `${callId} was taken, stays listed and is looked after for ever`)
@@ -342,7 +345,7 @@ export class Watch {
 
   #mayRun({ call_id, uncertain = true }: { call_id: string; uncertain?: boolean }): void {
     if ((this.toolRuns.get(call_id)?.runs ?? 0) > (this.#heard.get(call_id) ?? 0) && !uncertain)
-      this.#broken('I5', `${call_id} runs again, and is not told that it may have run`)
+      this.#broken('I5', `${call_id} runs again, and is not marked as uncertain`)
     const row = this.#call.get(call_id)
     if (row === undefined) this.#broken('I5', `${call_id} runs and is not written down`)
     else if (row.state !== 'running' || row.result_kind !== null)
@@ -405,7 +408,7 @@ export class Watch {
     fault: Fault | null,
   ): void {
     for (const event of events) {
-      this.belonging.told(handler, event.type, event.session_id)
+      this.belonging.delivered(handler, event.type, event.session_id)
       if (TRANSIENT.test(event.id)) continue
       this.#isStored(handler, event)
       this.#isTrue(event)
@@ -441,20 +444,20 @@ export class Watch {
   /** Facts that went, up to which they were looked at. */
   #goneUpTo = 0
 
-  /** Ends are told only when the turn itself says so. */
+  /** An end is reported only when the turn itself shows it. */
   #isTrue({ type, data, session_id: session }: CallbackEvent): void {
     if (!FINAL.test(type)) return
-    const told = data['turn'] as { id: string; status: string; artifacts: string | null }
-    const turn = this.#parts.state.sessions.get(session ?? '')?.turns.find(({ id }) => id === told.id)
+    const shown = data['turn'] as { id: string; status: string; artifacts: string | null }
+    const turn = this.#parts.state.sessions.get(session ?? '')?.turns.find(({ id }) => id === shown.id)
     if (turn === undefined || turn.completedAt === null)
-      return this.#broken('I7', `${type} of ${told.id}, which is not over`)
+      return this.#broken('I7', `${type} of ${shown.id}, which is not over`)
     const right = type === 'turn.settled' || type === endOf(turn.status)
-    if (!right || told.status !== turn.status)
-      this.#broken('I7', `${type} of ${told.id}, which is ${turn.status}`)
-    if (type === 'turn.settled' && (turn.artifacts === 'pending' || told.artifacts !== turn.artifacts))
+    if (!right || shown.status !== turn.status)
+      this.#broken('I7', `${type} of ${shown.id}, which is ${turn.status}`)
+    if (type === 'turn.settled' && (turn.artifacts === 'pending' || shown.artifacts !== turn.artifacts))
       this.#broken(
         'I7',
-        `turn.settled of ${told.id} with artifacts ${told.artifacts}, which are ${turn.artifacts}`,
+        `turn.settled of ${shown.id} with artifacts ${shown.artifacts}, which are ${turn.artifacts}`,
       )
   }
 

@@ -193,14 +193,14 @@ export class Agent {
       this.#state.emit('tool.required', session, turn.id, { call_id: callId, name: plan.tool, arguments: {} })
       const over = (): void => this.close(session, call)
       if (action.expiresAt !== null) this.#later(session, action.expiresAt - action.createdAt, over)
-      // Somebody else answers.
+      // Another program answers.
       if (plan.tool === STRANGER || session.fate !== 'ours') this.#later(session, 3000, over)
     }
     this.#state.become(session, 'requires_action')
     this.#waiting.set(turn.id, next)
   }
 
-  /** Where no client can find out how to answer, nobody waits for ever. */
+  /** If no client can find out how to answer, the session does not wait for ever. */
   #deadlineOf({ timeout }: CallPlan): number | null {
     return timeout ?? (this.#state.details.absent.has('answer') ? UNANSWERABLE : null)
   }
@@ -252,7 +252,7 @@ export class Agent {
     })
   }
 
-  /** Told when a call goes that stayed listed. */
+  /** Called when a call that stayed listed disappears. */
   onLingered: (call: ModelCall) => void = () => undefined
 
   /** The sandbox did not hold the call: the turn lost its answers. */
@@ -282,10 +282,10 @@ export class Agent {
     turn.completedAt = this.#state.now()
     turn.artifacts = 'pending'
     this.#state.emit('turn.ended', session, turn.id, {})
-    let told = false
-    const tell = (): void => {
-      if (!told && end !== 'other') this.#state.onNotice(`turn.${end}`, session, turn)
-      told = true
+    let notified = false
+    const notify = (): void => {
+      if (!notified && end !== 'other') this.#state.onNotice(`turn.${end}`, session, turn)
+      notified = true
     }
     const collected = (): void => {
       for (let count = 0; count < artifacts.count; count++) {
@@ -296,12 +296,12 @@ export class Agent {
       turn.artifacts = artifacts.state
       turn.settledAt = this.#state.now()
       this.#state.touch(session)
-      tell()
+      notify()
     }
     if (artifacts.ms === 0) collected()
     else {
       this.#agenda.in(artifacts.ms, collected)
-      this.#agenda.in(NOTICE_WAIT, tell)
+      this.#agenda.in(NOTICE_WAIT, notify)
     }
     this.#end(session, end === 'failed' ? 'failed' : 'idle')
   }

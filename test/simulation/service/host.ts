@@ -120,7 +120,7 @@ export class ServiceHost {
     const { operation } = asked
     if (operation !== 'answer' && operation !== 'message' && operation !== 'create webhook') return
     const callId = asked.body['call_id']
-    const told = said.body
+    const reply = said.body
     this.postings.push({
       at: this.#agenda.now,
       operation,
@@ -129,8 +129,8 @@ export class ServiceHost {
       body: body?.toString() ?? '',
       status: said.status,
       outcome:
-        typeof told === 'object' && told !== null && 'outcome' in told && typeof told.outcome === 'string'
-          ? told.outcome
+        typeof reply === 'object' && reply !== null && 'outcome' in reply && typeof reply.outcome === 'string'
+          ? reply.outcome
           : null,
     })
   }

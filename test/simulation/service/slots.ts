@@ -45,14 +45,15 @@ export class Slots {
   }
 
   /**
-   * Seconds to wait, when there is no slot; null when there is one. An open that a crashed process had sent may arrive while
-   * the next one replays: what it is refused tells the next one nothing (`lives` false).
+   * Seconds to wait, when there is no slot; null when there is one. An open that a crashed process
+   * had sent may arrive while the next one replays: its refusal gives the next one no information
+   * (`lives` false).
    */
   refusal(lives: boolean): number | null {
     const { agenda, most, trace } = this.#parts
     this.#freeAt = this.#freeAt.filter((at) => at > agenda.now)
     if (this.#held + this.#freeAt.length < most) return null
-    // Where nothing else went wrong, the first refusal tells for all that follow.
+    // Without other faults, the first refusal decides for all that follow.
     if (lives && this.#row !== null && this.#row.faults === this.#faults && ++this.#row.refused > 1)
       trace.broken('I9', `a stream was opened ${this.#row.refused} times too soon after stopped replays`)
     return RETRY_AFTER

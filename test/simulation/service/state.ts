@@ -23,7 +23,7 @@ export interface ModelCall {
   /** The service's clock. */
   expiresAt: number | null
   notDelivered: boolean
-  /** Its app has seen that nobody waits for it, and will not answer. */
+  /** Its app has seen that the session no longer waits, and will not answer. */
   forsaken: boolean
   refused: boolean
   open: boolean
@@ -66,7 +66,7 @@ export interface ModelSession {
   deleted: boolean
   /** True time. */
   deletedAt: number | null
-  /** Somebody who lives was told so. */
+  /** A running process got the answer. */
   missed: boolean
   metadata: Record<string, string>
   createdBy: string

@@ -150,7 +150,7 @@ export class EventStream {
       return this.#stop(reader, Math.max(reader.from ?? reader.lastSeq, reader.lastSeq - REPEATED))
     }
     if (fault === 'repeat') {
-      // Together with the news, and after it.
+      // Together with the new events, and after them.
       const again = reader.sent.join('')
       reader.pipe.push(again)
       this.#agenda.in(REPEATED_AFTER, () => {

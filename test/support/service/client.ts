@@ -30,7 +30,7 @@ export function refusal(status: number, code: string, headers: Record<string, st
   return { status, headers, body: { error: { code, message: `refused: ${code}`, request_id: 'req_1' } } }
 }
 
-/** A client on a clock that stands still, without jitter, before a server that answers as told. */
+/** A client on a clock that stands still, without jitter, before a server with given answers. */
 export async function startBench(answer: Answerer, options: Partial<ServiceOptions> = {}): Promise<Bench> {
   const server = await startServer(answer)
   const clock = new ManualClock()

@@ -33,7 +33,7 @@ export interface TestServer extends AsyncDisposable {
   answer: Answerer
 }
 
-/** A real HTTP server on a port of its own that answers as told and remembers what it was asked. */
+/** A real HTTP server on a port of its own with given answers that records its requests. */
 export async function startServer(answer: Answerer): Promise<TestServer> {
   const asked: Asked[] = []
   const sockets = new Map<Socket, number>()

@@ -78,7 +78,7 @@ export function notAhead({ world: { app }, ledger }: Evidence): Fault[] {
   return faults
 }
 
-/** I1: everything that the service has to tell came to the handler that wants everything. */
+/** I1: every event of the service reached the handler that selects everything. */
 export function whole({ world, ledger }: Evidence): Fault[] {
   const events = world.app.delivered('app')
   const faults = [

@@ -40,7 +40,7 @@ export function rightAnswers({ ledger }: Evidence): Fault[] {
     )
     .map(({ call_id, output, error }) => ({
       invariant: 'I4',
-      message: `the model was told "${output ?? error}" by ${call_id}`,
+      message: `the model got "${output ?? error}" by ${call_id}`,
     }))
 }
 
@@ -69,18 +69,21 @@ export function runs({ world: { app }, calls }: Evidence): Fault[] {
   return faults
 }
 
-/** I1 and I15: every call that waits for us was taken on, and every one that was has come to its end and was told. */
+/**
+ * I1 and I15: every call that waits for us was accepted, and every accepted call has ended and was
+ * reported.
+ */
 export function closed({ ledger, calls, facts }: Evidence): Fault[] {
-  const told = new Set(
+  const reported = new Set(
     facts
       .filter(({ type }) => type.startsWith('call.'))
       .map(({ body }) => (JSON.parse(body) as { call: { call_id: string } }).call.call_id),
   )
   const faults = calls.flatMap(({ call_id: id, ended_at, state, outcome }): Fault[] => {
     if (ended_at === null) return [{ invariant: 'I15', message: `${id} is still ${state}` }]
-    return told.has(id)
+    return reported.has(id)
       ? []
-      : [{ invariant: 'I1', message: `no fact tells that ${id} is ${state} (${outcome})` }]
+      : [{ invariant: 'I1', message: `no fact reports that ${id} is ${state} (${outcome})` }]
   })
   const rows = new Map(calls.map((row) => [row.call_id, row]))
   // In whatever way: the service's word stands beside.
@@ -91,7 +94,7 @@ export function closed({ ledger, calls, facts }: Evidence): Fault[] {
     if (resolved_at === null && name in TOOLS) faults.push({ invariant: 'I15', message: `${id} still waits` })
     if (row === undefined) {
       if (resolution?.kind === 'output' || resolution?.kind === 'error')
-        faults.push({ invariant: 'I4', message: `${id} was answered and nobody took it on` })
+        faults.push({ invariant: 'I4', message: `${id} was answered and not accepted` })
       continue
     }
     if (row.state === 'answered' && row.outcome !== 'unknown' && !replied.has(id))

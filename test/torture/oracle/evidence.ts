@@ -17,7 +17,9 @@ export interface Evidence {
   metrics: string
 }
 
-/** Asks the service, the program and its database. @throws {Error} while one of them is away. */
+/**
+ * Asks the service, the program and its database. @throws {Error} while one of them is unreachable.
+ */
 export async function gather(world: World): Promise<Evidence> {
   const ledger = await world.service.ledger()
   const metrics = (await world.sidecar.ask('GET', '/metrics')).text

@@ -31,9 +31,9 @@ export function agreed({ ledger, sessions, turns, openActions }: Evidence): Faul
   for (const { id, session_id, status, artifacts } of ledger.turns) {
     if (gone.has(session_id)) continue
     const raw = known.get(id)?.raw ?? null
-    const told = raw === null ? null : (JSON.parse(raw) as { status: string; artifacts?: string | null })
-    if (told?.status !== status || (told.artifacts ?? null) !== artifacts)
-      broken(`turn ${id} is ${status}/${artifacts} and we believe ${told?.status}/${told?.artifacts}`)
+    const shown = raw === null ? null : (JSON.parse(raw) as { status: string; artifacts?: string | null })
+    if (shown?.status !== status || (shown.artifacts ?? null) !== artifacts)
+      broken(`turn ${id} is ${status}/${artifacts} and we believe ${shown?.status}/${shown?.artifacts}`)
   }
   return faults
 }

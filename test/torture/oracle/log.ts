@@ -3,12 +3,12 @@ import path from 'node:path'
 import type { Fault } from '../fault.ts'
 import type { Evidence } from './evidence.ts'
 
-/** Errors that nobody but a programmer makes. */
+/** Errors that only a bug causes. */
 const MISTAKES = new Set(['TypeError', 'ReferenceError', 'RangeError', 'SyntaxError', 'AssertionError'])
 /** The last words of a program that ends for no reason that it knows. */
 const UNEXPECTED = 'unexpected, and worth a report'
 
-/** Whatever happens, no line of the log tells of a mistake in the program. */
+/** No line of the log may show a bug of the program. */
 export function logged({ world: { folder } }: Evidence): Fault[] {
   const lines = readFileSync(path.join(folder, 'sidecar.log'), 'utf8').split('\n')
   return lines

@@ -52,8 +52,8 @@ export const FACE: readonly Mutant[] = [
     { file: NUMBERS, only: 'facts that are followed' },
     'facts that are followed have no id',
     'cli/events.ts',
-    'renderRows(news, columns, terminal)',
-    'renderRows(news, columns.slice(0, -1), terminal)',
+    'renderRows(added, columns, terminal)',
+    'renderRows(added, columns.slice(0, -1), terminal)',
   ),
   tested(
     { file: NUMBERS, only: 'counts its WAL' },

@@ -36,7 +36,7 @@ export function Actions() {
     </p>
     <section aria-label="For a person">
       <h2>For a person <span class="faint">${people.length}</span></h2>
-      ${people.length === 0 ? html`<${Empty}>Nobody is waited for.<//>` : people.map((action) => html`<${Action} key=${action.call_id} action=${action} link=${linkTo(action.session_id)} />`)}
+      ${people.length === 0 ? html`<${Empty}>No action waits for a person.<//>` : people.map((action) => html`<${Action} key=${action.call_id} action=${action} link=${linkTo(action.session_id)} />`)}
     </section>
     <section aria-label="Function calls">
       <h2>Function calls <span class="faint">${calls.length}</span></h2>

@@ -1,19 +1,19 @@
 import { Chance } from './chance.ts'
 import { APP, PLAIN, type Scenario, type SessionPlan, type Step } from './scenario.ts'
 
-/** Seeds with a loud session; those in the table of planted bugs and of old stories are none of them. */
-const LOUD = { of: 27, rests: [15, 22] }
+/** Seeds with a session that sends many transient events. No planted bug and no regression uses one of these seeds. */
+const CHATTY = { of: 27, rests: [15, 22] }
 /** Takes transient events, as it names them. */
 const LIVE = { ...APP, name: 'live', events: ['agent.text', 'agent.message', 'turn.*'] }
 const SAY: Step = { do: 'say' }
 
 /** In some seeds one session says hundreds of transient events to handlers that are slow, beside sessions that do not. */
-export function withLoudSession(scenario: Scenario, seed: number): Scenario {
-  if (!LOUD.rests.includes(seed % LOUD.of)) return scenario
+export function withChattySession(scenario: Scenario, seed: number): Scenario {
+  if (!CHATTY.rests.includes(seed % CHATTY.of)) return scenario
   const chance = new Chance(seed, 'loud session')
   const shout = (): Step => ({ do: 'shout', deltas: chance.int(200, 500) })
   const says = Array.from({ length: chance.int(4, 12) }, () => SAY)
-  const loud: SessionPlan = {
+  const chatty: SessionPlan = {
     at: chance.int(0, 1000),
     messages: [{ at: 100, turn: { ...PLAIN, steps: [shout(), ...says, shout(), SAY] } }],
     deleted: null,
@@ -27,7 +27,7 @@ export function withLoudSession(scenario: Scenario, seed: number): Scenario {
     ...scenario,
     channels: { stream: true, webhook: false, poll: true },
     handlers: [...scenario.handlers, LIVE],
-    sessions: [...scenario.sessions.slice(0, 1), loud, calm],
+    sessions: [...scenario.sessions.slice(0, 1), chatty, calm],
     handlerTakes: chance.pick([200, 500, 900]),
   }
 }

@@ -34,7 +34,7 @@ it(
     const over = (): boolean => trace.violation !== null
     const one = (query: string): number => Number(db.prepare<[], number>(query).pluck().get())
     const timers: number[] = []
-    network.appAway = true
+    network.appUnreachable = true
     // The oracle has to know that not all is well.
     sites.fired.push({ passage: 0, site: 'weather', when: 'before', fault: 'app_away' })
     for (let day = 0; day < DAYS && !over(); day++) {
