@@ -6,7 +6,7 @@ import type { Counts } from './counts.ts'
 import { STRANGER } from './scenario.ts'
 
 /** The store as one life sees it; what its commits brought is noted, for it must be counted. */
-export function noteTold(store: Store, { told }: Counts): Store {
+export function noteCommits(store: Store, { expected }: Counts): Store {
   const { log } = store
   return {
     ...store,
@@ -14,13 +14,13 @@ export function noteTold(store: Store, { told }: Counts): Store {
       ...log,
       async commit(batch) {
         const committed = await log.commit(batch)
-        told.facts += committed.facts.length
+        expected.facts += committed.facts.length
         for (const { type, body } of committed.facts) {
           const { action } = JSON.parse(body) as { action?: { name?: string; call_id: string } }
-          if (type === 'action.required' && action?.name === STRANGER) told.strange.add(action.call_id)
+          if (type === 'action.required' && action?.name === STRANGER) expected.strange.add(action.call_id)
         }
         for (const { callId, event } of batch.calls ?? [])
-          if (endsCall(event) && !committed.refused.includes(callId)) told.closed.add(callId)
+          if (endsCall(event) && !committed.refused.includes(callId)) expected.closed.add(callId)
         return committed
       },
     },
@@ -39,14 +39,14 @@ export function saysTaken({ status, body }: Pick<HttpReply, 'status' | 'body'>):
 
 /** A handler's answer to stored events has come. @returns whether it took them, as far as we must know. */
 export function noteAnswer(
-  { told }: Counts,
+  { expected }: Counts,
   handler: string,
   events: readonly CallbackEvent[],
   { status, body }: HttpReply,
   stopping: boolean,
 ): boolean {
-  const answers = told.answers.get(handler) ?? { delivered: 0, failed: 0, late: 0 }
-  told.answers.set(handler, answers)
+  const answers = expected.answers.get(handler) ?? { delivered: 0, failed: 0, late: 0 }
+  expected.answers.set(handler, answers)
   const taken = saysTaken({ status, body })
   if (stopping) answers.late += events.length
   else if (taken) answers.delivered += events.length
