@@ -89,7 +89,7 @@ const NOTED = 1000
 export const STEADY = 'steady'
 
 /**
- * What waits in the store is due by the steady clock, which starts at the wall clock. When somebody set that back between
+ * What waits in the store is due by the steady clock, which starts at the wall clock. When a person set that back between
  * two processes, all of it would wait for as long: it is moved back with the clock.
  * @returns what notes the time, inside a transaction.
  */
