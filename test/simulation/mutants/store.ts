@@ -15,7 +15,7 @@ export const STORE: readonly Mutant[] = [
         'sidecar/intake/commit.ts',
         'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch)',
         `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
-      .then((looked) => store.log.commit({ ...batch, facts: looked.flat() }))`,
+      .then((looked) => store.log.commit({ ...batch, scoped: filter.active, facts: looked.flat() }))`,
       ],
     ],
   },
