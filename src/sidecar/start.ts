@@ -161,7 +161,7 @@ export async function startAll(
   bus.subscribe({ looked: () => void (looked = true) })
   if (relay !== null) bus.subscribe(relay)
 
-  void lost.promise.then(() => engine.webhooks.forget())
+  void lost.promise.then(() => engine.webhooks.lose())
 
   const admin = createAdmin({
     listen: config.admin.listen,

@@ -89,7 +89,7 @@ describe('trigger', () => {
     const down = await trigger(rig, 'turn.started', '--handler', 'down')
     expect(down.code).toBe(1)
     expect(down.out).toMatch(/^✗ down is unreachable; real facts wait for it \(/)
-    const missing = await trigger(rig, 'turn.started', '--handler', 'awya')
+    const missing = await trigger(rig, 'turn.started', '--handler', 'dwon')
     expect(missing.code).toBe(1)
     expect(missing.err).toContain('no handler has that name. Did you mean "down"?')
   })

@@ -47,7 +47,7 @@ function open(secrets: readonly string[] = [SECRET]) {
     const signature = more.signature ?? signServiceWebhook(secret, timestamp, body)
     return receive({ signature, timestamp, body: Buffer.from(body) })
   }
-  return Object.assign(world, { receive, deliver, forget: receiver.forget })
+  return Object.assign(world, { receive, deliver, lose: receiver.lose })
 }
 
 describe('the webhook receiver', () => {
@@ -143,14 +143,14 @@ describe('the webhook receiver', () => {
     expect([writes, world.hints.length]).toEqual([1, 100])
   })
 
-  it('stores a copy of an earlier delivery again once the store is lost', async () => {
+  it('answers 503 to each delivery once the store is lost, to copies of stored ones and to forged ones too', async () => {
     const world = open()
     const timestamp = String(world.clock.now())
     await world.deliver({ timestamp })
     expect(await world.deliver({ timestamp })).toEqual({ status: 200, outcome: 'duplicate' })
-    world.forget()
-    world.store = () => Promise.reject(new StoreError('fenced'))
-    expect(await world.deliver({ timestamp })).toEqual({ status: 503, outcome: 'store_failed' })
+    world.lose()
+    for (const more of [{ timestamp }, {}, { secret: 'wrong' }])
+      expect(await world.deliver(more)).toEqual({ status: 503, outcome: 'store_failed' })
   })
 
   // [fault webhook-9] [fault process-6]

@@ -26,12 +26,12 @@ export interface WebhookAnswer {
 export type Answer = (given: WebhookAnswer) => void
 
 export interface WebhookReceiver {
-  /** The answer to a delivery that its headers alone condemn, before a byte of the body is read; null for all others. */
+  /** The answer to a delivery that is refused before a byte of its body is read; null for all others. */
   screen: (head: WebhookHead) => WebhookAnswer | null
   /** `answer` is called once. */
   receive: (delivery: WebhookDelivery, answer: Answer) => void
-  /** The store is lost, and with it maybe what was stored: a copy of an earlier delivery is stored again, or refused. */
-  forget: () => void
+  /** The store is lost, and with it maybe what was stored: each delivery from now on is answered 503, copies too. */
+  lose: () => void
 }
 
 export interface WebhookOptions {
@@ -64,9 +64,10 @@ interface Pending {
 export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options
   /** By signature, which covers the timestamp and the body: the same one is the same delivery. */
-  let stored = new BoundedMap<string, true>(REMEMBERED)
+  const stored = new BoundedMap<string, true>(REMEMBERED)
   const pending = new Map<string, Pending>()
   let batch: Pending[] = []
+  let isLost = false
 
   const answered = (status: WebhookAnswer['status'], outcome: WebhookOutcome): WebhookAnswer => {
     observer.webhook(outcome)
@@ -81,6 +82,7 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
   }
 
   const screen = (head: WebhookHead): WebhookAnswer | null => {
+    if (isLost) return answered(503, 'store_failed')
     const outcome = reject(head)
     return outcome === null ? null : answered(401, outcome)
   }
@@ -119,9 +121,9 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
   }
 
   const receive = ({ signature, timestamp, body }: WebhookDelivery, answer: Answer): void => {
-    if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
     const refusal = screen({ signature, timestamp })
     if (refusal !== null) return answer(refusal)
+    if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
     const secrets = options.secrets.flatMap((current) => current())
     if (!verifyServiceWebhook(secrets, timestamp, body, signature)) return answer(answered(401, 'forged'))
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
@@ -138,8 +140,8 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
   return {
     screen,
     receive,
-    forget() {
-      stored = new BoundedMap(REMEMBERED)
+    lose() {
+      isLost = true
     },
   }
 }
