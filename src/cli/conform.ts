@@ -4,7 +4,7 @@ import { select } from '../conform/catalogue.ts'
 import { Receiver } from '../conform/receiver.ts'
 import { conform as tryRules, type Report } from '../conform/run.ts'
 import { messageOf, OperatorError } from '../std/errors.ts'
-import { undiciHttp } from '../system/http.ts'
+import { createHttp } from '../system/http.ts'
 import { countStates, renderReport } from './conform/render.ts'
 import type { Context } from './context.ts'
 import { jsonLine } from './terminal.ts'
@@ -40,7 +40,7 @@ export async function conform({ terminal }: Context, options: ConformOptions): P
   const interrupted = new AbortController()
   const interrupt = (): void => interrupted.abort()
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
-  const http = undiciHttp()
+  const http = createHttp()
   const webhook = options.write === true ? await receive(baseUrl, options) : null
   try {
     const report = await tryRules({

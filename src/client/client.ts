@@ -5,7 +5,7 @@ import { Requester } from './transport/requester.ts'
 import { discoverWhole } from './discovery/whole.ts'
 import type { WholeDiscovery, WholeName, WholeOverrides } from './discovery/whole.ts'
 import { systemClock } from '../system/clock.ts'
-import { undiciHttp } from '../system/http.ts'
+import { createHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
 import { actionsOf, type Actions } from './actions.ts'
 import { agentsOf, profilesOf, templatesOf, type Agents, type Profiles, type Templates } from './agents.ts'
@@ -90,7 +90,7 @@ const MUTE: Log = {
  * @throws {TypeError} on a `baseUrl`, `token` or `routes` that cannot be used.
  */
 export function createClient(options: ClientOptions): Client {
-  const { http = undiciHttp(), clock = systemClock(), random = systemRandom(), log = MUTE } = options
+  const { http = createHttp(), clock = systemClock(), random = systemRandom(), log = MUTE } = options
   const { timeout = 60_000, attemptTimeout = 30_000, maxInFlight = 8 } = options
   const baseUrl = addressOf(options.baseUrl)
   const { token } = options

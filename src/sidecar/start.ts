@@ -14,7 +14,7 @@ import type { Store } from '../core/store.ts'
 import { createService } from '../client/service.ts'
 import { endSubscriptions } from './source/subscription.ts'
 import { systemClock } from '../system/clock.ts'
-import { undiciHttp } from '../system/http.ts'
+import { createHttp } from '../system/http.ts'
 import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
 import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './contact.ts'
@@ -58,7 +58,7 @@ export async function startAll(
   await using stack = new AsyncDisposableStack()
   const clock = systemClock()
   const random = systemRandom()
-  const http = undiciHttp()
+  const http = createHttp()
   stack.defer(() => http.close())
   const startedAt = clock.now()
   let adminToken = config.admin.token

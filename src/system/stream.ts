@@ -2,7 +2,6 @@ import { Client } from 'undici'
 import type { Dispatcher } from 'undici'
 import { NetworkFault } from '../std/errors.ts'
 import type { HttpStream, HttpStreamRequest } from '../std/ports.ts'
-import { singleValued } from './exchange.ts'
 import { networkFault, type Stage } from './fault.ts'
 
 /**
@@ -91,4 +90,16 @@ function address(url: string): URL {
   } catch (error) {
     throw networkFault(error, 'connecting')
   }
+}
+
+/**
+ * undici has an array for a repeated header; converted in place, since nearly every answer has
+ * none.
+ */
+export function singleValued(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  for (const name in headers) {
+    const value = headers[name]
+    if (Array.isArray(value)) headers[name] = value.join(', ')
+  }
+  return headers as Record<string, string>
 }

@@ -7,7 +7,7 @@ import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts'
 import { createService } from '../../src/client/service.ts'
 import type { ServiceClient, ServiceOptions } from '../../src/client/service.ts'
 import { systemClock } from '../../src/system/clock.ts'
-import { undiciHttp } from '../../src/system/http.ts'
+import { createHttp } from '../../src/system/http.ts'
 import { systemRandom } from '../../src/system/random.ts'
 import { faultOf } from '../support/service/client.ts'
 import { until } from '../support/service/server.ts'
@@ -30,7 +30,7 @@ interface Both {
 
 async function start(options: EmulatorOptions, more: Partial<ServiceOptions> = {}): Promise<Both> {
   const emulator = await startEmulator(options)
-  const http = undiciHttp()
+  const http = createHttp()
   const made = await http.exchange({
     method: 'POST',
     url: `${emulator.baseUrl}/v1/sessions`,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { undiciHttp } from '../../src/system/http.ts'
+import { createHttp } from '../../src/system/http.ts'
 import { faultOf, refusal, startBench } from '../support/service/client.ts'
 import { until } from '../support/service/server.ts'
 import type { Answerer } from '../support/service/server.ts'
@@ -79,7 +79,7 @@ describe('the event stream', () => {
       for (let at = 10; at < text.length; at += 10) yield wire.subarray(0, text.copy(wire, 0, at, at + 10))
     }
     const http = {
-      ...undiciHttp(),
+      ...createHttp(),
       open: async () => ({ status: 400, headers: {}, chunks: chunks() }),
     }
     await using bench = await startBench(frames, { http })
@@ -95,7 +95,7 @@ describe('the event stream', () => {
       for (const chunk = Buffer.alloc(1000, 'x'); ; read += chunk.length) yield chunk
     }
     const http = {
-      ...undiciHttp(),
+      ...createHttp(),
       open: async () => ({ status: 400, headers: {}, chunks: chunks() }),
     }
     await using bench = await startBench(frames, { http })

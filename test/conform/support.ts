@@ -3,7 +3,7 @@ import { idsOf, RULES } from '../../src/conform/catalogue.ts'
 import { Receiver } from '../../src/conform/receiver.ts'
 import { conform, type Report } from '../../src/conform/run.ts'
 import { startEmulator, type Emulator, type EmulatorOptions } from '../../src/emulator/index.ts'
-import { undiciHttp } from '../../src/system/http.ts'
+import { createHttp } from '../../src/system/http.ts'
 import { fields, type Change } from './proxy.ts'
 
 /** What waits for the first ping takes as long as a ping does. */
@@ -35,7 +35,7 @@ interface Settings {
 
 /** A run with a receiver of its own for webhook deliveries. */
 export async function run(settings: Settings): Promise<Report> {
-  const http = undiciHttp()
+  const http = createHttp()
   const receiver = await Receiver.listen('127.0.0.1', 0)
   try {
     const url = `http://127.0.0.1:${receiver.port}/hook`

@@ -2,11 +2,12 @@ import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NetworkFault } from '../../src/std/errors.ts'
 import type { Http, HttpReply, HttpRequest, Random } from '../../src/std/ports.ts'
-import { undiciHttp } from '../../src/system/http.ts'
+import { createHttp } from '../../src/system/http.ts'
 import { seededRandom } from '../support/ports.ts'
+import { undiciExchange } from './undici-exchange.ts'
 
 /**
- * The parser of `send` beside undici's, which `exchange` has: the same bytes, cut in the same places, over real sockets. What one
+ * Our parser of answers beside undici's: the same bytes, cut in the same places, over real sockets. What one
  * takes for an answer the other takes for the same answer, and what one refuses the other refuses, but for STRICTER.
  */
 
@@ -42,7 +43,7 @@ const server = createServer({ noDelay: true }, (socket) => {
     void play(socket, answers.get(key) ?? answer)
   })
 })
-const http: Http = undiciHttp()
+const http: Http = createHttp()
 let url = ''
 
 beforeAll(async () => {
@@ -98,7 +99,7 @@ async function both(bytes: Buffer, cuts: readonly number[]): Promise<{ ours: Out
   answers.set(key, { bytes, cuts })
   const [ours, theirs] = await Promise.all([
     new Promise<Outcome>((resolve) => http.send(request(key), (outcome) => resolve(outcomeOf(outcome)))),
-    http.exchange(request(key)).then(outcomeOf, (fault: NetworkFault) => fault.kind),
+    undiciExchange(request(key)).then(outcomeOf),
   ])
   answers.delete(key)
   return { ours, theirs }

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { NetworkFault } from '../../src/std/errors.ts'
 import type { Http, HttpPool, HttpReply, HttpRequest } from '../../src/std/ports.ts'
-import { undiciHttp } from '../../src/system/http.ts'
+import { createHttp } from '../../src/system/http.ts'
 import { CERTIFICATE } from '../support/certificate.ts'
 import { startServer, until } from '../support/service/server.ts'
 import type { Answerer, TestServer } from '../support/service/server.ts'
@@ -34,7 +34,7 @@ function sendAsExchange(http: Http, { signal, ...request }: HttpRequest): Promis
 /** What is late by the clock of this very process, which may stand still: undici's own timers would be by half a second. */
 const late = (timeout: number): Promise<string> => pause(timeout + 150, 'late')
 
-const http = undiciHttp()
+const http = createHttp()
 const servers: AsyncDisposable[] = []
 
 afterEach(async () => {
@@ -297,7 +297,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
     })
 
     test('of a connection that never opens lets the next one try on a new one', async () => {
-      const own = undiciHttp({ connectTimeout: 300 })
+      const own = createHttp({ connectTimeout: 300 })
       const sockets = new Set<Socket>()
       let accepted = 0
       // It accepts and then says nothing, so that TLS never comes up.
@@ -343,7 +343,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
 
   describe('faults', () => {
     test('unreachable, while others wait for the same connection: each fails, and the process keeps running', async () => {
-      const http = undiciHttp()
+      const http = createHttp()
       try {
         const url = await raw((socket) => socket.destroy())
         await servers.pop()?.[Symbol.asyncDispose]()
@@ -624,7 +624,7 @@ describe('a stream', () => {
 
 describe('closing', () => {
   test('ends what is under way, what waits, and every connection', async () => {
-    const own = undiciHttp()
+    const own = createHttp()
     const server = await serve((_asked, response) => {
       response.writeHead(200).write('x')
       return null

@@ -4,7 +4,7 @@ import { parseJson } from '../../../src/std/json.ts'
 import type { Random } from '../../../src/std/ports.ts'
 import { drainChunks } from '../../source/draining.ts'
 import { readFrame } from '../../../src/sidecar/intake/frame.ts'
-import { undiciHttp } from '../../../src/system/http.ts'
+import { createHttp } from '../../../src/system/http.ts'
 import { VirtualClock } from '../../support/clock.ts'
 import { ANSWER_READERS } from './answers.ts'
 import { BODY_READERS } from './bodies.ts'
@@ -31,7 +31,7 @@ const HTTP = { method: 'GET' as const, headers: {}, timeout: 60_000 }
 
 /** An answer in pieces of `size` bytes, each a chunk. */
 async function readAnswer(bytes: number, size: number): Promise<number> {
-  const http = undiciHttp()
+  const http = createHttp()
   const frame = `${size.toString(16)}\r\n${'x'.repeat(size)}\r\n`
   const whole = Buffer.from(frame.repeat(Math.ceil(bytes / size)))
   const server = createServer((request) => {

@@ -1,7 +1,7 @@
 import type { Log } from '../../../src/std/ports.ts'
 import { createService } from '../../../src/client/service.ts'
 import type { ServiceClient, ServiceOptions } from '../../../src/client/service.ts'
-import { undiciHttp } from '../../../src/system/http.ts'
+import { createHttp } from '../../../src/system/http.ts'
 import { ManualClock } from './clock.ts'
 import { startServer } from './server.ts'
 import type { Answerer, Said, TestServer } from './server.ts'
@@ -34,7 +34,7 @@ export function refusal(status: number, code: string, headers: Record<string, st
 export async function startBench(answer: Answerer, options: Partial<ServiceOptions> = {}): Promise<Bench> {
   const server = await startServer(answer)
   const clock = new ManualClock()
-  const http = undiciHttp()
+  const http = createHttp()
   const warnings: string[] = []
   const retried: string[] = []
   const seen: Bench['seen'] = []
