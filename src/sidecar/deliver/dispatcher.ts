@@ -6,10 +6,10 @@ import type { AckBatcher } from './ack-batcher.ts'
 import { transientFact } from './transient.ts'
 import type { Worker } from './worker.ts'
 
-/** Grace that a stop leaves to deliveries under way, milliseconds. */
+/** How long a stop waits for attempts in flight, milliseconds. */
 const DRAIN = 10_000
 
-/** All handlers' deliveries. */
+/** Delivers facts to all handlers, through one worker each. */
 export interface Dispatcher extends Required<Pick<Subscriber, 'lanesExtended' | 'transient'>> {
   /** `records`: the handlers as the store knows them. */
   start(records: readonly HandlerRecord[]): void
@@ -49,7 +49,7 @@ export function createDispatcher(workers: readonly Worker[], acks: AckBatcher): 
   }
 }
 
-/** The pause in which a handler was when we last ran: it goes on. */
+/** A handler that was paused before the restart stays paused. */
 function pauseOf(records: readonly HandlerRecord[], name: string): Pause | null {
   const { pausedAt = null, pauseReason = null } = records.find((record) => record.name === name) ?? {}
   return pausedAt === null ? null : { since: pausedAt, reason: pauseReason }

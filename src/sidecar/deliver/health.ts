@@ -3,12 +3,12 @@ import type { HandlerState, Observer } from '../../core/observer.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import type { Verdict } from './targets/verdict.ts'
 
-/** A handler that is down is probed so often, milliseconds. */
+/** Backoff between the probes of a handler that is down, milliseconds. */
 const PROBE = { base: 1000, max: 30_000 }
-/** Deliveries of which we remember that they ended in a reset. */
+/** The most deliveries whose connection reset is remembered. */
 const RESETS_REMEMBERED = 1000
 
-/** A handler that somebody paused, or that asked for it. */
+/** The pause of a handler: an operator paused it, or it answered 410. */
 export interface Pause {
   /** Milliseconds, our wall clock. */
   since: number
@@ -26,12 +26,12 @@ export interface HandlerStatus {
 type Answered = Exclude<Verdict, { kind: 'aborted' }>
 
 /**
- * Whether a handler is there. One that cannot be reached is down: its deliveries wait in the store, one probe at a time
- * goes on, and no attempt counts.
+ * The state of a handler. A handler that cannot be reached is down: its deliveries stay in the store, one probe at a
+ * time is sent, and no attempt counts.
  */
 export class HandlerHealth {
   readonly #options: { observer: Observer; clock: Clock; random: Random; log: Log }
-  /** When a delivery last ended in a reset, by its place in the log. */
+  /** When the last attempt of a delivery ended in a reset (steady milliseconds), by the position of its fact. */
   readonly #resets = new Map<number, number>()
   #status: HandlerStatus
   #answeredAt = 0
@@ -44,7 +44,7 @@ export class HandlerHealth {
     this.#status = { name, state: 'up', since: options.clock.now(), lastError: null }
   }
 
-  /** The pause in which the handler was when we last ran goes on. */
+  /** Restores the pause that was stored before the restart. */
   stayPaused({ since, reason }: Pause): void {
     const { name } = this.#status
     this.#status = { name, state: 'paused', since, lastError: reason }
@@ -84,7 +84,7 @@ export class HandlerHealth {
     this.report()
   }
 
-  /** The handler answered, whatever it said. @returns true when it had been down. */
+  /** Records that the handler answered, with any status. @returns true when it was down. */
   answered(): boolean {
     this.#answeredAt = this.#options.clock.steady()
     this.#probes = 0
@@ -101,7 +101,10 @@ export class HandlerHealth {
     this.become('down', error)
   }
 
-  /** An event that resets the connection while others get through is a poison event, not an outage. */
+  /**
+   * Turns a reset into a retry when this delivery ended in a reset before and the handler has answered another one
+   * since: the fact is a poison event, the handler is up.
+   */
   weigh(verdict: Answered, pos: number): Answered {
     if (verdict.kind !== 'unreachable' || !verdict.reset) {
       this.#resets.delete(pos)

@@ -14,16 +14,16 @@ import type { Ended, Recorder } from './recorder.ts'
 import type { Outgoing, Target } from './targets/target.ts'
 import { attemptOf, type Verdict } from './targets/verdict.ts'
 
-/** Attempts that a lane makes in its slot while other lanes wait for one. */
+/** Attempts that a lane may make in its slot while other lanes wait for a slot. */
 const TURN = 16
-/** Milliseconds after which it leaves the slot to them sooner: the attempts of a slow handler are long. */
+/** A lane with slow attempts leaves its slot after this time, milliseconds. */
 const TURN_TIME = 50
-/** What is read of a lane in one go, facts and characters. */
+/** Limits of one read of a lane: facts and characters. */
 const PAGE = { facts: 64, characters: 1024 * 1024 }
-/** After a failure of our own, and where a lane could not be put off in the store, milliseconds. */
+/** How long a lane waits after an error of the store or of the sidecar itself, milliseconds. */
 const FAILED = 5000
 
-/** What all runners of a process share. */
+/** Ports that all lane runners of a process share. */
 export interface LanePorts {
   store: Store
   acks: AckBatcher
@@ -34,22 +34,23 @@ export interface LanePorts {
   log: Log
 }
 
-/** One handler, and who wants to know about its lanes. */
+/** One handler, and the callbacks about its lanes. */
 export interface Lanekeeper {
   spec: HandlerSpec
   target: Target
   health: HandlerHealth
   recorder: Recorder
-  /** A lane was released, or the handler answers again: there may be something to claim. */
+  /** Called when a lane is released or the handler is up again: the worker may claim more lanes. */
   onRoom: () => void
-  /** A slot is free, and no lane wants it. */
+  /** Called when a slot is free and no lane is ready to use it. */
   onSlot: () => void
 }
 
 /**
- * The lanes of one handler that are at work: a lane has its head alone in flight, lanes run side by side in the slots of the
- * handler's concurrency. One loop: `#next` finds what a lane needs, `#attempt` sends its head, `#apply` records the outcome.
- * It goes through 40,000 callbacks in a burst, so nothing in it is a promise but what waits for the store.
+ * Runs the claimed lanes of one handler. A lane has only its first delivery (or batch) in flight; lanes run in
+ * parallel, up to the concurrency of the handler. One loop: `#next` finds what a lane needs, `#attempt` sends its head,
+ * `#apply` records the outcome. A burst is 40,000 callbacks, so the loop creates a promise only where it waits for the
+ * store.
  */
 export class LaneRunner {
   readonly #ports: LanePorts
@@ -59,7 +60,7 @@ export class LaneRunner {
   readonly #ready = new Fifo<ActiveLane>()
   #inFlight = 0
   #phase: 'running' | 'closing' | 'stopped' = 'running'
-  /** Ends what waits only for time. */
+  /** Ends the waits for session summaries when the runner closes. */
   readonly #closing = new AbortController()
   readonly #timers = new Set<Timer>()
   #whenEmpty: (() => void) | null = null
@@ -70,7 +71,7 @@ export class LaneRunner {
     this.#batch = keeper.target.batches ? keeper.spec.batch : { max: 1, wait: 0 }
   }
 
-  /** Lanes at work. */
+  /** Lanes in memory. */
   get size(): number {
     return this.#lanes.size
   }
@@ -80,7 +81,7 @@ export class LaneRunner {
     return this.#ready.length > 0 ? 0 : this.#keeper.spec.concurrency - this.#inFlight
   }
 
-  /** Works on a claimed lane. `deliveries`: all that are pending in it; null where the store has to be read. */
+  /** Starts a claimed lane. `deliveries`: all its pending deliveries; null: they must be read from the store. */
   begin(lane: Lane, deliveries: readonly PendingDelivery[] | null, probe = false): void {
     const active = new ActiveLane(lane, deliveries, this.#ports.window, this.#onAcknowledged)
     active.probe = probe
@@ -88,7 +89,7 @@ export class LaneRunner {
     this.#next(active)
   }
 
-  /** @returns false where the lane is not at work here. */
+  /** Adds new deliveries to a lane in memory. @returns false when the lane is not in memory. */
   extend({ lane, deliveries }: LaneNews): boolean {
     const active = this.#lanes.get(lane.id)
     if (active === undefined || active.state === 'released') return false
@@ -97,7 +98,7 @@ export class LaneRunner {
     return true
   }
 
-  /** Deliveries became pending again behind our back. */
+  /** Called after a redelivery or a replay: any lane may have pending deliveries that are not in memory. */
   reload(): void {
     for (const active of this.#lanes.values()) {
       active.markStale()
@@ -105,7 +106,7 @@ export class LaneRunner {
     }
   }
 
-  /** Begins no attempt. Settles when nothing is in flight and each lane is released. */
+  /** Starts no further attempt. Resolves when no attempt is in flight and each lane is released. */
   async close(): Promise<void> {
     this.#phase = 'closing'
     this.#closing.abort()
@@ -118,7 +119,7 @@ export class LaneRunner {
     if (this.#lanes.size > 0) await promise
   }
 
-  /** What is in flight is left behind: the callback goes out again after the next start. */
+  /** Ignores the outcomes of attempts in flight: these callbacks are sent again after the next start. */
   stop(): void {
     this.#phase = 'stopped'
   }
@@ -127,7 +128,7 @@ export class LaneRunner {
     return this.#phase === 'running' && this.#keeper.health.state !== 'paused'
   }
 
-  /** Finds what a lane that has no slot needs. */
+  /** Decides what a lane without a slot needs next. */
   #next(active: ActiveLane): void {
     if (!this.#goesOn || active.dueAt !== null) this.#drain(active)
     else if (active.unread) this.#read(active)
@@ -138,7 +139,7 @@ export class LaneRunner {
 
   #read(active: ActiveLane): void {
     active.state = 'waiting'
-    // What was delivered must be durable before a lane is read from its start.
+    // Acks must be durable before the lane is read again from its start.
     if (active.stale && active.unacknowledged > 0) return void (active.state = 'draining')
     const after = active.beginRead()
     this.#ports.store.lanes.read(active.lane, after, PAGE.facts, PAGE.characters).then(
@@ -146,7 +147,8 @@ export class LaneRunner {
         active.fill(deliveries)
         if (active.state !== 'waiting') return
         const nothing = active.size === 0 && !active.unread
-        // Claimed again at once, a lane of which nothing can be read would keep its damaged facts from being marked.
+        // No fact of the lane can be read: the lane waits before it is claimed again, so that its damaged facts are
+        // marked first.
         if (nothing && after === 0) {
           active.dueAt = this.#ports.clock.steady() + FAILED
           this.#ports.log.warn(this.#names(active), 'deliver: nothing pending of a lane can be read')
@@ -157,7 +159,7 @@ export class LaneRunner {
     )
   }
 
-  /** Waits for more of a batch. */
+  /** Waits `batch.wait` milliseconds for more deliveries of the batch. */
   #gather(active: ActiveLane): void {
     active.state = 'waiting'
     const timer = this.#ports.clock.after(this.#batch.wait, () => {
@@ -167,7 +169,7 @@ export class LaneRunner {
     this.#timers.add(timer)
   }
 
-  /** A session that was not read yet is waited for before its lane takes a slot from the others. */
+  /** Waits for the first read of the session, if it has no summary yet, before the lane takes a slot. */
   #describe(active: ActiveLane): void {
     const fact = active.first()?.fact
     if (fact === undefined || fact.sessionId === null || !this.#lacksSummary(fact)) {
@@ -202,7 +204,7 @@ export class LaneRunner {
     if (this.#ready.length === 0) this.#keeper.onSlot()
   }
 
-  /** Goes on in the lane's slot, or frees it. `taken`: attempts that it made in the slot. */
+  /** Makes the next attempt in the lane's slot, or frees the slot. `taken`: attempts made in the slot so far. */
   #take(active: ActiveLane, taken: number): void {
     const first = this.#goesOnInSlot(active, taken) ? active.first() : undefined
     if (first === undefined) this.#leaveSlot(active)
@@ -211,7 +213,7 @@ export class LaneRunner {
 
   #goesOnInSlot(active: ActiveLane, taken: number): boolean {
     if (!this.#goesOn || active.dueAt !== null || active.stale) return false
-    // An outcome that cannot be stored would only be sent twice.
+    // The store refuses acks: a delivery whose outcome cannot be stored would be sent twice.
     if (this.#ports.acks.refused) return false
     if (this.#keeper.health.state === 'down' && !active.probe) {
       active.dueAt = this.#ports.clock.steady()
@@ -251,7 +253,7 @@ export class LaneRunner {
     let again = false
     const ended = (verdict: Verdict): void => {
       if (this.#phase === 'stopped') return
-      // A connection that was kept open may have been closed by the other side just then.
+      // The handler may have closed a kept-alive connection at this moment: the request is sent once more.
       if (
         !again &&
         verdict.kind === 'unreachable' &&
@@ -283,7 +285,7 @@ export class LaneRunner {
     if (decision.kind === 'down') {
       recorder.report(ended, 'unreachable')
       health.unreachable(attempt.error ?? null)
-      // The lane goes to the end of the queue, so that another one is the next probe.
+      // The lane goes to the end of the queue, so that another lane is the next probe.
       lane.dueAt = clock.steady()
       return
     }
@@ -307,7 +309,7 @@ export class LaneRunner {
     }
   }
 
-  /** A 410 that was under way when the handler was paused reports nothing new: a resume meanwhile holds. */
+  /** Pauses the handler and stores the pause. A handler that is paused already does not change. */
   #pause(reason: string): void {
     const { health, spec } = this.#keeper
     if (health.state === 'paused') return
@@ -326,7 +328,7 @@ export class LaneRunner {
     this.#drain(active)
   }
 
-  /** Nothing more to send: the lane is released when its acks are durable. */
+  /** Releases a lane without further attempts as soon as its acks are durable. */
   #drain(active: ActiveLane): void {
     if (active.state === 'released' || active.state === 'sending') return
     active.state = 'draining'
@@ -362,7 +364,7 @@ export class LaneRunner {
     })
   }
 
-  /** A store that fails is not asked for the lane again at once. */
+  /** Releases the lane again later: a store that fails is not asked again at once. */
   #hold(lane: Lane): void {
     if (this.#phase !== 'running') return
     const timer = this.#ports.clock.after(FAILED, () => {
@@ -372,7 +374,10 @@ export class LaneRunner {
     this.#timers.add(timer)
   }
 
-  /** State facts carry what was read of their session; transcript facts get what we know of it. */
+  /**
+   * Whether the summary must be read first. A state fact carries a summary; a transcript fact gets the last one that
+   * was read.
+   */
   #lacksSummary({ family, sessionId }: StoredFact): boolean {
     return (
       family === 'transcript' && sessionId !== null && this.#ports.summaries.peek(sessionId) === undefined

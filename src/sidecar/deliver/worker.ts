@@ -12,23 +12,23 @@ import type { Verdict } from './targets/verdict.ts'
 import { createTransients, transientSlots } from './transients.ts'
 import { trialOf, type Trial } from './trial.ts'
 
-/** Lanes in memory, for each slot of the handler; the others wait in the store. */
+/** Lanes in memory for each slot of the handler; other lanes stay in the store. */
 const LANES_PER_SLOT = 4
 const LANES_LEAST = 64
 
-/** One handler's deliveries: claims its lanes, and what an operator does with it. */
+/** Claims and runs the lanes of one handler, and does what an operator asks for: test, pause, resume. */
 export interface Worker {
   readonly spec: HandlerSpec
-  /** `paused`: the pause in which the handler was when we last ran. */
+  /** `paused`: the pause that was stored before the restart; null: none. */
   start(paused: Pause | null): void
-  /** Stops claiming and lets what is under way end, for `grace` milliseconds at most. */
+  /** Stops claiming lanes and waits for attempts in flight, `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
   news(news: LaneNews): void
-  /** Hands over an event that is not stored. At most once. */
+  /** Sends a transient event at most once; it is not stored. */
   transient(fact: StoredFact): void
-  /** Deliveries became pending again. */
+  /** Called after a redelivery or a replay made deliveries pending. */
   reload(): void
-  /** Hands over a made-up fact, once, whatever state the handler is in. Nothing is stored and nothing is counted. */
+  /** Sends a test fact once, in any state of the handler. Nothing is stored or counted. */
   test(fact: StoredFact): Promise<Trial>
   pause(): void
   resume(): void
@@ -40,7 +40,7 @@ export interface WorkerOptions {
   target: Target
 }
 
-/** When the handler is down its lanes wait in the store and one probe at a time goes on. */
+/** While the handler is down, its lanes stay in the store and one lane at a time is sent as a probe. */
 export function createWorker(options: WorkerOptions, ports: LanePorts & { observer: Observer }): Worker {
   const { spec, target } = options
   const { store, summaries, clock, log, observer } = ports
@@ -62,7 +62,8 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     clock,
     pass: claim,
     async next() {
-      // A full house and a probe are woken by the first lane that ends, a paused handler by its resume.
+      // No timer: a full runner and a running probe wake this loop when a lane is released, a paused handler when it is
+      // resumed.
       if (lanes.size >= room || health.state === 'paused') return null
       if (health.state === 'down' && lanes.size > 0) return null
       const due = await store.lanes.nextDue(spec.name)
@@ -103,7 +104,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
     async stop(grace) {
       pollLoop.stop()
       const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
-      // A handler that does not answer within the grace is left behind: the callback goes out again after the next start.
+      // A callback without an answer within the grace is aborted, and sent again after the next start.
       const limit = clock.after(grace, giveUp)
       await Promise.race([Promise.all([lanes.close(), transients.stop()]), late])
       limit.cancel()

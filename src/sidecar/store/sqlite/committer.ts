@@ -6,44 +6,44 @@ import type { Sqlite } from './open.ts'
 /** How soon a write must be on disk. */
 type Urgency =
   | 'now'
-  /** It may be lost with the power: alone, it need not wait for the disk. */
+  /** A power failure may lose it: a transaction of such writes alone does not wait for the disk. */
   | 'relaxed'
-  /** It waits for another write to share a transaction with, so many milliseconds at most. */
+  /** It waits for another write to share a transaction with, `patience` milliseconds at most. */
   | { patience: number }
 
 interface Write {
   run(): unknown
   urgency: Urgency
-  /** Called once the write is durable, before anybody else runs. */
+  /** Called when the write is durable, before any other code runs. */
   committed(result: unknown): void
   failed(error: unknown): void
 }
 
-/** A program that holds the database is waited for so long, and looked at so often, milliseconds. */
+/** How long a write waits while another program has the database locked, and how often it tries, milliseconds. */
 const HELD = 5000
 const AGAIN = 50
 
-/** Who is told of commits. */
+/** Receives every commit and every failed write. */
 export interface Witness {
-  /** Each commit, seconds. */
+  /** After each commit: its duration in seconds. */
   onCommit?: (seconds: number) => void
-  /** Each write that was not done. */
+  /** After each write that failed. */
   onRefused?: (error: unknown) => void
 }
 
-/** What takes part in every transaction. */
+/** Checks and writes that are part of every transaction. */
 export interface Part {
-  /** Before its writes. @throws {StoreError} when they must not be. */
+  /** Before the writes. @throws {StoreError} when this process may not write. */
   confirm(): void
-  /** After them. */
+  /** After the writes, in the same transaction. */
   note(): void
-  /** The transaction is done. */
+  /** After the commit. */
   committed(): void
 }
 
 /**
- * Group commit: writes that arrive together share one transaction and so one fdatasync. The promise stays per write: it
- * settles after its transaction is on disk.
+ * Group commit: writes that arrive together share one transaction and so one fdatasync. Each write has its own promise,
+ * which settles when the transaction is on disk.
  */
 export class Committer {
   readonly #db: Sqlite
@@ -58,7 +58,7 @@ export class Committer {
   /** Steady milliseconds: since when another program holds the database. */
   #heldSince: number | null = null
   #again: Timer | null = null
-  /** Patient writes are waiting, and nothing else is. */
+  /** The timer of patient writes, while no other write waits. */
   #patience: Timer | null = null
 
   constructor(db: Sqlite, clock: Clock, witness: Witness, part: Part) {
@@ -71,17 +71,17 @@ export class Committer {
     this.#rollback = db.prepare('ROLLBACK')
   }
 
-  /** `effect` changes memory according to what was written; it runs only after the commit. */
+  /** `effect` updates memory; it runs only after the commit. */
   write<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
     return this.#enqueue(run, effect, 'now')
   }
 
-  /** Survives the end of the process, not that of the machine, unless it shares a transaction with others. */
+  /** Survives a crash of the process. A power failure may lose it, unless it shares a transaction with other writes. */
   writeRelaxed<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
     return this.#enqueue(run, effect, 'relaxed')
   }
 
-  /** Waits up to `patience` milliseconds to share a transaction. `run` is called when that begins. */
+  /** Waits up to `patience` milliseconds to share a transaction. `run` is called inside that transaction. */
   writePatiently<T>(run: () => T, effect: (result: T) => void, patience: number): Promise<T> {
     return this.#enqueue(run, effect, { patience })
   }
@@ -119,7 +119,7 @@ export class Committer {
     this.#clock.soon(() => this.flush())
   }
 
-  /** Writes what waits. `last`: nobody can wait any longer. */
+  /** Commits the queued writes. `last`: the store closes, so a locked database fails the writes at once. */
   flush(last = false): void {
     this.#scheduled = false
     this.#again?.cancel()
@@ -136,14 +136,14 @@ export class Committer {
         this.#scheduled = true
         this.#again = this.#clock.after(AGAIN, () => this.flush())
       }
-      // One bad write must not take the others with it: each gets a transaction of its own.
+      // One bad write must not fail the others: each gets a transaction of its own.
       else if (writes.length === 1 || isHeld(error) || error instanceof StoreError)
         for (const write of writes) write.failed(error)
       else for (const write of writes) this.#alone(write)
     }
   }
 
-  /** Whether another program holds the database, and may yet let go. */
+  /** Whether another program has the database locked and the writes are to be tried again. */
   #waits(error: unknown, last: boolean): boolean {
     if (!isHeld(error)) return false
     const now = this.#clock.steady()
@@ -182,7 +182,7 @@ export class Committer {
       this.#part.note()
       this.#commit.run()
     } catch (error) {
-      // Some faults, a full disk for one, have rolled it back already.
+      // SQLite has rolled back by itself after some errors, such as a full disk.
       if (this.#db.inTransaction) this.#rollback.run()
       throw error
     }
@@ -192,10 +192,10 @@ export class Committer {
   }
 }
 
-/** A disk without room, one that fails, and one that was remounted to be read only. */
+/** The disk is full, fails, or was remounted read-only. */
 const UNWRITABLE = /^SQLITE_(FULL|IOERR|READONLY)/
 
-/** The driver's error as the callers of the store know it. */
+/** Translates an error of the driver into the `StoreError` that callers of the store handle. */
 export function explain(error: unknown): unknown {
   const code = codeOf(error)
   if (UNWRITABLE.test(code)) return new StoreError('full', error)
@@ -205,7 +205,7 @@ export function explain(error: unknown): unknown {
   return error
 }
 
-/** Another program holds the database. */
+/** Whether another program has the database locked. */
 function isHeld(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED)/.test(codeOf(error))
 }

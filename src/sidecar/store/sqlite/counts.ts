@@ -3,14 +3,14 @@ import type { StoreCounts } from '../../../core/counts.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { Sqlite } from './open.ts'
 
-/** What the last count took, so many times over, is what it does for: with a great backlog nobody waits for his facts since somebody looks. */
+/** A count that took 100 ms is used for 2 s: with a large backlog, counting must not delay deliveries. */
 const KEPT_FOR = 20
-/** A count that took less is made anew each time, milliseconds. */
+/** A count that took less than this is used once, milliseconds. */
 const SHORT = 20
-/** Later than all times that we write, milliseconds. */
+/** Later than any stored time, milliseconds. */
 const NEVER = Number.MAX_SAFE_INTEGER
 
-/** How much there is of what, for metrics and status. None of the statements looks at more than what is open. */
+/** Counts the contents of the store for metrics and status. No statement scans the whole log. */
 export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   let last: { counts: StoreCounts; until: number } | null = null
   const number = (sql: string) => db.prepare<[], number | null>(sql).pluck()
@@ -39,7 +39,7 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   )
   const openCalls = number('SELECT count(*) FROM calls WHERE ended_at IS NULL')
   const dirty = number('SELECT count(*) FROM hints')
-  // A look that we planned ourselves is nobody's news.
+  // A hint without a `seen` time is a read that the sidecar scheduled itself: it does not count.
   const unread = db.prepare<[], StoreCounts['unread']>(
     `SELECT count(told) AS count, min(told) AS oldest FROM (
        SELECT nullif(min(ifnull(seen_stream, ${NEVER}), ifnull(seen_webhook, ${NEVER}), ifnull(seen_poll, ${NEVER})),

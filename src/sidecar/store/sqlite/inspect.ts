@@ -8,13 +8,13 @@ import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
 import { STEADY } from './owner.ts'
 import { assertOwnLog } from './wal.ts'
 
-/** Problems of one kind that are listed one by one; the rest is only counted. */
+/** Problems of one kind that are listed; further ones are only counted. */
 const LISTED = 20
 
 export interface Inspection {
   file: string
   bytes: number
-  /** Number of its last migration, and of the last one that this program knows. */
+  /** Number of the last migration of the store, and (`newest`) of this program. */
   schema: number
   newest: number
   facts: number
@@ -23,16 +23,16 @@ export interface Inspection {
   openCalls: number
   /** The stream's cursor. */
   cursor: string | null
-  /** Our wall clock, milliseconds: when it was last written, to the second; null: never. */
+  /** When the store was last written: our wall clock in milliseconds, exact to the second; null: never. */
   writtenAt: number | null
-  /** What is wrong, one sentence each; empty when nothing is. */
+  /** One sentence for each problem; empty when there is none. */
   problems: string[]
 }
 
 /**
- * Reads a whole database and changes nothing, also while a sidecar works with it: SQLite's own check, the checksum of
- * every fact, and that what is counted agrees with what is there.
- * @throws {OperatorError} when it is not there, not ours, newer than this program, or cannot be read at all.
+ * Checks a whole store and changes nothing; a sidecar may have it open. Runs SQLite's own check, verifies the checksum
+ * of every fact, and compares counters with the rows that they count.
+ * @throws {OperatorError} when the file is missing, is not a store, is newer than this program, or cannot be read.
  */
 export function inspectStore(path: string): Inspection {
   const file = resolve(path)
@@ -60,7 +60,7 @@ export function inspectStore(path: string): Inspection {
 }
 
 /**
- * What can be said of a store in a moment, however large: it is ours, of a version that we know, and defined as it was.
+ * A check that is fast for a store of any size: the file is a store, of a known version, with unchanged definitions.
  * @throws {OperatorError} as `inspectStore`.
  */
 export function glanceAtStore(path: string): string[] {
@@ -78,7 +78,7 @@ export function glanceAtStore(path: string): string[] {
   }
 }
 
-/** A checkpoint of a database that is not open; null where it has none, or cannot be read. */
+/** A checkpoint of a database that is not open; null when there is none, or the file cannot be read. */
 export function checkpointIn(file: string, name: string): string | null {
   let db: Sqlite | null = null
   try {
@@ -93,7 +93,7 @@ export function checkpointIn(file: string, name: string): string | null {
   }
 }
 
-/** Where somebody else is in the way, the data may be sound. */
+/** The file cannot be opened because of rights, a lock or the file system: its data may be sound. */
 const IN_THE_WAY = /^SQLITE_(CANTOPEN|READONLY|IOERR|BUSY|LOCKED|PERM|AUTH)/
 
 function unreadable(error: unknown, file: string): OperatorError {
@@ -110,7 +110,7 @@ function unreadable(error: unknown, file: string): OperatorError {
   )
 }
 
-/** Commits are in the WAL at first: a store that is in use may have everything there. */
+/** The size of a file; 0 when it is missing. A store in use may have all its data in the WAL. */
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }
@@ -155,7 +155,7 @@ function damagedFacts(db: Sqlite): string[] {
   return problems
 }
 
-/** Each statement finds what should not be there. */
+/** Each statement finds rows that should not exist. */
 const DISAGREEMENTS: readonly [string, string][] = [
   [
     'SELECT count(*) FROM deliveries d LEFT JOIN facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',

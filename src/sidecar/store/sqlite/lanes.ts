@@ -8,10 +8,10 @@ import type { Clock, Timer } from '../../../std/ports.ts'
 import type { Part } from './committer.ts'
 import type { Ownership } from './owner.ts'
 
-/** Types are few, but they come from outside: what is remembered of them is bounded. */
+/** The service defines the types, so the number of types in memory is limited. */
 const TYPES_REMEMBERED = 1000
 
-/** What an outcome makes of a delivery: pending, delivered, dead. */
+/** The state of a delivery after an attempt: pending, delivered or dead. */
 const STATUS: Record<Ack['result'], number> = { retry: 0, delivered: 1, dead: 2 }
 
 interface Registered extends HandlerRegistration {
@@ -26,8 +26,8 @@ interface HandlerRow {
 }
 
 /**
- * Deliveries in lanes. A lane that somebody works on is claimed; one process a database (open.ts) lets the claims live in
- * memory, where a crash frees them.
+ * Deliveries in lanes. A worker claims a lane before it delivers from it. One process owns the database (open.ts), so
+ * claims live in memory and a crash frees them.
  */
 export class Lanes {
   readonly #claimed = new Set<number>()
@@ -116,7 +116,7 @@ export class Lanes {
     return this.#numbers.get(name) ?? null
   }
 
-  /** One delivery for each handler that wants a fact; a lane is touched once however many facts it gets. */
+  /** Writes one delivery for each handler that wants a fact, and updates each lane once, however many facts it gets. */
   fanOut(facts: readonly StoredFact[], into: Committed): void {
     for (const [number, handler, byKey] of this.#sort(facts)) {
       for (const [key, mine] of byKey) this.#extend(number, handler, key, mine, into)
@@ -160,11 +160,11 @@ export class Lanes {
     return list
   }
 
-  /** Makes the claims of a commit real; called once it is durable. */
+  /** Claims the lanes of a commit; called when the commit is durable. */
   claimFresh(committed: Committed): void {
     for (const news of committed.lanes) {
       if (!news.claimed) continue
-      // Two commits that shared a transaction: the first one's claim holds.
+      // Two commits shared a transaction: the claim of the first one holds.
       if (this.#claimed.has(news.lane.id)) news.claimed = false
       else this.#claimed.add(news.lane.id)
     }
@@ -174,7 +174,7 @@ export class Lanes {
     const number = this.numberOf(handler)
     if (number === null) return []
     const lanes: Lane[] = []
-    // Claimed lanes may stand first in the list; asking for as many more is enough.
+    // The first rows may be claimed lanes, so the query asks for that many rows more.
     for (const row of this.#due.all(number, now, limit + this.#claimed.size)) {
       if (lanes.length === limit) break
       if (this.#claimed.has(row.id)) continue
@@ -226,7 +226,7 @@ export class Lanes {
     if (number !== null) this.#begun.begin(lane, number, positions)
   }
 
-  /** Nothing of an attempt is stored. */
+  /** Forgets an attempt whose outcome is not stored. */
   drop(lane: Lane, positions: readonly number[]): void {
     const number = this.numberOf(lane.handler)
     if (number !== null) this.#begun.drop(lane, number, positions)
@@ -264,13 +264,13 @@ export class Lanes {
     }
   }
 
-  /** `number`: a handler's. One that is configured no more has its facts in order. */
+  /** `number`: the handler's. A handler that is no longer configured counts as ordered. */
   isOrdered(number: number): boolean {
     return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
   }
 }
 
-/** The shortest JSON of an attempt: there is one in every delivered row. */
+/** The shortest JSON of an attempt: every delivered row has one. */
 function attemptText({ at, status, error, ms }: Attempt): string {
   const outcome = status === undefined ? `"error":${JSON.stringify(error ?? '')}` : `"status":${status}`
   const both =
@@ -279,17 +279,17 @@ function attemptText({ at, status, error, ms }: Attempt): string {
 }
 
 /**
- * An attempt that is under way for so long is written down, milliseconds. Nearly every attempt has ended and is stored by
- * then.
+ * An attempt in flight for this long is recorded as begun, milliseconds. Nearly every attempt ends and is stored
+ * sooner.
  */
 const LONG = 50
-/** The error of an attempt that a crash cut. */
+/** The error of an attempt that a crash interrupted. */
 const CUT = 'the sidecar stopped before an answer'
 
-/** A transaction that need not reach the disk; `effect` runs after it. */
+/** Runs a transaction that need not reach the disk; `effect` runs after it. */
 type Write = (run: () => void, effect?: () => void) => Promise<unknown>
 
-/** The attempt that a lane makes. */
+/** An attempt that a lane has begun. */
 interface Begun {
   handler: number
   positions: readonly number[]
@@ -300,9 +300,9 @@ interface Begun {
 }
 
 /**
- * A handler got three POSTs of one fact, the sidecar was killed during the first two, and no attempt was recorded. So attempts
- * that take long are written down, with whatever commit comes, or with one of their own that waits for no disk. What ends
- * earlier costs nothing.
+ * A handler gets three POSTs of one fact, and the sidecar is killed during the first two: both must show as attempts.
+ * So an attempt that takes long is recorded as begun, by the next commit or by a relaxed one of its own. An attempt
+ * that ends earlier costs nothing.
  */
 export class BegunAttempts {
   readonly #clock: Clock
@@ -324,18 +324,20 @@ export class BegunAttempts {
 
   begin(lane: Lane, handler: number, positions: readonly number[]): void {
     const since = this.#clock.steady()
-    // To the end, also where the lane's last attempt has ended and is not stored yet.
+    // The lane goes to the end of the map, also when its last attempt is not stored yet.
     this.#unwritten.delete(lane.id)
     this.#unwritten.set(lane.id, { handler, positions, at: this.#clock.now(), since })
     this.#arm(since)
   }
 
-  /** It has an outcome, which is stored soon. */
+  /** The attempt has an outcome, which is stored soon. */
   end(lane: Lane): void {
     this.#unwritten.delete(lane.id)
   }
 
-  /** It ended: inside the transaction that stores how. `ended` follows the commit. */
+  /**
+   * Removes the row of an attempt, inside the transaction that stores its outcome. `ended` is called after the commit.
+   */
   store(lane: Lane, handler: number, pos: number): void {
     this.#forget(lane, pos)
     if (this.#written.size > 0 && this.#written.has(keyOf(handler, pos))) this.#remove.run(pos, handler)
@@ -345,12 +347,12 @@ export class BegunAttempts {
     if (this.#written.size > 0) this.#written.delete(keyOf(handler, pos))
   }
 
-  /** It ended, and nothing of it is stored. */
+  /** Removes the row of an attempt whose outcome is not stored. */
   drop(lane: Lane, handler: number, positions: readonly number[]): void {
     for (const pos of positions) this.#forget(lane, pos)
     if (!positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
     const remove = () => positions.forEach((pos) => this.store(lane, handler, pos))
-    // A row that stays is shown as a cut attempt after the next start.
+    // A row that stays shows as an interrupted attempt after the next start.
     this.#write(remove, () => positions.forEach((pos) => this.ended(handler, pos))).catch(() => undefined)
   }
 
@@ -358,7 +360,7 @@ export class BegunAttempts {
     if (this.#unwritten.get(lane.id)?.positions.includes(pos) === true) this.#unwritten.delete(lane.id)
   }
 
-  /** What takes part in every transaction: this, the owner's check before it, and `note`. */
+  /** The part of every transaction: the owner's check before the writes; `note` and begun attempts after them. */
   partWith(ownership: Ownership, note: () => void): Part {
     return {
       confirm: () => ownership.confirm(),
@@ -393,7 +395,7 @@ export class BegunAttempts {
     this.#timer?.cancel()
   }
 
-  /** One timer for all. A transaction that fails is not tried again before something else begins. */
+  /** One timer for all attempts. A transaction that fails is tried again when the next attempt begins. */
   #arm(since: number): void {
     if (this.#timer !== null) return
     this.#timer = this.#clock.after(Math.max(1, since + LONG - this.#clock.steady()), () => {
@@ -418,7 +420,10 @@ function keyOf(handler: number, pos: number): string {
   return `${handler}/${pos}`
 }
 
-/** What the last process left here was cut: it is shown as an attempt, and counts for the number alone. */
+/**
+ * Records the attempts that the last process left: each shows as an interrupted attempt and counts only for the attempt
+ * number.
+ */
 export function recoverBegun(db: Sqlite, ownership: Ownership): void {
   const left = db
     .prepare<[], { fact_pos: number; handler: number; at: number }>('SELECT fact_pos, handler, at FROM begun')
@@ -439,11 +444,11 @@ export function recoverBegun(db: Sqlite, ownership: Ownership): void {
 }
 
 /**
- * Each pending fact of an unordered handler has a lane of its own. Once the handler is ordered its facts go through the lanes of
- * their sessions, beside which they would come in any order.
+ * Each pending fact of an unordered handler has a lane of its own. When the handler becomes ordered, these facts must
+ * move to the lanes of their sessions, or they would be delivered in any order.
  */
 function gatherLanes(db: Sqlite, handler: number): void {
-  // Ids of facts begin so, and the key of a session's lane is its own id.
+  // The key of a fact's own lane is the fact's id (`evt_…`); the key of a session's lane is the session's id.
   const old = db
     .prepare<[number], number>(
       `SELECT id FROM lanes WHERE handler = ? AND key >= 'evt_' AND key < 'evt\`'
@@ -453,7 +458,7 @@ function gatherLanes(db: Sqlite, handler: number): void {
     .all(handler)
   if (old.length === 0) return
   const ids = JSON.stringify(old)
-  // A wait that a fact was told to keep is kept by its session.
+  // A wait before the retry of one fact becomes a wait of its session's lane.
   db.prepare<[string]>(
     `INSERT INTO lanes (handler, key, pending, due_at)
        SELECT l.handler, coalesce(f.session_id, ''), count(*), max(l.due_at) FROM lanes l

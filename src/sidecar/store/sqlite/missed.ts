@@ -4,7 +4,7 @@ import type { Expected, Miss } from '../../../core/store.ts'
 import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
-/** Facts that one step looks at: nothing else is done meanwhile. */
+/** Facts that one step reads: the store does nothing else meanwhile. */
 const STEP = 2000
 const PLACE = 'missed_pos'
 
@@ -18,14 +18,14 @@ interface Row {
 }
 
 /**
- * Walks the log once, step by step, for facts of state that a channel did not tell of.
- * @returns the next step, to be taken inside a transaction.
+ * Walks the log once, step by step, and finds state facts that a channel did not announce.
+ * @returns the next step, to be called inside a transaction.
  */
 export function createMissed(
   db: Sqlite,
   checkpoints: Checkpoints,
 ): (expected: Expected, before: number, now: number) => { missed: Miss[]; more: boolean } {
-  // Columns behind the body are only read of facts of state: theirs is short.
+  // Columns after the body are read for state facts only, whose bodies are short.
   const next = db.prepare<[number], Row>(
     `SELECT pos, at, type, ${CHANNELS.map((channel) => `CASE family WHEN 'state' THEN seen_${channel} END AS seen_${channel}`).join(', ')}
      FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
@@ -34,10 +34,10 @@ export function createMissed(
 
   return (expected, before, now) => {
     const looked = next.all(Number(checkpoints.get(PLACE) ?? 0))
-    // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
+    // A fact with a time in the future was stored while our clock was ahead: the facts after it may still be old.
     const young = looked.findIndex(({ at }) => at >= before && at <= now)
     const old = young === -1 ? looked : looked.slice(0, young)
-    // What the first look found had happened before there was a channel to tell of it.
+    // Facts of the first look happened before any channel could announce them.
     const from = Number(checkpoints.get(FIRST_LOOK) ?? 0)
     const missed = old
       .filter(({ type, at }) => state.has(type) && at > from)

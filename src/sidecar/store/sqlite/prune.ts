@@ -3,9 +3,9 @@ import { type Checkpoints, seqOf } from './log.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
 
-/** Rows of a table that one step looks at: nothing else is done meanwhile. */
+/** Rows of a table that one step reads: the store does nothing else meanwhile. */
 const STEP = 500
-/** A sighting that no fact followed within this is of no use, milliseconds. */
+/** A sighting without a fact is kept for this long, milliseconds. */
 const SIGHTING_KEPT = 15 * 60_000
 
 interface OldFact {
@@ -17,10 +17,11 @@ interface OldFact {
 }
 
 /**
- * Removes what is delivered and older than `before`, step by step. What is undelivered or dead stays, and its fact with it.
- * A call stays as long as its session requires its action, or is still to be read, maybe since before the call ended:
- * forgotten, it would be taken for a new one and run again.
- * @returns the next step, to be taken inside a transaction; it tells how many facts went and whether there is more.
+ * Removes delivered facts older than `before`, step by step. A fact with a pending or dead delivery stays. A call stays
+ * while its session requires its action or has a hint: after removal, the next read would take it for a new call and
+ * run it again.
+ * @returns the next step, to be called inside a transaction; it returns the number of removed facts and whether there
+ * are more.
  */
 export function createPruning(
   db: Sqlite,
@@ -53,7 +54,7 @@ export function createPruning(
   )
   const dropActionsOf = db.prepare<[string]>('DELETE FROM actions WHERE session_id = ?')
   const dropSession = db.prepare<[string]>('DELETE FROM sessions WHERE id = ?')
-  // One that left the scope lives on elsewhere.
+  // A session that left the scope still exists at the service: its owner is kept.
   const dropOwner = db.prepare<[string]>(
     "DELETE FROM session_owners WHERE session_id = ? AND owner <> 'foreign'",
   )
@@ -62,20 +63,20 @@ export function createPruning(
     `SELECT id, pending FROM lanes WHERE id > ? ORDER BY id LIMIT ${STEP}`,
   )
   const dropLane = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
-  /** Up to where a walk through facts and one through lanes have come; each starts over at its end, so may skip a step. */
+  /** Where the walks through facts and lanes are. Each starts over at its end, so a skipped row is read again. */
   const reached = { fact: 0, lane: 0 }
 
   const pruneFacts = (before: number, now: number): { facts: number; more: boolean } => {
     const looked = oldest.all(reached.fact)
-    // What seems to come from the future was stored while our clock was ahead: it says nothing of what follows it.
+    // A fact with a time in the future was stored while our clock was ahead: the facts after it may still be old.
     const young = looked.findIndex(({ at }) => at >= before && at <= now)
     const old = young === -1 ? looked : looked.slice(0, young)
     let facts = 0
     let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
-    // Beyond the cursor lies what was told before it was let go of: the service may count from a lower number since.
+    // A seq above the cursor is from before the cursor was lost: the service may count from a lower number since.
     const cursor = seqOf(checkpoints.get('stream')) ?? 0n
     for (const { pos, session_id: sessionId, at, seq, pending } of old) {
-      // Looked at again when the walk starts over.
+      // The next walk reads it again.
       if (pending === 1 || at >= before) continue
       dropDeliveries.run(pos)
       dropFact.run(pos)

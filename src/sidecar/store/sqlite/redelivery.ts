@@ -4,7 +4,7 @@ import type { Lanes } from './lanes.ts'
 import { seqOf } from './log.ts'
 import type { Sqlite } from './open.ts'
 
-/** Rows that one transaction looks at: nobody waits long for it, however much is to be delivered again. */
+/** Rows that one transaction reads: a redelivery of any size does not delay other writes for long. */
 const STEP = 500
 
 interface RedeliverableRow {
@@ -13,7 +13,7 @@ interface RedeliverableRow {
   lane: number
 }
 
-/** How far a replay is. `started`: the seq that it begins with has been found. */
+/** The position of a replay. `started`: the seq that it starts from has been found. */
 interface Place {
   pos: number
   started: boolean
@@ -26,8 +26,8 @@ export interface Redelivery {
 }
 
 /**
- * Makes deliveries pending again, or for the first time, each through the lane that it was in. `write`: a transaction,
- * which may be tried twice, so that a step changes nothing but rows.
+ * Makes deliveries pending again, or for the first time, each in its lane. `write` runs a transaction and may run it
+ * twice, so a step changes rows only.
  */
 export function createRedelivery(
   db: Sqlite,
@@ -64,7 +64,7 @@ export function createRedelivery(
     )
     .pluck()
 
-  /** The lane for one more delivery. @returns its number. */
+  /** Adds one pending delivery to its lane, which may be new. @returns the number of the lane. */
   const extend = (handler: number, pos: number): number => {
     const key = keyOf.get(lanes.isOrdered(handler) ? 1 : 0, pos)
     const id = key === undefined ? undefined : open.get(handler, key)
@@ -73,12 +73,12 @@ export function createRedelivery(
   }
 
   const revive = ({ fact_pos, handler, lane }: RedeliverableRow): void => {
-    // The lane may have been removed since it was empty.
+    // An empty lane may have been removed.
     const id = grow.run(lane).changes === 1 ? lane : extend(handler, fact_pos)
     again.run(id, fact_pos, handler)
   }
 
-  /** @returns false when it is pending already. */
+  /** Makes a delivery pending. @returns false when it is pending already. */
   const handOver = (pos: number, handler: number): boolean => {
     const row = one.get(pos, handler)
     if (row?.status === 0) return false
@@ -91,7 +91,7 @@ export function createRedelivery(
     const key = parseDeliveryId(id)
     const row = key === null ? undefined : one.get(key.pos, key.handlerNumber)
     if (row === undefined) return 0
-    // What waits for a time that its handler named need not wait for it any longer.
+    // A pending delivery that waits for its retry becomes due now.
     if (row.status === 0) return dryRun ? 0 : forward.run(row.lane).changes
     if (!dryRun) revive(row)
     return 1
@@ -131,7 +131,7 @@ export function createRedelivery(
         const { pos, started } = at
         const step = await write(() => {
           const page = facts.all(pos)
-          // State facts have no seq: they belong to the replay from where the stream's fact stands in the log.
+          // State facts have no seq: the replay includes those that follow the first fact with the seq in the log.
           const first = started ? 0 : page.findIndex(({ seq }) => (seqOf(seq) ?? -1n) >= (least ?? 0n))
           const wanted = page.filter(
             (fact, index) =>

@@ -7,7 +7,7 @@ export function damaged(file: string, detail: string): OperatorError {
   )
 }
 
-/** What an error of the driver means for who opens `file`. */
+/** Turns an error of the driver into a message for the operator who opens `file`. */
 export function explainOpening(error: unknown, file: string): unknown {
   const code = codeOf(error)
   if (code.startsWith('SQLITE_CORRUPT') || code.startsWith('SQLITE_NOTADB'))

@@ -5,7 +5,7 @@ import type { SessionRecord } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import type { Sqlite } from './open.ts'
 
-/** The newest settled turns that a comparison needs to know where to stop reading. */
+/** How many of the newest settled turns a comparison needs, to find where it may stop reading. */
 const SETTLED_KEPT = 3
 
 interface ActionRow {
@@ -13,7 +13,7 @@ interface ActionRow {
   raw: string
 }
 
-/** Sessions, turns and actions as last read. */
+/** Sessions, turns and actions as they were last read. */
 export class Sessions {
   readonly #get
   readonly #put
@@ -35,7 +35,7 @@ export class Sessions {
 
   readonly onTwin: (callId: string, sessionId: string) => void
 
-  /** `onTwin`: an action has the id of one of another turn, and stays untold. */
+  /** `onTwin`: an action has the id of an action of another turn, and makes no fact. */
   constructor(db: Sqlite, onTwin: (callId: string, sessionId: string) => void) {
     this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
@@ -150,7 +150,10 @@ export class Sessions {
     return row === undefined ? null : recordOf(row)
   }
 
-  /** Writes a reading, unless somebody else read and wrote in between. */
+  /**
+   * Stores the result of a read, unless another read of the session was stored after this one began.
+   * @returns false when it was not stored.
+   */
   write(reading: Reading): boolean {
     const row = this.#get.get(reading.sessionId)
     if ((row?.revision ?? null) !== reading.revision) return false
@@ -216,7 +219,7 @@ export class Sessions {
     this.#endTurn.run(turnId, sessionId, at)
   }
 
-  /** It is not ours any more: nothing more is expected of it, and a reading that is under way is not written. */
+  /** The session left the scope: its actions are resolved, and a read that is under way is not stored. */
   leave(id: string, at: number): void {
     this.#leave.run(at, id)
     this.#resolveAll.run(at, id)
@@ -307,7 +310,7 @@ export interface SessionRow {
   deleted_at: number | null
 }
 
-/** JSON that we wrote ourselves. */
+/** Parses JSON that the store wrote itself. */
 export function objectOf(text: string): JsonObject {
   return parseJson(text, PASSED_ON) as JsonObject
 }

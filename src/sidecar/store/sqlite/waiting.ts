@@ -23,7 +23,7 @@ const SINCE = 'coalesce(a.created_at, a.opened_at)'
 
 const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
 
-/** What somebody or something is waited for, the longest wait first. */
+/** Open turns and actions, which a person, an app or the service still has to finish; the oldest first. */
 export function createWaiting(
   db: Sqlite,
 ): Pick<StoreReader, 'openTurns' | 'openActions' | 'functionsBeside'> {

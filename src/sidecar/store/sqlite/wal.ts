@@ -2,32 +2,31 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs'
 import { OperatorError } from '../../../std/errors.ts'
 import { NO_OWNER, OWNER_SCHEMA, readOwnerPage, type OwnerMark } from './owner-page.ts'
 
-/** What the committed transactions of a log say of who wrote them. */
+/** The owner marks in the committed transactions of a log. */
 interface LogMarks {
   pageSize: number
-  /** Number of the page with the owner's row; null where no transaction wrote it. */
+  /** Number of the page with the owner's row; null: no transaction wrote it. */
   page: number | null
   first: OwnerMark
   last: OwnerMark
   owners: ReadonlySet<string>
 }
 
-/** A log that a running process appends to is read again so often. */
+/** How often a log is read again while a running process appends to it. */
 const TRIES = 5
 const LOG_HEADER = 32
 const FRAME_HEADER = 24
 const MAGIC = [0x377f0682, 0x377f0683]
-/** Where the header of a database has what the pragma `user_version` says. */
+/** Offset of `user_version` in the header of a database. */
 const USER_VERSION = 60
 
 /**
- * An operator puts a backup in the place of `sidecar.db` and leaves `sidecar.db-wal` of a process that was killed: SQLite
- * would write the log's pages into the backup. The log has no trace of which file it belongs to, so ours do: each commit
- * moves the row of `owner` on, and the file has to be at a point from which the log goes on.
- *
- * Reads bytes only, before SQLite sees either file. Not for a process that has the database open: to close a file frees all
- * locks of a process on it.
- * @throws {OperatorError} when the log belongs to another database than `file`. Both are left alone.
+ * An operator replaces `sidecar.db` with a backup and leaves the `sidecar.db-wal` of a killed process: SQLite would
+ * write the pages of the log into the backup. A log does not show which file it belongs to, so each commit updates the
+ * row of `owner`, and the file must be at a commit that the log continues.
+ * Reads bytes only, before SQLite opens either file. Do not call it in a process that has the database open: closing a
+ * file frees all locks of the process on it.
+ * @throws {OperatorError} when the log belongs to another database than `file`. Neither is changed.
  */
 export function assertOwnLog(file: string): void {
   const relation = relate(file)
@@ -41,20 +40,23 @@ export function hasOwnLog(file: string): boolean {
   return relate(file) === 'own'
 }
 
-/** `unmarked`: the log has no owner and the file has one, so nothing shows whether they belong together. */
+/** `unmarked`: the log has no owner mark and the file has one, so nothing shows whether they belong together. */
 function relate(file: string): 'own' | 'foreign' | 'unmarked' {
   for (let tries = 1; ; tries++) {
     const log = readLog(`${file}-wal`)
     if (log === null || continues(readMain(file, log), log)) return 'own'
-    // A process may have moved both on between the two readings.
+    // A running process may have changed both between the two reads.
     if (tries === TRIES || readLog(`${file}-wal`)?.last.commits === log.last.commits)
       return log.page === null ? 'unmarked' : 'foreign'
   }
 }
 
-/** Whether `log` begins where `main` is, or before, and was written by who wrote that or by the next owner. */
+/**
+ * Whether `log` continues `main`: it begins at the commit of `main` or before, and the same owner or the next one wrote
+ * it.
+ */
 function continues(main: { version: number; mark: OwnerMark }, log: LogMarks): boolean {
-  // A log without an owner is of an older version, which knew none, and so is its database.
+  // Versions before OWNER_SCHEMA wrote logs without an owner mark, beside databases without one.
   if (log.page === null) return main.version < OWNER_SCHEMA
   const { owner, commits } = main.mark
   const related = log.owners.has(owner) || log.first.previous === owner
@@ -89,7 +91,7 @@ function deleted(file: string): string {
   )
 }
 
-/** null: it is not there, or no transaction in it is complete. */
+/** Reads the log; null: it is missing, or has no complete transaction. */
 function readLog(path: string): LogMarks | null {
   return reading(path, null, (log) => {
     const header = log.at(0, LOG_HEADER)
@@ -102,7 +104,8 @@ function readLog(path: string): LogMarks | null {
     let pending: { page: number; mark: OwnerMark } | null = null
     for (let at = LOG_HEADER; ; at += FRAME_HEADER + size) {
       const frame = log.at(at, FRAME_HEADER + size)
-      // What follows is of an earlier round. SQLite goes by the checksum of each frame as well; a torn one ends no transaction.
+      // The rest belongs to an earlier use of the log. SQLite also verifies a checksum of each frame; a torn frame ends
+      // no transaction.
       if (frame === null || !frame.subarray(8, 16).equals(salts)) break
       const mark = readOwnerPage(frame.subarray(FRAME_HEADER))
       if (mark !== null) pending = { page: frame.readUInt32BE(0), mark }
@@ -121,7 +124,7 @@ function readLog(path: string): LogMarks | null {
   })
 }
 
-/** What the file alone says, without its log. */
+/** Reads version and owner mark of the file, without its log. */
 function readMain(file: string, { pageSize, page }: LogMarks): { version: number; mark: OwnerMark } {
   return reading(file, { version: 0, mark: NO_OWNER }, (main) => {
     const version = main.at(USER_VERSION, 4)?.readUInt32BE(0) ?? 0
@@ -131,7 +134,7 @@ function readMain(file: string, { pageSize, page }: LogMarks): { version: number
 }
 
 interface Bytes {
-  /** null: the file ends before. The next call overwrites what this one gave. */
+  /** Bytes of the file; null: it is shorter. The next call overwrites the buffer. */
   at(offset: number, length: number): Buffer | null
 }
 
@@ -140,7 +143,7 @@ function reading<T>(path: string, absent: T, read: (bytes: Bytes) => T): T {
   try {
     handle = openSync(path, 'r')
   } catch {
-    // Not there; or SQLite cannot open it either, and says why.
+    // The file is missing; or SQLite cannot open it either and reports why.
     return absent
   }
   try {

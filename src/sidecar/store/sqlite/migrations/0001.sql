@@ -129,7 +129,7 @@ CREATE TABLE hints (
 ) STRICT;
 CREATE INDEX hints_due ON hints (due_at);
 
--- What a channel told of before the fact was there.
+-- What a channel announced before the fact existed.
 CREATE TABLE sightings (
   subject TEXT NOT NULL,
   channel TEXT NOT NULL,

@@ -1,6 +1,6 @@
--- Who writes this store: one row, moved on by each commit, so that the log beside the file and the file can be told to
--- belong to each other, and so that a process that another one replaced can commit nothing more. The root of this table
--- is read from the bytes of both (wal.ts): the row keeps its five columns.
+-- The process that writes this store: one row, updated by each commit. It shows whether the log beside the file belongs
+-- to the file, and it stops a process that was replaced from committing. The root of this table is read from the bytes
+-- of both (wal.ts): the row keeps its five columns.
 CREATE TABLE owner (
   one      INTEGER PRIMARY KEY CHECK (one = 1),
   owner    TEXT NOT NULL,                     -- 32 hex digits, drawn at each start
