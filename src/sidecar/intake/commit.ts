@@ -6,15 +6,17 @@ import type { Hint } from '../../core/hint.ts'
 import type { Batch, Committed, Reading, Store } from '../../core/store.ts'
 import type { HintFilter } from './ownership.ts'
 
-/** The one door: everything that becomes a fact is committed here, and nowhere else. */
+/** The only way to commit facts. */
 export interface Intake {
   commit(batch: Batch): Promise<Committed>
   hint(hints: readonly Hint[]): Promise<void>
-  /** @returns false when somebody else wrote first: read again. */
+  /** @returns false when another read of the session was stored first: read again. */
   reading(reading: Reading): Promise<boolean>
-  /** @returns the ids of those that were not known. */
+  /** @returns the ids of the calls that were new. */
   addCalls(calls: readonly Call[]): Promise<ReadonlySet<string>>
-  /** @returns false when the table has no such arrow from the call as it is stored; `hints` are written all the same. */
+  /**
+   * @returns false when the transition table does not allow the step from the stored state; `hints` are stored anyway.
+   */
   step(step: CallStep & { facts?: readonly Fact[]; hints?: readonly Hint[] }): Promise<boolean>
 }
 

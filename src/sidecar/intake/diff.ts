@@ -13,19 +13,19 @@ import type { KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 import { isObject, numberOf, stringOf, writeJson, type Json, type JsonObject } from '../../std/json.ts'
 import { isCollecting, QUIET } from './schedule.ts'
 
-/** What one reading of a session returned, and what was known of it by then. */
+/** What one read of a session returned, and what was known of the session by then. */
 export interface Snapshot {
   known: KnownSession | null
-  /** Turns of a session that is not known: only frames told of them. */
+  /** Turns of a session that is not known yet: only frames announced them. */
   placeholders: readonly KnownTurn[]
   session: Session
-  /** null: they were not read, only the session was. */
+  /** null: only the session was read. */
   turns: readonly Turn[] | null
-  /** Actions that were open when the reading began and over when it ended. */
+  /** Actions that were open at the begin of the read and resolved at its end. */
   passed: readonly Action[]
-  /** The item that says why a run could not start; only looked for when the session failed without a turn. */
+  /** The item that says why a run could not start; read only when the session failed without a turn. */
   errorItem: JsonObject | null
-  /** Published artifacts of the session, read when a turn has just settled; null when they could not be listed. */
+  /** Published artifacts of the session, listed when a turn has just settled; null: they could not be listed. */
   artifacts: JsonObject[] | null
 }
 
@@ -34,42 +34,48 @@ export interface DiffContext {
   now: number
   /** Milliseconds of the monotonic clock. */
   steady: number
-  /** Which channels made us look. */
+  /** The channels whose hints caused the read. */
   seen: Seen
-  /** What was at rest before us makes no facts. */
+  /** During the first look, what settled before our start makes no facts. */
   firstLook: boolean
-  /** When we started, on the service's clock. */
+  /** When this sidecar started, on the service's clock. */
   startedAt: number
-  /** Names of the function tools that we run. */
+  /** Names of the function tools that this sidecar runs. */
   tools: ReadonlySet<string>
-  /** A turn that is final, while the stream has not yet told of its end, waits so long, from when it was first read so. */
+  /**
+   * The end of a turn waits `ms` for its frame, while the stream is connected; `since`: when the turn was first read as
+   * final.
+   */
   frameWait: { ms: number; since: ReadonlyMap<string, number> }
 }
 
 export interface Difference {
   reading: Omit<Reading, 'hint'>
-  /** A turn's end waits for its frame until then (steady milliseconds): nothing is to be written before. */
+  /**
+   * A turn's end waits for its frame until then (steady milliseconds); nothing is to be stored before. null: none
+   * waits.
+   */
   waitUntil: number | null
-  /** What is known of the turns from now on. */
+  /** The known turns after this read. */
   turns: KnownTurn[]
 }
 
 /**
- * Compares what was read with what we knew, and names what happened in between as state facts, in causal order.
- * Pure: success, ends and actions are as the resources say, whatever made us look.
+ * Compares a snapshot with what was known and returns the changes as state facts, in causal order. Pure: the facts
+ * depend on the resources only, not on the hint that caused the read.
  */
 export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   const { known, session } = snapshot
   const summary = summaryOf(session)
   const facts: Fact[] = []
   const returned = known !== null && known.deleted
-  // Of one that left the scope and came back, what happened meanwhile was not ours.
+  // The session left the scope and came back: what happened meanwhile makes no facts.
   const baseline =
     returned && context.firstLook
       ? baselineOf(session, context)
       : (known?.baseline ?? baselineOf(session, context))
   const wasThere = known === null && baseline > 0
-  // Of a session that was only taken from the list nobody knows which turns were at rest: rather too much is told.
+  // The session was only listed, never read, so its settled turns are unknown: rather a fact too many than one too few.
   const unread = known !== null && !known.atRest && !known.turns.some(({ read }) => read)
   const over = unread ? baseline - QUIET : baseline
   const knownTurns = known?.turns ?? snapshot.placeholders
@@ -78,7 +84,7 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   const open = new Set(session.actions.map(({ callId }) => callId))
   const before = new Set(knownActions.map(({ callId }) => callId))
   const opened = session.actions.filter(({ callId }) => !before.has(callId))
-  // What a turn waited for is not told once its end is.
+  // An action makes no fact once the end of its turn has made one.
   const told = new Set(knownTurns.filter(({ finalFact }) => finalFact).map(({ turn }) => turn.id))
   const passed = snapshot.passed.filter(
     ({ callId, turnId }) => !before.has(callId) && !open.has(callId) && !told.has(turnId ?? ''),
@@ -110,7 +116,7 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
     if (kind === 'ended') add(endType(turn), `turn.final/${turn.id}`, [turn.id], data)
     else add(`turn.${kind}`, `turn.${kind}/${turn.id}`, [turn.id], data)
   }
-  // What rested before our first look is taken as known; a turn that ended since then is news.
+  // A session that was idle before the first look makes no facts, unless a turn of it ended since our start.
   if (!(wasThere && atRest && turns.started.length === 0)) {
     const isNew = known === null || returned
     const statusMoved = isNew
@@ -145,8 +151,8 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
 }
 
 /**
- * Up to when (service clock) what a session shows was there before us. A turn that began after our start is news, though
- * the first look finds it over.
+ * Until when (service clock) the content of a session counts as old and makes no facts. A turn that began after our
+ * start makes facts, even if it is over at the first look.
  */
 export function baselineOf(
   session: Session,
@@ -156,7 +162,7 @@ export function baselineOf(
   return Math.min(session.updatedAt, startedAt)
 }
 
-/** The session is not there any more: its actions are over, and so are its calls. What was never known makes no facts. */
+/** The session is gone: its actions and calls are over. What was never known makes no facts. */
 export function diffGone(
   sessionId: string,
   known: KnownSession | null,
@@ -189,7 +195,7 @@ function byAge(a: Turn, b: Turn): number {
   return (a.createdAt ?? 0) - (b.createdAt ?? 0) || (a.startedAt ?? Infinity) - (b.startedAt ?? Infinity)
 }
 
-/** A run that could not start, of a session that had failed before: only its error is new. */
+/** A session that failed before could not start another run: only the error item is new. */
 function failedAgain(known: KnownSession, session: Session, errorItem: JsonObject | null): boolean {
   if (session.status !== 'failed' || known.status !== 'failed' || errorItem === null) return false
   return session.updatedAt > known.updatedAt && (numberOf(errorItem.created_at) ?? 0) > known.updatedAt
@@ -200,7 +206,7 @@ interface TurnChanges {
   ended: Turn[]
   settled: Turn[]
   changed: KnownTurn[]
-  /** Every turn that is not known to be settled from before, as it is now. */
+  /** Every turn that was not known to be settled, as it is now. */
   all: KnownTurn[]
   waitUntil: number | null
 }
@@ -214,20 +220,20 @@ function diffTurns(
   const before = new Map(known.map((entry) => [entry.turn.id, entry]))
   const changes: TurnChanges = { started: [], ended: [], settled: [], changed: [], all: [], waitUntil: null }
   const seen = new Set<string>()
-  // Lists come with the newest first; turns of the same millisecond keep that order, turned round.
+  // Lists are newest first; turns of the same millisecond keep the reversed order.
   for (const turn of read.toReversed().sort(byAge)) {
     if (seen.has(turn.id)) continue
     seen.add(turn.id)
     const old = before.get(turn.id)
     if (old?.settled === true) continue
     const final = isFinal(turn)
-    // A reading that hung shows the turn as it was.
+    // A read that took long may return an older state of the turn.
     if (old?.read === true && old.final && !final) {
       changes.all.push(old)
       continue
     }
     const settled = isSettled(turn)
-    // It was over before we came.
+    // The turn settled before our start.
     const over = turn.completedAt ?? turn.createdAt
     const silent = old === undefined && settled && over !== null && over <= baseline
     const next: KnownTurn = {
@@ -257,7 +263,7 @@ function diffTurns(
   return changes
 }
 
-/** Calls of tools that we run. */
+/** Calls of the function tools that this sidecar runs. */
 export function callsOf(session: Session, { tools, now }: Pick<DiffContext, 'tools' | 'now'>): Call[] {
   return session.actions.flatMap((action): Call[] => {
     if (action.type !== 'function_call' || action.name === null || !tools.has(action.name)) return []
@@ -276,10 +282,10 @@ export function callsOf(session: Session, { tools, now }: Pick<DiffContext, 'too
   })
 }
 
-/** Something that is told of a turn. */
+/** One step of a turn, which makes one or two facts. */
 type Step = { kind: 'started' | 'ended' | 'settled'; turn: Turn } | { kind: 'resolved'; action: Action }
 
-/** What is new of the turns of a session, each list by age. */
+/** The changes to the turns of a session, each list by age. */
 interface News {
   started: readonly Turn[]
   ended: readonly Turn[]
@@ -288,8 +294,8 @@ interface News {
 }
 
 /**
- * The order in which turns are told of: `first` their starts, and before each start what was over by then, as messages that
- * wait make one turn follow another; `last` what else is over.
+ * The causal order of the steps. `first`: the starts, and before each start what was over by then (a queued message
+ * starts its turn after the turn before it). `last`: what else is over.
  */
 function causalOrder(news: News): { first: Step[]; last: Step[] } {
   const resolved = new Set(news.resolved)
@@ -329,7 +335,7 @@ function endType(turn: Turn): 'turn.completed' | 'turn.failed' | 'turn.ended' {
   return turn.status === 'failed' ? 'turn.failed' : 'turn.ended'
 }
 
-/** A fact that a reading makes. `key` is its natural key, `subject` what a channel may have announced. */
+/** A fact that a read makes. `key`: its natural key; `subject`: what a channel may have announced. */
 function stateFact(
   {
     type,
@@ -363,12 +369,12 @@ function turnData(turn: Turn, session: SessionSummary): JsonObject {
   return { turn: turn.raw, session: { ...session } }
 }
 
-/** The fields of an artifact are not shown: its turn is where one of these names it. */
+/** The turn of an artifact. The interface does not show the fields, so any of these names counts. */
 function turnOf({ turn_id, turnId, turn }: JsonObject): string | null {
   return stringOf(turn_id) ?? stringOf(turnId) ?? stringOf(turn)
 }
 
-/** Artifacts that name a turn are told apart by it; what else an artifact carries is not shown. */
+/** Artifacts that name a turn are filtered by it; the interface shows no other field of an artifact. */
 function settledData(
   turn: Turn,
   session: SessionSummary,
@@ -382,7 +388,7 @@ function settledData(
   }
 }
 
-/** The objects of a list; `turn` has the value as the service gave it. */
+/** The objects of a list; `turn` keeps the value as the service sent it. */
 function listOf(value: Json | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isObject) : []
 }
@@ -391,7 +397,7 @@ function actionData(action: Action, session: SessionSummary): JsonObject {
   return { action: action.raw, session: { ...session } }
 }
 
-/** A reading that tells nothing. */
+/** The parts of a read without changes. */
 const NOTHING = {
   turns: [],
   opened: [],
@@ -400,7 +406,7 @@ const NOTHING = {
   facts: [],
 }
 
-/** A reading that takes a session as it is, without facts. */
+/** A read that stores a session as it is, without facts. */
 export function asItIs(
   session: Session,
   more: Pick<Reading, 'revision' | 'baseline' | 'atRest' | 'at'>,

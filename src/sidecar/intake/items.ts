@@ -10,23 +10,24 @@ import type { Intake } from './commit.ts'
 import type { ItemsRead } from './schedule.ts'
 import { PAGE, PATIENCE } from './snapshot.ts'
 
-/** Pages of one session's items in one go; the rest follows with the next reading, at once. */
+/** Pages of one session's items in one read; the next read follows at once and continues. */
 const PAGES = 20
 
-/** The transcript without the stream: items since the last one, in order. */
+/** Reads the transcript without the stream: the items after the last one, in order. */
 export interface Items {
   /**
-   * `since`, `startedAt`: service clock; what is older than the former was there before us and makes no facts.
-   * `failures`: readings of the session that failed in a row. After a few of them what is said in it holds up no longer what
-   * becomes of it.
+   * `since`, `startedAt`: service clock; items older than `since` make no facts. `failures`: reads of the session that
+   * failed in a row. After a few of them, items that cannot be read do not delay the state facts any longer.
    */
   read(sessionId: string, since: number, startedAt: number, failures: number): Promise<ItemsRead>
 }
 
-/** Service clock: when items became the source of the transcript, after the stream had been; empty: not known yet. */
+/**
+ * Checkpoint (service clock): since when items, not the stream, are the source of the transcript; empty: not known yet.
+ */
 const ITEMS_SINCE = 'items_since'
 
-/** The transcript comes from items from now on. The service has not told its time yet: the first reading notes it. */
+/** Makes items the source of the transcript. The service's clock is not known yet: the first read stores the time. */
 export async function beginItems(store: Pick<Store, 'settings'>): Promise<void> {
   await store.settings.setCheckpoint(ITEMS_SINCE, '')
 }
@@ -40,7 +41,7 @@ export function createItems(options: {
 }): Items {
   const { service, store, intake, clock, log } = options
 
-  /** Before this the stream told, also of sessions whose items had been read before it. */
+  /** Before this time, the stream was the source, also for sessions whose items were read before. */
   const begun = async (startedAt: number): Promise<number> => {
     const noted = await store.settings.checkpoint(ITEMS_SINCE)
     if (noted !== '') return Number(noted ?? 0)
@@ -58,12 +59,13 @@ export function createItems(options: {
         after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
       )
       const reached = await store.settings.checkpoint(name)
-      // Another reading came further while we waited, for longer, maybe, than what it told is kept.
+      // Another read stored more items meanwhile. This one may have waited longer than the ids of its facts are stored,
+      // so it starts again from there.
       if (reached !== after) {
         after = reached
         continue
       }
-      // Of a whole page nothing may be readable: it was told, and what follows it is not held up.
+      // A page may have no readable item: it is skipped, so that the items after it are read.
       const newest = data.at(-1)?.id ?? (hasMore ? lastId : null)
       if (newest === null || newest === after) return 'all'
       await intake.commit({

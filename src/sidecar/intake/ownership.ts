@@ -8,41 +8,43 @@ import { inScope, type HeldFrames, type OwnerNote, type OwnerRecord, type Scope 
 import type { Batch, Store } from '../../core/store.ts'
 
 /**
- * Frames that wait until their sessions are read. At either limit the stream is not read on: the service keeps what we do
- * not take, so nothing is lost. One batch more may be stored, which is 1,000 frames.
+ * The most frames that wait until their sessions are read. At the limit the stream is not read on: the service keeps
+ * the rest, so nothing is lost. One batch (1,000 frames) more may be stored.
  */
 const HELD_FRAMES = 10_000
 const HELD_CHARACTERS = 16 * 1024 * 1024
-/** Sessions whose owner is remembered for transient events; the others are looked up in the store. */
+/** Sessions whose owner is cached for transient events; the owner of others is looked up in the store. */
 const REMEMBERED = 10_000
-/** Lookups for transient events under way; what comes meanwhile is dropped, as under any load. */
+/** The most concurrent lookups for transient events; further events are dropped, as under any load. */
 const LOOKUPS = 100
 
-/** Tells the sessions of this sidecar from those of others in the organization (README, Several sidecars). */
+/**
+ * Separates the sessions of this sidecar from those of other sidecars in the organization (README, Several sidecars).
+ */
 export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
-  /** False where every session is ours: then nothing is asked of the store and nothing is noted. */
+  /** False when every session is ours: then no owner is looked up or stored. */
   readonly active: boolean
   /** Whether the resource itself is in the scope. */
   isOurs(session: Session): boolean
-  /** null: nothing is noted of it. */
+  /** The stored owner; null: none. */
   noted(sessionId: string): Promise<OwnerRecord | null>
   /**
-   * Sessions of a page of the list that are ours or have to be read to tell. The others are noted as foreign, and what has
-   * come into the scope as pending. `latest`: service clock.
+   * Returns the sessions of a page that are ours or must be read to find their owner. Stores the others as foreign, and
+   * those that came into the scope as pending. `latest`: service clock.
    */
   sortPage(sessions: readonly Session[], latest: number): Promise<Session[]>
   note(sessionId: string, owner: OwnerNote['owner']): Promise<void>
   /** Publishes a transient event of a session that is known to be ours. */
   publishTransient(event: TransientEvent): void
-  /** null: there is room for frames; otherwise settles when there is. Rejects when `signal` ends. */
+  /** null: there is room for frames; otherwise resolves when there is. Rejects when `signal` aborts. */
   room(signal: AbortSignal): Promise<void> | null
 }
 
-/** What the intake has to know of sessions that are not ours. */
+/** What the intake needs to know of sessions that are not ours. */
 export interface HintFilter {
   /** As `Ownership.active`. */
   active: boolean
-  /** Hints that may be about our sessions, and those of them that certainly are. */
+  /** Splits off the hints that may be about our sessions (`possible`), and those that are for certain. */
   sort(hints: readonly Hint[]): Promise<{ possible: Hint[]; certain: Hint[] }>
 }
 
@@ -69,7 +71,10 @@ export interface OwnershipOptions {
 }
 
 export interface StartedOwnership extends Ownership {
-  /** Before anything is read. `active` although there is no scope: an earlier one left sessions to be taken over. */
+  /**
+   * Called before the first read. `active` without a configured scope: sessions left by an earlier scope are to be
+   * taken over.
+   */
   begin(active: boolean): Promise<void>
 }
 
@@ -118,7 +123,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
       { ...held },
       'scope: too many frames wait for sessions that cannot be read; the stream is not read on until they are',
     )
-    // The list tells of many sessions at once, also of those that cannot be read alone.
+    // The list covers many sessions at once, also sessions that cannot be read alone.
     await commit({
       hints: [{ sessionId: null, channel: 'stream', at: clock.now(), scope: 'turns', delay: 0 }],
     })
@@ -150,7 +155,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
           return true
         }
         if (owner === 'foreign') return false
-        // One that is being read just now, or that the page shows as it was: the reading decides.
+        // A read of the session may be under way, or the page may be older than the store: the read decides.
         if (owner === 'ours' && before === undefined) return true
         const isOld = owner === 'ours' && before !== undefined && session.updatedAt < before.updatedAt
         if (!isOld) notes.push(noteOf(id, 'foreign'))

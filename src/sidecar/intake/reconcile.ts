@@ -29,18 +29,18 @@ import {
 } from './snapshot.ts'
 import type { Sweep } from './sweep.ts'
 
-/** Sessions read at the same time: the client has a limit of its own, this one keeps the queue short before it. */
+/** Concurrent reads of sessions. The client has a limit of its own; this one keeps its queue short. */
 const READERS = 8
-/** From so many dirty sessions on, one page of the list is cheaper than reading each session. */
+/** From this many dirty sessions on, one page of the list is cheaper than one read for each session. */
 const LIST_FROM = 3
-/** Milliseconds. */
+/** Backoff after a failed read, milliseconds. */
 const FAILED = { base: 500, max: 60_000 }
 
 export interface Reconciler extends Required<Pick<Subscriber, 'hintsAdded'>> {
   start(): void
-  /** Lets readings under way end, for `grace` milliseconds at most. */
+  /** Waits for reads under way, `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
-  /** The first look at the service is under way, or a reading of it: no hint in the store tells of that. */
+  /** The first look, or a read of it, is under way: no hint in the store shows that. */
   looksFirst(): boolean
 }
 
@@ -57,8 +57,8 @@ export interface ReconcilerOptions {
 }
 
 /**
- * Takes dirty sessions from the queue and has them read. A hint that comes while a session is read marks it dirty again,
- * so nothing is missed and nothing is read twice at once (client-go's workqueue is the model).
+ * Claims dirty sessions and has them read. A hint that arrives during a read marks the session dirty again, so nothing
+ * is missed and no session is read twice at once (the model is client-go's workqueue).
  */
 export function createReconciler(options: ReconcilerOptions): Reconciler {
   const { service, store, bus, reader, sweep, clock, random, log } = options
@@ -67,13 +67,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     options,
     'reconcile: the store refuses writes; nothing is read until it takes them',
   )
-  /** First looks under way, and readings that one has begun: they may outlive it. */
+  /** The number of first looks and of their reads under way: a read may outlive its look. */
   let looking = 0
   let firstFailures = 0
-  /** Steady milliseconds: the first look is tried again then. */
+  /** Steady milliseconds: when the first look is tried again. */
   let firstRetry = 0
 
-  /** The first look is through: it stays so. */
+  /** The first look is complete, which never changes again. */
   let looked = false
   const hasLooked = async (): Promise<boolean> => {
     looked ||= await sweep.looked()
@@ -87,7 +87,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const claim = async (): Promise<void> => {
     if (!service.authorized()) return
-    // Until the first look is through nobody can tell what is new.
+    // Before the first look is complete, the sidecar cannot distinguish old from new.
     if (!(await hasLooked()) && !(await firstLook())) return
     for (;;) {
       if (rest.until > clock.steady()) return
@@ -107,7 +107,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!service.authorized()) return null
       if (!(await hasLooked())) return firstRetry - clock.steady()
       if (rest.until > clock.steady()) return rest.until - clock.steady()
-      // The first reading that ends wakes it.
+      // The next read that ends wakes the loop.
       return room() <= 0 ? null : await store.hints.nextDue()
     },
     onError: (error) => log.error({ err: error }, 'reconcile: the queue could not be read'),
@@ -122,7 +122,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
-  /** One session that cannot be read does not hold up all others for long. */
+  /** Reads a session of the first look. One that cannot be read must not hold up the others for long. */
   const readFirst = async (session: Session): Promise<void> => {
     try {
       await reader.readFirst(session)
@@ -150,13 +150,13 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     if (!pollLoop.running) return false
     const done = await hasLooked()
-    // The list kept changing under its cursor: it is not walked again without a pause.
+    // The list kept changing under its cursor: the next walk waits.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
     bus.looked(done)
     return done
   }
 
-  /** The first page of the list, shared by all readings of one round; a session that is not on it is read alone. */
+  /** The first page of the list, shared by all reads of one round; a session that is not on it is read alone. */
   const listOnce = (): (() => Promise<Map<string, Session>>) => {
     let page: Promise<Map<string, Session>> | null = null
     return () => {
@@ -191,7 +191,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   const failed = async (entry: HintedSession, error: unknown): Promise<void> => {
     const { sessionId } = entry
-    // Its hint is still there and is read after the next start; the store may be closed by now.
+    // The hint stays, and the session is read after the next start; the store may be closed by now.
     if (!pollLoop.running) return await store.hints.release(sessionId)
     const wait = waitAfter(error, entry.failures + 1)
     try {
@@ -222,7 +222,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     async stop(grace) {
       pollLoop.stop()
       readers.clear()
-      // A reading that hangs is read again after the next start: its hint is still there.
+      // A read that hangs is repeated after the next start: its hint stays.
       const { promise, resolve } = Promise.withResolvers<void>()
       const limit = clock.after(grace, resolve)
       await Promise.race([readers.onIdle(), promise])
@@ -242,9 +242,9 @@ function problemOf(error: unknown): object {
   return { code: error.code, status: error.status, requestId: error.requestId, error: error.message }
 }
 
-/** By how much the clocks of a service's machines may differ, milliseconds. */
+/** How much the clocks of the service's machines may differ, milliseconds. */
 const CLOCKS_DIFFER = 60_000
-/** The entry under which the first look reads a session: no hint made it. */
+/** The entry for reads of the first look, which no hint caused. */
 const FIRST: HintedSession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
 
 export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
@@ -254,7 +254,7 @@ export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   items: Items | null
   clock: Clock
   log: Log
-  /** The stream is connected: it tells of turns, and its turn.ended frames come. */
+  /** Whether the stream is connected: then it announces turns and sends their turn.ended frames. */
   stream: { connected(): boolean } | null
   /** Steady milliseconds: when this sidecar started. */
   startedAt: number
@@ -265,17 +265,17 @@ export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
 
 export interface SessionReader {
   /**
-   * Reads a dirty session and commits what changed. `listed`: as a page of the list showed it.
-   * @returns false when it was put off, and so is not claimed any more.
+   * Reads a dirty session and commits what changed. `listed`: the session as a page of the list showed it.
+   * @returns false when the read was postponed, so that the session is no longer claimed.
    */
   read(entry: HintedSession, sessionId: string, listed: Session | undefined): Promise<boolean>
-  /** Reads a session that was there before us. */
+  /** Reads a session that existed before our first start. */
   readFirst(session: Session): Promise<void>
-  /** Takes a session that was there before us, and cannot be read, as the list shows it; it is read as any other. */
+  /** Stores such a session as the list shows it, when it cannot be read; it is read later like any other. */
   takeFirst(session: Session): Promise<void>
 }
 
-/** Reads sessions and their turns, compares, and writes what happened through the intake. */
+/** Reads sessions and their turns, compares them with the store and commits the changes. */
 export function createSessionReader(options: ReadOptions): SessionReader {
   const { service, store, intake, clock, expectations, ownership } = options
   const readSnapshot = createSnapshots({ ...options, expectedTurns: expectations.turnsOf })
@@ -289,7 +289,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     firstLook: boolean,
   ): Promise<boolean> => {
     const noted = ownership.active ? await ownership.noted(sessionId) : null
-    // Found to be foreign since its hint was claimed; the hint went then.
+    // The session was found to be foreign after its hint was claimed, and the hint is removed.
     if (noted !== null && isOthers(noted)) return true
     const before = await store.resources.known(sessionId)
     const first =
@@ -308,16 +308,17 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     }
     const snapshot = await readSnapshot(request, first)
     if (snapshot === null) return await writeGone(entry, sessionId)
-    // Its metadata may have changed while its turns were read.
+    // The metadata may have changed while the turns were read.
     if (ownership.active && !(await admit(snapshot.session, noted))) return true
     const knownTurns = snapshot.known?.turns ?? snapshot.placeholders
-    // A first look that failed leaves readings behind: by now others may have seen more.
+    // Reads of a failed first look may end late: newer state may be stored by now.
     if (isOlder(snapshot.session, snapshot.known, latestThere()))
       return await writeNothing(entry, snapshot.known)
     const context = contextOf(request)
     const difference = diff(snapshot, context)
     if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
-    // The hint goes with the reading: what is read after it is lost in a crash, or when it cannot be read.
+    // The hint is removed with the read. Items that were read after it would be lost in a crash, or when they cannot be
+    // read.
     const items = await options.items?.read(
       sessionId,
       difference.reading.baseline,
@@ -330,7 +331,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return await write(entry, { ...difference.reading, hint })
   }
 
-  /** Notes whose a session is, as it was just read. @returns whether it is ours. */
+  /** Stores the owner of a session that was just read. @returns whether it is ours. */
   const admit = async (session: Session, noted: OwnerRecord | null): Promise<boolean> => {
     const isOurs = ownership.isOurs(session)
     if (!isOurs) await ownership.note(session.id, 'foreign')
@@ -338,10 +339,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return isOurs
   }
 
-  /** Service clock, milliseconds: nothing there can have happened later. */
+  /** The latest time (service clock, milliseconds) at which anything there can have happened. */
   const latestThere = (): number => clock.now() + service.clockOffset() + service.clockOpen() + CLOCKS_DIFFER
 
-  /** When we started, on the service's clock, by our age: the wall clock may have been set since. */
+  /**
+   * When this sidecar started, on the service's clock; computed from its age, as the wall clock may have been set
+   * since.
+   */
   const startedAtThere = (): number => {
     const age = Math.round(clock.steady() - options.startedAt)
     return clock.now() + service.clockOffset() - age
@@ -357,7 +361,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     frameWait: { ms: frameWaits.limit(streamTells && !firstLook), since: frameWaits.since },
   })
 
-  /** Waits for the frame of a turn's end, which may have come by now, or for its wait to be over: then the session is read again. */
+  /** Postpones the read until the frame of the turn's end arrives (it may be here already) or its wait is over. */
   const putOff = async ({ reading }: Difference, until: number, steady: number): Promise<false> => {
     frameWaits.begin(reading.turns, steady)
     await store.hints.defer(reading.sessionId, Math.max(0, until - clock.steady()))
@@ -376,7 +380,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return true
   }
 
-  /** What we know is newer than what we were told: only the hint is done with. */
+  /** The stored state is newer than this read: only acknowledges the hint. */
   const writeNothing = async (entry: HintedSession, known: KnownSession): Promise<boolean> => {
     const { session, revision, baseline, atRest } = known
     const reading = asItIs(session, { revision, baseline, atRest, at: clock.now() })
@@ -390,7 +394,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const known = await store.resources.known(sessionId)
     const isKnown = known !== null && !known.deleted
     if (ownership.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
-      // Its owner can no longer be found out.
+      // The owner of a deleted session cannot be found any more.
       await ownership.note(sessionId, 'gone')
       return true
     }
@@ -411,7 +415,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       const { id: sessionId } = session
       const at = clock.now()
       const baseline = baselineOf(session, { firstLook: true, startedAt: startedAtThere() })
-      // One that was made since is news, whenever it is read.
+      // A session that was created after our start makes facts, whenever it is read.
       if (baseline === 0)
         return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])
       const hint = { generation: null, lookAfter: 0, scope: 'turns' as const }
@@ -422,13 +426,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   }
 }
 
-/** The channel that told us first is the one that found it; where none did, we looked of our own accord. */
+/** Keeps the first channel that announced the change; without any, polling found it. */
 function firstOf(seen: HintedSession['seen'], now: number): HintedSession['seen'] {
   const [first] = Object.entries(seen).sort(([, a], [, b]) => a - b)
   return first === undefined ? { poll: now } : { [first[0]]: first[1] }
 }
 
-/** Shows each reading in the trace of its session, which may be known only once it was read. */
+/** Adds each read to the trace of its session, which may be known only after the read. */
 export function traced(
   reader: SessionReader,
   { tracer, clock, traceOf }: { tracer: Tracer; clock: Clock; traceOf: (sessionId: string) => TraceSource },

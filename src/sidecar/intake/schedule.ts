@@ -4,37 +4,43 @@ import type { Session } from '../../core/resource.ts'
 import { isOthers } from '../../core/scope.ts'
 import type { HintedSession, KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 
-/** What came to rest so long ago has no artifacts under way: it need not be looked at. Milliseconds. */
+/** What settled longer ago than this has no artifacts on the way and is not read again, milliseconds. */
 export const QUIET = 3_600_000
-/** A session that is not at rest is looked at again though nobody hinted, milliseconds. */
+/** A session that is not idle is read again after this time, even without a hint, milliseconds. */
 const SAFETY_LOOK = 300_000
-/** What is on its way is looked at sooner at first: most of it is there within a second or two. Milliseconds. */
+/** Backoff of the reads for an expected change: most changes show within one or two seconds. Milliseconds. */
 const SOON = { base: 400, max: 300_000 }
-/** Expectations, and sessions that do not agree, that are remembered: with more to read nobody waits for a single one. */
+/**
+ * The most expectations, and the most sessions that do not agree, in memory: with more to read, a single one does not
+ * matter.
+ */
 const KEPT = 10_000
-/** The same of one session: each is looked up with each of its readings. */
+/** The most expectations of one session: each read of the session checks all of them. */
 const KEPT_OF_SESSION = 100
-/** By so much a resource may lag behind what tells of it, or behind another; then it was about something else. Milliseconds. */
+/**
+ * The longest that a resource may lag behind a frame or behind another resource, milliseconds. After that, the
+ * expectation is dropped.
+ */
 const LAG = 30_000
 
-/** What is to be looked at again soon: `since` (steady milliseconds) it is known that there is more to see. */
+/** What is to be read again soon. `since`: when the change was announced, steady milliseconds. */
 export interface Expectation {
   since: number
   scope: HintScope
 }
 
 /**
- * What channels said of turns and actions and no reading has shown yet, and sessions whose status and turns do not agree:
- * resources may lag behind the stream and behind one another, and no second frame comes. In memory: a start reads
- * whatever is not at rest.
+ * Changes to turns and actions that a channel announced and no read has shown yet, and sessions whose status and turns
+ * do not agree: resources may lag behind the stream and behind one another, and no second frame comes. In memory: a
+ * start reads every session that is not idle.
  */
 export interface Expectations extends Required<Pick<Subscriber, 'hinted' | 'ownersNoted'>> {
-  /** The turns that were announced of a session. */
+  /** The announced turns of a session. */
   turnsOf(sessionId: string): string[]
   /**
-   * `turns`: those that are not settled, and those that were announced; of one that is there twice the latter is meant.
-   * `known`: what was known before.
-   * @returns what a reading leaves to be seen; null: nothing, or it lags for too long to be waited for.
+   * `turns`: the turns that are not settled, then the announced ones; of two entries of one turn the latter counts.
+   * `known`: the stored state before the read.
+   * @returns what the read did not show yet; null: nothing, or it lags too long to wait for.
    */
   weigh(session: Session, turns: readonly KnownTurn[], known: KnownSession | null): Expectation | null
   forget(sessionId: string): void
@@ -44,7 +50,7 @@ export interface Expectations extends Required<Pick<Subscriber, 'hinted' | 'owne
 type Turns = ReadonlyMap<string, KnownTurn>
 
 export function createExpectations(clock: { steady(): number }): Expectations {
-  /** By session, then by subject: since when, steady milliseconds. */
+  /** By session and subject: when it was announced, steady milliseconds. */
   const expected = new Map<string, Map<string, number>>()
   const disagreeing = new Map<string, number>()
   let kept = 0
@@ -65,7 +71,7 @@ export function createExpectations(clock: { steady(): number }): Expectations {
     kept++
   }
 
-  /** What was announced and is not shown. What is shown, and what is too old, is dropped. */
+  /** The announced changes that the read does not show. Drops those that it shows and those that are too old. */
   const weighExpected = (session: Session, turns: Turns, known: KnownSession | null): Expectation | null => {
     const open = new Set(session.actions.map(({ callId }) => callId))
     const before = new Set(known?.actions.map(({ callId }) => callId))
@@ -104,7 +110,7 @@ export function createExpectations(clock: { steady(): number }): Expectations {
         if (sessionId === null || subject === undefined) continue
         const { kind, id } = partsOf(subject)
         if (!KINDS.has(kind)) continue
-        // What was required and is over by now need never be seen.
+        // The action is over, so the read need not show that it was required.
         if (kind === 'action.resolved') drop(sessionId, `action.required/${id}`)
         add(sessionId, subject)
       }
@@ -126,7 +132,7 @@ export function createExpectations(clock: { steady(): number }): Expectations {
   }
 }
 
-/** What a reading can show. A status may have moved on since it was told of. */
+/** What a read can show. A session status is not among them: it may have changed again since it was announced. */
 const KINDS = new Set(['turn.started', 'turn.final', 'action.required', 'action.resolved'])
 
 function partsOf(subject: string): { kind: string; id: string } {
@@ -134,12 +140,15 @@ function partsOf(subject: string): { kind: string; id: string } {
   return { kind: subject.slice(0, slash), id: subject.slice(slash + 1) }
 }
 
-/** The newest comes first: its readings are the closest to one another. */
+/** The newest expectation counts: its reads follow each other most closely. */
 function join(a: Expectation, b: Expectation): Expectation {
   return { since: Math.max(a.since, b.since), scope: joinScopes(a.scope, b.scope) }
 }
 
-/** Whether a session is as its turns and actions say: it works while a turn does, and waits while an action is open. */
+/**
+ * Whether the status of a session fits its turns and actions: it works while a turn does, and requires action while an
+ * action is open.
+ */
 function agrees({ status, actions }: Session, turns: Turns): boolean {
   const works = turns.values().some(({ read, final }) => read && !final)
   if (status === 'requires_action') return actions.length > 0
@@ -148,25 +157,25 @@ function agrees({ status, actions }: Session, turns: Turns): boolean {
 }
 
 /**
- * A turn is over and its artifacts are on the way. One that names none (null) for long has none: it is not waited for any
- * more, and settles if it names some after all.
+ * Whether the artifacts of a final turn are still on the way. A turn whose artifacts stay null for long has none: the
+ * sidecar stops waiting, and the turn still settles if artifacts appear later.
  */
 export function isCollecting({ turn, final, settled, finalReadAt }: KnownTurn, steady: number): boolean {
   if (!final || settled) return false
   return turn.artifacts !== null || steady - (finalReadAt ?? steady) < QUIET
 }
 
-/** How long a turn's end waits for the stream's turn.ended (README, Facts), milliseconds. */
+/** How long a turn's end waits for the stream's turn.ended frame (README, Facts), milliseconds. */
 const FRAME_WAIT = 2000
-/** Turns whose end waits for a frame are few; more than so many at once wait no longer. */
+/** The most turns whose end waits for a frame; with more at once, none waits longer. */
 const WAITING_KEPT = 10_000
 
-/** What the end of a turn waits for: its frame of the stream, which says the same in its place in the transcript. */
+/** Tracks turns whose end waits for the stream's frame, which has its own position in the transcript. */
 export class FrameWaits {
-  /** Steady milliseconds: since when a turn is known to be final whose frame has not come. */
+  /** When each waiting turn was first read as final, steady milliseconds. */
   readonly since = new Map<string, number>()
 
-  /** Milliseconds that an end may wait. `comes`: the stream is connected, and its frames come. */
+  /** Milliseconds that a turn's end may wait. `comes`: the stream is connected, so the frame comes. */
   limit(comes: boolean): number {
     return comes && this.since.size < WAITING_KEPT ? FRAME_WAIT : 0
   }
@@ -180,12 +189,12 @@ export class FrameWaits {
   }
 }
 
-/** What was read of a session's items; `none`: the rest cannot be read now, and is asked for again. */
+/** How much of a session's items was read; `none`: the rest cannot be read now and is requested again. */
 export type ItemsRead = 'all' | 'more' | 'none'
 
 /**
- * The hint is done with, unless the session is to be looked at again by itself. `items`: what was read of them; `unseen`:
- * what was announced and did not show.
+ * What becomes of a hint after its read: acknowledged, unless the session must be read again without a further hint.
+ * `items`: how much of them was read; `unseen`: announced changes that the read did not show.
  */
 export function hintAfter(
   { generation }: HintedSession,
@@ -210,7 +219,7 @@ export function hintAfter(
   }
 }
 
-/** Twice as long as we have waited already, so that the readings thin out. */
+/** A delay that grows with the time waited so far, so that the reads become rarer. */
 function soonAfter(since: number, steady: number): number {
   return Math.min(SOON.max, Math.max(SOON.base, steady - since))
 }

@@ -11,21 +11,21 @@ import type { Clock, Log } from '../../std/ports.ts'
 import { baselineOf, callsOf, type Snapshot } from './diff.ts'
 import { QUIET } from './schedule.ts'
 
-/** The service's largest page. */
+/** The largest page that the service returns. */
 export const PAGE = 100
-/** Turns are read newest first and most readings end on the first page. */
+/** The first page of turns: they are listed newest first, and most reads end on it. */
 const TURNS_FIRST = 20
-/** Pages of turns in one reading: 10,000 turns since the last one. What is older is found by its own id. */
+/** Pages of turns in one read: 10,000 turns since the last read. Older turns are read by id. */
 const TURN_PAGES = 100
-/** Readings of a session that may fail for want of what only goes with its facts. */
+/** Reads of a session that may fail because of data that is only added to its facts (items, artifacts). */
 export const PATIENCE = 3
-/** Readings ahead at once; with more to read, the list may be the cheaper way. */
+/** Concurrent prefetches; with more to read, the list may be cheaper. */
 const AT_ONCE = 2
-/** One that nobody came for in this time is old news, milliseconds. */
+/** A prefetch that is not taken within this time is dropped, milliseconds. */
 const FRESH = 1000
-/** A session that such a reading finds gone is read so much later, milliseconds. */
+/** A session that a prefetch finds deleted is read after this delay, milliseconds. */
 const GONE_DELAY = 100
-/** So often a session is read again that moved on while its turns were read. */
+/** How often a session is read again because it changed while its turns were read. */
 const REREAD = 3
 
 export interface SnapshotOptions {
@@ -33,20 +33,20 @@ export interface SnapshotOptions {
   store: Store
   clock: Clock
   log: Log
-  /** Names of the function tools that we run. */
+  /** Names of the function tools that this sidecar runs. */
   tools: ReadonlySet<string>
-  /** Tools have to hear whose call they get before the session is stored. */
+  /** Tools get the session of their call before it is stored. */
   bus: Pick<Bus, 'sessionRead' | 'actionsGone'>
-  /** Takes on calls that a reading found. */
+  /** Accepts calls that a read found. */
   takeCalls: (calls: readonly Call[]) => Promise<void>
-  /** Turns of a session that a channel announced. */
+  /** The announced turns of a session. */
   expectedTurns: (sessionId: string) => readonly string[]
 }
 
-/** One reading of a session. */
+/** One read of a session. */
 export interface ReadRequest {
   entry: HintedSession
-  /** What we knew when it began. */
+  /** The stored state when the read began. */
   before: KnownSession | null
   firstLook: boolean
   /** Service clock, milliseconds: when this sidecar started. */
@@ -54,13 +54,13 @@ export interface ReadRequest {
   streamTells: boolean
 }
 
-/** Reads on from the session, `first`: all that a comparison needs. null: the session is gone. */
+/** Reads everything else that a comparison needs, given the session (`first`). null: the session is gone. */
 export type Snapshots = (request: ReadRequest, first: Session) => Promise<Snapshot | null>
 
 export function createSnapshots(options: SnapshotOptions): Snapshots {
   const { service, store, bus, clock, log } = options
 
-  /** Calls that are new are taken on at once: their tools run while the turns are read. @returns their ids. */
+  /** Accepts new calls at once: their tools run while the turns are read. @returns the ids of the new calls. */
   const takeCalls = async (before: KnownSession | null, session: Session): Promise<string[]> => {
     const known = new Set(before?.actions.map(({ callId }) => callId))
     const context = { tools: options.tools, now: clock.now(), steady: clock.steady() }
@@ -71,7 +71,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     return newCalls.map(({ callId }) => callId)
   }
 
-  /** Calls that were over before their turns were read: where the reading fails none ever finds them gone. */
+  /**
+   * Reports accepted calls that were over before their turns were read: if the read fails, no later one finds them
+   * gone.
+   */
   const tellOver = (taken: readonly string[], session: Session | null): void => {
     const open = new Set(session?.actions.map(({ callId }) => callId))
     const over = taken.filter((callId) => !open.has(callId))
@@ -79,8 +82,9 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 
   /**
-   * The turns are read after the session, and things go on in between: a turn that has ended meanwhile waits for nothing
-   * any more, and an action of a turn that is not in the list is not told before it. null: the session is gone.
+   * Reads the turns after the session, which may change in between. Reads both again until each action belongs to a
+   * listed turn that is not final: an action of a turn that has ended is over, and the start of a turn comes before its
+   * actions. null: the session is gone.
    */
   const readBoth = async (
     first: Session,
@@ -102,7 +106,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     }
   }
 
-  /** null: they are not there, and nor is their session; where only they were asked for, nobody would ever notice. */
+  /** Reads the turns; null: the session is gone. A 404 of the turns alone is an error. */
   const turnsOf = async (sessionId: string, known: readonly KnownTurn[], baseline: number) => {
     try {
       return await readTurns(service, sessionId, known, baseline)
@@ -127,7 +131,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       turns,
       failures: entry.failures,
     })
-    // What the stream committed while we read counts: its turn.ended frame may have come.
+    // Reads the stored state again: the stream may have committed a turn.ended frame meanwhile.
     const ids = [
       ...(turns ?? []).map(({ id }) => id),
       ...both.passed.flatMap(({ turnId }) => turnId ?? []),
@@ -142,7 +146,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 }
 
-/** Whether each action is of a turn that was read, and that goes on. */
+/** Whether each action belongs to a turn that was read and is not final. */
 function agree(session: Session, turns: readonly Turn[]): boolean {
   const read = new Map(turns.map((turn) => [turn.id, turn]))
   return session.actions.every(({ turnId }) => {
@@ -151,7 +155,7 @@ function agree(session: Session, turns: readonly Turn[]): boolean {
   })
 }
 
-/** null: it is gone. */
+/** Reads a session; null: it is gone. */
 export async function readSession(service: Service, sessionId: string): Promise<Session | null> {
   try {
     return await service.readSession(sessionId)
@@ -162,9 +166,9 @@ export async function readSession(service: Service, sessionId: string): Promise<
 }
 
 /**
- * Turns that may have news: from the newest back to the first that we know to be settled, or to those that rested long
- * before us: one whose artifacts are pending may lie behind others that are at rest. Turns that we know to be unsettled
- * and that lie further back are read one by one.
+ * Reads the turns that may have changed: from the newest back to the first one known to be settled, or to a page of
+ * turns that settled long before our start. A turn with pending artifacts may lie behind settled ones: turns that are
+ * known to be unsettled and lie further back are read one by one.
  */
 async function readTurns(
   service: Service,
@@ -186,17 +190,17 @@ async function readTurns(
       turns.push(turn)
       missing.delete(turn.id)
     }
-    // The order of the list is not promised to be that of creation: one old turn says nothing, a whole page does.
+    // The list need not be in the order of creation: one old turn shows nothing, a whole page of them does.
     const news = data.some(
       (turn) =>
         !settled.has(turn.id) &&
         !(isSettled(turn) && (turn.completedAt ?? turn.createdAt ?? 0) <= baseline - QUIET),
     )
     if (!hasMore || lastId === null || lastId === after) return turns
-    // A page of which nothing can be read says nothing.
+    // A page without a readable turn shows nothing.
     const enough =
       (data.length > 0 && !news) || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))
-    // Where single turns cannot be read, the list goes back to the last of them.
+    // If single turns cannot be read, the list is read back to the last of them.
     if (enough && (await readAlone(service, sessionId, missing, turns))) return turns
     after = lastId
   }
@@ -204,7 +208,7 @@ async function readTurns(
   return turns
 }
 
-/** Moves what can be read of `missing` to `turns`. @returns whether that was all. */
+/** Reads the turns in `missing` one by one and moves them to `turns`. @returns whether all were read. */
 async function readAlone(
   service: Service,
   sessionId: string,
@@ -220,7 +224,10 @@ async function readAlone(
   return true
 }
 
-/** null: single turns cannot be read. `none`: a frame named it, or it was there once, and its session does not have it. */
+/**
+ * Reads one turn. null: the service cannot read single turns. `none`: a frame named the turn, or it existed once, and
+ * the session does not have it.
+ */
 async function readTurn(service: Service, sessionId: string, id: string): Promise<Turn | null | 'none'> {
   try {
     return await service.readTurn(sessionId, id)
@@ -232,9 +239,9 @@ async function readTurn(service: Service, sessionId: string, id: string): Promis
 }
 
 /**
- * A token without the scope, or a service without the route, costs the list and not the fact; so does a list that cannot be
- * read for long. `failures`: readings of the session that failed in a row.
- * @returns null when the list cannot be had.
+ * Lists the artifacts. If the token lacks the scope, the service lacks the route, or the list cannot be read for long,
+ * the fact goes out without the list. `failures`: reads of the session that failed in a row.
+ * @returns null when the list cannot be read.
  */
 async function readArtifacts(
   service: Service,
@@ -257,14 +264,14 @@ async function readArtifacts(
   }
 }
 
-/** Whether what was asked for is not there because its session is not. */
+/** Whether a 404 means that the session is gone. */
 async function isGone(service: Service, error: unknown, sessionId: string): Promise<boolean> {
   return error instanceof ServiceError && error.notFound && (await readSession(service, sessionId)) === null
 }
 
 /**
- * The newest item that tells of an error, where a run could not start: there is no turn to say so, and the session may have
- * failed before. What is no later than a turn's end or a failure that we know of is about that. `failures`: as above.
+ * The newest error item of a session that could not start a run: no turn reports the error. An item that is no later
+ * than a known failure or the end of a turn belongs to that one. `failures`: as above.
  */
 async function readStartFailure(
   service: Service,
@@ -288,7 +295,7 @@ async function readStartFailure(
   return errors.find(({ createdAt }) => createdAt === null || createdAt > since)?.raw ?? null
 }
 
-/** Whether the turns must be read too, or the session alone tells what there is to know. */
+/** Whether the turns must be read too, or the session alone is enough. */
 function needsTurns(
   known: KnownSession | null,
   session: Session,
@@ -296,7 +303,7 @@ function needsTurns(
   streamTells: boolean,
 ): boolean {
   if (asked || known === null || known.deleted) return true
-  // An action of a turn that we never read: its start has to be told first.
+  // An action of a turn that was never read: the start of the turn must come first.
   const read = new Set(known.turns.filter((turn) => turn.read).map(({ turn }) => turn.id))
   if (session.actions.some(({ turnId }) => turnId !== null && !read.has(turnId))) return true
   const unsettled = known.turns.some((turn) => !turn.settled)
@@ -304,11 +311,14 @@ function needsTurns(
     return unsettled || known.status !== session.status || !streamTells
   }
   if (known.status === 'idle' || known.status === 'failed') return true
-  // While the stream is up, its frames ask for the turns when there is something to see.
+  // While the stream is connected, its frames cause the reads of turns.
   return !streamTells && known.updatedAt !== session.updatedAt
 }
 
-/** What needs no reading: a session whose artifacts alone are awaited, or a page of the list that is no older than what we know. */
+/**
+ * What needs no request: the stored session, when only artifacts are awaited, or the listed one, when it is not older
+ * than the store.
+ */
 export function atHand(
   { scope }: HintedSession,
   before: KnownSession | null,
@@ -319,32 +329,34 @@ export function atHand(
   return listed === undefined || isOlder(listed, before, latest) ? undefined : listed
 }
 
-/** Whether a turn settled that was not known to be. */
+/** Whether a turn is settled that was not known to be. */
 function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[]): boolean {
   const over = new Set(known.filter(({ settled }) => settled).map(({ turn }) => turn.id))
   return turns.some((turn) => isSettled(turn) && !over.has(turn.id))
 }
 
-/** Tells of turns that ended otherwise than well, and were not known to have ended. */
+/** Matches turns that ended without success, and were not known to have ended. */
 function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
   return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
 }
 
 /**
- * What was seen is older than what we know by now. `latest`: service clock, the last moment at which something can have
- * changed. What we know to be later was never true, or the service's clock was set back since: nothing is measured by it.
+ * Whether `seen` is older than the stored state. `latest`: the latest time (service clock) at which anything can have
+ * changed. A stored time after it is wrong, or the service's clock was set back since: it is not compared.
  */
 export function isOlder(seen: Session, known: KnownSession | null, latest: number): known is KnownSession {
   return known !== null && seen.updatedAt < known.updatedAt && known.updatedAt <= latest
 }
 
 /**
- * Readings that begin while their hint is still on its way to disk: what is urgent waits for the longer of the two, not
- * for their sum. A reading answers only hints that were there before it began, so a later hint drops it.
+ * Reads that begin while their hint is still being committed: an urgent change then waits for the longer of the two,
+ * not for their sum. A read answers only hints from before its begin, so a later hint drops it.
  */
 export interface Prefetch extends Required<Pick<Subscriber, 'hinted' | 'looked'>> {
-  /** The reading of a session that is under way or done; nobody else gets it. null in it: the session is gone. */
+  /**
+   * The read of a session, under way or complete; each is returned once. It resolves to null when the session is gone.
+   */
   take(sessionId: string): Promise<Session | null> | undefined
 }
 
@@ -363,12 +375,12 @@ export function createPrefetch(options: {
 }): Prefetch {
   const { clock, service, hint, log } = options
   const readings = new Map<string, ReadingAhead>()
-  /** Before the first look nobody can tell what is new, and dirty sessions are not read. */
+  /** Before the first look is complete, dirty sessions are not read, and so not prefetched. */
   let looked = false
 
   const isOld = ({ begunAt }: ReadingAhead): boolean => clock.steady() - begunAt > FRESH
 
-  /** Not at once: the hint begins no reading ahead of its own. */
+  /** The hint has a delay, so it causes no further prefetch. */
   const noteGone = (sessionId: string): void => {
     hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: GONE_DELAY }]).catch(
       (error: unknown) => log.error({ err: error }, 'reconcile: a session that is gone could not be noted'),
@@ -382,10 +394,10 @@ export function createPrefetch(options: {
     readings.set(sessionId, reading)
     reading.session.then(
       (session) => {
-        // No news tells of a session that is gone, and its hint may be done with already.
+        // No channel announces that a session is gone, and the hint of this read may be acknowledged already.
         if (session === null && !reading.taken) noteGone(sessionId)
       },
-      // The reader that takes it sees its failure; one that is not taken may fail unseen.
+      // The reader that takes the prefetch handles the failure; if none does, it is ignored.
       () => undefined,
     )
   }

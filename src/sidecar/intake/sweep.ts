@@ -12,26 +12,25 @@ import { QUIET } from './schedule.ts'
 import { PAGE } from './snapshot.ts'
 import { asItIs } from './diff.ts'
 
-/** Up to so many living sessions a light look reads the whole list: it costs no more than the filtered ones. */
+/** Up to this many sessions, a light sweep reads the whole list: it costs no more than the filtered lists. */
 const WHOLE_LIST = 200
-/** A page cursor whose row vanished gives an empty page: so often we start the list again. */
+/** A page cursor whose row was deleted returns an empty page: how often the list is started again. */
 const RESTARTS = 3
-/** Ids compared with the store in one go when looking for sessions that are not listed any more. */
+/** Ids that are compared with the store in one step, to find sessions that are no longer listed. */
 const COMPARE = 500
-/** A sweep finds at once whatever it finds: nothing that would share a reading is still to come. Milliseconds. */
+/** Delay of the hints of a sweep, milliseconds: it finds everything at once, so there is nothing to wait for. */
 const DELAY = 0
 
 export interface Sweep {
   /**
-   * Goes through the service's list and marks what differs from what we know. `whole`: everything, and what is not
-   * listed any more; otherwise what is not at rest, and what is new.
+   * Walks the service's list and hints at each session that differs from the store. `whole`: all sessions, and those
+   * that are no longer listed; otherwise only sessions that are new or not idle.
    */
   run(whole: boolean, seen: Seen): Promise<void>
-  /** False on an empty store, until `firstLook` is through. */
+  /** Whether the first look is complete; false on an empty store. */
   looked(): Promise<boolean>
   /**
-   * The first start on an empty store: what rests is taken as known and makes no facts; the
-   * others are handed to `look`.
+   * The first start on an empty store: stores idle sessions as known, without facts, and passes the others to `look`.
    */
   firstLook(look: (session: Session) => Promise<void>): Promise<void>
 }
@@ -43,9 +42,9 @@ export function createSweep(options: {
   ownership: Ownership
   clock: Clock
   log: Log
-  /** The stream is connected, and tells of what is under way. */
+  /** Whether the stream is connected: then it announces the changes of sessions that are not idle. */
   stream: { connected(): boolean } | null
-  /** `start_from: beginning`: everything that the service still shows makes facts. */
+  /** `start_from: beginning`: everything that the service still has makes facts. */
   fromBeginning: boolean
 }): Sweep {
   const { service, store, intake, ownership, clock, log, stream, fromBeginning } = options
@@ -56,13 +55,13 @@ export function createSweep(options: {
     done = true
   }
 
-  /** The service's clock, which a page of the list has just told. */
+  /** The service's clock, known from the page of the list that was just read. */
   const latestThere = (): number => Math.round(clock.now() + service.clockOffset())
 
   const looked = async (): Promise<boolean> => {
     if (done) return true
     done = (await store.settings.checkpoint(FIRST_LOOK)) !== null
-    // Everything is news: a later start, whatever it is told to begin with, has nothing to take as known.
+    // Everything makes facts: a later start, whatever its `start_from`, has nothing to treat as known.
     if (!done && fromBeginning) await noteLooked()
     return done
   }
@@ -73,14 +72,14 @@ export function createSweep(options: {
     const hints = sessions
       .filter((session) => {
         const before = known.get(session.id)
-        // Of what is under way the list shows little: its turns may have changed, and it has not.
+        // The list shows little of a session that is not idle: its turns may have changed although the session has not.
         return differs(session, before) || (before?.atRest === false && stream?.connected() !== true)
       })
       .map(({ id }): Hint => ({ sessionId: id, channel, at, scope: 'turns', delay: DELAY }))
     if (hints.length > 0) await intake.hint(hints)
   }
 
-  /** Walks a list to its end. @returns the ids that it showed, or null when it could not be read as a whole. */
+  /** Walks a list to its end. @returns the listed ids; null: the list could not be read as a whole. */
   const walk = async (status: string | null, each: (sessions: readonly Session[]) => Promise<void>) => {
     const ids = new Set<string>()
     for (let attempt = 0; attempt <= RESTARTS; attempt++) {
@@ -94,7 +93,7 @@ export function createSweep(options: {
         const { data, hasMore, lastId } = await service.listSessions(query)
         await each(data)
         for (const { id } of data) ids.add(id)
-        // More was promised and nothing came: the row of the cursor is gone. The list has no end there.
+        // `hasMore` was true and nothing came: the row of the cursor was deleted. The list does not end there.
         if (data.length === 0 && after !== null && (lastId === null || lastId === after)) break
         if (!hasMore || lastId === null || lastId === after) return ids
         after = lastId
@@ -104,7 +103,7 @@ export function createSweep(options: {
     return null
   }
 
-  /** Hints at the sessions that the store knows and no list showed; `pageOf` gives their ids, ascending. */
+  /** Hints at sessions that are stored and not listed. `pageOf` returns their ids in ascending order. */
   const markUnlisted = async (
     pageOf: (after: string) => Promise<readonly string[]>,
     listed: ReadonlySet<string>,
@@ -123,7 +122,7 @@ export function createSweep(options: {
     }
   }
 
-  /** Nothing is kept of a foreign session that is gone. One that was noted while the list was read may not be on it yet. */
+  /** Removes foreign sessions that are gone. One that was stored while the list was read may be missing from it. */
   const forgetUnlisted = async (listed: ReadonlySet<string>, before: number): Promise<void> => {
     let after = ''
     for (;;) {
@@ -144,7 +143,7 @@ export function createSweep(options: {
   const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {
     const read = new Set<string>()
     const listed = await walk(null, async (sessions) => {
-      // By the service's clock, which the list has told.
+      // On the service's clock, known from the list.
       const quietBefore = clock.now() + service.clockOffset() - QUIET
       const fresh = await ownership.sortPage(
         sessions.filter(({ id }) => !read.has(id)),
@@ -184,7 +183,7 @@ export function createSweep(options: {
         const ids = await walk(status, (sessions) => mark(sessions, channel, at))
         for (const id of ids ?? []) listed.add(id)
       }
-      // What we believe to be under way and no list shows has come to rest.
+      // A session that is stored as not idle and is in no list has become idle.
       await markUnlisted(activeAfter, listed, { channel, at, scope: 'turns' })
     },
   }
@@ -195,7 +194,7 @@ function isQuiet(session: Session, before: number): boolean {
   return rests && session.actions.length === 0 && session.updatedAt < before
 }
 
-/** What rested before us is known, and makes no facts. */
+/** Stores a session that was idle before our start, without facts. */
 function known(session: Session, at: number): Reading {
   const hint = { generation: null, lookAfter: null, scope: 'session' as const }
   return { ...asItIs(session, { revision: null, baseline: session.updatedAt, atRest: true, at }), hint }

@@ -7,13 +7,13 @@ import {
 } from '../../protocol/implications.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 
-/** Levels of the envelope that are searched; ids lie near the top. */
+/** Levels of the envelope that are searched; ids are near the top. */
 const DEPTH = 4
 
 /**
- * Reads the verified body of a webhook. The envelope is not shown, so the event's name is whatever string value is one
- * of the known names, and ids go by the names of their keys. A body that we cannot make sense of asks for a sweep:
- * a genuine hint is never thrown away.
+ * Reads the verified body of a webhook. The interface does not show the envelope, so the name of the event is any
+ * string value that is a known name, and ids are found by their keys. An unreadable body causes a sweep: a verified
+ * hint is never dropped.
  */
 export function readWebhook(body: unknown, at: number): { hint: Hint; readable: boolean } {
   const hintOf = (sessionId: string | null, { scope, delay }: Implication): Hint => ({

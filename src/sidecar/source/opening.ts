@@ -7,34 +7,40 @@ import type { Batch, Store } from '../../core/store.ts'
 import { createBatcher, type Pending } from './batch.ts'
 import { STREAM_OPENED } from './cursor.ts'
 
-/** The service pings every 15 s, also in a replay: so many without a frame between, and it has nothing more to tell. */
+/**
+ * The service pings every 15 s, also during a replay: after this many pings without a frame between them, the replay is
+ * over.
+ */
 const IDLE_PINGS = 2
 /**
- * The service's clock may be earlier than we know by so much, milliseconds: its answers name whole seconds. What is told
- * though it is a moment older does no harm; what is missed is lost.
+ * How much earlier the service's clock may be than computed, milliseconds: its responses state whole seconds. A frame
+ * that is stored although it is slightly older does no harm; a missed one is lost.
  */
 const UNSURE = 2000
-/** Answers that leave more than this open of the service's clock are not the last word on when we began, milliseconds. */
+/**
+ * When the service's clock is known less exactly than this, a later response replaces the stored start time,
+ * milliseconds.
+ */
 const VAGUE = 2000
-/** How often we try to look a session up that cannot be read, before the others go on without it. */
+/** How often a session is read that cannot be read, before it counts as old. */
 const PATIENCE = 3
-/** Sessions that are looked up to find where the news begins. */
+/** The most sessions that are read to find the first new frame. */
 const LOOKED_UP = 500
 
 /**
- * With `start_from: now` there is no cursor until the first frame is stored. When the connection, or we, went down before
- * that, what came in between is only in a replay from the very beginning. Seqs ascend over all sessions, so the news
- * begins with the first frame of a session that was made after we had started, and at the latest where the replay is over:
- * transient frames are not replayed (rule EVT-18). How long something takes says nothing: we, the network
- * or the service may stand still.
+ * With `start_from: now` there is no cursor until the first frame is stored. If the connection or the sidecar fails
+ * before that, the frames in between are only in a replay from the very beginning. Seqs ascend over all sessions, so
+ * the new frames begin with the first frame of a session that was created after our start, and at the latest at the end
+ * of the replay: transient frames are not replayed (rule EVT-18). Durations show nothing: the sidecar, the network or
+ * the service may pause.
  */
 export interface Opening {
-  /** A persisted frame came; it is in a batch to come. */
+  /** A persisted frame arrived; a later batch contains it. */
   came(seq: string | null): void
-  /** A transient frame came: what came before it may be old, what comes after it is not. */
+  /** A transient frame arrived: frames before it may be old, frames after it are new. */
   transient(sessionId: string | null): void
   ping(): void
-  /** What of a batch is news. */
+  /** Returns the new frames of a batch. */
   sift(batch: readonly Pending[]): Promise<readonly Pending[]>
 }
 
@@ -46,19 +52,21 @@ interface OpeningPorts {
   log: Log
 }
 
-/** Notes when we first asked for the stream without a cursor, by the service's clock. */
+/** Stores when the stream was first requested without a cursor, on the service's clock. */
 export interface Openings {
-  /** Before a connection without a cursor. null for the very first: it gives live frames only. */
+  /** Called before a connection without a cursor. null for the very first one, which sends live frames only. */
   find(): Promise<Opening | null>
-  /** The connection is there. */
+  /** Called when the connection is open. */
   connected(opening: Opening | null): Promise<void>
-  /** There was a cursor, and it is lost: what comes from the next connection on is news. */
+  /** The cursor is lost: all frames from the next connection on are new. */
   forget(): void
 }
 
-/** By session, over all connections: a replay of three windows reads each old session once, not three times. */
+/**
+ * By session, over all connections: a replay that takes three connections reads each old session once, not three times.
+ */
 interface LookedUp {
-  /** When a session was made, by the service's clock, milliseconds. */
+  /** When a session was created, on the service's clock, milliseconds. */
   madeAt: Map<string, number>
   /** How often a session could not be read. */
   failures: Map<string, number>
@@ -66,9 +74,9 @@ interface LookedUp {
 
 export function createOpenings(ports: OpeningPorts): Openings {
   const { store, service, clock } = ports
-  /** Steady milliseconds: when this process first asked. */
+  /** Steady milliseconds: when this process first requested the stream. */
   let askedAt: number | null = null
-  /** What is noted, when it is by a clock that the service had told well. */
+  /** The stored time, if the service's clock was known exactly enough; otherwise null. */
   let certain: number | null = null
   const lookedUp: LookedUp = { madeAt: new Map(), failures: new Map() }
 
@@ -87,13 +95,13 @@ export function createOpenings(ports: OpeningPorts): Openings {
         return createOpening(ports, lookedUp, async () => Number(opened))
       const first = askedAt === null
       const at = (askedAt ??= clock.steady())
-      // Lest the connection fails. A wall clock may be wrong by hours, and be set right after a crash: a process that
-      // never heard of the service has not begun.
+      // Stored now, in case the connection fails. Not before the first response of the service: our wall clock may be
+      // wrong by hours, and be corrected after a crash.
       if (service.clockOpen() < Infinity) await note(at)
       return first ? null : createOpening(ports, lookedUp, async () => certain ?? (await note(at)))
     },
     async connected(opening) {
-      // It may have been long in coming, and gives live frames only.
+      // The connection may have taken long to open, and sends live frames only.
       if (opening === null) askedAt = clock.steady()
       if (askedAt !== null && (opening === null || certain === null)) await note(askedAt)
     },
@@ -104,7 +112,7 @@ export function createOpenings(ports: OpeningPorts): Openings {
   }
 }
 
-/** The service's clock at `steady`, milliseconds, or a moment before: it is not known better. */
+/** The service's clock at `steady`, milliseconds, or up to UNSURE earlier. */
 function timeThere({ service, clock }: Pick<OpeningPorts, 'service' | 'clock'>, steady: number): number {
   return Math.round(clock.now() + service.clockOffset() - (clock.steady() - steady)) - UNSURE
 }
@@ -118,15 +126,15 @@ function createOpening(
   const { service, commit, log } = ports
   const batchOf = createBatcher()
   const isNew = new Map<string, boolean>()
-  /** The highest seq that came. */
+  /** The highest seq that arrived. */
   let latest: string | null = null
   /** Pings since the last frame. */
   let pings = 0
-  /** The replay is over, and `latest` was its last seq; null: it was empty. */
+  /** Set when the replay is over. `upTo`: its last seq; null: it was empty. */
   let replayed: { upTo: string | null } | null = null
   let found = false
   let tooLong = false
-  /** The highest seq that was no news. */
+  /** The highest seq of an old frame. */
   let past: string | null = null
 
   const isPast = (seq: string | null): boolean => seq !== null && past !== null && !isBefore(past, seq)
@@ -148,13 +156,14 @@ function createOpening(
     try {
       const made = madeAt.get(sessionId) ?? (await service.readSession(sessionId)).createdAt ?? 0
       if (madeAt.size < LOOKED_UP) madeAt.set(sessionId, made)
-      // An answer of the service gives its time as well.
+      // The response to the read also sets the service's clock.
       return made > (await since())
     } catch (error) {
       if (error instanceof ServiceError && error.notFound) return false
       const times = (failures.get(sessionId) ?? 0) + 1
       failures.set(sessionId, times)
-      // The replay breaks and comes again: one session does not hold up all others for ever.
+      // The error ends the replay, which is repeated. After PATIENCE failures the session counts as old, so that it
+      // does not hold up the others for ever.
       if (times <= PATIENCE || !isParticular(error)) throw error
       log.warn(
         { sessionId, error: messageOf(error) },
@@ -164,7 +173,7 @@ function createOpening(
     }
   }
 
-  /** How much of `batch` may belong to the replay. */
+  /** The number of frames at the start of `batch` that may belong to the replay. */
   const endIn = (batch: readonly Pending[]): number => {
     if (replayed === null) return batch.length
     const { upTo } = replayed
@@ -174,7 +183,7 @@ function createOpening(
     return end === -1 ? batch.length : end
   }
 
-  /** Where the news begins in `batch`; its length when it is not in it. */
+  /** The index of the first new frame in `batch`; its length when there is none. */
   const beginIn = async (batch: readonly Pending[]): Promise<number> => {
     for (const [index, { meaning }] of batch.entries()) {
       const sessionId = meaning.kind === 'fact' ? meaning.fact.sessionId : null
@@ -184,8 +193,8 @@ function createOpening(
   }
 
   /**
-   * Frames that follow the replay at once look like it, and nobody else may ever notice a session that is gone: what is
-   * not stored makes us look all the same.
+   * Drops old frames. A frame that follows the replay at once may be taken for an old one, and no other channel may
+   * report a deleted session: so the hints of dropped frames are stored.
    */
   const letGo = async (frames: readonly Pending[]): Promise<void> => {
     for (const { meaning } of frames) if (meaning.seq !== null && !isPast(meaning.seq)) past = meaning.seq
@@ -201,18 +210,18 @@ function createOpening(
       if (seq !== null && (latest === null || isBefore(latest, seq))) latest = seq
     },
     transient(sessionId) {
-      // A frame about no session may be the service's way of saying hello.
+      // A frame without a session may be a greeting of the service.
       if (sessionId !== null) replayed ??= { upTo: latest }
     },
     ping() {
-      // Before its first frame a replay may take as long as it likes.
+      // A replay may take any time before its first frame.
       if (latest !== null && ++pings >= IDLE_PINGS) replayed ??= { upTo: latest }
     },
     async sift(batch) {
       const begin = found ? 0 : await beginIn(batch.slice(0, endIn(batch)))
       found ||= begin < batch.length
       await letGo(batch.slice(0, begin))
-      // A service may repeat itself: what was no news before is none after it, either.
+      // The service may repeat old frames after the first new one.
       return batch.slice(begin).filter(({ meaning }) => !isPast(meaning.seq))
     },
   }

@@ -16,34 +16,34 @@ import { forgetCursor, savedCursor, STREAM_BEGAN, type StartFrom } from './curso
 import { createDoubt } from './cursor-doubt.ts'
 import { createOpenings, type Opening } from './opening.ts'
 
-/** A rejected token is looked at again after so long even when nothing reports a new one, milliseconds. */
+/** A rejected token is tried again after this time, even when no new token is reported, milliseconds. */
 const TOKEN_CHECK = 60_000
-/** How much of a frame that cannot be read is kept, characters. */
+/** How much of an unreadable frame is stored, characters. */
 const QUARANTINED = 64 * 1024
 
 export interface StreamSource {
   start(): void
-  /** Lets what is being written end, for `grace` milliseconds at most. */
+  /** Waits for the write under way, `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
   connected(): boolean
   status(): ChannelStatus
 }
 
-/** What the stream needs of the ownership of sessions. */
+/** The part of `Ownership` that the stream needs. */
 export interface StreamOwnership {
   publishTransient(event: TransientEvent): void
-  /** null: there is room for frames; otherwise they wait until it settles, and the stream with them. */
+  /** null: there is room for frames; otherwise the stream waits until the promise resolves. */
   room(signal: AbortSignal): Promise<void> | null
 }
 
 export interface StreamOptions {
   service: Service
   store: Store
-  /** The one door. */
+  /** The only way to commit facts. */
   commit: (batch: Batch) => Promise<unknown>
-  /** Reads a frame; handed in, since what a frame means is the intake's to say. */
+  /** Reads a frame. Passed in, because the intake defines what a frame means. */
   readFrame: (frame: Frame, at: number) => Meaning
-  /** Where transient events go, and where frames have to wait for room. */
+  /** Receives transient events, and limits the frames that wait for their sessions. */
   ownership: StreamOwnership
   observer: Observer
   clock: Clock
@@ -52,7 +52,7 @@ export interface StreamOptions {
   startFrom: StartFrom
 }
 
-/** How a connection ended, and how long to wait before the next, milliseconds. */
+/** How a connection ended, and the wait before the next one, milliseconds. */
 interface End {
   reason: string
   error: string | null
@@ -60,29 +60,31 @@ interface End {
 }
 
 /**
- * Follows the organization-wide stream: one connection at a time, drained into the store as fast as it comes, resumed at
- * the last committed seq. Nothing here waits for a handler.
+ * Follows the organization-wide stream: one connection at a time, stored as fast as it is received, resumed at the last
+ * committed seq. It never waits for a handler.
  */
 export function createStream(options: StreamOptions): StreamSource {
   const { service, store, commit, ownership, observer, clock, random, log } = options
   const batchOf = createBatcher()
   const openings = createOpenings(options)
   const doubt = createDoubt(service)
-  // The process that ran before this one may have held a slot.
+  // The previous process may still hold a slot.
   const resumable = new ResumableStream({ clock, random, slot: new StreamSlot(), slotInUse: true })
   let abort: AbortController | null = null
   let running = false
   let done: Promise<void> = Promise.resolve()
   let wake: (() => void) | null = null
-  /** Where this connection began; null once a frame from before it was reported. */
+  /** The cursor of this connection; null once a frame from before it was logged. */
   let before: string | null = null
-  /** The highest seq that came. */
+  /** The highest seq that arrived. */
   let latest: string | null = null
-  /** This connection brought something that was committed. */
+  /** Whether a frame of this connection was committed. */
   let committed = false
-  /** The first seq of a transcript that had no cursor to begin from: what lies before it was never ours. */
+  /** The first seq of a transcript that began without a cursor: frames before it are not ours. */
   let began: string | null = null
-  /** The next frames are the first of a transcript without a cursor: with them goes the checkpoint STREAM_BEGAN. */
+  /**
+   * The next frames are the first of a transcript without a cursor: the checkpoint STREAM_BEGAN is committed with them.
+   */
   let beginning = false
   let status: ChannelStatus = {
     state: 'waiting',
@@ -121,7 +123,7 @@ export function createStream(options: StreamOptions): StreamSource {
     become('disabled')
   }
 
-  /** Waits, at most until something is known to have changed. */
+  /** Waits `ms`, or until `wake` is called because something has changed. */
   const pause = (ms: number): Promise<void> =>
     new Promise((resolve) => {
       const timer = clock.after(ms, resolve)
@@ -137,7 +139,7 @@ export function createStream(options: StreamOptions): StreamSource {
     const opening = saved === null ? await openings.find() : null
     began = await store.settings.checkpoint(STREAM_BEGAN)
     beginning = saved === null && began === null
-    // We were told to stop while the store was asked: there was no connection to end.
+    // `stop` was called while the store was read: there was no connection to end.
     if (!running) return { reason: 'stopped', error: null, wait: 0 }
     abort = new AbortController()
     committed = false
@@ -151,7 +153,8 @@ export function createStream(options: StreamOptions): StreamSource {
       const { connection, cursor } = await resumable.connect({
         last: saved,
         first: began,
-        // Without a cursor all is replayed, and what is new is sifted from it; the very first time there is nothing to sift.
+        // Without a cursor, everything is replayed and `opening` selects the new frames. The very first connection has
+        // no old ones.
         start: opening === null ? null : '0',
         abort,
         open(from, signal) {
@@ -167,11 +170,12 @@ export function createStream(options: StreamOptions): StreamSource {
       doubt.dispel()
       become('live', null)
       log.info({ cursor }, 'stream: connected')
-      // A service that cannot place the cursor may say nothing of it: what happened meanwhile is then in no replay.
+      // A service that does not know the cursor may not report it: no replay then contains what happened meanwhile.
       if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
       return await ended(await drain(connection, queue), saved)
     } catch (error) {
-      // What came before a stop may not have been stored: without a cursor only the beginning is sure to hold it.
+      // Frames before a stop may not be stored: without a cursor, only a replay from the beginning contains them for
+      // certain.
       if (open && saved === null) resumable.forget()
       return await broken(error, asked)
     } finally {
@@ -180,7 +184,7 @@ export function createStream(options: StreamOptions): StreamSource {
     }
   }
 
-  /** @returns the `from_seq` of a frame that says that the replay stopped. */
+  /** Handles one frame. @returns the `from_seq` of a frame that says that the replay stopped. */
   const accept = (frame: Frame, opening: Opening | null, queue: FrameQueue): string | null => {
     const at = clock.now()
     const meaning = options.readFrame(frame, at)
@@ -210,7 +214,7 @@ export function createStream(options: StreamOptions): StreamSource {
 
   const commitNews = async (batch: readonly Pending[], opening: Opening | null): Promise<void> => {
     const news = opening === null ? batch : await opening.sift(batch)
-    // A service that repeats itself may show what lies before the beginning after it.
+    // A service that repeats frames may send some from before the begin of the transcript.
     await write(
       began === null
         ? news
@@ -279,7 +283,7 @@ export function createStream(options: StreamOptions): StreamSource {
     return { reason: error instanceof NetworkFault ? error.kind : 'failed', error: message, wait }
   }
 
-  /** The transcript has a gap now, which no reading fills; states are read anew. */
+  /** The transcript now has a gap, which no read fills; the state of all sessions is read again. */
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
     log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
     resumable.forget()
@@ -302,7 +306,7 @@ export function createStream(options: StreamOptions): StreamSource {
       running = false
       abort?.abort()
       wake?.()
-      // A session that is looked up for a frame may hang: what was not committed comes again after the next start.
+      // A read of a session may hang: frames that were not committed are sent again after the next start.
       const { promise, resolve } = Promise.withResolvers<void>()
       const limit = clock.after(grace, resolve)
       await Promise.race([done, promise])

@@ -9,24 +9,24 @@ import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './con
 import { endCall, write } from './ledger.ts'
 
 /**
- * The sandbox did not hold the call, and the agent goes on without its result (rule ACT-21).
- * A message with the result starts a fresh turn.
+ * The sandbox did not hold the call, and the agent continues without its result (rule ACT-21): a message with the
+ * result starts a fresh turn.
  *
- * Four lost replies to this message once made the service take it five times: it had no idempotency header. Where there is
- * none, a message whose reply was lost is looked for in the transcript. It is sent once more, and only when it is certain
- * that the first one did not arrive.
+ * Four lost replies to this message once made the service accept it five times: it had no idempotency header. Without
+ * that header, a message whose reply was lost is searched in the transcript. It is sent once more at most, and only
+ * when it is certain that the first one did not arrive.
  */
 
-/** Between postings, of answers and fresh turns alike, milliseconds. */
+/** Backoff between posts, of answers and of fresh turns, milliseconds. */
 export const RETRY = { base: 250, max: 60_000 }
 
-/** Whether the service may have taken what was sent: there was no reply, or one that does not rule it out. */
+/** Whether the service may have accepted the request: there was no reply, or one that does not exclude it. */
 export function mayHaveActed({ code, status, uncertain, unsent }: ServiceError): boolean {
   const refused = status >= 400 && status < 500 && code !== 'http_408'
   return uncertain || !(unsent || refused || NOT_ACTED_ON.has(code))
 }
 
-/** The service did not see the request. */
+/** Errors that mean that the service did not process the request. */
 const NOT_ACTED_ON = new Set([
   'rate_limit_exceeded',
   'directory_unavailable',
@@ -36,18 +36,20 @@ const NOT_ACTED_ON = new Set([
   'route_unknown',
 ])
 
-/** Tries to send the message, where the service takes it once. */
+/** The most attempts to send the message to a service with the idempotency header. */
 const TRIES = 10
-/** A full queue took nothing, and may stay full for as long as its turns take, milliseconds. */
+/** A full queue accepted nothing, and may stay full as long as its turns take, milliseconds. */
 const QUEUE_FULL = 15_000
-/** Between two looks, milliseconds: a message that is queued may not show before the turns ahead of it are over. */
+/** Backoff between two searches, milliseconds: a queued message may not show before the turns ahead of it are over. */
 const LOOK = { base: 2000, max: 300_000 }
-/** Looks after which a message that is not there will not arrive any more: a minute, twice what a request may take. */
+/**
+ * The number of searches after which a missing message will not arrive any more: one minute, twice the longest request.
+ */
 const ARRIVED_BY = 5
-/** Looks before we report that it is not known: about two hours, which no turn outlives. */
+/** The number of searches after which the outcome is reported as unknown: about two hours, longer than any turn. */
 const LOOKS = 31
 const PAGE = 100
-/** Pages of one look: in 1,000 items we expect to come to the creation of the call. */
+/** Pages of one search: 1,000 items should reach back to the creation of the call. */
 const PAGES = 10
 
 export async function sendFreshTurn(
@@ -66,10 +68,10 @@ export async function sendFreshTurn(
     }
     if (found === 'unknown' || call.posts < ARRIVED_BY) return await lookLater(ports, call)
   } else if (restarted && !service.idempotent()) {
-    // A crash may have come between the message and its reply.
+    // The process may have crashed between the message and its reply.
     return await lookFirst(ports, call)
   }
-  // Known before: a header that is discovered meanwhile was not sent.
+  // Read before the request: a header that is discovered meanwhile was not sent.
   const idempotent = service.idempotent()
   try {
     await service.sendMessage(call.sessionId, textOf(call), `${call.callId}.resend`)
@@ -105,7 +107,7 @@ async function failed(
     const wait = Math.max(QUEUE_FULL, error.retryAfter ?? 0)
     return await write(ports, call, { type: 'post_put_off', error: message, counted: false }, { wait })
   }
-  // An unreachable service uses up no tries. After 12 looks `posts` is 12: the looks use up no tries either.
+  // Attempts at an unreachable service do not count, nor do searches: after 12 searches `posts` is 12.
   const particular = isParticular(error)
   const looked = stageOf(call) === 'resent'
   const usedUp = particular && call.posts >= (looked ? LOOKS + TRIES : TRIES)
@@ -114,7 +116,7 @@ async function failed(
     return await endNotDelivered(ports, call, message)
   }
   const wait = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
-  // Nor are the tries at an unreachable service looks.
+  // Attempts at an unreachable service do not count as searches either.
   const counted = particular || !looked
   return await write(ports, call, { type: 'post_put_off', error: message, counted }, { wait })
 }
@@ -130,7 +132,7 @@ async function lookLater(ports: ToolPorts, call: Call): Promise<Progress> {
   return await write(ports, call, { type: 'message_not_found', error: LOST }, { wait })
 }
 
-/** It was sent, or may have been, and nobody has looked for it. */
+/** The message was sent, or may have been, and is to be searched before it is sent again. */
 async function lookFirst(ports: ToolPorts, call: Call): Promise<Progress> {
   return await write(ports, call, { type: 'message_unanswered', error: LOST }, { wait: LOOK.base })
 }
@@ -140,7 +142,7 @@ async function giveUp(ports: ToolPorts, call: Call, error: string): Promise<Prog
   return await endNotDelivered(ports, call, error)
 }
 
-/** What had no reply in the end is no error any more. */
+/** Ends the call. A lost reply is no longer reported as an error. */
 async function endNotDelivered(
   ports: ToolPorts,
   call: Call,
@@ -153,19 +155,19 @@ function textOf(call: Call): string {
   return `${firstLineOf(call)}\n${call.result?.text ?? ''}`
 }
 
-/** Its call id makes it one of its kind. */
+/** The first line of the message. The call id makes it unique. */
 function firstLineOf({ name, callId }: Call): string {
   return `The result of the function call ${name} (${callId}) did not reach you. It is:`
 }
 
-/** Where the message is. `unknown`: it may be queued, or what there is cannot be read. */
+/** Searches the message. `unknown`: it may be queued, or some items cannot be read. */
 async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'absent' | 'unknown'> {
   const session = await ports.refresh(call.sessionId)
-  // A deleted session has no transcript, and takes no message: the next try says so.
+  // A deleted session has no transcript and accepts no message: the next post reports that.
   if (session === null) return 'absent'
   try {
     const found = await searchItems(ports, call)
-    // A message that waits behind a turn need not be an item yet.
+    // A message that is queued behind a turn need not be an item yet.
     const idle = session.status === 'idle' || session.status === 'failed'
     return found === 'absent' && !idle ? 'unknown' : found
   } catch (error) {
@@ -197,7 +199,7 @@ async function searchItems({ service }: ToolPorts, call: Call): Promise<'there' 
   return 'unknown'
 }
 
-/** A message of the user without its text: it may be ours. */
+/** A user message without its text: it may be the fresh turn's. */
 function isUnreadableMessage({ raw }: Item): boolean {
   return raw['role'] === 'user' && typeof raw['content'] !== 'string'
 }

@@ -12,38 +12,38 @@ import { isRequired, namesOf, REMOVED, type AnswerPolicy, type Progress, type To
 import { closeGone, ledgerPorts, SUPERSEDED, type GivenPorts } from './ledger.ts'
 import { giveUp, runBegun, runTool, withdraw } from './run.ts'
 
-/** A reading older than this does not allow a run any more, milliseconds (README, Function tools). */
+/** A call may run without a further request if it was read within this time, milliseconds (README, Function tools). */
 const FRESH = 5000
-/** Calls of which we remember that this process took them on; forgetting one costs a reading of its session. */
+/** The most call ids that this process remembers as its own; a forgotten one costs a read of its session. */
 const REMEMBERED = 10_000
-/** A call whose tool is not configured is looked at so often: a later start may have it again. Milliseconds. */
+/** How often a call whose tool is not configured is checked; a later start may have the tool again. Milliseconds. */
 const ORPHANED = 30_000
 const RETRY = { base: 500, max: 60_000 }
-/** A run that was told to stop has so long to write down what came of it, milliseconds. */
+/** How long an aborted run may take to store its outcome, milliseconds. */
 const LEFT_BEHIND = 500
 
-/** Calls in memory for each run that a tool may have under way; its others wait in the store, and hold up no other tool. */
+/** Calls in memory for each concurrent run of a tool; further calls stay in the store and hold up no other tool. */
 const CALLS_PER_RUN = 2
-/** Calls in memory that wait for no run: their results are posted. */
+/** The most calls in memory without a run: their results are posted. */
 const POSTS = 256
 
 /** Runs function tools and posts their results. */
 export interface ToolHost extends Required<Pick<Subscriber, 'callsAdded' | 'actionsGone'>> {
   start(): void
   stop(grace: number): Promise<void>
-  /** Takes on calls that a reading found just now: those that have a slot are written as running, in one step. */
+  /** Accepts calls that a read has just found: those that get a slot are stored as running at once. */
   takeOn(calls: readonly Call[]): Promise<void>
-  /** The app answers a call that its tool put off with 202. */
+  /** Stores the late answer of the app to a call that its tool deferred with 202. */
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
-/** A slot for a run, held while its call is written down. */
+/** A slot for a run, held while the call is stored. */
 interface Slot {
-  /** The call as it is to be written. */
+  /** The call in state `running`, to be stored. */
   running: Call
-  /** It is written: its tool runs. */
+  /** The call is stored: its tool runs. */
   begin(): void
-  /** It was not. */
+  /** The call was not stored. */
   leave(): void
 }
 
@@ -51,12 +51,12 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const { service, store, clock, random, log } = given
   const queues = createQueues(tools)
   const { ports, rest, postpone } = ledgerPorts(given)
-  /** Calls under way, with what stops a run. */
+  /** Calls under way, with the controller that aborts a run. */
   const active = new Map<string, AbortController>()
-  /** Calls that this process took on and knows all about: of the others we do not know what a crash cut short. */
+  /** Calls that this process accepted itself; any other call may have been interrupted by a crash. */
   const ours = new Set<string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
-  /** How often in a row a call could not be taken further. */
+  /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
   const startedAt = clock.now()
   let idle: (() => void) | null = null
@@ -70,7 +70,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const pollLoop: PollLoop = createPollLoop({
     clock,
     pass: claim,
-    // Nothing is taken with a rejected token, nor where there is no room: the first call that ends wakes it.
+    // No claim while the token is rejected. Without room, the next call that ends wakes the loop.
     async next() {
       if (!service.authorized()) return null
       const rests = rest.until - clock.steady()
@@ -85,7 +85,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     return abort
   }
 
-  /** Takes a call as far as it goes now. `begun`: a run of it that is under way. */
+  /** Advances a call until it has to wait or ends. `begun`: its run that is under way. */
   const drive = async (
     first: Call,
     abort: AbortController,
@@ -121,7 +121,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     pollLoop.wake()
   }
 
-  /** A call that a reading took for new may have been taken from the ledger meanwhile: then it is not ours to let go. */
+  /** The call may meanwhile be active by way of the ledger, under another controller: then it stays active. */
   const letGo = async (callId: string, abort: AbortController): Promise<void> => {
     if (active.get(callId) !== abort) return
     active.delete(callId)
@@ -161,7 +161,10 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     ours.add(callId)
   }
 
-  /** A posting of which nothing could be noted may have been taken: the call is ours again only when it was noted. */
+  /**
+   * A post whose outcome could not be stored may have been accepted: the call counts as ours again only when its
+   * outcome is stored.
+   */
   const post = async (policy: AnswerPolicy, call: Call): Promise<Progress> => {
     const restarted = !ours.delete(call.callId)
     const progress = await answerCall(ports, policy, call, restarted)
@@ -169,13 +172,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     return progress
   }
 
-  /** The reading that found a call allows it to run while it is fresh; otherwise the service is asked again. */
+  /** Runs a call if it was read recently; otherwise it is first read again. */
   const enter = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
     take(call.callId)
     const queue = queues.of(call.name)
     if (queue === undefined) return SUPERSEDED
     return await queue.add(async () => {
-      // While it waited for a slot a reading may have found that the service waits for it no longer.
+      // A read may have found, while the call waited for its slot, that the service no longer requires it.
       if (!pollLoop.running || abort.signal.aborted) return SUPERSEDED
       return (await isWanted(call, stageOf(call) === 'running'))
         ? await runTool(ports, tool, call, abort.signal)
@@ -183,13 +186,17 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     })
   }
 
-  /** Whether this process found the call, and just now; a wall clock that was set back makes nothing young again. */
+  /**
+   * Whether this process found the call, and recently; setting the wall clock back does not make a call fresh again.
+   */
   const isFresh = ({ receivedAt }: Call): boolean => {
     const age = clock.now() - receivedAt
     return receivedAt >= startedAt && age >= 0 && age < FRESH
   }
 
-  /** Asks the service where the reading that found a call is too old, or a crash came after it. Closes what is over. */
+  /**
+   * Whether the call may run. Reads it again when it is not fresh or a crash interrupted it; closes it when it is over.
+   */
   const isWanted = async (call: Call, cutShort: boolean): Promise<boolean> => {
     if (!cutShort && isFresh(call)) return true
     const state = await isRequired(ports, call)
@@ -197,7 +204,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     return state === 'required'
   }
 
-  /** A slot of its tool for a call, held while the call is written down; null when it has to wait for one. */
+  /** Takes a slot of the tool for a call, held while the call is stored; null: none is free. */
   const slotFor = (call: Call): Slot | null => {
     const tool = tools.get(call.name)
     const queue = queues.free(call.name)
@@ -228,14 +235,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     }
   }
 
-  /** A run that a crash cut short. */
+  /** Handles a run that a crash interrupted. */
   const runAgain = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
     log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a run was cut short')
     if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
     return await enter(tool, call, abort)
   }
 
-  /** The tool is not configured any more. */
+  /** Handles a call whose tool is no longer configured. */
   const orphaned = async (call: Call): Promise<Progress> => {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
@@ -256,12 +263,12 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     }
   }
 
-  /** Until its end is written, nothing else is done with a call that the service waits for no longer. */
+  /** Closes a call that the service no longer requires. Nothing else is done with the call until that is stored. */
   const closeOver = async (call: Call, why: 'resolved' | 'deleted'): Promise<Progress> => {
     const progress = await closeGone(ports, call, why, !ours.has(call.callId))
     gone.delete(call.callId)
     failures.delete(call.callId)
-    // A call whose fresh turn is still to be sent stays open: we know whether a message of it is without a reply.
+    // A call whose fresh turn is not sent yet stays open, and remains ours: whether a message lacks its reply is known.
     if (why === 'deleted' || call.outcome !== 'not_delivered') ours.delete(call.callId)
     return progress
   }
@@ -275,7 +282,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       idle = resolve
       let limit = clock.after(grace, () => {
         for (const abort of active.values()) abort.abort()
-        // A run that waits for the service is abandoned: the next start goes on from the ledger.
+        // A run that waits for the service is abandoned: the next start continues from the ledger.
         limit = clock.after(LEFT_BEHIND, resolve)
       })
       await promise
@@ -302,7 +309,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       for (const callId of callIds) {
         gone.set(callId, why)
         const abort = active.get(callId)
-        // A posting under way decides for itself; a run has no purpose left.
+        // A post under way ends by itself; a run is aborted.
         if (abort === undefined) void settleGone(callId)
         else abort.abort()
       }
@@ -315,12 +322,12 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 }
 
-/** The runs of each tool, so many at once as it may have. */
+/** The runs of each tool, up to its concurrency. */
 interface Queues {
   of(name: string): PQueue | undefined
-  /** Where a run would begin at once. */
+  /** The tool's queue, if a run would begin at once. */
   free(name: string): PQueue | null
-  /** For calls from the ledger. `active`: how many are in memory; `most`: of each kind. */
+  /** The room for calls from the ledger. `active`: calls in memory; `most`: the limit for each tool. */
   room(active: number, most: number): CallRoom
 }
 
@@ -343,7 +350,7 @@ function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
         others,
         of(name) {
           const queue = queues.get(name)
-          // Nobody runs it any more: there is nothing to wait for.
+          // The tool is not configured: the call waits for no run.
           return queue === undefined
             ? others
             : Math.min(most, queue.concurrency * CALLS_PER_RUN - taken(queue))

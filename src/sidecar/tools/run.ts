@@ -6,14 +6,14 @@ import type { ToolCall, ToolResult, ToolSpec } from '../../core/tool.ts'
 import { namesOf, type Progress, type Tool, type ToolPorts } from './context.ts'
 import { SUPERSEDED, write } from './ledger.ts'
 
-/** An answer must reach the service before the deadline: a run is stopped this much earlier, at most. Milliseconds. */
+/** An answer must reach the service before the deadline: a run is aborted up to this much earlier, milliseconds. */
 const MARGIN = 1000
 /** A margin of 1 s would use up a deadline of 1 s, the shortest that the service takes (`timeout_seconds: 1`). */
 const SHARE = 0.1
 
 /**
- * Milliseconds left for a call, by the service's clock; infinite when it has no deadline, and until the service has said
- * what time it is: no call is given up by a clock of ours that may be wrong by hours.
+ * Milliseconds left for a call, on the service's clock. Infinite without a deadline, and until the service has sent its
+ * time: our own clock may be wrong by hours.
  */
 export function timeLeft(
   { service, clock }: Pick<ToolPorts, 'service' | 'clock'>,
@@ -25,7 +25,7 @@ export function timeLeft(
   return expiresAt - Math.min(MARGIN, Math.max(0, span) * SHARE) - (clock.now() + offset)
 }
 
-/** Writes that a call's tool runs, runs it once and writes its result. */
+/** Stores a call as running, runs its tool once and stores the result. */
 export async function runTool(
   ports: ToolPorts,
   tool: Tool,
@@ -42,7 +42,7 @@ export async function runTool(
   return await giveUp(ports, tool.spec, call, 'the deadline is over')
 }
 
-/** The rest of it, for a call that is written as running. */
+/** Runs the tool of a call that is stored as running. */
 export async function runBegun(
   ports: ToolPorts,
   tool: Tool,
@@ -51,7 +51,7 @@ export async function runBegun(
 ): Promise<Progress> {
   const { store, clock, observer } = ports
   const { spec } = tool
-  // One commit may have written the run down and then the late answer of an app that was asked before a crash.
+  // The run and then the late answer of an app may be in one commit, when the app was asked before a crash.
   if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED
   const session = (await ports.summaryOf(running.sessionId)) ?? {
     title: null,
@@ -77,7 +77,7 @@ export async function runBegun(
     timer.cancel()
     over.removeEventListener('abort', end)
   }
-  // Stopping, or the service waits no longer: what becomes of the call is decided elsewhere.
+  // The sidecar stops, or the service no longer requires the call: the caller decides what becomes of it.
   if (over.aborted) return SUPERSEDED
   observer.toolRun({
     tool: spec.name,
@@ -86,7 +86,7 @@ export async function runBegun(
     seconds: (clock.steady() - started) / 1000,
     attempt: running.attempts,
   })
-  // The tool has done its work: its result is held until it is written.
+  // The tool has run: its result is held until it is stored.
   return await conclude({ ...ports, step: (step) => ports.keep(step, over) }, spec, running, result)
 }
 
@@ -98,7 +98,7 @@ async function conclude(ports: ToolPorts, spec: ToolSpec, call: Call, result: To
       return await write(ports, call, { type: 'result_fixed', result: fixed, error: null, at: clock.now() })
     }
     case 'deferred': {
-      // The app answers later; the deadline still holds.
+      // The app answers later; the deadline remains.
       const wait = Math.min(Math.max(0, timeLeft(ports, call)), FAR)
       return await write(ports, call, { type: 'run_deferred' }, { wait })
     }
@@ -110,7 +110,7 @@ async function conclude(ports: ToolPorts, spec: ToolSpec, call: Call, result: To
   }
 }
 
-/** A call that waits for the app, or for its tool to come back, is looked at again so much later, milliseconds. */
+/** The longest wait for the app, or for an unreachable tool, before the call is checked again, milliseconds. */
 export const FAR = 300_000
 
 async function tryLater(
@@ -120,7 +120,7 @@ async function tryLater(
   result: Extract<ToolResult, { kind: 'failed' }>,
 ): Promise<Progress> {
   const { random, log } = ports
-  // A tool that may not run twice is not tried again, unless it certainly did not run.
+  // A tool that may not run twice is tried again only if it certainly did not run.
   const mayRunAgain = spec.afterCrash === 'retry' || result.ran === 'no'
   const wait = backoff(spec.retry, call.attempts, random, result.retryAfter ?? 0)
   const left = timeLeft(ports, call)
@@ -134,19 +134,19 @@ async function tryLater(
   return await write(ports, call, { type: 'run_failed', error: result.error, uncertain }, { wait })
 }
 
-/** The model gets the fixed error, whatever went wrong. */
+/** Answers with the fixed error, whatever the cause. */
 export async function giveUp(ports: ToolPorts, spec: ToolSpec, call: Call, error: string): Promise<Progress> {
   const result = { kind: 'error', text: spec.error } as const
   return await write(ports, call, { type: 'result_fixed', result, error, at: ports.clock.now() })
 }
 
-/** The run was written down and never began: what never began leaves nobody in doubt. */
+/** Withdraws a run that was stored and never began: it leaves no doubt whether the tool ran. */
 export async function withdraw(ports: ToolPorts, call: Call): Promise<Progress> {
   await write(ports, call, { type: 'run_withdrawn' })
   return SUPERSEDED
 }
 
-/** A tool that does not listen to its signal is left behind. */
+/** Abandons a tool that ignores its signal. */
 function raceAbort(run: Promise<ToolResult>, signal: AbortSignal, ms: number): Promise<ToolResult> {
   return new Promise((resolve) => {
     const error = `no answer within ${Math.round(ms)} ms`

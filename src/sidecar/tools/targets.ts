@@ -18,11 +18,11 @@ import type { Runner } from './context.ts'
 
 /** How a tool is reached: over HTTP, or in this process. */
 
-/** An output longer than this is not read, bytes: no answer could carry it. */
+/** The most that is read of an output, bytes: no answer can carry more. */
 const OUTPUT_READ = 1024 * 1024
-/** The service takes bodies of 1 MiB (rule LIM-01); what is around the output fits in 4 KiB. */
+/** The service accepts bodies of 1 MiB (rule LIM-01); everything around the output fits in 4 KiB. */
 const ENCODED_MAX = 1024 * 1024 - 4096
-/** A character takes at most so many bytes in JSON. */
+/** The most bytes that one character takes in JSON. */
 const JSON_WORST = 6
 
 const TOO_LONG: ToolResult = {
@@ -37,7 +37,7 @@ export function fits(output: string): boolean {
 }
 
 const NO_OUTPUT = '(no output)'
-/** What stands before the tool passed the call on and got no answer that it could use. */
+/** A gateway before the tool forwarded the call and got no usable response. */
 const GATEWAY: ReadonlySet<number> = new Set([502, 504])
 
 /** A tool over HTTP (README, Function tools). */
@@ -48,7 +48,8 @@ export function createHttpRunner(
 ): Runner {
   const { http, clock, tracer } = ports
   const signer = new Signer(target.secrets)
-  // A run of which nobody can tell whether it began is not tried again where a tool may not run twice.
+  // A tool that may not run twice gets a new connection for each run: on a reused one, a reset would not show whether
+  // the run began.
   const pool = { size: tool.concurrency, fresh: tool.afterCrash === 'fail' }
 
   return async (call, signal) => {
@@ -120,7 +121,7 @@ function resultOf(
   }
 }
 
-/** A tool that runs in this process. What it throws is for our log, never for the model. */
+/** A tool in this process. Its exceptions go to our log, never to the model. */
 export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tracer): Runner {
   const runOnce = async (call: ToolCall, signal: AbortSignal): Promise<ToolResult> => {
     try {
@@ -134,7 +135,7 @@ export function createModuleRunner(run: ModuleTool, log: HandlerLog, tracer: Tra
   return (call, signal) => runTraced(tracer, call, () => runOnce(call, signal))
 }
 
-/** Runs a tool inside its span. `run` gets the `traceparent` to send along. */
+/** Runs a tool inside its span. `run` gets the `traceparent` to send. */
 async function runTraced(
   tracer: Tracer,
   call: ToolCall,

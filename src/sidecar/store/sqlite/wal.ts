@@ -24,6 +24,7 @@ const USER_VERSION = 60
  * An operator replaces `sidecar.db` with a backup and leaves the `sidecar.db-wal` of a killed process: SQLite would
  * write the pages of the log into the backup. A log does not show which file it belongs to, so each commit updates the
  * row of `owner`, and the file must be at a commit that the log continues.
+ *
  * Reads bytes only, before SQLite opens either file. Do not call it in a process that has the database open: closing a
  * file frees all locks of the process on it.
  * @throws {OperatorError} when the log belongs to another database than `file`. Neither is changed.
