@@ -9,7 +9,7 @@ const INTERVAL = 60_000
 const AGAIN = 50
 /** While old facts are looked through of which none can go, milliseconds. */
 const ON = 1000
-/** A channel that has not reported a fact for so long missed it, milliseconds (README, Metrics). */
+/** A channel that has not reported a fact for so long missed it, milliseconds (config/README.md, Metrics). */
 const MISSED_AFTER = 600_000
 
 /**
