@@ -7,14 +7,15 @@ import type { ServiceClient } from '../client/service.ts'
 import { resultsOf } from '../client/discovery/results.ts'
 import { missingScopes } from './scopes.ts'
 
-/** A service that takes our connection and says nothing holds a start up no longer than this, milliseconds. */
+/** The longest that a start waits for a service that accepts the connection and does not respond, milliseconds. */
 const PATIENCE = 5000
-/** Milliseconds between two questions to a service that has not answered yet. */
+/** Interval of the requests to a service that has not responded yet, milliseconds. */
 const AGAIN = 30_000
 
 /**
- * Asks a service who we are to it, and what it can do. One that is away, or says nothing, is asked again while we work.
- * @returns null when it could not be reached.
+ * Requests our identity and the capabilities of the service. If the service is unreachable or silent, the start goes on
+ * and `keepAsking` repeats the request.
+ * @returns null when the service could not be reached.
  * @throws {OperatorError} exit code 3 when the token is rejected.
  */
 export async function firstContact(
@@ -25,7 +26,7 @@ export async function firstContact(
   return await patiently(introduce(service, tools, log), clock, log)
 }
 
-/** Asks a service that did not answer at the start again, until `ask` says that it has. @returns what ends that. */
+/** Repeats `ask` until it returns true: the service did not respond at the start. @returns a function that stops it. */
 export function keepAsking(ask: () => Promise<boolean>, clock: Clock): () => void {
   let timer: Timer
   let over = false
@@ -43,20 +44,20 @@ export function keepAsking(ask: () => Promise<boolean>, clock: Clock): () => voi
   }
 }
 
-/** Has `stop` called once `end` is over, also when it is already. @returns what takes that back. */
+/** Calls `stop` when `end` aborts, or now if it has. @returns a function that removes the listener. */
 export function onEnd(end: AbortSignal, stop: () => void): () => void {
   if (end.aborted) stop()
   else end.addEventListener('abort', stop, { once: true })
   return () => end.removeEventListener('abort', stop)
 }
 
-/** Says what the token cannot do that is wanted of it. */
+/** Logs the required scopes that the token lacks. */
 export function warnOfScopes({ scopes }: Health, tools: readonly ToolSpec[], log: Log): void {
   for (const { scope, costs, grave } of missingScopes(scopes, tools))
     log[grave ? 'error' : 'warn']({ scope }, `token: it lacks a scope: ${costs}`)
 }
 
-/** @returns what `work` comes to; null when it takes too long, and goes on by itself. */
+/** @returns the result of `work`; null when it takes longer than PATIENCE: it then continues in the background. */
 export async function patiently<T>(work: Promise<T>, clock: Clock, log: Log): Promise<T | null> {
   const { promise, resolve } = Promise.withResolvers<null>()
   const limit = clock.after(PATIENCE, () => {
@@ -95,7 +96,7 @@ async function introduce(
   return health
 }
 
-/** What the service's own description does not give is said once, with what it costs. */
+/** Logs what the discovery of the service does not contain, once, and the consequence. */
 async function describe(service: ServiceClient, tools: readonly ToolSpec[], log: Log): Promise<void> {
   const discovery = await service.discover()
   const { fault } = discovery

@@ -42,12 +42,12 @@ export interface EngineOptions {
   random: Random
   log: Log
   observer: Observer
-  /** Others that want to hear of commits subscribe before `start`. */
+  /** Further subscribers to commits are added before `start`. */
   bus: Bus
   tracer: Tracer
   handlers: readonly HandlerSpec[]
   tools: readonly ToolSpec[]
-  /** For CloudEvents: who we are. */
+  /** The `source` of CloudEvents: this sidecar. */
   source: string
   startFrom: string
   /** null: every session is ours. */
@@ -62,11 +62,11 @@ export interface EngineOptions {
   }
 }
 
-/** The sidecar less its sockets and files: everything that it touches is handed in. */
+/** The sidecar without sockets and files: everything that it uses is passed in. */
 export interface Engine {
-  /** All but the subscription, which needs the service at once. */
+  /** Starts all parts except the subscription, which needs the service at once. */
   start(): Promise<void>
-  /** Stops claiming, lets what is under way end for `grace` milliseconds, stops. */
+  /** Stops claiming work, waits for work in progress, `grace` milliseconds at most, and stops. */
   stop(grace: number): Promise<void>
   webhooks: WebhookReceiver
   dispatcher: Dispatcher
@@ -202,7 +202,8 @@ export function createEngine(options: EngineOptions): Engine {
       await ownership.begin(await applyScope(store, options.scope, ports))
       await markTranscript(store, log, stream === null ? 'items' : 'stream')
       await lookForNewTools({ store, intake, clock }, [...toolNames])
-      // On an empty store the first look reads everything; later starts look at what changed while we were away.
+      // On an empty store, the first look reads everything. Later starts read what changed while the sidecar was
+      // stopped.
       if (await sweep.looked()) {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
         bus.looked(true)

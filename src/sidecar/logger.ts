@@ -6,7 +6,7 @@ export interface LogSettings {
   format: 'auto' | 'json' | 'pretty'
 }
 
-/** Keys whose values never appear in a log, wherever they stand. */
+/** Keys whose values never appear in the log, at any depth. */
 const REDACTED = [
   'token',
   'secret',
@@ -19,8 +19,8 @@ const REDACTED = [
 ]
 
 /**
- * The program's log on standard error: JSON lines, or lines for people on a terminal. `secrets` are withheld by value
- * too, in case a library's message quotes one.
+ * The program's log on standard error: JSON lines, or readable lines on a terminal. Values of `secrets` are replaced
+ * too, in case the message of a library quotes one.
  */
 export async function createLogger(
   { level, format }: LogSettings,
@@ -39,7 +39,7 @@ export async function createLogger(
   )
 }
 
-/** Loaded where somebody reads along, which in a container nobody does. */
+/** Loads the formatter for a terminal; a container does not need it. */
 async function openPretty(): Promise<DestinationStream> {
   const { default: pretty } = await import('pino-pretty')
   return pretty({
@@ -50,21 +50,21 @@ async function openPretty(): Promise<DestinationStream> {
   })
 }
 
-/** Shorter values would take ordinary words out of the log. */
+/** Shorter secrets are not replaced: they may be ordinary words. */
 const SHORTEST = 8
 
 function withhold(line: string, secrets: readonly string[]): string {
   let clean = line
   for (const secret of secrets) {
     if (secret.length < SHORTEST) continue
-    // A line is JSON, where quotes and backslashes look otherwise.
+    // In a JSON line, quotes and backslashes are escaped.
     for (const text of new Set([secret, JSON.stringify(secret).slice(1, -1)]))
       if (clean.includes(text)) clean = clean.replaceAll(text, '[redacted]')
   }
   return clean
 }
 
-/** pino as the port has it: details first. */
+/** pino with the parameters of the port: details first. */
 export function asLog(logger: Logger): Log {
   return {
     debug: (details, message) => logger.debug(details, message),

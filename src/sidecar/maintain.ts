@@ -3,13 +3,13 @@ import type { Channel } from '../core/fact.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Expected, Store } from '../core/store.ts'
 
-/** Between two rounds, milliseconds, where nobody asks for another. */
+/** Interval of the rounds, milliseconds, unless a round shortens it. */
 const INTERVAL = 60_000
-/** While there is more to do, milliseconds: others get their turn in between. */
+/** Delay before the next round while there is more to do, milliseconds: other work runs in between. */
 const AGAIN = 50
-/** While old facts are looked through of which none can go, milliseconds. */
+/** Delay while a walk through old facts finds none that can be removed, milliseconds. */
 const ON = 1000
-/** A channel that has not reported a fact for so long missed it, milliseconds (config/README.md, Metrics). */
+/** A channel that has not reported a fact within this time has missed it, milliseconds (README, Metrics). */
 const MISSED_AFTER = 600_000
 
 /**
@@ -38,15 +38,15 @@ export const TELLS: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
 
 const NOTHING = { facts: 0, more: false }
 
-/** Housekeeping: removes what is delivered and old, and counts what channels did not tell. */
+/** Housekeeping: removes old facts that are delivered, and counts facts that a channel missed. */
 export function createMaintenance(options: {
   store: Store
-  /** Milliseconds. */
+  /** How long delivered facts are kept, milliseconds. */
   retention: number
-  /** Between two rounds, milliseconds. */
+  /** Interval of the rounds, milliseconds. */
   interval?: number
   expected: Expected
-  /** False while somebody may still see what ended long ago as if it had not. */
+  /** False while a read may still return old state of turns and actions that ended long ago. */
   mayPrune: () => boolean
   observer: Observer
   clock: Clock

@@ -1,14 +1,14 @@
 import type { ToolSpec } from '../core/tool.ts'
 
-/** A scope that the token lacks, and what that costs. */
+/** A scope that the token lacks, and the consequence. */
 export interface MissingScope {
   scope: string
   costs: string
-  /** Something that is configured does not work at all without it. */
+  /** Whether a configured feature does not work at all without it. */
   grave: boolean
 }
 
-/** What the token should have for `tools`, and has not. */
+/** The scopes that the token lacks for `tools` and for the sidecar itself. */
 export function missingScopes(
   scopes: readonly string[],
   tools: readonly Pick<ToolSpec, 'onNotDelivered'>[],

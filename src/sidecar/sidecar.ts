@@ -18,9 +18,9 @@ import { VERSION } from './version.ts'
 export interface SidecarOptions {
   /** A file, or the same keys as an object. */
   config: string | ConfigInput
-  /** For `${VAR}` and `SIDECAR_…`; default: the process's own with a file, none with an object. */
+  /** Environment for `${VAR}` and `SIDECAR_…`. Default: that of the process with a file, none with an object. */
   env?: Readonly<Record<string, string | undefined>>
-  /** Where the log goes. Default: standard error, as the configuration says. */
+  /** Receives the log. Default: standard error, as configured. */
   log?: Log
 }
 
@@ -30,17 +30,17 @@ export interface DeclaredTool {
   name: string
   description: string
   parameters: JsonObject
-  /** Where the tool has a `deadline`. */
+  /** Present when the tool has a `deadline`. */
   timeout_seconds?: number
 }
 
-/** A sidecar in this process (src/sidecar/README.md, As a library). */
+/** A sidecar in this process (README, As a library). */
 export interface Sidecar {
   /** Calls `handler` for facts of a type, of a family (`turn.*`) or all (`*`). Before `start`. */
   on<Type extends EventType>(type: Type, handler: EventHandler<Type>): Sidecar
   /** Adds a function tool. Before `start`. */
   tool(definition: ToolDefinition): Sidecar
-  /** Tells `observer` what happens. Before `start`. */
+  /** Reports every event of the sidecar to `observer`. Before `start`. */
   observe(observer: Partial<Observer>): Sidecar
   /**
    * Opens the store and the listeners, and follows the service.
@@ -48,22 +48,19 @@ export interface Sidecar {
    */
   start(): Promise<void>
   /**
-   * Settles when the sidecar cannot go on: another process has taken its store over, or the files of the store were deleted
-   * or replaced. It takes nothing more and has to be stopped; another one may be started on the store that is there then.
+   * Resolves when the sidecar cannot continue: another process has taken over its store, or the files of the store were
+   * deleted or replaced. It accepts nothing more and must be stopped; another sidecar may then be started on the store.
    */
   readonly failed: Promise<Error>
-  /** Stops claiming, lets what is under way end, closes. Safe to call again. */
+  /** Stops claiming work, waits for work in progress and closes. It may be called again. */
   stop(): Promise<void>
-  /** Where the listeners are, once started. */
+  /** The addresses of the listeners; available after `start`. */
   readonly address: { admin: Address | null; webhooks: Address | null }
-  /** The `tools` array to declare on a session. Once started. */
+  /** The `tools` array to declare on a session; available after `start`. */
   tools(): DeclaredTool[]
 }
 
-/**
- * Loads the configuration; nothing is opened before `start`.
- * @throws {ConfigError} with every fault at once.
- */
+/** Loads the configuration; opens nothing before `start`. @throws {ConfigError} with all problems at once. */
 export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
   const load = () =>
     typeof options.config === 'string'
@@ -76,7 +73,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
   const tools: ToolDefinition[] = []
   const observers: Partial<Observer>[] = []
   let running: Running | null = null
-  /** What `start` is at, or came to. */
+  /** The promise of the last `start`; null: not started. */
   let started: Promise<void> | null = null
   let stopped: Promise<void> | null = null
   const ending = new AbortController()
@@ -85,13 +82,13 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
 
   const startOnce = async (): Promise<void> => {
     if (failed) {
-      // Its cause may have been the configuration, or a secret of it.
+      // The configuration, or a secret in it, may have caused the last failure: it is loaded again.
       ;({ config, warnings } = await load())
       for (const secret of secretsOf(config)) secrets.add(secret)
     }
     log.info({ version: VERSION }, 'sidecar: starting')
     for (const warning of warnings) log.warn({}, renderFault(warning))
-    // All the rest is loaded now: what is wrong with a configuration is said sooner.
+    // The other modules are loaded only now, so that problems in the configuration are reported sooner.
     const { startAll } = await import('./start.ts')
     const specs = await loadSpecs(config, { events: router.events(), handle: router.handle, tools })
     for (const warning of specs.warnings) log.warn({}, warning)
@@ -103,7 +100,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     void running.lost.then(lost.resolve)
   }
 
-  /** A program's observer is told in the midst of a commit: what it throws must not end that. */
+  /** Guards an observer of the program: it is called during a commit, which its exceptions must not abort. */
   const guard = (observer: Partial<Observer>): Partial<Observer> =>
     guarded(observer, (method, error) =>
       log.error(
@@ -116,7 +113,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     if (started !== null) throw new OperatorError(`${method}: the sidecar was started already`)
   }
 
-  /** A start under way is cut short first: what it opened is closed as any other. */
+  /** Aborts a start in progress first: what it opened is closed in the usual way. */
   const stopOnce = async (): Promise<void> => {
     ending.abort()
     await started?.catch(() => undefined)
@@ -148,7 +145,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
       try {
         await started
       } catch (error) {
-        // Everything was given back: once the cause is gone it may be tried again.
+        // Everything that the failed start opened is closed: `start` may be called again.
         started = null
         failed = true
         throw error

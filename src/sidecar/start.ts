@@ -31,7 +31,7 @@ import { createThroughput } from './throughput.ts'
 import { createWrites } from './writes.ts'
 import { VERSION } from './version.ts'
 
-/** What deliveries and tools under way may take when we stop, milliseconds. */
+/** How long a stop waits for deliveries and tools in progress, milliseconds. */
 const GRACE = 10_000
 
 export interface Address {
@@ -42,12 +42,15 @@ export interface Address {
 export interface Running {
   address: { admin: Address; webhooks: Address | null }
   tools: ReturnType<typeof declaration>
-  /** Settles when nothing can be stored any more, with why. */
+  /** Resolves with the reason when nothing can be stored any more. */
   lost: Promise<OperatorError>
   stop(): Promise<void>
 }
 
-/** Starts the parts in order; what was started stops in reverse, also when a later one fails. A start that `end` cuts short does not wait for the service. */
+/**
+ * Starts the parts in order. They stop in reverse order, also when a later part fails to start. When `end` aborts a
+ * start, the start does not wait for the service.
+ */
 export async function startAll(
   config: Config,
   specs: Specs,
@@ -107,7 +110,9 @@ export async function startAll(
   const observer = fanOut([metrics.observer, own, throughput.observer, writes.observer, ...observers])
   const bus = new Bus()
 
-  /** Nothing of ours can be stored any more. The next start opens the store that is there then. */
+  /**
+   * Resolves when the store is lost: nothing can be stored any more. The next start opens the store that exists then.
+   */
   const lost = Promise.withResolvers<OperatorError>()
   let acknowledges = true
   const opening = openStore(config, { clock, log }, observer, (error) => {

@@ -8,12 +8,12 @@ const NAME = 'agent-session-sidecar'
 
 type Api = typeof import('@opentelemetry/api')
 
-/** The library's mark in the global object, since a program registered an SDK with it. */
+/** The global symbol under which a program registers an OpenTelemetry SDK. */
 const REGISTERED = Symbol.for('opentelemetry.js.api.1')
 
 /**
- * Our spans go to the OpenTelemetry SDK of the program that we are part of, if it has one. Without one the library is not
- * loaded, though it be installed: a start is shorter by it. An SDK that is registered later gets the spans from then on.
+ * Sends spans to the OpenTelemetry SDK of the host program, if it has one. Without one, the library is not loaded even
+ * if it is installed, which makes the start faster. An SDK that is registered later gets the spans from then on.
  */
 export async function loadTracer(random: Random): Promise<Tracer> {
   const plain = plainTracer(random)
@@ -41,10 +41,10 @@ async function sdkTracer(plain: Tracer): Promise<Tracer> {
 }
 
 function throughSdk(api: Api, plain: Tracer): Tracer {
-  // It finds the SDK that is set up later, too.
+  // The API tracer also finds an SDK that is registered later.
   const tracer = api.trace.getTracer(NAME, VERSION)
   let found = false
-  /** A span that nobody records would cost each callback 3 µs. */
+  /** Without an SDK no span is started: one that is not recorded would cost each callback 3 µs. */
   const hasSdk = (): boolean => {
     if (found) return true
     const provider = api.trace.getTracerProvider()
@@ -66,7 +66,7 @@ function throughSdk(api: Api, plain: Tracer): Tracer {
         api.trace.setSpanContext(api.ROOT_CONTEXT, parent),
       )
       const own = span.spanContext()
-      // The parent comes back from an SDK that was switched off.
+      // An SDK that was switched off returns the parent context.
       if (own.spanId === spanId) return plain.start(name, source, attributes)
       const context = api.trace.setSpan(api.ROOT_CONTEXT, span)
       return {

@@ -6,7 +6,7 @@ import type { Snapshot } from './snapshot.ts'
 
 const OUTCOMES: readonly CallbackOutcome[] = ['delivered', 'retry', 'dead', 'unreachable', 'paused']
 
-/** Handlers that a configuration can have (and that a store may remember from earlier ones). */
+/** The most handlers of a configuration, with those that the store knows from earlier ones. */
 const HANDLERS = 400
 
 /** Callbacks to the handlers named `names`, and their pending deliveries. */

@@ -13,7 +13,7 @@ const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
   'store_failed',
 ]
 
-/** The stream and the webhooks, as transport. */
+/** Metrics of the stream and the webhooks as transports. */
 export function channelMetrics(
   meter: Meter,
 ): Pick<

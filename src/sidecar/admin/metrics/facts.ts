@@ -5,7 +5,7 @@ import { LabelValues } from './label.ts'
 import type { Meter } from './meter.ts'
 import { outcomeMetrics } from './outcomes.ts'
 
-/** Facts, and how well each channel tells of them. */
+/** Metrics of facts, and of the channels that reported them. */
 export function factMetrics(meter: Meter): Pick<Observer, 'fact' | 'sighting' | 'missed'> {
   const type = new LabelValues(STATE_TYPES)
   const facts = meter.counter('facts_total', 'Facts stored.', { type })

@@ -1,14 +1,14 @@
-/** Stands for every value that came after the limit was reached, and for those that are no plain word. */
+/** Replaces every value after the limit, and every value that is not a plain word. */
 const OTHER = 'other'
 
-/** Distinct values of a label whose values come from outside. Each is a time series that somebody pays for. */
+/** The most values of a label that comes from outside. Each value is a time series, which costs storage. */
 const LABEL_VALUES = 100
 
 const WORD = /^[A-Za-z0-9_.:/+-]{1,64}$/
 
 /**
- * Keeps the values of one label bounded: the service, a handler or an agent may invent words without end. `known` values
- * always have their place; of the others the first ones do.
+ * Limits the values of one label: the service, a handler or an agent may send any number of words. `known` values are
+ * always kept; of the others, the first ones.
  */
 export class LabelValues {
   readonly #known: Set<string>

@@ -5,10 +5,10 @@ import { Tally } from './tally.ts'
 
 const PREFIX = 'session_sidecar_'
 
-/** Rows of a gauge: the label's value and the gauge's. */
+/** Rows of a gauge: the value of the label and the value of the gauge. */
 export type Rows = Iterable<readonly [string, number]>
 
-/** Makes metrics of one registry. */
+/** Creates metrics in one registry. */
 export class Meter {
   readonly #registry: Registry
 
@@ -50,7 +50,7 @@ export class Meter {
     }
   }
 
-  /** One value, read when somebody asks. null: not known, and then there is no series that says 0. */
+  /** A gauge without labels, read at each scrape. null: not known; then the series is absent, not 0. */
   gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
     this.#register(
       (common) =>
@@ -67,7 +67,7 @@ export class Meter {
     )
   }
 
-  /** One value for each value of a label, read when somebody asks. `combine` joins those that share `other`. */
+  /** A gauge with one label, read at each scrape. `combine` merges the values that share the label `other`. */
   gauges(
     name: string,
     help: string,

@@ -6,25 +6,25 @@ const STATUSES = ['idle', 'working', 'requires_action', 'failed']
 const ACTIONS = ['function_call', 'approval', 'question']
 
 export interface StateSources {
-  /** The most sessions at once that the organization may have; null when nobody told us. */
+  /** The most concurrent sessions of the organization; null: not known. */
   slotsLimit?: () => number | null
-  /** Milliseconds since the epoch; null when nobody told us: the service does not report it. */
+  /** Milliseconds since the epoch; null: the service does not report it. */
   tokenExpiresAt?: () => number | null
-  /** Whether the service takes our token; null when it was not asked yet. */
+  /** Whether the service accepts our token; null: not known yet. */
   tokenAccepted?: () => boolean | null
-  /** The service's clock less ours, milliseconds. */
+  /** The service's clock minus ours, milliseconds. */
   clockOffset?: () => number | null
   /** Whether this replica holds the stream and the sweep. */
   leader?: () => boolean
 }
 
-/** What is true now: read from the store when somebody asks. */
+/** Metrics of the current state, read from the store at each scrape. */
 export function stateMetrics(
   meter: Meter,
   snapshot: () => Promise<Snapshot | null>,
   sources: StateSources,
 ): void {
-  // What cannot be read is not zero: then there are no rows.
+  // A count that cannot be read is not zero: the series is absent.
   meter.gauges(
     'sessions',
     'Sessions that exist, by status.',

@@ -7,8 +7,8 @@ interface Cell {
 }
 
 /**
- * A counter with one or two labels. Adding is a look-up and an addition, some ten nanoseconds, since it happens several
- * times for every event; prom-client, which takes twenty times as long, gets the sums when somebody asks.
+ * A counter with one or two labels. It is used several times for every event, so adding is a look-up and an addition,
+ * about ten nanoseconds. prom-client takes twenty times as long and gets the sums at each scrape.
  */
 export class Tally {
   readonly #names: readonly string[]
@@ -25,12 +25,12 @@ export class Tally {
     cell.count += count
   }
 
-  /** Makes the series exist, so that its first event is seen as a change from 0. */
+  /** Creates the series, so that its first event shows as a change from 0. */
   expect(first: string, second = ''): void {
     this.#cell(first, second)
   }
 
-  /** Hands over what was counted since the last time. */
+  /** Adds what was counted since the last call to `counter`. */
   drainInto(counter: Counter): void {
     for (const row of this.#cells.values()) {
       for (const cell of row.values()) {

@@ -1,15 +1,15 @@
 import { frameName, type StoredFact } from '../../../core/fact.ts'
 import type { TransientEvent } from '../../../core/observer.ts'
 
-/** A frame as every reader gets it. */
+/** A frame of the relay, the same for every reader. */
 export interface RelayFrame {
-  /** Its place in our log; null: transient. */
+  /** Its position in our log; null: transient. */
   readonly place: { pos: number; seq: string } | null
   readonly sessionId: string | null
   readonly bytes: Buffer
 }
 
-/** Encoded once, when the first reader wants it. */
+/** A frame that is encoded once, when the first reader needs it. */
 class LazyFrame implements RelayFrame {
   readonly place: RelayFrame['place']
   readonly sessionId: string | null
@@ -33,12 +33,12 @@ class LazyFrame implements RelayFrame {
   }
 }
 
-/** Tells readers how long to wait before they come back, milliseconds. Places here are free at once. */
+/** How long readers wait before they reconnect, milliseconds. A slot here is free at once. */
 const RETRY = 2000
 export const OPENING = Buffer.from(`retry: ${RETRY}\n\n`)
 export const PING = Buffer.from(': ping\n\n')
 
-/** null for a fact that is no frame of the stream. */
+/** The frame of a fact; null: the fact is not a frame of the stream. */
 export function factFrame(fact: StoredFact): RelayFrame | null {
   const { pos, seq } = fact
   return seq === null ? null : new LazyFrame({ pos, seq }, fact)
@@ -48,7 +48,7 @@ export function transientFrame(event: TransientEvent): RelayFrame {
   return new LazyFrame(null, event)
 }
 
-/** Says that a replay reached its limit; the service does not show what it calls that frame. `seq`: the last one sent. */
+/** The frame that ends a replay at its limit. The interface does not show its name. `seq`: the last one sent. */
 export function stopFrame(seq: string): Buffer {
   const name = 'replay.stopped'
   const payload = `{"from_seq":${seq}}`
@@ -56,7 +56,10 @@ export function stopFrame(seq: string): Buffer {
   return encode(name, null, data)
 }
 
-/** `data` goes out as it came; a line break in it begins a new `data:` line, in a name it would begin a field. */
+/**
+ * `data` is sent as it was received; a line break in it begins another `data:` line. In a name, a line break would
+ * begin a field.
+ */
 function encode(name: string, seq: string | null, data: string): Buffer {
   const id = seq === null ? '' : `id: ${seq}\n`
   const lines = data.includes('\n') ? data.replaceAll('\n', '\ndata: ') : data

@@ -7,34 +7,34 @@ const DROP_TRANSIENT = 1024 * 1024
 const CUT = 8 * 1024 * 1024
 /** Milliseconds between two pings. */
 const PING_EVERY = 15_000
-/** Handing frames to all readers may take one part in so many of our time; frames that come meanwhile go out together. */
+/** Sending frames to all readers may take one tenth of the time; frames that arrive meanwhile are sent together. */
 const SHARE = 10
-/** Frames wait for that at most so long, milliseconds, and so many bytes of them. */
+/** The longest wait of frames for that, milliseconds, and the most bytes that wait. */
 const LONGEST_REST = 100
 const BATCH = 512 * 1024
 
-/** Somebody who reads the stream. */
+/** A client that reads the stream. */
 export interface Reader {
-  /** null: every session's frames. */
+  /** null: the frames of every session. */
   readonly sessionId: string | null
   readonly transient: boolean
-  /** Bytes that were written and that it has not taken. */
+  /** Bytes that were written and not read yet. */
   unread(): number
   write(bytes: Buffer): void
   cut(reason: string): void
 }
 
-/** What a reader has already: frames up to here are not sent again. */
+/** What a reader already has: frames up to here are not sent again. */
 export interface Start {
   pos: number
   seq: string
 }
 
-/** Hands each frame, encoded once, to every reader that wants it. A reader that is behind holds up nobody. */
+/** Sends each frame, encoded once, to every reader that wants it. A slow reader delays no other. */
 export class Hub {
   readonly #clock: Clock
   readonly #onSent: (count: number) => void
-  /** Everybody who is to be pinged; those who read live frames with what they had when they joined. */
+  /** All readers, which get pings. `#live`: those that get live frames, with what they had when they joined. */
   readonly #readers = new Set<Reader>()
   readonly #live = new Map<Reader, Start | null>()
   #batch: RelayFrame[] = []
@@ -45,7 +45,7 @@ export class Hub {
   #restUntil = 0
   #lastPos = 0
 
-  /** `onSent`: frames were written, each reader's counted. */
+  /** `onSent` gets the number of frames written, counted for each reader. */
   constructor(clock: Clock, onSent: (count: number) => void) {
     this.#clock = clock
     this.#onSent = onSent
@@ -55,7 +55,7 @@ export class Hub {
     return this.#readers.size
   }
 
-  /** The place of the last frame that was published. */
+  /** The position of the last published frame. */
   get lastPos(): number {
     return this.#lastPos
   }
@@ -65,10 +65,10 @@ export class Hub {
     this.#pinging ??= this.#clock.after(PING_EVERY, () => this.#ping())
   }
 
-  /** From now on the reader gets what is published, less what it has. */
+  /** Sends all frames that are published from now on to the reader, except those that it has. */
   join(reader: Reader, start: Start | null): void {
     if (!this.#readers.has(reader)) return
-    // What was published before is in the log that it has read, or of no interest to it.
+    // Earlier frames are in the log that the reader has read, or before its start.
     this.#flush()
     this.#live.set(reader, start)
   }
@@ -81,7 +81,7 @@ export class Hub {
     this.#pinging = null
   }
 
-  /** A frame at `pos` is durable that nobody reads. */
+  /** A frame at `pos` is committed that no reader gets. */
   pass(pos: number): void {
     this.#lastPos = pos
   }
@@ -125,7 +125,7 @@ export class Hub {
     this.#restUntil = ended + Math.min((ended - started) * (SHARE - 1), LONGEST_REST)
   }
 
-  /** The first frames after joining: some of them the reader may have from the log. */
+  /** The first frames after joining: the reader may have some of them from the log. */
   #first(reader: Reader, start: Start, transient: boolean, frames: readonly RelayFrame[]): View {
     const news = frames.filter(({ place }) => place === null || isAfter(place, start))
     if (news.some(({ place }) => place !== null)) this.#live.set(reader, null)
@@ -138,7 +138,7 @@ export class Hub {
   }
 }
 
-/** The bytes of a batch for each kind of reader, made once. */
+/** The bytes of a batch for each kind of reader, encoded once. */
 class Views {
   readonly #frames: readonly RelayFrame[]
   readonly #made = new Map<string, View>()
@@ -155,10 +155,10 @@ class Views {
   }
 }
 
-/** What one kind of reader gets of a batch. */
+/** The frames of a batch that one kind of reader gets. */
 interface View {
   bytes: Buffer
-  /** Frames in it. */
+  /** The number of frames. */
   count: number
 }
 

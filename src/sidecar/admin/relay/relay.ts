@@ -11,34 +11,34 @@ import { inOrder } from './order.ts'
 import { answerReader } from './reader.ts'
 import { replay } from './replay.ts'
 
-/** Readers at once. */
+/** The most concurrent readers. */
 export const READERS = 1000
-/** Seconds after which one that found no place may ask again. */
+/** Seconds after which a refused reader may try again. */
 const ASK_AGAIN = '5'
 
 export interface Subscription {
-  /** null: every session's frames. */
+  /** null: the frames of every session. */
   sessionId: string | null
   /** Digits; null: live frames only. */
   cursor: string | null
   transient: boolean
 }
 
-/** Whom the relay tells of its readers. */
+/** Receives the events of the relay. */
 export type RelayObserver = Pick<Observer, 'relayReaders' | 'relayFrames' | 'relayEnded'>
 
-/** The service's event streams, served from our log: any number of readers cost the service one. */
+/** Serves the service's event streams from our log: any number of readers costs the service one stream. */
 export interface Relay extends Required<Pick<Subscriber, 'factsAdded' | 'cursorMoved' | 'transient'>> {
-  /** @throws {Problem} when every place is taken; to be asked before the answer begins. */
+  /** Called before the response begins. @throws {Problem} when every slot is taken. */
   checkRoom(): void
-  /** Streams into an answer whose head is sent. */
+  /** Streams into a response whose head is sent. */
   open(subscription: Subscription, response: ServerResponse): void
   /** Ends every stream. */
   close(): void
 }
 
 export function createRelay(options: {
-  /** Asked for only while somebody reads. */
+  /** Called only when a reader needs the log. */
   store: () => Pick<StoreReader, 'placeOf' | 'frames'>
   clock: Clock
   log: Log
@@ -68,7 +68,7 @@ export function createRelay(options: {
       answers.add(response)
       observer.relayReaders(answers.size)
       hub.add(reader)
-      // A client that leaves while we write is no failure.
+      // A client that disconnects during a write is not an error.
       response.on('error', () => undefined)
       response.once('close', () => {
         answers.delete(response)

@@ -4,29 +4,30 @@ import type { StoreReader } from '../../../core/store-reader.ts'
 import { factFrame, stopFrame } from './frame.ts'
 import type { Hub, Reader } from './hub.ts'
 
-/** Frames of one replay; then the reader is told from where to ask again (rule LIM-33). */
+/** The most frames of one replay; its last frame names the seq from which to ask again (rule LIM-33). */
 const REPLAYED = 50_000
 
-/** A reader that can be waited for. */
+/** A reader whose progress can be awaited. */
 export interface PacedReader extends Reader {
   readonly closed: boolean
-  /** Resolves when it has taken what was written, or has left. */
+  /** Resolves when the reader has read everything that was written, or has disconnected. */
   drained(): Promise<void>
-  /** Sends what is written and ends. */
+  /** Ends the response after everything that was written. */
   end(): void
 }
 
 /**
- * Hands a reader what the log holds after `cursor`, at its own pace, and then what comes. Between the two nothing is lost
- * and nothing comes twice.
- * @returns `limit` when it had a replay's most and was ended, `left` when it went away before it had everything.
+ * Sends a reader the frames of the log after `cursor`, at its own pace, and then joins it to the live frames, without a
+ * gap or a duplicate.
+ * @returns `limit`: the replay reached its limit and was ended; `left`: the reader disconnected before the end of the
+ * replay.
  */
 export async function replay(
   parts: {
     hub: Hub
     store: Pick<StoreReader, 'placeOf' | 'frames'>
     clock: Clock
-    /** Frames were written to the reader. */
+    /** Gets the number of frames written. */
     onSent: (count: number) => void
   },
   reader: PacedReader,
@@ -55,7 +56,8 @@ export async function replay(
     }
     pos = next
     await reader.drained()
-    // What was published while we read may be behind what we have read. What was before is in it, or was pruned.
+    // Frames that were published during this read may be after what it returned; earlier ones are in it, or were
+    // pruned.
     if (!more && hub.lastPos <= Math.max(pos, published)) {
       hub.join(reader, { pos, seq: last })
       return 'live'
