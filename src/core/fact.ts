@@ -130,7 +130,7 @@ export function isTransientId(id: string): boolean {
   return TRANSIENT_ID.test(id)
 }
 
-/** The id of a state fact, from its type and natural key (README, Facts). */
+/** The id of a state fact, from its type and natural key (src/sidecar/README.md, Facts). */
 export function stateFactId(type: string, ...key: (string | number)[]): string {
   return `${PREFIX}${digest([type, ...key].join('\0'), 26)}`
 }

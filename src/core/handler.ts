@@ -28,7 +28,7 @@ export interface RetrySpec {
  */
 export type ModuleHandler = (event: CallbackEvent, context: HandlerContext) => unknown
 
-/** A callback in the form for the handler (README, Callbacks). */
+/** A callback in the form for the handler (src/sidecar/README.md, Callbacks). */
 export interface CallbackEvent {
   type: string
   /** ISO 8601, when the sidecar stored the fact. */

@@ -9,7 +9,7 @@ const INTERVAL = 60_000
 const AGAIN = 50
 /** Delay while a walk through old facts finds none that can be removed, milliseconds. */
 const ON = 1000
-/** A channel that has not reported a fact within this time has missed it, milliseconds (README, Metrics). */
+/** A channel that has not reported a fact within this time has missed it, milliseconds (config/README.md, Metrics). */
 const MISSED_AFTER = 600_000
 
 /**

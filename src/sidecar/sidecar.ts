@@ -34,7 +34,7 @@ export interface DeclaredTool {
   timeout_seconds?: number
 }
 
-/** A sidecar in this process (README, As a library). */
+/** A sidecar in this process (src/sidecar/README.md, As a library). */
 export interface Sidecar {
   /** Calls `handler` for facts of a type, of a family (`turn.*`) or all (`*`). Before `start`. */
   on<Type extends EventType>(type: Type, handler: EventHandler<Type>): Sidecar

@@ -157,7 +157,7 @@ function duration(text: string | undefined): number | undefined {
   return text === undefined ? undefined : (parseDuration(text) ?? undefined)
 }
 
-/** The `tools` array to declare on a session (README, Function tools). */
+/** The `tools` array to declare on a session (src/sidecar/README.md, Function tools). */
 export function declaration(tools: readonly ToolSpec[]) {
   return tools.map(({ name, description, parameters, deadline }) => ({
     type: 'function' as const,

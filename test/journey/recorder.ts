@@ -48,8 +48,8 @@ const SRC = new URL('../../src/', import.meta.url).href
 const QUIET = 60
 /** Times that this is waited for. */
 const LOOKS = 200
-/** How the request of a callback begins. */
-const CALLBACK = 'POST /events/'
+/** The first line of a request that counts is shorter, bytes. */
+const START_MAX = 1024
 /** Frames of a stack that are looked at. */
 const DEEPEST = 100
 
@@ -123,34 +123,33 @@ subscribe('http.server.request.start', (event) => {
   if (armed?.end === 'state fact' && request.method === 'POST') open()
 })
 
-// A callback has left when it is written.
+// A callback and an answer have left when they are written.
 const { write } = Socket.prototype
 Socket.prototype.write = function (this: Socket, ...args: unknown[]): boolean {
   const written: unknown = Reflect.apply(write, this, args)
   const [chunk] = args
-  const begins = chunk instanceof Uint8Array ? Buffer.from(chunk.subarray(0, CALLBACK.length)).toString() : ''
-  if (armed?.end === 'callback' && begins === CALLBACK) finish()
+  if (armed !== null && chunk instanceof Uint8Array) sent(armed, chunk)
   return written === true
 }
 
-// An answer has left when its request is written. While a tool runs, the window of its call is shut: the
-// reading that found the call goes on meanwhile, and is no part of it.
-subscribe('undici:client:sendHeaders', (event) => {
-  const { request } = event as { request: { method?: string; path?: string } }
-  if (armed === null || request.method !== 'POST') return
-  const { end, answerEnding } = armed
-  const path = request.path ?? ''
-  if (end === 'answer' && path.endsWith(answerEnding)) finish()
+/**
+ * The window of a call is shut while its tool runs: the read that found the call goes on meanwhile, and is no part of it. The
+ * tool answers on a connection that is open already: its answer may come from the report on.
+ */
+function sent({ end, answerEnding }: Armed, chunk: Uint8Array): void {
+  const start = Buffer.from(chunk.subarray(0, START_MAX)).toString('latin1')
+  const [, path] = /^POST (\S+) /.exec(start) ?? []
+  if (path === undefined) return
+  if (end === 'callback' && path.startsWith('/events/')) finish()
+  else if (end === 'answer' && path.endsWith(answerEnding)) finish()
   else if (end === 'answer' && path.startsWith('/tools/')) {
     shut()
-    quiet().then(() => report({ waiting: true }), reportFault)
+    quiet().then(() => {
+      open()
+      report({ waiting: true })
+    }, reportFault)
   }
-})
-
-subscribe('undici:request:headers', (event) => {
-  const { request } = event as { request: { path?: string } }
-  if (armed?.end === 'answer' && request.path?.startsWith('/tools/') === true) open()
-})
+}
 
 // A state fact is there, and a call is known, once their commit is on disk.
 const prepare = Database.prototype.prepare

@@ -1,4 +1,4 @@
-import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createMetrics } from '../../src/sidecar/admin/metrics.ts'
@@ -10,7 +10,7 @@ import { readVerb } from '../../src/emulator/scenario/line.ts'
 import { createSidecar } from '../../src/index.ts'
 import { cli } from '../cli/process.ts'
 import { folderWith } from '../config/folder.ts'
-import { blocks, generated, ROOT, rows, section, squeezed } from './document.ts'
+import { blocks, generated, read, ROOT, rows, section, squeezed } from './document.ts'
 import { configurationReference, faultsReference, metricsReference, routesReference } from './reference.ts'
 
 /** `UPDATE=1 npm test -- test/readme/reference.test.ts && npm run format` writes them again. */
@@ -117,14 +117,23 @@ describe('the written parts of the documents', () => {
     },
   )
 
-  test('describes every part of the house', () => {
-    const house = readFileSync(path.join(ROOT, 'src/README.md'), 'utf8')
-    const table = house.split('## Who may import whom')[1]?.split('\n## ')[0] ?? ''
+  test('describes every part of the source', () => {
+    const table = read('src/README.md').split('## Who may import whom')[1]?.split('\n## ')[0] ?? ''
     const described = rows(table).flatMap(([cell = '']) => cell.match(/(?<=`)\w+/g) ?? [])
     const parts = readdirSync(path.join(ROOT, 'src')).filter(
       (name) => !['README.md', 'tsconfig.json'].includes(name),
     )
     expect(described.sort()).toEqual([...new Set(parts.map((name) => path.parse(name).name))].sort())
+  })
+
+  test('names only files and folders of the source that exist', () => {
+    const text = read('src/README.md')
+    // In code, and at the beginning of the lines of a list.
+    const named = text.match(/(?<=`|^)[\w-]+\/[\w./-]*(?=`|\s|$)/gm) ?? []
+    expect(named.length).toBeGreaterThan(120)
+    const known = (name: string) =>
+      existsSync(path.join(ROOT, /^(?:test|config)\//.test(name) ? '.' : 'src', name))
+    expect(named.filter((name) => !known(name))).toEqual([])
   })
 })
 

@@ -22,7 +22,7 @@ export interface OracleOptions {
 /** How long nothing more may be delivered while something disagrees, milliseconds: to be slow is no fault. */
 const PATIENCE = 15_000
 
-/** Facts of states that pass: the service does not show them afterwards (README, Facts). */
+/** Facts of states that pass: the service does not show them afterwards (src/sidecar/README.md, Facts). */
 const PASSING = /^(session\.(working|idle|requires_action|failed)|action\.|call\.)/
 
 const ENDS = ['turn.completed', 'turn.failed', 'turn.ended']
@@ -86,7 +86,7 @@ export function underWay(ledger: LedgerView): string[] {
   ]
 }
 
-/** What an event is about, by its natural key (README, Facts). */
+/** What an event is about, by its natural key (src/sidecar/README.md, Facts). */
 export function naturalKey(event: Event): string {
   const { data, type, session_id: session } = event
   if (!STATE.test(type)) return `seq ${data.seq ?? event.id}`
@@ -229,7 +229,7 @@ function calls(
   return faults
 }
 
-/** Per session: the transcript by seq, state in causal order, a turn's end after its frame (README, Facts). */
+/** Per session: the transcript by seq, state in causal order, a turn's end after its frame (test/README.md, Order). */
 export function order(events: readonly Event[]): string[] {
   const faults: string[] = []
   const first = new Map<string, number>()

@@ -39,7 +39,7 @@ export interface Metrics {
   scrape(): Promise<{ contentType: string; body: string }>
 }
 
-/** Counts the reports of the parts (README, Metrics). Starts no timer. */
+/** Counts the reports of the parts (config/README.md, Metrics). Starts no timer. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const meter = new Meter(registry)

@@ -66,7 +66,7 @@ const ID = 512
 /** Readers of streams are counted separately. */
 const CONNECTIONS = 100
 
-/** The admin listener: probes, metrics and API (README, Admin routes). */
+/** The admin listener: probes, metrics and API (src/sidecar/README.md, Admin routes). */
 export function createAdmin(options: AdminOptions): Listener {
   const { store, actions, token, log } = options
   const parts = [

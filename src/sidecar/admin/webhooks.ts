@@ -42,7 +42,7 @@ export interface WebhookListenerOptions {
   connections?: number
 }
 
-/** Bytes of a delivery (README, Limits). */
+/** Bytes of a delivery (src/sidecar/README.md, Limits). */
 const BODY = 1024 * 1024
 /** Bytes of all headers: a sender and the proxies before it need two or three thousand. */
 const HEADERS = 8 * 1024

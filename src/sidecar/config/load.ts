@@ -45,7 +45,7 @@ const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
 const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
 
 /**
- * Reads a configuration file, YAML or JSON (README, Configuration).
+ * Reads a configuration file, YAML or JSON (config/README.md, Configuration).
  * @param now milliseconds since the epoch, to warn about an expired token; without it there is no
  *   warning. @throws {ConfigError} with all faults.
  */

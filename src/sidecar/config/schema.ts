@@ -9,7 +9,7 @@ import { tool } from './schema/tool.ts'
 
 /**
  * The single definition of the configuration: the types, the validation and the JSON Schema for
- * editors come from these schemas (README, Configuration).
+ * editors come from these schemas (config/README.md, Configuration).
  *
  * Four annotations go beyond JSON Schema:
  * - `format` names a check of checks.ts,

@@ -165,7 +165,7 @@ export function isCollecting({ turn, final, settled, finalReadAt }: KnownTurn, s
   return turn.artifacts !== null || steady - (finalReadAt ?? steady) < QUIET
 }
 
-/** How long a turn's end waits for the stream's turn.ended frame (README, Facts), milliseconds. */
+/** How long a turn's end waits for the stream's turn.ended frame (test/README.md, Guarantees), milliseconds. */
 const FRAME_WAIT = 2000
 /** The most turns whose end waits for a frame; with more at once, none waits longer. */
 const WAITING_KEPT = 10_000

@@ -162,7 +162,7 @@ export type EventOf<Type extends EventType> = Type extends KnownType
       ? EnvelopeOf<Extract<Exclude<KnownType, TransientType>, `${Prefix}.${string}`>> | OtherEvent
       : never
 
-/** The body of the request by which a tool is called over HTTP (README, Function tools). */
+/** The body of the request by which a tool is called over HTTP (src/sidecar/README.md, Function tools). */
 export interface ToolCallRequest {
   type: 'tool.call'
   /** Also the idempotency key. */

@@ -19,7 +19,7 @@ const WORDS = {
 } as const
 
 /**
- * Checks the settings of a tool against the limits of the configuration (README, `tools[]`).
+ * Checks the settings of a tool against the limits of the configuration (config/README.md, `tools[]`).
  * @throws {TypeError} that names the tool and the setting.
  */
 export function checkSettings(name: string, settings: ToolSettings): void {

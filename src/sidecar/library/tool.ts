@@ -44,7 +44,7 @@ export interface ToolDefinition {
 }
 
 /**
- * Defines a function tool (README, As a library). The argument type of `run` is inferred from
+ * Defines a function tool (src/sidecar/README.md, As a library). The argument type of `run` is inferred from
  * `input`.
  * @throws {TypeError} when the schema or a setting cannot be used.
  */

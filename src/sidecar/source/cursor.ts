@@ -10,7 +10,7 @@ export const STREAM_BEGAN = 'stream_began'
 /** When we first followed the stream without a cursor, as opening.ts notes it. */
 export const STREAM_OPENED = 'stream_opened'
 
-/** First start only (README, Configuration). */
+/** First start only (config/README.md, Configuration). */
 export type StartFrom = 'now' | 'beginning' | { seq: string }
 
 /** The next connection gives live frames: what there was before was delivered, or is lost. */

@@ -12,7 +12,7 @@ import { isRequired, namesOf, REMOVED, type AnswerPolicy, type Progress, type To
 import { closeGone, ledgerPorts, SUPERSEDED, type GivenPorts } from './ledger.ts'
 import { giveUp, runBegun, runTool, withdraw } from './run.ts'
 
-/** A call may run without a further request if it was read within this time, milliseconds (README, Function tools). */
+/** A call may run without a further request if it was read within this time, milliseconds (src/sidecar/README.md, Function tools). */
 const FRESH = 5000
 /** The most call ids that this process remembers as its own; a forgotten one costs a read of its session. */
 const REMEMBERED = 10_000

@@ -4,7 +4,7 @@ import { closeGone, write } from './ledger.ts'
 import { FAR, giveUp, timeLeft } from './run.ts'
 import { fits } from './targets.ts'
 
-/** What the app says of a call that its tool put off with 202 (README, Function tools). */
+/** What the app says of a call that its tool put off with 202 (src/sidecar/README.md, Function tools). */
 export type LateAnswer = { output: string } | { error: true }
 
 export type AnswerOutcome = 'accepted' | 'not_found' | 'conflict' | 'too_long'

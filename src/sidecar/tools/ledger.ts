@@ -167,7 +167,7 @@ function factOf(closed: Call, { type, at }: Ending, session: SessionSummary | nu
   }
 }
 
-/** What a callback says of a call (README, Callbacks). The result itself is the model's, and is not repeated. */
+/** What a callback says of a call (src/sidecar/README.md, Callbacks). The result itself is the model's, and is not repeated. */
 function callData(call: Call): JsonObject {
   return {
     call_id: call.callId,

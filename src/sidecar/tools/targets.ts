@@ -40,7 +40,7 @@ const NO_OUTPUT = '(no output)'
 /** A gateway before the tool forwarded the call and got no usable response. */
 const GATEWAY: ReadonlySet<number> = new Set([502, 504])
 
-/** A tool over HTTP (README, Function tools). */
+/** A tool over HTTP (src/sidecar/README.md, Function tools). */
 export function createHttpRunner(
   tool: ToolSpec,
   target: { url: string; secrets: readonly string[] },

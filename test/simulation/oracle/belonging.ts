@@ -4,7 +4,7 @@ import type { Simulation } from '../simulation.ts'
 import type { Fault } from './rest.ts'
 import type { WatchParts } from './watch.ts'
 
-/** Facts, callbacks, tools and requests of sessions that are another sidecar's (README, Several sidecars). */
+/** Facts, callbacks, tools and requests of sessions that are another sidecar's (config/README.md, Several sidecars). */
 export class Belonging {
   readonly #parts: Pick<WatchParts, 'state' | 'trace' | 'sites'>
   /** By session: answers that showed it to be foreign. */

@@ -5,7 +5,7 @@ import type { SessionSummary } from '../../../core/resource.ts'
 const FRAME_MEMBERS = ['payload', 'internal_type']
 
 /**
- * The `data` of a callback as JSON text (README, Callbacks). Transcript facts keep the frame as received and get
+ * The `data` of a callback as JSON text (src/sidecar/README.md, Callbacks). Transcript facts keep the frame as received and get
  * what we know of the session beside it; state facts carry what was read.
  */
 export function dataText(fact: StoredFact, session: SessionSummary | null): string {

@@ -24,7 +24,7 @@ export function faultOf(verdict: Verdict): string | null {
   return error ?? `status ${status}`
 }
 
-/** Reads the answer of an HTTP handler (README, Callbacks). */
+/** Reads the answer of an HTTP handler (src/sidecar/README.md, Callbacks). */
 export function readAnswer(reply: Answer, now: number): Verdict {
   const { status } = reply
   const verdict = status >= 200 && status < 300 ? verdictOf(reply, now) : failureOf(reply, now)
