@@ -19,7 +19,7 @@ const REMEMBERED = 10_000
 const LOOKUPS = 100
 
 /**
- * Separates the sessions of this sidecar from those of other sidecars in the organization (config/README.md, Several sidecars).
+ * Separates the sessions of this sidecar from those of others in the organization (config/README.md, Several sidecars).
  */
 export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
   /** False when every session is ours: then no owner is looked up or stored. */

@@ -12,7 +12,10 @@ import { isRequired, namesOf, REMOVED, type AnswerPolicy, type Progress, type To
 import { closeGone, ledgerPorts, SUPERSEDED, type GivenPorts } from './ledger.ts'
 import { giveUp, runBegun, runTool, withdraw } from './run.ts'
 
-/** A call may run without a further request if it was read within this time, milliseconds (src/sidecar/README.md, Function tools). */
+/**
+ * A call that was read within this time may run without a further read, milliseconds (src/sidecar/README.md, Function
+ * tools).
+ */
 const FRESH = 5000
 /** The most call ids that this process remembers as its own; a forgotten one costs a read of its session. */
 const REMEMBERED = 10_000
@@ -327,7 +330,10 @@ interface Queues {
   of(name: string): PQueue | undefined
   /** The tool's queue, if a run would begin at once. */
   free(name: string): PQueue | null
-  /** The room for calls from the ledger. `active`: calls in memory; `most`: the limit for each tool. */
+  /**
+   * The room for calls from the ledger. `active`: calls in memory; `most`: the limit for each tool, and for all calls
+   * that need no run.
+   */
   room(active: number, most: number): CallRoom
 }
 
