@@ -218,7 +218,9 @@ export const FOUND: readonly Mutant[] = [
     'if (active.get(callId) !== abort) return',
     '',
   ),
-  mutant(
+  // The replay that showed it has fewer commits today, and does not reach the place.
+  tested(
+    { file: 'intake/diff.test.ts', only: 'none that is known, open or too late' },
     'an action of a turn is reported after its end',
     'sidecar/intake/diff.ts',
     " && !told.has(turnId ?? '')",

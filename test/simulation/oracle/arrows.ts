@@ -13,6 +13,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   undelivered: ['resent', 'not_delivered', 'failed'],
   resent: ['not_delivered', 'failed'],
 }
+/** The service has replied to an answer: the deadline of the call is no reason any more. */
+const ANSWERED = ['refused', 'refused, unconfirmed', 'accepted', 'undelivered', 'resent']
 const CLOSED = ['answered', 'not_delivered', 'failed']
 
 interface Row {
@@ -53,6 +55,7 @@ function wrongStep(before: Row, after: Row): string | null {
   const [from, to] = [stageOf(before), stageOf(after)]
   if (CLOSED.includes(from)) return `was ${from} and is written again as ${to}`
   if (from !== to && ARROWS[from]?.includes(to) !== true) return `went from ${from} to ${to}`
+  if (after.outcome === 'expired' && ANSWERED.includes(from)) return `expired, though it was ${from}`
   const begun = after.attempts > before.attempts
   if (begun && to !== 'running') return `began a run as ${to}`
   if (begun && from === 'running' && after.uncertain === 0) return 'runs again and its tool is not told'

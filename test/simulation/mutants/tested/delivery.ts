@@ -33,9 +33,23 @@ export const DELIVERY: readonly Mutant[] = [
   tested(
     { file: 'system/http.test.ts', only: 'unreadable' },
     'a 200 that is cut in its body is an answer',
-    'system/exchange.ts',
-    '    this.#fail(error)\n  }\n\n  #finish',
-    '    if (this.#status === 200) return this.#finish(false)\n    this.#fail(error)\n  }\n\n  #finish',
+    'system/answer-parser.ts',
+    "if (this.#state === 'endless') this.#complete()",
+    "if (this.#state !== 'head') this.#complete()",
+  ),
+  tested(
+    { file: 'system/answers.test.ts' },
+    'an answer may have a length and a transfer encoding',
+    'system/answer-parser.ts',
+    "if (encoding !== null && this.length !== null) throw unreadable('it has a length and a transfer encoding')",
+    '',
+  ),
+  tested(
+    { file: 'system/http.test.ts' },
+    'a line break in a header of a request is sent',
+    'system/sender.ts',
+    'NO_VALUE.test(value)',
+    'false',
   ),
   tested(
     { file: 'e2e/tool.test.ts', only: 'while its certificate is not trusted' },

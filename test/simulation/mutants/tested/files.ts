@@ -108,7 +108,7 @@ export const FILES: readonly Mutant[] = [
     { file: OPERATOR, only: 'the database deleted under' },
     'webhooks are acknowledged though the store is lost',
     'sidecar/start.ts',
-    '    acknowledges = false\n    writes.lose(error)',
-    '    writes.lose(error)',
+    '  void lost.promise.then(() => engine.webhooks.lose())\n',
+    '',
   ),
 ]
