@@ -254,7 +254,8 @@ export class Watch {
   ): void {
     this.belonging.served(life, { operation, ids, query, body }, reply.status)
     const session = this.#parts.state.sessions.get(ids['session_id'] ?? '')
-    if (reply.status === 404 && session?.deleted === true) session.missed = true
+    // A process that was replaced cannot write what it reads.
+    if (reply.status === 404 && session?.deleted === true && !life.replaced) session.missed = true
     if (reply.status === 401) life.rejectedToken = request.headers['authorization'] ?? null
     const until = this.#parts.agenda.now + Number(reply.headers['retry-after']) * 1000
     if (reply.status === 503 && reply.body.includes('directory_unavailable'))
