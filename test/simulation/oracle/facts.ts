@@ -46,25 +46,27 @@ function misplaced(simulation: Simulation, facts: readonly FactRow[]): Fault | n
   return twice(simulation, facts) ?? order(facts)
 }
 
-/**
- * The same thing stored twice. A session that left the scope is forgotten after the retention: when it returns, its
- * state is reported again, under the same ids.
- */
+/** The same thing stored twice. */
 function twice(simulation: Simulation, facts: readonly FactRow[]): Fault | null {
-  const ids = new Map<string, string>()
+  const first = new Map<string, FactRow>()
   for (const fact of facts) {
     const key = naturalKey(fact)
-    const other = ids.get(key)
-    if (other === fact.id && fact.seq === null && isMoved(simulation, fact)) continue
-    if (other !== undefined)
-      return { invariant: 'I1', message: `${key} is stored as ${other} and as ${fact.id}` }
-    ids.set(key, fact.id)
+    const before = first.get(key)
+    if (before === undefined) first.set(key, fact)
+    else if (!isForgotten(simulation, before, fact))
+      return { invariant: 'I1', message: `${key} is stored as ${before.id} and as ${fact.id}` }
   }
   return null
 }
 
-function isMoved({ state }: Simulation, fact: FactRow): boolean {
-  return state.sessions.get(fact.session_id ?? '')?.fate === 'moved'
+/**
+ * A session that left the scope is forgotten after the retention: when it returns, its state is reported again, under the
+ * same ids.
+ */
+function isForgotten({ state, scenario }: Simulation, before: FactRow, fact: FactRow): boolean {
+  if (scenario.upkeep === null || fact.id !== before.id || fact.seq !== null) return false
+  const moved = state.sessions.get(fact.session_id ?? '')?.fate === 'moved'
+  return moved && fact.at - before.at > scenario.upkeep.retention
 }
 
 function naturalKey({ type, subject, seq, body, session_id: session }: FactRow): string {
