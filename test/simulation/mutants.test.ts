@@ -1,13 +1,58 @@
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
+import { mutant, type Mutant } from './mutants/mutant.ts'
 import { MUTANTS } from './mutants/mutants.ts'
-import { planted, readTable } from './mutants/table.ts'
+import { isCrash, planted, readTable } from './mutants/table.ts'
+
+const OXLINT = resolve(import.meta.dirname, '../../node_modules/.bin/oxlint')
+const RULES = {
+  plugins: [],
+  categories: { correctness: 'off' },
+  rules: { 'no-undef': 'error', 'no-const-assign': 'error' },
+  env: { node: true, builtin: true },
+}
+
+/** @returns names that a file with a planted bug uses and nothing declares, and whatever else keeps it from running. */
+async function notDeclared(mutants: readonly Mutant[]): Promise<string[]> {
+  await using stack = new AsyncDisposableStack()
+  const folder = await mkdtemp(join(tmpdir(), 'sidecar-names-'))
+  stack.defer(() => rm(folder, { recursive: true, force: true }))
+  const rules = join(folder, 'rules.json')
+  await writeFile(rules, JSON.stringify(RULES))
+  for (const [index, one] of mutants.entries()) {
+    for (const [file, text] of await planted(one)) {
+      const path = join(folder, String(index), file)
+      await mkdir(dirname(path), { recursive: true })
+      await writeFile(path, text)
+    }
+  }
+  const out = await lint(folder, rules)
+  const { diagnostics } = JSON.parse(out) as { diagnostics: { filename: string; message: string }[] }
+  return diagnostics.map(
+    ({ filename, message }) => `${mutants[Number(filename.split('/')[0])]?.name}: ${message}`,
+  )
+}
+
+async function lint(folder: string, rules: string): Promise<string> {
+  const words = ['--config', rules, '--format', 'json', '.']
+  try {
+    return (await promisify(execFile)(OXLINT, words, { cwd: folder, maxBuffer: Infinity })).stdout
+  } catch (error) {
+    // It exits 1 when it found something.
+    return (error as { stdout: string }).stdout
+  }
+}
 
 /** Seeing them takes long: `npm run simulate -- --mutants`. */
 describe('the planted bugs', () => {
-  it.each(MUTANTS.map((mutant) => ({ mutant, name: mutant.name })))(
+  it.each(MUTANTS.map((each) => ({ each, name: each.name })))(
     'can still be planted: $name',
-    async ({ mutant }) => {
-      const texts = await planted(mutant)
+    async ({ each }) => {
+      const texts = await planted(each)
       expect(texts.size).toBeGreaterThan(0)
     },
   )
@@ -16,5 +61,28 @@ describe('the planted bugs', () => {
     const names = MUTANTS.map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)
     expect([...(await readTable()).keys()]).toEqual(names)
+  })
+
+  // Four threw a ReferenceError in place of what they were to do, and counted as seen.
+  it('use no name that is not declared', async () => {
+    expect(await notDeclared(MUTANTS)).toEqual([])
+    const file = 'sidecar/store/sqlite/committer.ts'
+    const wrong = [
+      mutant('a name', file, '      this.#schedule()\n    })', '      resolve()\n    })'),
+      mutant('a field', file, 'this.#again?.cancel()', 'this.#gone?.cancel()'),
+    ]
+    expect((await notDeclared(wrong)).sort()).toEqual([
+      "a field: Private field '#gone' must be declared in an enclosing class",
+      "a name: 'resolve' is not defined.",
+    ])
+  })
+
+  it('are not seen by throwing an error of the language', async () => {
+    expect(isCrash({ invariant: 'unhandled', message: 'TypeError: x is not a function\n    at y' })).toBe(
+      true,
+    )
+    expect(isCrash({ invariant: 'unhandled', message: 'StoreError: the disk is full' })).toBe(false)
+    expect(isCrash({ invariant: 'I1', message: 'TypeError' })).toBe(false)
+    expect([...(await readTable())].filter(([, sight]) => isCrash(sight))).toEqual([])
   })
 })

@@ -102,7 +102,7 @@ export const SCOPE: readonly Mutant[] = [
   mutant(
     'frames of a session that is gone are held for ever',
     'sidecar/intake/reconcile.ts',
-    "      await ownership.note(sessionId, 'gone')\n",
-    "      await intake.commit({ readings: [{ ...nothingThere(sessionId, known?.revision ?? null, clock.now()), hint: { generation: entry.generation, lookAfter: null, scope: 'session' } }] })\n",
+    "      await ownership.note(sessionId, 'gone')\n      return true\n",
+    '',
   ),
 ]

@@ -1,4 +1,4 @@
-import { mutant, type Mutant } from './mutant.ts'
+import { mutant, tested, type Mutant } from './mutant.ts'
 
 /** Bugs in the store and the one door. */
 export const STORE: readonly Mutant[] = [
@@ -37,23 +37,36 @@ export const STORE: readonly Mutant[] = [
     'if (known === null || given === null || given > known) checkpoints.set(name, value)',
     'checkpoints.set(name, value)',
   ),
+  // The result of a write is known once it has run; the transaction in which it stays comes later.
   mutant(
     'a write settles before it is on disk',
     'sidecar/store/sqlite/committer.ts',
-    '      this.#schedule()\n    })',
-    '      resolve(undefined as T)\n      this.#schedule()\n    })',
+    '      this.#queue.push({\n',
+    `      if (urgency === 'now' && !this.#db.inTransaction) {
+        this.#begin.run()
+        try {
+          resolve(run())
+        } catch {
+          // The transaction to come refuses it, too.
+        } finally {
+          if (this.#db.inTransaction) this.#rollback.run()
+        }
+      }
+      this.#queue.push({\n`,
   ),
-  mutant(
+  // The others are tried again by their callers.
+  tested(
+    { file: 'store/commit.test.ts', only: 'does not take the others with it' },
     'a failed batch takes the others with it',
     'sidecar/store/sqlite/committer.ts',
     'else for (const write of writes) this.#alone(write)',
-    'else for (const write of writes) write.committed(undefined)',
+    'else for (const write of writes) write.failed(error)',
   ),
   mutant(
     'facts have an id of their own each time',
     'core/fact.ts',
-    'digest([type, ...key].join',
-    'digest([type, String(counter++), ...key].join',
+    'export function stateFactId(type: string, ...key: (string | number)[]): string {\n',
+    'let made = 0\nexport function stateFactId(type: string, ...key: (string | number)[]): string {\n  key.push(made++)\n',
   ),
   mutant(
     'state ids forget their session',

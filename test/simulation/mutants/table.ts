@@ -112,7 +112,8 @@ async function tryOne(
     const replayed = known === REPLAY ? await play(folder, ['--replays']) : 'NOT SEEN'
     if (typeof replayed !== 'string') return replayed
     const found = await play(folder, ['--seeds', String(seeds)])
-    return typeof found === 'string' ? await play(folder, ['--replays']) : await without(found)
+    if (typeof found !== 'string') return await without(found)
+    return found === 'NOT SEEN' ? await play(folder, ['--replays']) : found
   })
 }
 
@@ -163,10 +164,15 @@ async function play(folder: string, seeds: readonly string[]): Promise<Sight | s
     const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
     const line = stdout.trim().split('\n').at(-1) ?? ''
     // A copy that does not start proves nothing about the simulation.
-    return line.startsWith('{')
-      ? (JSON.parse(line) as Sight)
-      : `does not run: ${(line || stderr).slice(0, 200)}`
+    if (!line.startsWith('{')) return `does not run: ${(line || stderr).slice(0, 200)}`
+    const sight = JSON.parse(line) as Sight
+    return isCrash(sight) ? `does not run: seed ${cellOf(sight.seed)}: ${short(sight.message)}` : sight
   }
+}
+
+/** A planted bug that names what is gone throws in place of what it is to do: nothing is seen of it. */
+export function isCrash({ invariant, message }: Pick<Sight, 'invariant' | 'message'>): boolean {
+  return invariant === 'unhandled' && /^(Reference|Syntax|Type)Error\b/.test(message)
 }
 
 function textOf({ seed, invariant, message }: Sight): string {

@@ -60,7 +60,8 @@ export const TOOLS: readonly Mutant[] = [
     'answer from memory',
     'sidecar/tools/run.ts',
     "return await write(ports, call, { type: 'result_fixed', result: fixed, error: null, at: clock.now() })",
-    "void ports.service.answer(call.sessionId, call.callId, { output: result.output }, call.callId).catch(() => undefined)\n      const done = await ports.step(finish(call, { kind: 'output', text: result.output }, now, null, steady))",
+    `void ports.service.answer(call.sessionId, call.callId, { output: result.output }, call.callId).catch(() => undefined)
+      return await write(ports, call, { type: 'result_fixed', result: fixed, error: null, at: clock.now() })`,
   ),
   {
     // Whether a call stands as running is looked at once more before its tool is asked.
