@@ -678,6 +678,20 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    // Seed 10423. The former process wrote nothing more, and no other process ran.
+    name: 'a second process whose start a full disk stopped leaves the store to the first',
+    scenario: story([], {
+      channels: STREAM,
+      handlerTakes: 900,
+      secondAt: 2250,
+      faultsUntil: 8000,
+      sessions: [1, 2, 3, 4].map((n) => ({ at: 100 * n, messages: [said(10, 0)], deleted: null })),
+    }),
+    // Small pages: the attempts under way, which the start records as cut, do not fit.
+    seed: 11,
+    steps: [[4, 'before', 'weather', 'disk_full']],
+  },
+  {
     name: 'a dead letter that is retried has all of its attempts again',
     scenario: story([{ do: 'say' }], {
       faultsUntil: 60_000,

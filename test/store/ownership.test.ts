@@ -13,7 +13,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { StoreError } from '../../src/sidecar/store/error.ts'
 import { backupStore } from '../../src/sidecar/store/sqlite/backup.ts'
-import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
+import { openSqliteStore, type SqliteOptions } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
@@ -47,9 +47,9 @@ async function watched(path = join(folder(), 'sidecar.db')) {
 }
 
 /** A second process, as where the lock file was removed. */
-function second(path: string) {
+function second(path: string, more: Partial<SqliteOptions> = {}) {
   rmSync(`${path}-lock`)
-  const store = openSqliteStore({ path, clock: new VirtualClock(), log: keepingLog() })
+  const store = openSqliteStore({ path, clock: new VirtualClock(), log: keepingLog(), ...more })
   onTestFinished(() => store.close())
   return store
 }
@@ -90,6 +90,24 @@ describe('a second process on the same files', () => {
     await expect(commitFrames(first, 6, 1)).rejects.toMatchObject({ kind: 'fenced' })
     await expect(commitFrames(next, 6, 1)).rejects.toMatchObject({ kind: 'fenced' })
     await commitFrames(last, 6, 1)
+  })
+
+  it('leaves the store to the first when a full disk stops its start', async () => {
+    const { store, clock, path, lost } = await watched()
+    const { lanes } = await store.log.commit({
+      facts: Array.from({ length: 200 }, (_, index) => frameFact(index + 6)),
+    })
+    for (const { lane, deliveries } of lanes)
+      store.lanes.begin(
+        lane,
+        deliveries.map(({ fact }) => fact.pos),
+      )
+    // Long enough to be written down: the start records the attempts as cut, and has no room for that.
+    await clock.advance(50)
+    expect(() => second(path, { maxPages: 1 })).toThrow('full')
+    await clock.advance(NOTICED)
+    expect(lost).toEqual([])
+    await commitFrames(store, 300, 1)
   })
 
   it.each(['while the first runs', 'again and again'])('under a hard link is refused: %s', async (times) => {

@@ -238,4 +238,10 @@ export const FOUND: readonly Mutant[] = [
     'const last = stopping.signal.aborted\n',
     'const last = true\n',
   ),
+  mutant(
+    'a start that a full disk stops has fenced the former owner',
+    'sidecar/store/sqlite/owner.ts',
+    '        recover()\n        return row\n      })\n      .immediate()\n',
+    '        return row\n      })\n      .immediate()\n    recover()\n',
+  ),
 ]

@@ -424,7 +424,7 @@ function keyOf(handler: number, pos: number): string {
  * Records the attempts that the last process left: each shows as an interrupted attempt and counts only for the attempt
  * number.
  */
-export function recoverBegun(db: Sqlite, ownership: Ownership): void {
+export function recoverBegun(db: Sqlite): void {
   const left = db
     .prepare<[], { fact_pos: number; handler: number; at: number }>('SELECT fact_pos, handler, at FROM begun')
     .all()
@@ -433,14 +433,11 @@ export function recoverBegun(db: Sqlite, ownership: Ownership): void {
     `UPDATE deliveries SET cut = cut + 1, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
      WHERE fact_pos = ? AND handler = ? AND status = 0`,
   )
-  db.transaction(() => {
-    ownership.confirm()
-    for (const { fact_pos: pos, handler, at } of left) {
-      const entry = JSON.stringify({ at, error: CUT, ms: 0 })
-      cut.run(entry, entry, pos, handler)
-    }
-    db.prepare('DELETE FROM begun').run()
-  }).immediate()
+  for (const { fact_pos: pos, handler, at } of left) {
+    const entry = JSON.stringify({ at, error: CUT, ms: 0 })
+    cut.run(entry, entry, pos, handler)
+  }
+  db.prepare('DELETE FROM begun').run()
 }
 
 /**

@@ -18,16 +18,25 @@ export class Ownership {
   readonly #row
   #lost: StoreError | null = null
 
-  /** Takes it. A file then has all that was committed before, so that the log beside it begins with this owner. */
-  constructor(db: Sqlite) {
+  /**
+   * Takes it. A file then has all that was committed before, so that the log beside it begins with this owner.
+   * `recover` writes in the same transaction: a start that a full disk stops there leaves the store to a former owner
+   * that still runs.
+   */
+  constructor(db: Sqlite, recover: () => void = () => undefined) {
+    const take = db.prepare<[], Pick<OwnerMark, 'owner' | 'epoch'>>(
+      `INSERT INTO owner VALUES (1, lower(hex(randomblob(16))), '', 1, 1)
+       ON CONFLICT (one) DO UPDATE SET
+         owner = excluded.owner, previous = owner, epoch = epoch + 1, commits = commits + 1
+       RETURNING owner, epoch`,
+    )
     const taken = db
-      .prepare<[], Pick<OwnerMark, 'owner' | 'epoch'>>(
-        `INSERT INTO owner VALUES (1, lower(hex(randomblob(16))), '', 1, 1)
-         ON CONFLICT (one) DO UPDATE SET
-           owner = excluded.owner, previous = owner, epoch = epoch + 1, commits = commits + 1
-         RETURNING owner, epoch`,
-      )
-      .get()
+      .transaction(() => {
+        const row = take.get()
+        recover()
+        return row
+      })
+      .immediate()
     if (taken === undefined) throw new StoreError('damaged')
     db.pragma('wal_checkpoint(TRUNCATE)')
     this.epoch = taken.epoch
@@ -90,28 +99,24 @@ export const STEADY = 'steady'
 
 /**
  * What waits in the store is due by the steady clock, which starts at the wall clock. When a person set that back between
- * two processes, all of it would wait for as long: it is moved back with the clock.
- * @returns what notes the time, inside a transaction.
+ * two processes, all of it would wait for as long: it is moved back with the clock. Part of the transaction that takes the
+ * store.
  */
-export function keepTime(
-  db: Sqlite,
-  checkpoints: Checkpoints,
-  clock: Clock,
-  ownership: Ownership,
-): () => void {
+export function recoverTime(db: Sqlite, checkpoints: Checkpoints, clock: Clock): void {
   const last = Number(checkpoints.get(STEADY) ?? 0)
   const back = Math.floor(last - clock.steady())
   if (back > 0) {
-    db.transaction(() => {
-      ownership.confirm()
-      for (const table of ['hints', 'lanes', 'calls']) {
-        db.prepare(`UPDATE ${table} SET due_at = max(0, due_at - ?)`).run(back)
-      }
-      // How long a turn's artifacts have been awaited says when to look again.
-      db.prepare('UPDATE turns SET final_read_at = max(0, final_read_at - ?) WHERE settled = 0').run(back)
-      checkpoints.set(STEADY, String(last - back))
-    }).immediate()
+    for (const table of ['hints', 'lanes', 'calls']) {
+      db.prepare(`UPDATE ${table} SET due_at = max(0, due_at - ?)`).run(back)
+    }
+    // How long a turn's artifacts have been awaited says when to look again.
+    db.prepare('UPDATE turns SET final_read_at = max(0, final_read_at - ?) WHERE settled = 0').run(back)
+    checkpoints.set(STEADY, String(last - back))
   }
+}
+
+/** @returns what notes the steady time, inside a transaction. */
+export function keepTime(checkpoints: Checkpoints, clock: Clock): () => void {
   let noted = 0
   return () => {
     const now = clock.steady()

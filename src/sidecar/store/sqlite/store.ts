@@ -24,7 +24,7 @@ import { createPruning } from './prune.ts'
 import { createSettings } from './settings.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
-import { Ownership, keepTime } from './owner.ts'
+import { Ownership, keepTime, recoverTime } from './owner.ts'
 import { Sessions } from './sessions.ts'
 import { watchFile, type FileWatch } from './watch.ts'
 
@@ -54,7 +54,7 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
   let watch: FileWatch | null = null
   try {
     if (maxPages !== undefined) db.pragma(`max_page_count = ${Math.trunc(maxPages)}`)
-    const ownership = new Ownership(db)
+    const ownership = takeStore(db, options.clock)
     store = createSqliteStore(db, options, ownership)
     if (file !== null) watch = watchFile({ db, file, ownership, clock: options.clock, log: options.log })
   } catch (error) {
@@ -71,17 +71,24 @@ export function openSqliteStore({ path, maxPages, ...options }: SqliteOptions): 
   }
 }
 
+/** Takes the store and recovers what the last process left, both or neither. */
+function takeStore(db: Sqlite, clock: Clock): Ownership {
+  return new Ownership(db, () => {
+    recoverBegun(db)
+    recoverTime(db, new Checkpoints(db), clock)
+  })
+}
+
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
 export function createSqliteStore(
   db: Sqlite,
   { clock, log: lines, onDeadLettered, onLost, ...witness }: StoreOptions,
-  ownership = new Ownership(db),
+  ownership = takeStore(db, clock),
 ): Store {
   ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
-  recoverBegun(db, ownership)
   const begun = new BegunAttempts(db, clock, (run, effect) => committer.writeRelaxed(run, effect))
-  const time = keepTime(db, checkpoints, clock, ownership)
+  const time = keepTime(checkpoints, clock)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
   const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
   const facts = new Facts(db, (added, into) => lanes.fanOut(added, into))
