@@ -29,6 +29,10 @@ export class AnswerParser {
   #state: State = 'complete'
   /** What came of a head or of a line of a chunked body, and is not complete. */
   #rest = ''
+  /** The last characters of a head in `#rest`: its end may be cut. */
+  #tail = ''
+  /** Bytes of interim answers and empty lines before the answer itself. */
+  #interim = 0
   #framing = new Framing()
   #status = 0
   #head = ''
@@ -40,7 +44,7 @@ export class AnswerParser {
   #truncated = false
   #begun = false
 
-  /** `maxHead`: bytes of one head, or of all trailers. */
+  /** `maxHead`: bytes of one head, of all interim answers, or of all trailers. */
   constructor(maxHead: number) {
     this.#maxHead = maxHead
   }
@@ -50,6 +54,8 @@ export class AnswerParser {
     this.#maxBody = maxBody
     this.#state = 'head'
     this.#rest = ''
+    this.#tail = ''
+    this.#interim = 0
     this.#text = ''
     this.#body = null
     this.#truncated = false
@@ -114,6 +120,7 @@ export class AnswerParser {
     let at = from
     // An empty line before a status line is skipped.
     while (this.#rest === '' && at < chunk.length && (chunk[at] === CR || chunk[at] === LF)) at++
+    this.#countInterim(at - from)
     if (at === chunk.length) return at
     this.#begun = true
     const end = this.#rest === '' ? chunk.indexOf(HEAD_END, at) : -1
@@ -123,17 +130,31 @@ export class AnswerParser {
       return end + HEAD_END.length
     }
     const known = this.#rest.length
-    const text = this.#rest + chunk.toString('latin1', at, Math.min(chunk.length, at + this.#maxHead + 1))
-    const textEnd = text.indexOf('\r\n\r\n', Math.max(0, known - HEAD_END.length))
-    if (textEnd !== -1) {
+    const piece = chunk.toString('latin1', at, Math.min(chunk.length, at + this.#maxHead + 1))
+    // A head may come byte by byte: only what is new is looked through, and the pieces are joined at its end.
+    const text = this.#rest + piece
+    const recent = this.#tail + piece
+    const recentEnd = recent.indexOf('\r\n\r\n')
+    if (recentEnd !== -1) {
+      const textEnd = known - this.#tail.length + recentEnd
       this.#rest = ''
+      this.#tail = ''
       this.#acceptHead(text.slice(0, textEnd + 2))
       return at + textEnd + HEAD_END.length - known
     }
     if (text.length > this.#maxHead) throw unreadable('its headers are too long')
-    if (!isBeginning(text)) throw unreadable('it is not HTTP/1.1')
+    // A server of another protocol is not waited for.
+    if ((known < MINOR && !'HTTP/1.'.startsWith(text.slice(0, MINOR))) || /[^\r]\n/.test(recent))
+      throw unreadable('it is not HTTP/1.1')
     this.#rest = text
+    this.#tail = recent.slice(1 - HEAD_END.length)
     return chunk.length
+  }
+
+  /** A server may send 103 for ever. */
+  #countInterim(bytes: number): void {
+    this.#interim += bytes
+    if (this.#interim > this.#maxHead) throw unreadable('its interim answers are too long')
   }
 
   #acceptHead(text: string): void {
@@ -144,7 +165,7 @@ export class AnswerParser {
     framing.readHeaders(text, lineEnd + 2)
     framing.decide(status, text.charCodeAt(MINOR) === ONE)
     if (status === 101) throw unreadable('101 Switching Protocols, which the request did not ask for')
-    if (status < 200) return
+    if (status < 200) return this.#countInterim(text.length + 2)
     this.#status = status
     this.#head = text.slice(lineEnd + 2)
     this.#framing = framing
@@ -354,11 +375,6 @@ function keptFor(hint: string): number {
   const seconds = hint === '' ? undefined : /(?:^|,)[\t ]*timeout=(\d+)/i.exec(hint)?.[1]
   if (seconds === undefined) return KEPT
   return Math.min(Math.max(0, Number(seconds) * 1000 - KEPT_MARGIN), KEPT_MAX)
-}
-
-/** Whether an answer may begin so: a server of another protocol is not waited for. */
-function isBeginning(text: string): boolean {
-  return 'HTTP/1.'.startsWith(text.slice(0, 7)) && !/(?:^|[^\r])\n/.test(text)
 }
 
 function unreadable(reason: string): NetworkFault {

@@ -184,6 +184,12 @@ describe('an answer is read as undici reads it', () => {
     expect(await differences(bytewise)).toEqual([])
   })
 
+  it('a long head byte by byte', async () => {
+    const head = `HTTP/1.1 200 OK\r\nx-long: ${'y'.repeat(3000)}\r\ncontent-length: 5\r\n\r\n`
+    const cuts = Array.from({ length: head.length }, (_, at) => at)
+    expect(await differences([{ ...whole(`${head}hello`), cuts }])).toEqual([])
+  })
+
   it('made up', async () => {
     const random = seededRandom()
     const made = Array.from({ length: MADE }, () => {

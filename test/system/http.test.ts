@@ -483,6 +483,7 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
     test.each([
       ['a header that is none', 'HTTP/1.1 500 no\r\nno header\r\n\r\n'],
       ['a head without end', `HTTP/1.1 500 no\r\nx: ${'x'.repeat(20_000)}\r\ncontent-length: 0\r\n\r\n`],
+      ['interim answers without end', 'HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n'.repeat(1000)],
       ['a folded header', 'HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\ncontent-length: 2\r\n\r\nok'],
       ['both lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n'],
       ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'],
@@ -491,6 +492,22 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
         socket.once('data', () => socket.write(answer))
       })
       expect(await faultOf(exchange(http, ask(url)))).toMatchObject({ kind: 'unreadable' })
+    })
+
+    test.each([
+      ['interim answers', 'HTTP/1.1 103 Early Hints\r\nlink: </a.css>\r\n\r\n'],
+      ['empty lines', '\r\n'.repeat(100)],
+    ])('unreadable: a server that sends %s for ever', async (_what, piece) => {
+      const url = await raw((socket) => {
+        const send = (): void => {
+          if (!socket.destroyed) socket.write(piece, () => setImmediate(send))
+        }
+        socket.once('data', send)
+      })
+      expect(await faultOf(exchange(http, ask(url, { timeout: 20_000 })))).toMatchObject({
+        kind: 'unreadable',
+        message: expect.stringContaining('its interim answers are too long') as string,
+      })
     })
 
     test('one fault does not spoil the exchanges after it', async () => {
