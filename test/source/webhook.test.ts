@@ -26,6 +26,7 @@ function open(secrets: readonly string[] = [SECRET]) {
     outcomes,
     secrets,
     parsed: 0,
+    observe: (outcome: string): void => void outcomes.push(outcome),
     store: async (given: readonly Hint[]): Promise<void> => void hints.push(...given),
   }
   const receiver = createWebhookReceiver({
@@ -36,7 +37,7 @@ function open(secrets: readonly string[] = [SECRET]) {
       return readWebhook(body, at)
     },
     storeHints: (given) => world.store(given),
-    observer: fanOut([{ webhook: (outcome) => outcomes.push(outcome) }]),
+    observer: fanOut([{ webhook: (outcome) => world.observe(outcome) }]),
     clock,
     log: keepingLog(),
   })
@@ -47,7 +48,7 @@ function open(secrets: readonly string[] = [SECRET]) {
     const signature = more.signature ?? signServiceWebhook(secret, timestamp, body)
     return receive({ signature, timestamp, body: Buffer.from(body) })
   }
-  return Object.assign(world, { receive, deliver, lose: receiver.lose })
+  return Object.assign(world, { receive, deliver, receiver })
 }
 
 describe('the webhook receiver', () => {
@@ -148,7 +149,7 @@ describe('the webhook receiver', () => {
     const timestamp = String(world.clock.now())
     await world.deliver({ timestamp })
     expect(await world.deliver({ timestamp })).toEqual({ status: 200, outcome: 'duplicate' })
-    world.lose()
+    world.receiver.lose()
     for (const more of [{ timestamp }, {}, { secret: 'wrong' }])
       expect(await world.deliver(more)).toEqual({ status: 503, outcome: 'store_failed' })
   })
@@ -167,6 +168,55 @@ describe('the webhook receiver', () => {
     world.store = store
     expect(await world.deliver({ timestamp })).toEqual({ status: 200, outcome: 'accepted' })
     expect(world.hints).toHaveLength(1)
+  })
+
+  it('answers each other delivery of a batch when one of its hints cannot be written', async () => {
+    const world = open()
+    const { store } = world
+    world.store = async (hints) => {
+      if (hints.some(({ sessionId }) => sessionId === 'ses_bad')) throw new TypeError('cannot be bound')
+      await store(hints)
+    }
+    const bodies = ['ses_1', 'ses_bad', 'ses_2'].map((id) => `{"session_id":"${id}"}`)
+    const answers = await Promise.all(bodies.map((body) => world.deliver({ body })))
+    expect(answers.map(({ status }) => status)).toEqual([200, 503, 200])
+    expect(world.hints.map(({ sessionId }) => sessionId)).toEqual(['ses_1', 'ses_2'])
+  })
+
+  it('does not write a batch again hint by hint when the store itself fails', async () => {
+    const world = open()
+    let writes = 0
+    world.store = () => {
+      writes++
+      return Promise.reject(new StoreError('full'))
+    }
+    const answers = await Promise.all(['1', '2'].map((body) => world.deliver({ body })))
+    expect([answers.map(({ status }) => status), writes]).toEqual([[503, 503], 1])
+  })
+
+  it.each([
+    ['is stored', false],
+    ['cannot be stored', true],
+  ])('answers a batch that %s though one answer and the observer throw', async (_, fails) => {
+    const world = open()
+    const { store } = world
+    if (fails) world.store = () => Promise.reject(new StoreError('full'))
+    world.observe = () => {
+      throw new Error('of the observer')
+    }
+    const timestamp = String(world.clock.now())
+    const signature = signServiceWebhook(SECRET, timestamp, BODY)
+    world.receiver.receive({ signature, timestamp, body: Buffer.from(BODY) }, () => {
+      throw new Error('its connection is closed')
+    })
+    const others = [world.deliver({ timestamp }), world.deliver({ body: `${BODY} ` })]
+    const statuses = (await Promise.all(others)).map(({ status }) => status)
+    expect(statuses).toEqual(fails ? [503, 503] : [200, 200])
+    // None of them is pending: what was not stored is stored by the next try.
+    world.store = store
+    world.observe = () => undefined
+    const outcome = fails ? 'accepted' : 'duplicate'
+    expect(await world.deliver({ timestamp })).toEqual({ status: 200, outcome })
   })
 
   // [fault webhook-6]

@@ -9,6 +9,8 @@ const REMEMBERED = 10_000
 /** Deliveries whose hints are stored by one write. */
 const BATCH = 256
 
+const STORE_FAILED: WebhookAnswer = { status: 503, outcome: 'store_failed' }
+
 export interface WebhookHead {
   signature: string | undefined
   timestamp: string | undefined
@@ -100,6 +102,11 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     try {
       await options.storeHints(deliveries.map(({ hint }) => hint))
     } catch (error) {
+      // One hint that cannot be written must not fail the others. If the store itself fails, all fail.
+      if (deliveries.length > 1 && !isOfStore(error)) {
+        for (const delivery of deliveries) await store([delivery])
+        return
+      }
       log.error(
         { err: error, deliveries: deliveries.length },
         'webhook: hints could not be stored; the service will send them again',
@@ -112,12 +119,24 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
 
   const settle = ({ signature, readable, answer, copies }: Pending, isStored: boolean): void => {
     pending.delete(signature)
-    if (isStored) {
-      stored.set(signature, true)
-      answer(answered(200, readable ? 'accepted' : 'unreadable'))
-    } else answer(answered(503, 'store_failed'))
+    if (isStored) stored.set(signature, true)
+    const outcome = readable ? 'accepted' : 'unreadable'
+    reply(answer, isStored ? { status: 200, outcome } : STORE_FAILED)
     for (const answerCopy of copies ?? [])
-      answerCopy(isStored ? answered(200, 'duplicate') : answered(503, 'store_failed'))
+      reply(answerCopy, isStored ? { status: 200, outcome: 'duplicate' } : STORE_FAILED)
+  }
+
+  /** An `answer` or observer that throws must not leave the rest of the batch unanswered. */
+  const reply = (answer: Answer, given: WebhookAnswer): void => {
+    try {
+      answer(given)
+      observer.webhook(given.outcome)
+    } catch (error) {
+      log.error(
+        { err: error, outcome: given.outcome },
+        'webhook: a delivery could not be answered or counted',
+      )
+    }
   }
 
   const receive = ({ signature, timestamp, body }: WebhookDelivery, answer: Answer): void => {
@@ -144,6 +163,11 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
       isLost = true
     },
   }
+}
+
+/** Whether the store could not be written, whatever was to be written. */
+function isOfStore(error: unknown): boolean {
+  return error instanceof Error && error.name === 'StoreError'
 }
 
 function parse(body: Buffer): unknown {
