@@ -20,6 +20,42 @@ async function framesOf(store: Store, sessionId: string): Promise<string[]> {
   }
 }
 
+/** How many of the newest positions `session_facts` lacks. */
+function unlisted(path: string): number {
+  const db = new Database(path, { readonly: true })
+  const count = db
+    .prepare(
+      `SELECT (SELECT max(pos) FROM facts) - CAST(value AS INTEGER) FROM checkpoints WHERE name = 'session_facts'`,
+    )
+    .pluck()
+    .get()
+  db.close()
+  return Number(count)
+}
+
+it('the list has the facts of 10,000 held frames once they are released, though no later fact comes', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path }, [everything('app', { wants: () => false })])
+  const held = Array.from({ length: 10_000 }, (_, n) => frameFact(n + 1, 'ses_1'))
+  await store.log.commit({ facts: held, scoped: true })
+  await store.log.commit({ scoped: true, owners: [{ sessionId: 'ses_1', owner: 'ours', at: 1 }] })
+  expect(unlisted(path)).toBeLessThan(1024)
+  expect(await framesOf(store, 'ses_1')).toEqual(held.map(({ seq }) => seq))
+})
+
+it('a transaction that is rolled back leaves no gap in the list', async () => {
+  const path = join(folder(), 'sidecar.db')
+  const { store } = await openStore({ path }, [everything('app', { wants: () => false })])
+  const broken = frameFact(9999, 'ses_1', { at: Number.NaN })
+  const [good, bad] = await Promise.allSettled([
+    store.log.commit({ facts: facts(1, 2000) }),
+    store.log.commit({ facts: [broken] }),
+  ])
+  expect([good.status, bad.status]).toEqual(['fulfilled', 'rejected'])
+  expect(unlisted(path)).toBeLessThan(1024)
+  expect((await framesOf(store, 'ses_2')).length).toBe(2000 / SESSIONS)
+})
+
 it('the facts of a session are found whole and in order, those that its list has and the newest', async () => {
   const path = join(folder(), 'sidecar.db')
   const { store } = await openStore({ path }, [everything('app', { wants: () => false })])

@@ -5,10 +5,11 @@ import { isWhole } from '../../../core/seq.ts'
 import type { Committed } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
 
-/** Positions behind the newest fact that `session_facts` may lack: what is asked of a session looks through them. */
+/**
+ * After each commit `session_facts` lacks fewer positions than this, the newest ones: queries about a session read them
+ * all. A release of 10,000 held frames adds its entries in its own transaction, since no later fact may come.
+ */
 const UNINDEXED = 1024
-/** Positions that one commit adds at most: a few milliseconds. */
-const INDEXED_AT_ONCE = 4096
 /** The checkpoint up to which `session_facts` is complete. */
 const INDEXED = 'session_facts'
 
@@ -32,8 +33,6 @@ export class Facts {
   readonly #indexed
   readonly #index
   readonly #noteIndexed
-  /** At least so far: a transaction that was rolled back may leave it ahead, for one round. */
-  #indexedTo: number
 
   /** `onAdded`: makes the deliveries of facts that are new. */
   constructor(db: Sqlite, onAdded: (facts: readonly StoredFact[], into: Committed) => void) {
@@ -69,16 +68,15 @@ export class Facts {
        WHERE pos > ? AND pos <= ? AND session_id IS NOT NULL`,
     )
     this.#noteIndexed = db.prepare<[string]>(`UPDATE checkpoints SET value = ? WHERE name = '${INDEXED}'`)
-    this.#indexedTo = this.#indexed.get() ?? 0
   }
 
-  /** Brings `session_facts` nearer to the newest fact. */
+  /** Adds the facts up to the newest one to `session_facts`, once there are enough of them. */
   #indexSessions(newest: number): void {
+    // Read from the database each time: a rollback takes it back.
     const from = this.#indexed.get() ?? 0
-    const to = Math.min(newest, from + INDEXED_AT_ONCE)
-    this.#index.run(from, to)
-    this.#noteIndexed.run(String(to))
-    this.#indexedTo = to
+    if (newest - from < UNINDEXED) return
+    this.#index.run(from, newest)
+    this.#noteIndexed.run(String(newest))
   }
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
@@ -105,7 +103,7 @@ export class Facts {
     for (const fact of added) into.facts.push(fact)
     this.#onAdded(added, into)
     const newest = added.at(-1)?.pos ?? 0
-    if (newest - this.#indexedTo >= UNINDEXED) this.#indexSessions(newest)
+    this.#indexSessions(newest)
   }
 
   #add(fact: Fact): StoredFact | null {
