@@ -276,6 +276,24 @@ describe('a configuration with faults names', () => {
     for (const [index, said] of says.entries()) expect(found[index]).toContain(said)
   })
 
+  test('the parameters of many tools, each by itself', async () => {
+    const kinds = ['object', 'objekt', 'object', 'arrei']
+    const dialects = [
+      'http://json-schema.org/draft-07/schema#',
+      'https://json-schema.org/draft/2020-12/schema',
+      'x:y',
+    ]
+    const tools = dialects.flatMap((dialect) => kinds.map((type) => ({ dialect, type })))
+    const rows = tools.map(
+      ({ dialect, type }, index) =>
+        `  - { name: t${index}, url: "http://127.0.0.1:1/", parameters: { $schema: "${dialect}", $id: "a:b", type: ${type} } }`,
+    )
+    const found = await faultsOf(`${SERVICE}tools:\n${rows.join('\n')}`)
+    expect(found.map(({ path }) => path)).toEqual(
+      [1, 3, 5, 7, 8, 9, 10, 11].map((index) => `tools[${index}].parameters`),
+    )
+  })
+
   test('aliases that would fill the memory', async () => {
     const rows = ['a: &a [x, x, x, x, x, x, x, x, x, x]']
     for (const [before, name] of ['a b', 'b c', 'c d', 'd e', 'e f', 'f g', 'g h'].map((pair) =>
