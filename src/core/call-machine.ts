@@ -14,7 +14,7 @@ export type CallStage =
   | 'deferred'
   /** The result is to be posted. */
   | 'finished'
-  /** It was posted, and the reply was lost. */
+  /** It was posted, perhaps by a process that crashed, and there is no reply. */
   | 'unconfirmed'
   /** The service refused the output: the fixed error is to be posted. */
   | 'refused'

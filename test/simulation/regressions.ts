@@ -131,6 +131,15 @@ export const REGRESSIONS: readonly Regression[] = [
     ],
   },
   {
+    name: 'an answer that arrived after a crash counted as expired: the next posting of it was put off',
+    scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
+    steps: [
+      [1, 'before', 'http answer', 'slow'],
+      [4, 'before', 'weather', 'crash'],
+      [0, 'before', 'http answer', 'refused'],
+    ],
+  },
+  {
     name: 'an answer that was taken before a crash counted as expired: its outcome could not be read',
     scenario: { ...fixed('stream only'), faultsUntil: 60_000 },
     steps: [

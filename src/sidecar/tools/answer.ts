@@ -135,6 +135,8 @@ async function failed(
 ): Promise<Progress> {
   const { random, log } = ports
   if (!(error instanceof ServiceError)) throw error
+  // The posting of a process that crashed may still be on its way.
+  const uncertain = error.uncertain || restarted
   const details = {
     ...namesOf(ports, call),
     code: error.code,
@@ -144,15 +146,14 @@ async function failed(
   if (error.code === 'route_unknown' || error.status === 403) {
     // For as long as nothing can be posted, nothing else notices that the call is over.
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state, error.uncertain || restarted)
+    if (state !== 'required') return await closeGone(ports, call, state, uncertain)
     log.error(details, `tools: the answer cannot be posted: ${error.message}`)
-    return await write(ports, call, unposted(error, error.uncertain), { wait: FORBIDDEN })
+    return await write(ports, call, unposted(error, uncertain), { wait: FORBIDDEN })
   }
-  if (error.unauthorized)
-    return await write(ports, call, unposted(error, error.uncertain), { wait: RETRY.base })
+  if (error.unauthorized) return await write(ports, call, unposted(error, uncertain), { wait: RETRY.base })
   if (error.status >= 400 && error.status < 500 && !error.transient) {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state, error.uncertain || restarted)
+    if (state !== 'required') return await closeGone(ports, call, state, uncertain)
     log.warn(details, `tools: the service refused the answer: ${error.message}`)
     if (call.result?.kind === 'error')
       return await endCall(ports, call, { type: 'failed', outcome: 'refused', error: error.message })
@@ -160,10 +161,10 @@ async function failed(
   }
   log.warn(details, `tools: no reply to an answer: ${error.message}`)
   const wait = backoff(RETRY, call.posts + 1, random, error.retryAfter ?? 0)
-  return await write(ports, call, unposted(error, mayHaveActed(error)), { wait })
+  return await write(ports, call, unposted(error, uncertain || mayHaveActed(error)), { wait })
 }
 
-/** `sent`: the service may have taken it. */
+/** `sent`: the service may have taken it, or may still take it. */
 function unposted({ message }: ServiceError, sent: boolean): CallEvent {
   return sent
     ? { type: 'post_unanswered', error: message }

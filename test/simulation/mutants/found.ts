@@ -76,7 +76,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'what a posting before the crash may have done is forgotten when its repetition is refused',
     'sidecar/tools/answer.ts',
-    'closeGone(ports, call, state, error.uncertain || restarted)\n    log.warn',
+    'closeGone(ports, call, state, uncertain)\n    log.warn',
     'closeGone(ports, call, state, error.uncertain)\n    log.warn',
   ),
   mutant(
@@ -175,6 +175,12 @@ export const FOUND: readonly Mutant[] = [
     'sidecar/tools/host.ts',
     '    const restarted = !ours.delete(call.callId)\n',
     '    const restarted = !ours.has(call.callId)\n    take(call.callId)\n',
+  ),
+  mutant(
+    'what a posting before the crash may still do is forgotten when the next one is put off',
+    'sidecar/tools/answer.ts',
+    'unposted(error, uncertain || mayHaveActed(error))',
+    'unposted(error, mayHaveActed(error))',
   ),
   mutant(
     'a call that its app puts off is not woken when its action is gone',
