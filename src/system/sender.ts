@@ -1,5 +1,6 @@
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectSecure } from 'node:tls'
+import { BoundedMap } from '../std/bounded-map.ts'
 import { NetworkFault } from '../std/errors.ts'
 import type { HttpAttempt, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
 import { AnswerParser } from './answer-parser.ts'
@@ -36,8 +37,7 @@ const PROBED = 60_000
  */
 export class Sender {
   readonly #options: SenderOptions
-  readonly #pools = new Map<HttpPool, Map<string, Target>>()
-  readonly #origins = new Set<Origin>()
+  readonly #pools = new Map<HttpPool, Pooled>()
   #timer: NodeJS.Timeout | undefined
   #wakeAt = Infinity
   #closed = false
@@ -66,21 +66,24 @@ export class Sender {
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
-    for (const origin of this.#origins) origin.close()
+    for (const { origins } of this.#pools.values()) for (const origin of origins.values()) origin.close()
   }
 
   #targetOf(url: string, pool: HttpPool): Target {
-    let targets = this.#pools.get(pool)
-    if (targets === undefined) this.#pools.set(pool, (targets = new Map<string, Target>()))
-    return targets.get(url) ?? this.#newTarget(url, pool, targets)
+    let pooled = this.#pools.get(pool)
+    if (pooled === undefined) {
+      pooled = { origins: new Map(), targets: new BoundedMap(TARGETS_KEPT) }
+      this.#pools.set(pool, pooled)
+    }
+    return pooled.targets.get(url) ?? this.#newTarget(url, pool, pooled)
   }
 
-  #newTarget(url: string, pool: HttpPool, targets: Map<string, Target>): Target {
+  #newTarget(url: string, pool: HttpPool, { origins, targets }: Pooled): Target {
     const { protocol, host, hostname, port, pathname, search } = new URL(url)
     if (protocol !== 'http:' && protocol !== 'https:')
       throw new NetworkFault('other', `${protocol} is not HTTP`)
     const key = `${protocol}//${host}`
-    let origin = [...targets.values()].find((target) => target.origin.key === key)?.origin
+    let origin = origins.get(key)
     if (origin === undefined) {
       const secure = protocol === 'https:'
       const address = {
@@ -89,14 +92,13 @@ export class Sender {
         port: port === '' ? (secure ? 443 : 80) : Number(port),
       }
       origin = new Origin(key, address, pool, { ...this.#options, wakeBy: (at) => this.#wakeBy(at) })
-      this.#origins.add(origin)
+      origins.set(key, origin)
     }
     const connection = pool.fresh === true ? 'close' : 'keep-alive'
     const target = {
       origin,
       start: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}\r\n`,
     }
-    if (targets.size >= TARGETS_KEPT) targets.clear()
     targets.set(url, target)
     return target
   }
@@ -113,13 +115,20 @@ export class Sender {
     this.#wakeAt = Infinity
     const now = performance.now()
     let next = Infinity
-    for (const origin of this.#origins) next = Math.min(next, origin.sweep(now))
+    for (const { origins } of this.#pools.values())
+      for (const origin of origins.values()) next = Math.min(next, origin.sweep(now))
     this.#wakeBy(next)
   }
 }
 
 function sweep(sender: Sender): void {
   sender.sweep()
+}
+
+/** What one pool has. Its origins come from the configuration and are few; a service has a URL for each session. */
+interface Pooled {
+  origins: Map<string, Origin>
+  targets: BoundedMap<string, Target>
 }
 
 /** Where requests to one URL go. */
@@ -474,7 +483,7 @@ function forgetShared(): void {
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i
 /** What no value of a header may hold. */
-// eslint-disable-next-line no-control-regex
+// oxlint-disable-next-line no-control-regex
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 
 /** The whole request, in the shared buffer where it fits. @throws {NetworkFault} for a header that is none. */

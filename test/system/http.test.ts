@@ -148,6 +148,15 @@ describe.each(WAYS)('what is %s', (_way, exchange) => {
       expect(server.accepted()).toBe(1)
     })
 
+    test('keeps the connection of an origin while another has URLs by the thousand', async () => {
+      const [busy, other] = [await serve(() => ({})), await serve(() => ({}))]
+      const pool = { size: 1 }
+      await exchange(http, ask(other.url, { pool }))
+      for (let one = 0; one < 1100; one++) await exchange(http, ask(`${busy.url}/sessions/${one}`, { pool }))
+      await exchange(http, ask(other.url, { pool }))
+      expect([busy.accepted(), other.accepted()]).toEqual([1, 1])
+    })
+
     test('opens no more connections than allowed, and the others wait their turn', async () => {
       const server = await serve(() => ({}))
       const pool = { size: 3 }
