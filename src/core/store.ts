@@ -120,7 +120,7 @@ export interface LaneQueue {
   drop(lane: Lane, positions: readonly number[]): void
 }
 
-/** How many more lanes of a handler somebody can work on. */
+/** How many more lanes of a handler the caller can work on. */
 export interface LaneRoom {
   handler: string
   lanes: number

@@ -10,7 +10,7 @@ const LATER = 750
  *
  * One answer says little: a whole second, read somewhere between sending and receiving. It does bound the offset from
  * both sides, though, and the bounds of all answers together close in on it. When they contradict each other, a clock
- * was moved, and learning begins again. What is learned is the distance to our steady clock: when somebody sets our wall
+ * was moved, and learning begins again. What is learned is the distance to our steady clock: when a person sets our wall
  * clock, the service's time stays known.
  */
 export class ClockOffset {

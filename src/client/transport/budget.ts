@@ -10,7 +10,7 @@ import type { RateHeaders } from '../discovery/headers.ts'
  * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. The
  * directory that checks tokens is one for all of them: while it is unavailable, every bucket is closed. Then
  * those who want it wait in the order in which they came. When it opens again they do not all go at once: one goes,
- * and each request that the service takes lets two follow, until nobody waits (TCP's slow start).
+ * and each request that the service takes lets two follow, until none waits (TCP's slow start).
  */
 
 /** Requests that wait for one bucket; a sweep over a large organization asks a page at a time and stays far below. */

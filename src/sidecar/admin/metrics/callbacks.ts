@@ -71,7 +71,7 @@ export function callbackMetrics(
   )
   meter.gauges(
     'handler_up',
-    '1 when a handler takes callbacks, 0 when it is away or paused.',
+    '1 when a handler accepts callbacks, 0 when it is unreachable or paused.',
     'handler',
     async () => {
       const records = (await snapshot())?.handlers

@@ -10,17 +10,17 @@ export function factMetrics(meter: Meter): Pick<Observer, 'fact' | 'sighting' | 
   const type = new LabelValues(STATE_TYPES)
   const facts = meter.counter('facts_total', 'Facts stored.', { type })
   const channel = new LabelValues(CHANNELS, CHANNELS.length)
-  const firstSeen = meter.counter('fact_first_seen_total', 'Facts by the channel that told of them first.', {
+  const firstSeen = meter.counter('fact_first_seen_total', 'Facts by the channel that reported them first.', {
     channel,
   })
   const missed = meter.counter(
     'fact_missed_total',
-    'Facts that a channel should have told of and did not within 10 minutes.',
+    'Facts that a channel should have reported and did not within 10 minutes.',
     { channel },
   )
   const lags = meter.histogram(
     'fact_lag_seconds',
-    'From the event to the moment a channel told of it.',
+    'From the event to the moment a channel reported it.',
     'channel',
     channel,
     WAIT,

@@ -16,7 +16,7 @@ export function outcomeMetrics(meter: Meter): (fact: Pick<Fact, 'type' | 'sessio
   const outcome = new LabelValues(TURN_OUTCOMES, 20)
   const sessions = meter.counter(
     'session_outcomes_total',
-    'Times that a session came to rest, by its status then.',
+    'Times that a session became idle, failed, or began to require action, by status.',
     {
       status: new LabelValues(SESSION_OUTCOMES, 20),
     },

@@ -122,12 +122,12 @@ export function stateMetrics(
   const unread = async () => (await snapshot())?.counts.unread ?? null
   meter.gauge(
     'read_queue_depth',
-    'Sessions, and looks at the list of them, that a channel told of and that are not read yet.',
+    'Sessions, and reads of the list of sessions, that a channel reported and that are pending.',
     async () => (await unread())?.count ?? null,
   )
   meter.gauge(
     'read_oldest_pending_timestamp_seconds',
-    'When a channel told of the oldest of them. Absent when there are none.',
+    'When a channel reported the oldest of them. Absent when there are none.',
     async () => {
       const oldest = (await unread())?.oldest ?? null
       return oldest === null ? null : oldest / 1000
