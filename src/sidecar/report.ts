@@ -18,8 +18,9 @@ export function reportCommits(options: {
       for (const fact of facts) {
         if (fact.family === 'transcript') observer.fact(fact, null)
         else {
-          observer.fact(fact, lagOf(fact, service.clockOffset()))
-          const call = callWithoutTool(fact, tools)
+          const body: unknown = JSON.parse(fact.body)
+          observer.fact(fact, lagOf(fact, body, service.clockOffset()))
+          const call = callWithoutTool(fact, body, tools)
           if (call !== null) observer.callWithoutTool(call)
         }
       }
@@ -34,8 +35,7 @@ export function reportCommits(options: {
 }
 
 /** Seconds from the moment that the resource gives for a state fact until we had it; null where it gives none. */
-function lagOf(fact: StoredFact, offset: number): number | null {
-  const body: unknown = JSON.parse(fact.body)
+function lagOf(fact: StoredFact, body: unknown, offset: number): number | null {
   if (!isObject(body)) return null
   const happened = happenedAt(fact.type, body)
   return happened === null ? null : Math.max(0, fact.at + offset - happened) / 1000
@@ -54,9 +54,12 @@ function happenedAt(type: string, body: Record<string, unknown>): number | null 
 }
 
 /** The function call that a fact reports and that no configured tool answers; null for any other fact. */
-function callWithoutTool(fact: StoredFact, tools: ReadonlySet<string>): CallWithoutTool | null {
+function callWithoutTool(
+  fact: StoredFact,
+  body: unknown,
+  tools: ReadonlySet<string>,
+): CallWithoutTool | null {
   if (fact.type !== 'action.required') return null
-  const body: unknown = JSON.parse(fact.body)
   const action = isObject(body) ? body.action : undefined
   if (!isObject(action) || action.type !== 'function_call') return null
   const name = stringOf(action.name)

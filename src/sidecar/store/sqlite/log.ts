@@ -29,13 +29,16 @@ export class Facts {
   readonly #addSighting
   readonly #latest
   readonly #mark
-  readonly #pruned
-  readonly #indexed
+  readonly #checkpoints: Checkpoints
   readonly #index
-  readonly #noteIndexed
 
   /** `onAdded`: makes the deliveries of facts that are new. */
-  constructor(db: Sqlite, onAdded: (facts: readonly StoredFact[], into: Committed) => void) {
+  constructor(
+    db: Sqlite,
+    checkpoints: Checkpoints,
+    onAdded: (facts: readonly StoredFact[], into: Committed) => void,
+  ) {
+    this.#checkpoints = checkpoints
     this.#onAdded = onAdded
     this.#insert = db.prepare(
       `INSERT INTO facts (id, type, session_id, turn_id, at, family, seq, body, subject,
@@ -57,26 +60,19 @@ export class Facts {
     this.#mark = perChannel((channel) =>
       db.prepare<[number, number]>(`UPDATE facts SET seen_${channel} = ? WHERE pos = ?`),
     )
-    this.#pruned = db
-      .prepare<[], string>(`SELECT value FROM checkpoints WHERE name = '${PRUNED_SEQ}'`)
-      .pluck()
-    this.#indexed = db
-      .prepare<[], number>(`SELECT CAST(value AS INTEGER) FROM checkpoints WHERE name = '${INDEXED}'`)
-      .pluck()
     this.#index = db.prepare<[number, number]>(
       `INSERT OR IGNORE INTO session_facts SELECT session_id, pos FROM facts
        WHERE pos > ? AND pos <= ? AND session_id IS NOT NULL`,
     )
-    this.#noteIndexed = db.prepare<[string]>(`UPDATE checkpoints SET value = ? WHERE name = '${INDEXED}'`)
   }
 
   /** Adds the facts up to the newest one to `session_facts`, once there are enough of them. */
   #indexSessions(newest: number): void {
     // Read from the database each time: a rollback takes it back.
-    const from = this.#indexed.get() ?? 0
+    const from = Number(this.#checkpoints.get(INDEXED) ?? 0)
     if (newest - from < UNINDEXED) return
     this.#index.run(from, newest)
-    this.#noteIndexed.run(String(newest))
+    this.#checkpoints.set(INDEXED, String(newest))
   }
 
   /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
@@ -87,7 +83,7 @@ export class Facts {
   /** A service that replays everything hands us what we delivered and removed long ago. */
   unpruned(facts: readonly Fact[]): readonly Fact[] {
     if (facts.every(({ seq }) => seq === null)) return facts
-    const pruned = seqOf(this.#pruned.get() ?? null)
+    const pruned = seqOf(this.#checkpoints.get(PRUNED_SEQ))
     if (pruned === null) return facts
     return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
   }

@@ -91,7 +91,7 @@ export function createSqliteStore(
   const time = keepTime(checkpoints, clock)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
   const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
-  const facts = new Facts(db, (added, into) => lanes.fanOut(added, into))
+  const facts = new Facts(db, checkpoints, (added, into) => lanes.fanOut(added, into))
   const hints = new Hints(db, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
