@@ -43,7 +43,7 @@ function compileCache(given) {
 }
 
 /**
- * Whether nobody else may write there; it is made where it is missing.
+ * Whether only this user may write there. Creates the folder if it is missing.
  * @param {string} folder
  * @returns {boolean}
  */

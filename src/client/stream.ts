@@ -223,7 +223,7 @@ class Subscription implements EventStream {
     const meaning = readFrame(frame)
     if ('stop' in meaning) return meaning.stop
     if (this.#connection !== null) this.#connection.useful = true
-    if (this.#isNews(meaning.event)) this.#ready.push(meaning.event)
+    if (this.#isNew(meaning.event)) this.#ready.push(meaning.event)
     return null
   }
 
@@ -244,7 +244,7 @@ class Subscription implements EventStream {
    * A transient event is always new; another one, unless a replay began before the events that were
    * already read.
    */
-  #isNews({ seq }: StreamEvent): boolean {
+  #isNew({ seq }: StreamEvent): boolean {
     if (seq === null) return true
     if (this.#seen !== null && !isAfter(seq, this.#seen)) return false
     this.#seen = seq

@@ -95,4 +95,4 @@ export const WEBHOOK_EVENTS: readonly (readonly [string, string])[] = [
 ].map((name, index) => [name, `WHS-${16 + index}`] as const)
 
 /** The id of a session that does not exist. */
-export const NOBODY = '00000000-0000-4000-8000-000000000000'
+export const MISSING_ID = '00000000-0000-4000-8000-000000000000'

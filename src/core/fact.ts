@@ -87,8 +87,8 @@ function digest(text: string, length: number): string {
 }
 
 /**
- * The id of a transcript fact of the stream. It leads with the seq, so that the index of ids grows at its end and a
- * person can tell the order; the rest keeps two services with the same seq apart.
+ * The id of a transcript fact of the stream. It begins with the seq, so that the index of ids grows at its end
+ * and a person sees the order. The rest differs between two services with the same seq.
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
   // The id is used in headers and paths; a seq that is no number, against the interface, may have

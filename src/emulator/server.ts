@@ -91,7 +91,7 @@ export function mount(app: FastifyInstance, world: World, operations: readonly O
   )
 }
 
-const NOBODY = { id: '', secret: '', scopes: [], createdAt: 0, expiresAt: null, revoked: false }
+const NO_TOKEN = { id: '', secret: '', scopes: [], createdAt: 0, expiresAt: null, revoked: false }
 
 async function answer(
   world: World,
@@ -106,7 +106,7 @@ async function answer(
     world,
     params: request.params as Record<string, string>,
     ...operation.read(request.query as Record<string, unknown>, readJson(request, sent)),
-    token: admission?.token ?? NOBODY,
+    token: admission?.token ?? NO_TOKEN,
     idempotencyKey: key,
     lastEventId: header(request, 'last-event-id'),
   }

@@ -16,7 +16,7 @@ const MISSED_AFTER = 600_000
  * The facts that each channel reports (rules WHS-16 to WHS-22, EVT-38 to EVT-62). Polling is not listed: it reads
  * sessions itself and misses nothing.
  */
-export const TELLS: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
+export const REPORTED_BY: Record<Exclude<Channel, 'poll'>, ReadonlySet<string>> = {
   stream: new Set([
     'turn.started',
     'turn.completed',

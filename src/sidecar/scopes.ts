@@ -22,7 +22,7 @@ export function missingScopes(
     },
     {
       scope: 'artifacts:read',
-      costs: 'turn.settled is told without its list of artifacts',
+      costs: 'turn.settled has no list of artifacts',
       grave: false,
       needed: true,
     },

@@ -19,7 +19,7 @@ import { systemRandom } from '../system/random.ts'
 import { adminActions } from './actions.ts'
 import { firstContact, keepAsking, onEnd, patiently, warnOfScopes } from './contact.ts'
 import { createEngine } from './engine.ts'
-import { createMaintenance, TELLS } from './maintain.ts'
+import { createMaintenance, REPORTED_BY } from './maintain.ts'
 import { warnOfPast } from './past.ts'
 import { routeOverrides } from './routes.ts'
 import { replaceSecrets } from './secrets.ts'
@@ -216,10 +216,10 @@ export async function startAll(
     }
   })
   const refreshHealth = async (): Promise<boolean> => {
-    const told = await service.health().catch(() => null)
-    if (told === null) return false
-    health = told
-    warnOfScopes(told, specs.tools, log)
+    const answer = await service.health().catch(() => null)
+    if (answer === null) return false
+    health = answer
+    warnOfScopes(answer, specs.tools, log)
     return true
   }
   if (health === null) stack.defer(keepAsking(refreshHealth, clock))
@@ -251,8 +251,8 @@ export async function startAll(
     store: opening,
     retention: config.store.retention,
     expected: {
-      ...(config.stream.enabled ? { stream: TELLS.stream } : {}),
-      ...(config.webhooks.enabled ? { webhook: TELLS.webhook } : {}),
+      ...(config.stream.enabled ? { stream: REPORTED_BY.stream } : {}),
+      ...(config.webhooks.enabled ? { webhook: REPORTED_BY.webhook } : {}),
     },
     mayPrune: () => !engine.reconciler.looksFirst(),
     observer,

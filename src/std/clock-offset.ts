@@ -28,13 +28,13 @@ export class ClockOffset {
     this.#high = disagree ? high : Math.min(this.#high, high)
   }
 
-  /** What the answers leave open of it, milliseconds; infinite until one told the time. */
+  /** How uncertain it is, milliseconds; infinite until a response has a `Date`. */
   get open(): number {
     return this.#high - this.#low
   }
 
   /**
-   * From our wall clock, milliseconds; 0 until an answer came, and while the difference is too small to tell. The middle
+   * From our wall clock, milliseconds; 0 until an answer came, and while the difference is too small to notice. The middle
    * of what is open, unless that is much, since a service was slow or we slept. Then rather too early: by a clock that is
    * believed too late, deadlines are over before their time, and what came after our start was there before it.
    */

@@ -137,7 +137,7 @@ test('frames do not wait for long when they are large', () => {
   expect(reader.writes).toHaveLength(1)
 })
 
-/** A hub that somebody reads, and what it is given. */
+/** A hub with a reader, and what is published to it. */
 function readHub() {
   const published: RelayFrame[] = []
   const order = inOrder({ size: 1, publish: (one) => published.push(one), pass: () => undefined })
@@ -180,7 +180,7 @@ test('at most a thousand transient frames wait for the disk', () => {
   expect(published()).toHaveLength(1000)
 })
 
-test('nothing is encoded or held while nobody reads, and the last place is known', () => {
+test('nothing is encoded or held without a reader, and the last place is known', () => {
   const published: RelayFrame[] = []
   let last = 0
   const order = inOrder({ size: 0, publish: (one) => published.push(one), pass: (pos) => void (last = pos) })

@@ -88,7 +88,7 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
       JSON.parse(callbackText(fact, dataText(fact, null), { attempt: 1, handler: 'app' }))
     tally.note('facts', facts.length)
     const session = await store.read.session('ses_1')
-    const reported = facts.some(({ type, turnId }) => type === 'turn.completed' && turnId === NEWS.id)
+    const reported = facts.some(({ type, turnId }) => type === 'turn.completed' && turnId === LAST_TURN.id)
     if (session?.session.status !== 'idle' || !reported)
       throw new Error(`in the end ${JSON.stringify(session)}`)
   } finally {
@@ -110,7 +110,7 @@ const TURNS: Readonly<Record<string, object>> = {
   ses_2: { object: 'turn', id: 'trn_2', session_id: 'ses_2', status: 'working', created_at: 2, started_at: 2, completed_at: null, artifacts: null, error: null },
 } // prettier-ignore
 /** What happens once the lies are over. */
-const NEWS = { object: 'turn', id: 'trn_3', session_id: 'ses_1', status: 'completed', created_at: 20, started_at: 20, completed_at: 30, artifacts: 'ready', error: null } // prettier-ignore
+const LAST_TURN = { object: 'turn', id: 'trn_3', session_id: 'ses_1', status: 'completed', created_at: 20, started_at: 20, completed_at: 30, artifacts: 'ready', error: null } // prettier-ignore
 const ITEM = { object: 'item', id: 'itm_1', session_id: 'ses_1', type: 'message', created_at: 3, detail: { event: 'agent.message', text: 'hi' } } // prettier-ignore
 
 function truthOf({ url, method, body }: HttpRequest, later: boolean): HttpReply {
@@ -128,7 +128,7 @@ function truthOf({ url, method, body }: HttpRequest, later: boolean): HttpReply 
   const session = sessions.find((one) => one.id === id)
   if (session === undefined) return { ...reply('{"error":{"code":"not_found","message":"no"}}'), status: 404 }
   if (part === undefined) return reply(JSON.stringify(session))
-  const turn = later && session.id === NEWS.session_id ? NEWS : TURNS[session.id]
+  const turn = later && session.id === LAST_TURN.session_id ? LAST_TURN : TURNS[session.id]
   if (part === 'turns')
     return pathname.split('/').length > 5
       ? reply(JSON.stringify(turn))

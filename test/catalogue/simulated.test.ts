@@ -77,7 +77,7 @@ describe('a service that is unreachable for an hour', () => {
         decide(_passage, site, when, possible) {
           if (site === 'weather') {
             looks++
-            return looks === GONE ? 'service_away' : null
+            return looks === GONE ? 'service_unreachable' : null
           }
           if (!site.startsWith('http ') || when !== 'before' || / (callback|tool)$/.test(site)) return null
           asked.set(looks, (asked.get(looks) ?? 0) + 1)

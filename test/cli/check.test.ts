@@ -110,7 +110,7 @@ describe('check', () => {
     expect(blind.of('route readSession')).toMatchObject({ state: 'ok' })
     expect(blind.of('scopes')).toMatchObject({
       state: 'warn',
-      message: 'artifacts:read is missing: turn.settled is told without its list of artifacts',
+      message: 'artifacts:read is missing: turn.settled has no list of artifacts',
     })
   })
 

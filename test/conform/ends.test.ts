@@ -99,7 +99,7 @@ describe('a run that ends early', () => {
 describe('what is no service', () => {
   it('is named when it is unreachable', async () => {
     const baseUrl = `http://127.0.0.1:${await freePort()}`
-    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_unknown' })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(
         /^http:.* cannot be tested: GET \/v1\/health got no answer: .*REFUSED.*--base-url$/,
@@ -109,7 +109,7 @@ describe('what is no service', () => {
 
   it('is named when it answers something else', async () => {
     const baseUrl = await serve((_request, response) => void response.end('<html></html>'))
-    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_unknown' })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringContaining('does not answer as the service: GET /v1/health gave 200'),
     })
@@ -125,7 +125,7 @@ describe('what is no service', () => {
   it('does not hold the run up when it never answers', async () => {
     const baseUrl = await serve(() => undefined)
     const began = performance.now()
-    await expect(run({ baseUrl, token: 'svc_pat_nobody', timeout: 300 })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_unknown', timeout: 300 })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringContaining('the 0.3 s of the run were over'),
     })
@@ -142,7 +142,7 @@ describe('what is no service', () => {
       response.on('drain', more)
       more()
     })
-    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toThrow('does not answer as the service')
+    await expect(run({ baseUrl, token: 'svc_pat_unknown' })).rejects.toThrow('does not answer as the service')
   })
 
   it('is reported separately when it stops during the run', async () => {
@@ -154,7 +154,7 @@ describe('what is no service', () => {
         .setHeader('content-type', 'application/json')
         .end(JSON.stringify({ ...HEALTH, scopes: SCOPES }))
     })
-    await expect(run({ baseUrl, token: 'svc_pat_nobody' })).rejects.toMatchObject({
+    await expect(run({ baseUrl, token: 'svc_pat_unknown' })).rejects.toMatchObject({
       exitCode: 1,
       message: expect.stringMatching(/stopped answering \(.*\); 5 requests failed in a row$/),
     })
@@ -182,7 +182,7 @@ describe('what is no service', () => {
     })
     const report = await run({
       baseUrl,
-      token: 'svc_pat_nobody',
+      token: 'svc_pat_unknown',
       write: true,
       only: QUICK,
       patience: 100,

@@ -27,7 +27,7 @@ function expectRefusal(reply: Reply, status: number, code: string): void {
 
 const create = (bench: Bench, body: unknown = {}): Promise<Reply> => bench.call('POST', '/v1/sessions', body)
 
-const AWAY = { type: 'mcp', name: 'tickets', url: 'https://mcp.example.com', required: true }
+const UNREACHABLE = { type: 'mcp', name: 'tickets', url: 'https://mcp.example.com', required: true }
 
 /** A session whose workspace is up. */
 async function awake(bench: Bench): Promise<string> {
@@ -167,7 +167,7 @@ describe.each(PROFILES)('errors, profile %s', (profile) => {
   it('ERR-15 ERR-16 an unreachable required MCP server is invalid_request on the first call for the workspace, and on every other', async () => {
     const bench = await open(profile)
     bench.emulator.faults.set({ unreachable_mcp: ['tickets'] })
-    const id = await bench.session({ agent: { tools: [AWAY] } })
+    const id = await bench.session({ agent: { tools: [UNREACHABLE] } })
     for (const wait of [0, 1000, 3_600_000]) {
       await bench.emulator.advance(wait)
       const reply = await bench.call('POST', `/v1/sessions/${id}/files`, { files: [file(1)] })

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { codeOf, messageOf, open, PROFILES, type Bench, type Fields } from '../emulator/support.ts'
 import { denials, doing, outputs, payloads, said, talk } from './transcript.ts'
 
-const url = 'https://news.example/today'
-const fetchNews = { use: { tool: 'web_fetch', arguments: { url }, output: 'news' } }
+const url = 'https://prices.example/today'
+const fetchPrices = { use: { tool: 'web_fetch', arguments: { url }, output: 'prices' } }
 
 /** A session with these settings, in which the agent has had its turn. */
 async function played(bench: Bench, agent: Fields): Promise<string> {
@@ -59,7 +59,7 @@ describe.each(PROFILES)('what constrains the agent, profile %s', (profile) => {
   })
 
   it('SES-47 SES-52 SES-54 SES-56 SES-57 SES-58 SES-59 a rule fits by tool, path, command and domain', async () => {
-    const steps = ['shell git push', 'shell ls', 'write secret/key x', 'write a.txt x', fetchNews]
+    const steps = ['shell git push', 'shell ls', 'write secret/key x', 'write a.txt x', fetchPrices]
     const bench = await open(profile, { scenario: doing(steps) })
     const blocked = async (rule: Fields) => {
       const id = await played(bench, { permission_rules: [{ decision: 'deny', ...rule }] })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DeadLetter } from '../../src/core/errors.ts'
 import type { Fact } from '../../src/core/fact.ts'
 import type { CallbackEvent } from '../../src/core/handler.ts'
-import { DELIVERED, AWAY, FAILED, RESET, deliveryWorld } from './world.ts'
+import { DELIVERED, UNREACHABLE, FAILED, RESET, deliveryWorld } from './world.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { seededRandom } from '../support/ports.ts'
 import { StoreError } from '../../src/sidecar/store/error.ts'
@@ -388,7 +388,7 @@ describe('a lane with a pending delivery that cannot be read', () => {
 
 describe('a handler that cannot be reached', () => {
   it('is down: one probe at a time goes on, no attempt counts, and all of it goes out when it is back', async () => {
-    const world = await deliveryWorld({ reply: () => AWAY })
+    const world = await deliveryWorld({ reply: () => UNREACHABLE })
     await world.commit(Array.from({ length: 20 }, (_, index) => facts(2, `ses_${index}`)).flat())
     await world.clock.advance(60_000)
     expect(world.worker.status().state).toBe('down')
@@ -406,7 +406,7 @@ describe('a handler that cannot be reached', () => {
 
   // [fault callback-6]
   it('for 30 days keeps its backlog whole, nothing dead, no attempt used up, few lanes in memory', async () => {
-    const world = await deliveryWorld({ reply: () => AWAY, random: seededRandom() })
+    const world = await deliveryWorld({ reply: () => UNREACHABLE, random: seededRandom() })
     const { claim, release, retry } = world.store.lanes
     const claimed = new Set<number>()
     let most = 0
@@ -441,7 +441,7 @@ describe('a handler that cannot be reached', () => {
   })
 
   it('is not asked for its backlog again and again while a probe waits for its answer', async () => {
-    const world = await deliveryWorld({ reply: () => AWAY })
+    const world = await deliveryWorld({ reply: () => UNREACHABLE })
     await world.commit([...facts(1, 'ses_1'), ...facts(1, 'ses_2')])
     world.reply = () => new Promise(() => undefined)
     await world.clock.advance(5000)

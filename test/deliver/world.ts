@@ -30,7 +30,7 @@ export const SPEC: HandlerSpec = {
 
 export const DELIVERED: Verdict = { kind: 'delivered', status: 204 }
 export const FAILED: Verdict = { kind: 'retry', status: 500, floor: 0 }
-export const AWAY: Verdict = { kind: 'unreachable', error: 'refused', reset: false }
+export const UNREACHABLE: Verdict = { kind: 'unreachable', error: 'refused', reset: false }
 export const RESET: Verdict = { kind: 'unreachable', error: 'reset', reset: true }
 
 type Reply = (outgoing: Outgoing, signal: AbortSignal) => Verdict | Promise<Verdict>

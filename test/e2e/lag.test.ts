@@ -77,7 +77,7 @@ test('what never shows is looked for a few times, and then left to the next look
   await rig.event('turn.settled')
   const { gateway, emulator } = rig
   const before = gateway.passed.length
-  emulator.publish(session, 'turn.started', { turn_id: 'turn_of_somebody_else' })
+  emulator.publish(session, 'turn.started', { turn_id: 'turn_of_another' })
   await until('a second look', () => gateway.passed.length >= before + 4)
   const looks = gateway.passed.slice(before).filter(({ path }) => path.endsWith(session))
   const [first, second] = looks

@@ -77,7 +77,7 @@ describe.for(PROFILES)('more than a page (%s)', (details) => {
     await rig.emulator.advance(5000)
     const before = rig.emulator.ledger().last_seq
     const calling = await client.withTools({ lookup_order: 5 })
-    await client.send(calling, 'call somebody_elses {}')
+    await client.send(calling, 'call not_configured {}')
     const [call] = await client.required(calling)
     await rig.start()
     await rig.event('action.required')

@@ -372,10 +372,10 @@ describe.for(PROFILES)('function tools (%s)', (details) => {
 
   test('a call of a tool that is not ours is reported and not answered', async () => {
     await using rig = await open()
-    const session = await rig.client.start('call somebody_elses {}', 'say {{last}}')
+    const session = await rig.client.start('call not_configured {}', 'say {{last}}')
     const [call] = await rig.client.required(session)
     const event = await rig.event('action.required')
-    expect(event.data.action).toMatchObject({ type: 'function_call', name: 'somebody_elses' })
+    expect(event.data.action).toMatchObject({ type: 'function_call', name: 'not_configured' })
     await rig.client.answer(session, call?.call_id ?? '', 'by another program')
     await rig.event('turn.completed')
     expect(rig.app.runs).toEqual([])

@@ -161,7 +161,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
   test('turns that are newer than the session they were read after report no end before the resolved actions', async () => {
     await using rig = await Rig.open({ details, channels: ['stream'] })
     const { client, emulator, gateway } = rig
-    const session = await client.start('call somebody_elses {}', 'say done')
+    const session = await client.start('call not_configured {}', 'say done')
     const { data } = await rig.event('action.required')
     await rig.event('session.requires_action')
     // The next reading has its session, and while it asks for the turns everything ends.
@@ -194,7 +194,7 @@ describe.for(PROFILES)('turns and sessions (%s)', (details) => {
       const body = JSON.stringify({ object: 'list', data: [], has_more: false, last_id: '' })
       return { status: 200, headers: { 'content-type': 'application/json' }, body }
     }
-    const session = await client.start('wait 300ms', 'call somebody_elses {}')
+    const session = await client.start('wait 300ms', 'call not_configured {}')
     await rig.event('action.required')
     expect(early).toBe(false)
     const own = app

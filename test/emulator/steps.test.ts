@@ -207,7 +207,7 @@ describe.each(PROFILES)('the example scenario, profile %s', (profile) => {
     await talk(bench, id, 'report on tea')
     expect((await said(bench, id)).at(-1)).toBe('Found 17 orders.')
     const denied = await bench.session({
-      agent: { permission_rules: [{ decision: 'deny', domain: 'news.example' }] },
+      agent: { permission_rules: [{ decision: 'deny', domain: 'prices.example' }] },
     })
     await talk(bench, denied, 'read the page')
     expect(await outputs(bench, denied)).toEqual([])

@@ -159,7 +159,7 @@ describe('a comparison', () => {
     ['completed', 'turn.completed'],
     ['failed', 'turn.failed'],
     ['cancelled', 'turn.ended'],
-    ['stopped_by_somebody', 'turn.ended'],
+    ['stopped_by_person', 'turn.ended'],
   ])('calls a turn that is %s %s', (status, type) => {
     expect(
       typesOf(known(session('working'), [turn('t', 'working')]), session('working'), [turn('t', status)]),
@@ -531,7 +531,7 @@ describe('a comparison', () => {
   )
 
   it('takes on a call of a tool that we run, and of no other', () => {
-    const other = { ...action, call_id: 'd', name: 'somebody_elses' }
+    const other = { ...action, call_id: 'd', name: 'not_configured' }
     const approval = { ...action, call_id: 'e', type: 'approval' }
     const now = session('requires_action', { required_actions: [action, other, approval] })
     const { reading } = compare(

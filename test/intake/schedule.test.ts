@@ -97,7 +97,7 @@ it('what is as it was known once, and is read again, is taken as it was read', (
   expect(expectations.weigh(idle, [turnIs('t', 'working'), turnIs('t', 'completed')], null)).toBeNull()
 })
 
-it('what never shows is forgotten, and so is what was told of a session that is gone', () => {
+it('what never shows is forgotten, and so is what was announced of a session that is gone', () => {
   const { expectations, pass } = open()
   expectations.hinted([said('turn.started/t')], [])
   pass(31_000)

@@ -51,7 +51,7 @@ describe('the generated tables of the documents', () => {
     const sidecar = await createSidecar({
       // No program listens there: the admin listener does not depend on the service.
       config: {
-        service: { base_url: 'http://127.0.0.1:9', token: 'svc_pat_nobody' },
+        service: { base_url: 'http://127.0.0.1:9', token: 'svc_pat_unknown' },
         store: { url: `sqlite:${folder}/sidecar.db` },
         admin: { listen: '127.0.0.1:0' },
       },

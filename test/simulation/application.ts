@@ -5,7 +5,7 @@ import type { Agenda } from './agenda.ts'
 import type { Chance } from './chance.ts'
 import type { Fault } from './faults.ts'
 import type { Life } from './life.ts'
-import { TOLD_BY_TOOL } from './oracle/secrets.ts'
+import { TOOL_ERROR } from './oracle/secrets.ts'
 import type { Watch } from './oracle/watch.ts'
 import { eventsOf, textOf } from './request.ts'
 import type { Sites } from './sites.ts'
@@ -91,9 +91,9 @@ export class Application {
     const ms = fault === 'slow' ? 2500 : this.#chance.pick([2, 40, 900])
     if (fault === 'hang') return
     if (fault === 'reset') return answer('reset')
-    if (fault === 'error') return void this.#agenda.in(ms, () => answer(reply(500, TOLD_BY_TOOL)))
+    if (fault === 'error') return void this.#agenda.in(ms, () => answer(reply(500, TOOL_ERROR)))
     if (fault === 'busy') return answer(reply(503, '', { 'retry-after': String(BUSY) }))
-    if (fault === 'garbage') return answer(reply(422, TOLD_BY_TOOL))
+    if (fault === 'garbage') return answer(reply(422, TOOL_ERROR))
     if (name === 'later') {
       this.onDeferred(callId)
       return void this.#agenda.in(ms, () => answer(reply(202)))

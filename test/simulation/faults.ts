@@ -38,8 +38,8 @@ export type Fault =
   | 'verdict_dead'
   | 'garbage'
   // the weather
-  | 'service_away'
-  | 'app_away'
+  | 'service_unreachable'
+  | 'app_unreachable'
   | 'disk_full'
   | 'disk_refuses'
   | 'disk_error'
@@ -214,8 +214,8 @@ const ALL: readonly Fault[] = [
   'verdict_retry',
   'verdict_dead',
   'garbage',
-  'service_away',
-  'app_away',
+  'service_unreachable',
+  'app_unreachable',
   'disk_full',
   'disk_refuses',
   'disk_error',

@@ -306,8 +306,8 @@ export const REGRESSIONS: readonly Regression[] = [
     scenario: drawn(1675),
     seed: 1675,
     steps: [
-      [1, 'before', 'weather', 'app_away'],
-      [3, 'before', 'weather', 'app_away'],
+      [1, 'before', 'weather', 'app_unreachable'],
+      [3, 'before', 'weather', 'app_unreachable'],
       [2, 'before', 'service list turns', 'bad_gateway'],
       [9, 'before', 'app function', 'slow'],
       [6, 'after', 'http callback', 'reset_reply'],
@@ -433,7 +433,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [
       [1, 'after', 'store.settings.registerHandlers', 'crash'],
       [1, 'before', 'weather', 'clock_back'],
-      [4, 'before', 'weather', 'service_away'],
+      [4, 'before', 'weather', 'service_unreachable'],
     ],
   },
   {
@@ -479,7 +479,7 @@ export const REGRESSIONS: readonly Regression[] = [
     steps: [
       [1, 'before', 'http list sessions', 'refused'],
       [1, 'after', 'http list sessions', 'reset_reply'],
-      [1, 'before', 'weather', 'service_away'],
+      [1, 'before', 'weather', 'service_unreachable'],
       [1, 'before', 'store.commit new calls', 'disk_error'],
       [1, 'after', 'http answer', 'crash'],
       [3, 'before', 'service answer', 'project_limit'],
@@ -607,7 +607,7 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 383698,
     steps: [
       [1, 'before', 'http discover', 'lost'],
-      [5, 'before', 'weather', 'service_away'],
+      [5, 'before', 'weather', 'service_unreachable'],
       [29, 'before', 'weather', 'clock_ahead'],
       [3, 'before', 'store.commit hints', 'disk_error'],
       [2, 'before', 'http list items', 'reset'],
@@ -635,7 +635,7 @@ export const REGRESSIONS: readonly Regression[] = [
     seed: 1000117,
     steps: [
       [3, 'before', 'store.commit hints', 'disk_slow'],
-      [3, 'before', 'weather', 'service_away'],
+      [3, 'before', 'weather', 'service_unreachable'],
       [1, 'before', 'store.commit call finished', 'disk_slow'],
       [2, 'before', 'app tool', 'busy'],
       [4, 'before', 'store.commit hints', 'disk_slow'],
@@ -756,7 +756,7 @@ export const REGRESSIONS: readonly Regression[] = [
       [8, 'before', 'weather', 'clock_ahead'],
       [12, 'before', 'stream frame', 'half'],
       [4, 'before', 'store.resources.knownTurns', 'crash'],
-      [16, 'before', 'weather', 'service_away'],
+      [16, 'before', 'weather', 'service_unreachable'],
       [19, 'before', 'weather', 'clock_ahead'],
     ],
   },
@@ -774,7 +774,7 @@ export const REGRESSIONS: readonly Regression[] = [
       [1, 'before', 'store.lanes.nextDue', 'crash'],
       [2, 'before', 'http list turns', 'lost'],
       [2, 'before', 'http callback', 'crash'],
-      [3, 'before', 'weather', 'app_away'],
+      [3, 'before', 'weather', 'app_unreachable'],
       [4, 'before', 'store.lanes.nextDue', 'crash'],
       [3, 'after', 'stream chunk', 'crash'],
       [4, 'before', 'http callback', 'crash'],
@@ -799,7 +799,7 @@ export const REGRESSIONS: readonly Regression[] = [
     scenario: unshared(12_707),
     seed: 12_707,
     steps: [
-      [3, 'before', 'weather', 'app_away'],
+      [3, 'before', 'weather', 'app_unreachable'],
       [1, 'after', 'store.resources.summary', 'crash'],
       [2, 'before', 'stream frame', 'pause'],
       [7, 'before', 'weather', 'disk_full'],

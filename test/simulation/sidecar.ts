@@ -11,7 +11,7 @@ import { createService, type ServiceClient } from '../../src/client/service.ts'
 import type { AdminActions } from '../../src/sidecar/admin/actions.ts'
 import { adminActions } from '../../src/sidecar/actions.ts'
 import { createEngine, type Engine } from '../../src/sidecar/engine.ts'
-import { createMaintenance, TELLS } from '../../src/sidecar/maintain.ts'
+import { createMaintenance, REPORTED_BY } from '../../src/sidecar/maintain.ts'
 import { createSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import type { Sqlite } from '../../src/sidecar/store/sqlite/open.ts'
 import type { Agenda } from './agenda.ts'
@@ -122,8 +122,8 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     bus,
   })
   const expected = {
-    ...(channels.stream ? { stream: TELLS.stream } : {}),
-    ...(channels.webhook ? { webhook: TELLS.webhook } : {}),
+    ...(channels.stream ? { stream: REPORTED_BY.stream } : {}),
+    ...(channels.webhook ? { webhook: REPORTED_BY.webhook } : {}),
   }
   const mayPrune = (): boolean => !engine.reconciler.looksFirst()
   const maintenance =

@@ -36,7 +36,7 @@ it(
     const timers: number[] = []
     network.appUnreachable = true
     // The oracle has to know that not all is well.
-    sites.fired.push({ passage: 0, site: 'weather', when: 'before', fault: 'app_away' })
+    sites.fired.push({ passage: 0, site: 'weather', when: 'before', fault: 'app_unreachable' })
     for (let day = 0; day < DAYS && !over(); day++) {
       wall.offset = JUMPS[day % JUMPS.length] ?? 0
       await agenda.runUntil(simulation.begin + day * DAY + 10 * MINUTE, over)

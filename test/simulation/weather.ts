@@ -17,11 +17,11 @@ export class Weather {
     const jump = simulation.scenario.channels.webhook ? 90_000 : 3_600_000
     this.#kinds = {
       crash: () => undefined,
-      service_away: () => {
+      service_unreachable: () => {
         network.partition()
         this.#later(() => (network.serviceUnreachable = false))
       },
-      app_away: () => {
+      app_unreachable: () => {
         network.appUnreachable = true
         this.#later(() => (network.appUnreachable = false))
       },

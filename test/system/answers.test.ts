@@ -17,7 +17,7 @@ const MADE = 1500
 /** Exchanges side by side. */
 const AT_ONCE = 8
 
-/** What is refused here and taken by undici: nobody sends it, and it is not worth the code. */
+/** Refused here and accepted by undici. No known sender uses it, so it is not worth the code. */
 const STRICTER: readonly RegExp[] = [
   // Versions other than 1.0 and 1.1.
   /HTTP\/(?!1\.[01] )/,

@@ -165,7 +165,7 @@ export class Budget {
     this.#options.onRemaining?.(bucket.name, remaining)
   }
 
-  /** What is left in each bucket that the service told of. */
+  /** The requests left in each bucket that the service reported. */
   remaining(): Record<string, number> {
     const known = Array.from(this.#buckets.values(), ({ name, remaining }) => [name, remaining] as const)
     return Object.fromEntries(known.filter((entry): entry is [string, number] => entry[1] !== null))

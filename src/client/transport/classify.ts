@@ -55,7 +55,7 @@ function objectAt(body: string): Record<string, unknown> | null {
   }
 }
 
-/** A date is on the service's clock, which its own Date header tells; by ours, `now`, where it has none. */
+/** A date is compared with the `Date` header of the response, or with `now` if it has none. */
 export function retryAfterOf(headers: Record<string, string>, now: number): number | null {
   const sent = Date.parse(headers['date'] ?? '')
   return retryAfter(headers['retry-after'], Number.isNaN(sent) ? now : sent)

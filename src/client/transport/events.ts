@@ -17,7 +17,7 @@ export async function openEvents(
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
   const { authorization, budget } = requester
-  // A rejected token is told before a used-up budget.
+  // A rejected token is reported before a used-up budget.
   authorization.token()
   for (const bucket of [STREAMS, budget.bucketOf(OPERATION, 'reads')]) {
     if (budget.wait(bucket) > 0) throw budget.refusal(bucket)

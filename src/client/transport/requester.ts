@@ -31,7 +31,7 @@ export interface Call {
   anonymous?: true
   /** Doing it twice is doing it once, though it is no GET. */
   repeatable?: true
-  /** Told before an attempt that follows one which may have been acted on. */
+  /** Called before a retry of an attempt that may have had its effect. */
   onRepeat?: () => void
   /** Milliseconds with all waits and attempts, in place of the client's. */
   patience?: number
@@ -145,7 +145,7 @@ export class Authorization {
 export class Requester {
   readonly authorization: Authorization
   readonly budget: Budget
-  /** The service's clock less ours, as its answers tell. */
+  /** The service's clock minus ours, learned from the `Date` of its responses. */
   readonly offset = new ClockOffset()
   readonly #options: RequesterOptions
   readonly #queue: PQueue

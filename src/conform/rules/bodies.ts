@@ -5,7 +5,7 @@ import { at } from '../kind.ts'
 import { fill } from '../places.ts'
 import { messageOf } from '../reply.ts'
 import { Stuck } from '../stuck.ts'
-import { NOBODYS } from './refusals.ts'
+import { MISSING_IDS } from './refusals.ts'
 
 const STRAY = 'conform_stray'
 
@@ -23,7 +23,7 @@ const strays = writing('an unknown field is refused in every body', 'ERR-04 GEN-
       [STRAY]: true,
       ...required(operation, (schema) => description.schemas.resolve(schema)),
     }
-    const path = fill(operation, { ...NOBODYS, session: id })
+    const path = fill(operation, { ...MISSING_IDS, session: id })
     const reply = await trial.deployment.call(operation.method, path, { body })
     // The request was refused for another reason first, so the check says nothing about the unknown
     // field.

@@ -1,5 +1,5 @@
 import { reading, type Check } from '../check.ts'
-import { NOBODY } from '../interface.ts'
+import { MISSING_ID } from '../interface.ts'
 import {
   array,
   at,
@@ -41,7 +41,7 @@ async function pages(trial: Trial, path: string): Promise<Reply> {
   trial.refused('LIM-03', await trial.get(path, { limit: '0' }), 400, 'invalid_request')
   trial.status('LIM-03', await trial.get(path, { limit: '100' }), 200)
   await lookingFurther(trial, path)
-  const lost = await trial.get(path, { after: NOBODY })
+  const lost = await trial.get(path, { after: MISSING_ID })
   trial.is('LIM-63', lost, 'data', is([]))
   trial.is('LIM-63', lost, 'has_more', is(false))
   return page
@@ -118,7 +118,7 @@ const plain = reading(
     for (const [path, answers, limits] of lists) {
       const page = await pages(trial, path)
       trial.status(answers, page, 200)
-      trial.status(limits, await trial.get(path, { limit: '2', after: NOBODY }), 200)
+      trial.status(limits, await trial.get(path, { limit: '2', after: MISSING_ID }), 200)
       trial.refused(limits, await trial.get(path, { order: 'asc' }), 400, 'invalid_request')
     }
     const hooks = await trial.get('/v1/webhooks', { limit: '100' })

@@ -1,6 +1,6 @@
 import { reading, type Check } from '../check.ts'
 import type { Operation } from '../description.ts'
-import { NOBODY } from '../interface.ts'
+import { MISSING_ID } from '../interface.ts'
 import { at, is } from '../kind.ts'
 import { fill } from '../places.ts'
 import { codeOf, type Reply } from '../reply.ts'
@@ -8,8 +8,8 @@ import { Stuck } from '../stuck.ts'
 import type { Trial } from '../trial.ts'
 
 /** Ids that do not exist, by the word in a parameter's name. */
-export const NOBODYS = {
-  session: NOBODY,
+export const MISSING_IDS = {
+  session: MISSING_ID,
   turn: 'turn_conformnobody',
   artifact: 'art_conformnobody',
   webhook: 'whsub_conformnobody',
@@ -30,7 +30,7 @@ const tokens = reading(
   async (trial) => {
     for (const operation of described(trial)) {
       const { method } = operation
-      const path = fill(operation, NOBODYS)
+      const path = fill(operation, MISSING_IDS)
       const wrong = await trial.deployment.call(method, path, { token: WRONG_TOKEN })
       trial.status('AUT-25', wrong, 401)
       const none = await trial.deployment.call(method, path, { token: null })
@@ -56,7 +56,7 @@ const scopes = reading(
       const [scope, ...more] = description.scopes(operation)
       if (scope === undefined || more.length > 0 || scopesHeld.includes(scope)) continue
       tried = true
-      const refusal = await trial.deployment.call(operation.method, fill(operation, NOBODYS))
+      const refusal = await trial.deployment.call(operation.method, fill(operation, MISSING_IDS))
       if (trial.refused('ERR-18', refusal, 403, 'permission_denied')) trial.mentions('ERR-18', refusal, scope)
     }
     if (!tried) trial.leave('ERR-18', 'needs a token that lacks a scope')
@@ -68,7 +68,7 @@ async function cliOnly(trial: Trial, health: Reply): Promise<void> {
   trial.is('AUT-13', health, 'usable', is(false))
   trial.expect('AUT-14', health, 'missing scopes', JSON.stringify(at(health.json, 'missing_scopes')) !== '[]')
   for (const operation of described(trial).filter(({ path }) => path !== '/v1/health')) {
-    const reply = await trial.deployment.call(operation.method, fill(operation, NOBODYS))
+    const reply = await trial.deployment.call(operation.method, fill(operation, MISSING_IDS))
     trial.refused('AUT-12 ERR-19', reply, 403, 'permission_denied')
   }
 }
@@ -83,7 +83,7 @@ const unknown = reading('missing resources give not_found', 'ERR-21', async (tri
     const held = at(trial.ground.health.json, 'scopes')
     if (!scope.every((one) => Array.isArray(held) && (held as unknown[]).includes(one))) continue
     if (trial.ground.description.mediaTypes(operation).includes('text/event-stream')) continue
-    const reply = await trial.deployment.call(operation.method, fill(operation, NOBODYS), { query })
+    const reply = await trial.deployment.call(operation.method, fill(operation, MISSING_IDS), { query })
     trial.refused('ERR-21', reply, 404, 'not_found')
   }
 })
@@ -120,7 +120,7 @@ const agreement = reading('every reading operation answers as described', 'VER-0
     if (!scopes.every((one) => Array.isArray(held) && (held as unknown[]).includes(one))) continue
     if (operation.method !== 'GET' || description.mediaTypes(operation).includes('text/event-stream'))
       continue
-    const reply = await trial.get(fill(operation, NOBODYS))
+    const reply = await trial.get(fill(operation, MISSING_IDS))
     const statuses = description.statuses(operation)
     const ids = operation.params.length > 0 ? 'VER-08' : 'VER-07 VER-08'
     trial.expect(

@@ -162,13 +162,13 @@ const secrets = writing(
 )
 
 /** A name that never resolves (RFC 2606). */
-const AWAY = 'https://conform.invalid/mcp'
+const UNREACHABLE = 'https://conform.invalid/mcp'
 
 const requiredServer = writing(
   'a session whose required MCP server is unreachable does not run',
   'ERR-15 STA-13 STA-14 STA-16 STA-17 TOO-58..60 SES-06',
   async (trial) => {
-    const tools = [{ type: 'mcp', name: 'conform_unreachable', url: AWAY, required: true }]
+    const tools = [{ type: 'mcp', name: 'conform_unreachable', url: UNREACHABLE, required: true }]
     const id = await trial.session({ agent: { tools } })
     const files = { files: [{ type: 'inline', path: 'a', data: 'aGk=' }] }
     const reply = await trial.post(`/v1/sessions/${id}/files`, files)
@@ -196,7 +196,7 @@ const optionalServer = writing(
   'a session continues without an optional MCP server',
   'EVT-56 EVT-74 EVT-75 EVT-84..86 ITM-07 TOO-11',
   async (trial) => {
-    const tools = [{ type: 'mcp', name: 'conform_unreachable', url: AWAY }]
+    const tools = [{ type: 'mcp', name: 'conform_unreachable', url: UNREACHABLE }]
     const id = await trial.session({ agent: { tools } })
     await say(trial, id, speech.say('without it'))
     const { turn, reply } = await settledTurn(trial, id)

@@ -85,9 +85,9 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   const before = new Set(knownActions.map(({ callId }) => callId))
   const opened = session.actions.filter(({ callId }) => !before.has(callId))
   // An action makes no fact once the end of its turn has made one.
-  const told = new Set(knownTurns.filter(({ finalFact }) => finalFact).map(({ turn }) => turn.id))
+  const reported = new Set(knownTurns.filter(({ finalFact }) => finalFact).map(({ turn }) => turn.id))
   const passed = snapshot.passed.filter(
-    ({ callId, turnId }) => !before.has(callId) && !open.has(callId) && !told.has(turnId ?? ''),
+    ({ callId, turnId }) => !before.has(callId) && !open.has(callId) && !reported.has(turnId ?? ''),
   )
   const resolved = [...knownActions.filter(({ callId }) => !open.has(callId)), ...passed]
   const atRest =
@@ -105,7 +105,7 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   }
   const addAction = (kind: 'required' | 'resolved', action: Action) =>
     add(`action.${kind}`, `action.${kind}/${action.callId}`, [action.callId], actionData(action, summary))
-  const tell = (step: Step): void => {
+  const addStep = (step: Step): void => {
     if (step.kind === 'resolved') {
       if (!before.has(step.action.callId)) addAction('required', step.action)
       addAction('resolved', step.action)
@@ -125,10 +125,10 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
     if (isNew) add('session.created', `session.created/${session.id}`, [session.id], { session: session.raw })
     if (statusMoved && session.status === 'working') addStatus()
     const { first, last } = causalOrder({ ...turns, resolved })
-    first.forEach(tell)
+    first.forEach(addStep)
     for (const action of opened) addAction('required', action)
     if (statusMoved && session.status === 'requires_action') addStatus()
-    last.forEach(tell)
+    last.forEach(addStep)
     if (statusMoved && session.status !== 'working' && session.status !== 'requires_action') addStatus()
   }
   return {
@@ -286,7 +286,7 @@ export function callsOf(session: Session, { tools, now }: Pick<DiffContext, 'too
 type Step = { kind: 'started' | 'ended' | 'settled'; turn: Turn } | { kind: 'resolved'; action: Action }
 
 /** The changes to the turns of a session, each list by age. */
-interface News {
+interface Changes {
   started: readonly Turn[]
   ended: readonly Turn[]
   settled: readonly Turn[]
@@ -297,11 +297,11 @@ interface News {
  * The causal order of the steps. `first`: the starts, and before each start what was over by then (a queued message
  * starts its turn after the turn before it). `last`: what else is over.
  */
-function causalOrder(news: News): { first: Step[]; last: Step[] } {
-  const resolved = new Set(news.resolved)
-  const ended = new Set(news.ended)
-  const settled = new Set(news.settled)
-  const starting = new Set(news.started.map(({ id }) => id))
+function causalOrder(changes: Changes): { first: Step[]; last: Step[] } {
+  const resolved = new Set(changes.resolved)
+  const ended = new Set(changes.ended)
+  const settled = new Set(changes.settled)
+  const starting = new Set(changes.started.map(({ id }) => id))
   const first: Step[] = []
   const endOf = (turn: Turn): void => {
     for (const action of resolved) {
@@ -310,7 +310,7 @@ function causalOrder(news: News): { first: Step[]; last: Step[] } {
     if (ended.delete(turn)) first.push({ kind: 'ended', turn })
     if (settled.delete(turn)) first.push({ kind: 'settled', turn })
   }
-  for (const turn of news.started) {
+  for (const turn of changes.started) {
     for (const over of new Set([...ended, ...settled])) {
       if (!starting.has(over.id) && isOverBefore(over, turn)) endOf(over)
     }

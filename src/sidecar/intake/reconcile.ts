@@ -304,7 +304,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       before,
       firstLook: firstLook || adoptedAt !== null,
       startedAt: adoptedAt ?? startedAtThere(),
-      streamTells: options.stream?.connected() ?? false,
+      streamConnected: options.stream?.connected() ?? false,
     }
     const snapshot = await readSnapshot(request, first)
     if (snapshot === null) return await writeGone(entry, sessionId)
@@ -351,14 +351,14 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return clock.now() + service.clockOffset() - age
   }
 
-  const contextOf = ({ entry, firstLook, startedAt, streamTells }: ReadRequest): DiffContext => ({
+  const contextOf = ({ entry, firstLook, startedAt, streamConnected }: ReadRequest): DiffContext => ({
     now: clock.now(),
     steady: clock.steady(),
     seen: firstOf(entry.seen, clock.now()),
     firstLook,
     startedAt,
     tools: options.tools,
-    frameWait: { ms: frameWaits.limit(streamTells && !firstLook), since: frameWaits.since },
+    frameWait: { ms: frameWaits.limit(streamConnected && !firstLook), since: frameWaits.since },
   })
 
   /** Postpones the read until the frame of the turn's end arrives (it may be here already) or its wait is over. */

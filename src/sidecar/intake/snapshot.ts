@@ -51,7 +51,7 @@ export interface ReadRequest {
   firstLook: boolean
   /** Service clock, milliseconds: when this sidecar started. */
   startedAt: number
-  streamTells: boolean
+  streamConnected: boolean
 }
 
 /** Reads everything else that a comparison needs, given the session (`first`). null: the session is gone. */
@@ -75,7 +75,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
    * Reports accepted calls that were over before their turns were read: if the read fails, no later one finds them
    * gone.
    */
-  const tellOver = (taken: readonly string[], session: Session | null): void => {
+  const reportEnded = (taken: readonly string[], session: Session | null): void => {
     const open = new Set(session?.actions.map(({ callId }) => callId))
     const over = taken.filter((callId) => !open.has(callId))
     if (over.length > 0) bus.actionsGone(over, session === null ? 'deleted' : 'resolved')
@@ -120,10 +120,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const taken = await takeCalls(before, first)
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request)
-    const both = needsTurns(before, first, entry.scope !== 'session', request.streamTells)
+    const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
       ? await readBoth(first, knownTurns, baseline)
       : { session: first, turns: null, passed: [] }
-    tellOver(taken, both?.session ?? null)
+    reportEnded(taken, both?.session ?? null)
     if (both === null) return null
     const { session, turns } = both
     const errorItem = await readStartFailure(service, session, {
@@ -191,7 +191,7 @@ async function readTurns(
       missing.delete(turn.id)
     }
     // The list need not be in the order of creation: one old turn shows nothing, a whole page of them does.
-    const news = data.some(
+    const relevant = data.some(
       (turn) =>
         !settled.has(turn.id) &&
         !(isSettled(turn) && (turn.completedAt ?? turn.createdAt ?? 0) <= baseline - QUIET),
@@ -199,7 +199,7 @@ async function readTurns(
     if (!hasMore || lastId === null || lastId === after) return turns
     // A page without a readable turn shows nothing.
     const enough =
-      (data.length > 0 && !news) || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))
+      (data.length > 0 && !relevant) || (settled.size > 0 && data.some((turn) => settled.has(turn.id)))
     // If single turns cannot be read, the list is read back to the last of them.
     if (enough && (await readAlone(service, sessionId, missing, turns))) return turns
     after = lastId
@@ -300,7 +300,7 @@ function needsTurns(
   known: KnownSession | null,
   session: Session,
   asked: boolean,
-  streamTells: boolean,
+  streamConnected: boolean,
 ): boolean {
   if (asked || known === null || known.deleted) return true
   // An action of a turn that was never read: the start of the turn must come first.
@@ -308,11 +308,11 @@ function needsTurns(
   if (session.actions.some(({ turnId }) => turnId !== null && !read.has(turnId))) return true
   const unsettled = known.turns.some((turn) => !turn.settled)
   if (session.status === 'idle' || session.status === 'failed') {
-    return unsettled || known.status !== session.status || !streamTells
+    return unsettled || known.status !== session.status || !streamConnected
   }
   if (known.status === 'idle' || known.status === 'failed') return true
   // While the stream is connected, its frames cause the reads of turns.
-  return !streamTells && known.updatedAt !== session.updatedAt
+  return !streamConnected && known.updatedAt !== session.updatedAt
 }
 
 /**

@@ -19,7 +19,7 @@ const TOGETHER = 5000
 /** Milliseconds of running, probes of the handler among them, in which the most memory is looked for. */
 const WATCHED = 10_000
 /** No program listens there. */
-const AWAY = 'http://127.0.0.1:9'
+const UNREACHABLE = 'http://127.0.0.1:9'
 
 const most = (name: string, unit: string, value: number): Measure => ({
   name,
@@ -49,9 +49,9 @@ export const backlog: Scenario = {
 async function measure(folder: string): Promise<{ memory: number; start: number }> {
   const begun = performance.now()
   await using subject = await Subject.start(folder, {
-    service: { base_url: AWAY, token: 'svc_pat_bench' },
+    service: { base_url: UNREACHABLE, token: 'svc_pat_bench' },
     stream: { enabled: false },
-    handlers: [handlerAt(AWAY)],
+    handlers: [handlerAt(UNREACHABLE)],
   })
   const start = (performance.now() - begun) / 1000
   const { most: memory } = await watchMemory(subject.pid, pause(WATCHED))

@@ -229,7 +229,7 @@ export const FOUND: readonly Mutant[] = [
     { file: 'intake/diff.test.ts', only: 'none that is known, open or too late' },
     'an action of a turn is reported after its end',
     'sidecar/intake/diff.ts',
-    " && !told.has(turnId ?? '')",
+    " && !reported.has(turnId ?? '')",
     " && turnId !== ''",
   ),
   mutant(

@@ -58,7 +58,7 @@ function wrongStep(before: Row, after: Row): string | null {
   if (after.outcome === 'expired' && ANSWERED.includes(from)) return `expired, though it was ${from}`
   const begun = after.attempts > before.attempts
   if (begun && to !== 'running') return `began a run as ${to}`
-  if (begun && from === 'running' && after.uncertain === 0) return 'runs again and its tool is not told'
+  if (begun && from === 'running' && after.uncertain === 0) return 'runs again without `uncertain`'
   const replaced = before.result_text !== null && before.result_text !== after.result_text
   return replaced && to !== 'refused' ? 'has another result than was stored' : null
 }

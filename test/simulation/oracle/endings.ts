@@ -82,7 +82,7 @@ const HINDERS: readonly Fault[] = [
   'crash',
   'restart',
   'asleep',
-  'app_away',
+  'app_unreachable',
   'clock_ahead',
   'clock_back',
   'slow',
@@ -106,7 +106,7 @@ export function hadTime({ sites, state, skewed }: WatchParts, callId: string): b
 
 /** Or has an output refused. */
 function failsTools({ site, fault }: Fired): boolean {
-  const refuses = fault === 'project_limit' || fault === 'app_away' || fault === 'asleep'
+  const refuses = fault === 'project_limit' || fault === 'app_unreachable' || fault === 'asleep'
   return refuses || site === 'http tool' || site === 'app tool'
 }
 

@@ -6,13 +6,13 @@ import type { Fault } from './rest.ts'
 /** Errors of tools and handlers: only their own log may contain them. */
 export const THROWN = 'hush: thrown by a function'
 /** What a tool over HTTP answers besides a result. */
-export const TOLD_BY_TOOL = 'secret of the tool'
+export const TOOL_ERROR = 'secret of the tool'
 export const TOKEN = 'svc_pat_'
 export const WEBHOOK_SECRET = 'secret_of_the_subscription_'
 export const HANDLER_KEY = Buffer.from('the key of a handler, for signing').toString('base64')
 
 /** Whatever is read by people or other programs has none of these in it. */
-const SECRETS: readonly string[] = [THROWN, TOLD_BY_TOOL, TOKEN, WEBHOOK_SECRET, HANDLER_KEY]
+const SECRETS: readonly string[] = [THROWN, TOOL_ERROR, TOKEN, WEBHOOK_SECRET, HANDLER_KEY]
 
 /** Columns that a console, the admin API or a callback shows. */
 const SHOWN: readonly (readonly [table: string, column: string])[] = [

@@ -34,7 +34,7 @@ export function channelMetrics(
   quarantined.expect('')
   const unattributed = meter.counter(
     'stream_frames_unattributed_total',
-    'Frames dropped: their session was deleted before a reading told whose it was.',
+    'Frames dropped: their session was deleted before a read showed whether it is in the scope.',
     {},
   )
   unattributed.expect('')

@@ -84,7 +84,7 @@ export function stateMetrics(
   )
   meter.gauge(
     'stream_frames_held',
-    'Frames that wait until a reading tells whether their session is in the scope.',
+    'Frames that wait until a read shows whether their session is in the scope.',
     async () => (await snapshot())?.counts.heldFrames ?? null,
   )
   meter.gauge(

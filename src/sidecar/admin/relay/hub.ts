@@ -112,12 +112,12 @@ export class Hub {
         this.leave(reader)
       } else {
         const transient = reader.transient && unread <= DROP_TRANSIENT
-        const news =
+        const unseen =
           start === null
             ? views.of(reader.sessionId, transient)
             : this.#first(reader, start, transient, frames)
-        if (news.count > 0) reader.write(news.bytes)
-        sent += news.count
+        if (unseen.count > 0) reader.write(unseen.bytes)
+        sent += unseen.count
       }
     }
     if (sent > 0) this.#onSent(sent)
@@ -127,9 +127,9 @@ export class Hub {
 
   /** The first frames after joining: the reader may have some of them from the log. */
   #first(reader: Reader, start: Start, transient: boolean, frames: readonly RelayFrame[]): View {
-    const news = frames.filter(({ place }) => place === null || isAfter(place, start))
-    if (news.some(({ place }) => place !== null)) this.#live.set(reader, null)
-    return view(news, reader.sessionId, transient)
+    const unseen = frames.filter(({ place }) => place === null || isAfter(place, start))
+    if (unseen.some(({ place }) => place !== null)) this.#live.set(reader, null)
+    return view(unseen, reader.sessionId, transient)
   }
 
   #ping(): void {

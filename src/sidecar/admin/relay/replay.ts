@@ -41,15 +41,15 @@ export async function replay(
   while (!reader.closed) {
     const published = hub.lastPos
     const { frames, next, more } = await store.frames({ after: pos, ...session })
-    const news = frames.filter(({ seq }) => seq !== null && isBefore(cursor, seq))
-    const page = news.slice(0, REPLAYED - sent)
+    const unseen = frames.filter(({ seq }) => seq !== null && isBefore(cursor, seq))
+    const page = unseen.slice(0, REPLAYED - sent)
     sent += page.length
     last = page.at(-1)?.seq ?? last
     if (page.length > 0) {
       reader.write(Buffer.concat(page.flatMap((fact) => factFrame(fact)?.bytes ?? [])))
       onSent(page.length)
     }
-    if (page.length < news.length) {
+    if (page.length < unseen.length) {
       reader.write(stopFrame(last))
       reader.end()
       return 'limit'

@@ -5,7 +5,7 @@ const DAY = 86_400_000
 /** A token that expires within a week is shown. */
 const TOKEN_SOON = 7 * DAY
 /** Milliseconds for which a channel may be down before it is shown. */
-const CHANNEL_AWAY = 10_000
+const CHANNEL_DOWN_AFTER = 10_000
 
 /** Milliseconds after which an open function call is shown. */
 const CALL_LONG = 60_000
@@ -52,7 +52,7 @@ function tokenTroubles({ state, expires_at: expires }, now) {
 
 function channelTroubles(channels, now) {
   return Object.entries(channels).flatMap(([name, { state, since, last_error: error }]) => {
-    if (state === 'live' || state === 'disabled' || now - since < CHANNEL_AWAY) return []
+    if (state === 'live' || state === 'disabled' || now - since < CHANNEL_DOWN_AFTER) return []
     return [
       trouble(
         `channel ${name}`,
