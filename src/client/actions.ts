@@ -7,9 +7,8 @@ import type { Transport } from './transport.ts'
 
 export interface Actions {
   /**
-   * Answers a function call. Branch on `outcome`: after `not_delivered` send a new message with the
-   * same information, or fail the job. Approvals and questions are for a person; answering one is
-   * refused.
+   * Answers a function call. Branch on `outcome`: after `not_delivered` send a new message with the same information,
+   * or fail the job. Approvals and questions are for a person; answering one is refused.
    */
   answer(sessionId: string, callId: string, answer: CallAnswer, options?: ActOptions): Promise<AnswerReceipt>
 }

@@ -59,9 +59,7 @@ function queryOf(query: Request['query'] = {}): string {
   return parameters.size === 0 ? '' : `?${parameters.toString()}`
 }
 
-/**
- * @throws {TypeError} on a value that is invalid in a header.
- */
+/** @throws {TypeError} on a value that is invalid in a header. */
 export function keyOf(act: Request['act'], random: Random): string | undefined {
   if (act === undefined) return undefined
   const given = act === true ? undefined : act.idempotencyKey

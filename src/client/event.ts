@@ -75,10 +75,7 @@ export function isEvent<Name extends EventName>(event: StreamEvent, name: Name):
   return Object.entries(STATED[name] ?? {}).every(([field, kind]) => typeof event.payload[field] === kind)
 }
 
-/**
- * Parses any frame; `stop` is the frame with the position from which a replay that reached its
- * limit continues.
- */
+/** Parses any frame; `stop` is the frame with the position from which a replay that reached its limit continues. */
 export function readFrame(frame: Frame): { stop: string } | { event: StreamEvent } {
   const data = dataOf(frame.data)
   const payload = isObject(data['payload']) ? data['payload'] : {}

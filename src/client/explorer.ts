@@ -64,9 +64,7 @@ export class Explorer<Name extends string, Found extends Finding<Name> = Finding
     return (await this.discover()).routes[operation]
   }
 
-  /**
-   * Calls an operation. If its route does not exist, finds the new route and calls it once more.
-   */
+  /** Calls an operation. If its route does not exist, finds the new route and calls it once more. */
   async follow<T>(operation: Name, route: Route, go: (route: Route) => Promise<T>): Promise<T> {
     try {
       return await go(route)

@@ -12,9 +12,8 @@ import type { FileInput } from './upload.ts'
 
 export interface Files {
   /**
-   * Writes files into the workspace, over existing ones, in as many requests as needed. While the
-   * workspace is not ready it retries within `timeout`. After a failure, files of earlier requests
-   * may have been written.
+   * Writes files into the workspace, over existing ones, in as many requests as needed. While the workspace is not
+   * ready it retries within `timeout`. After a failure, files of earlier requests may have been written.
    */
   write(
     sessionId: string,
@@ -44,10 +43,7 @@ const readWritten: Reader<WrittenFile[]> = (value) =>
   ).data
 
 export function filesOf(transport: Transport): Files {
-  /**
-   * `conflict` means that the workspace is not ready and nothing was done, so each attempt is a new
-   * request.
-   */
+  /** `conflict` means that the workspace is not ready and nothing was done, so each attempt is a new request. */
   async function onceReady<T>(operation: Operation, attempt: () => Promise<T>): Promise<T> {
     for (let wait = COMING_UP.first; ; wait = Math.min(wait * 2, COMING_UP.most)) {
       try {

@@ -9,8 +9,7 @@ import type { Request } from './call.ts'
 import type { Transport } from './transport.ts'
 
 /**
- * Entries of a list, read page by page when needed; leaving the loop stops the paging. Every loop
- * begins at the start.
+ * Entries of a list, read page by page when needed; leaving the loop stops the paging. Every loop begins at the start.
  */
 export interface List<T> extends AsyncIterable<T> {
   /** One page, as requested. Pass `lastId` as `after` for the next. */

@@ -13,9 +13,8 @@ const OUTAGE = 300_000
 export const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
 /**
- * Calls `look` repeatedly until it finds something. `hurry` begins with short waits again. @param
- * interval milliseconds of the first wait @throws {ServiceError} that is permanent, or lasted too
- * long.
+ * Calls `look` repeatedly until it finds something. `hurry` begins with short waits again. @param interval milliseconds
+ * of the first wait @throws {ServiceError} that is permanent, or lasted too long.
  */
 export async function poll<T>(
   transport: Transport,

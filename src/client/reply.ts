@@ -4,9 +4,7 @@ import { flag, id, object } from './shape.ts'
 import type { Open } from '../std/open.ts'
 import type { Fields, Reader } from './shape.ts'
 
-/**
- * Answers whose fields the interface shows in part: known fields are read, the rest is passed on.
- */
+/** Answers whose fields the interface shows in part: known fields are read, the rest is passed on. */
 
 export interface Receipt extends Fields {
   /** True when a turn runs and the message waits behind it. */

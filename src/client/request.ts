@@ -14,8 +14,7 @@ export interface CallOptions {
 
 export interface ActOptions extends CallOptions {
   /**
-   * At most 255 characters; requests with the same value have one effect. By default one is
-   * generated for each call.
+   * At most 255 characters; requests with the same value have one effect. By default one is generated for each call.
    */
   idempotencyKey?: string
 }

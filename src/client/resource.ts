@@ -18,10 +18,7 @@ import {
 /** The resources of the service. Times are milliseconds on its clock (rule GEN-20). */
 type Read<R> = R extends Reader<infer T> ? T : never
 
-/**
- * Withheld secrets are named in `redacted`, which is no request field: an entry with it cannot be
- * sent back.
- */
+/** Withheld secrets are named in `redacted`, which is no request field: an entry with it cannot be sent back. */
 export const readTool = entry(
   {
     type: word<
@@ -124,10 +121,7 @@ export const readItem = object({
   created_at: orNull(number),
   role: orNull(word<'user'>()),
   content: orNull(text),
-  /**
-   * `event` is the name of the stream event that the item records; it distinguishes a tool call
-   * from its result.
-   */
+  /** `event` is the name of the stream event that the item records; it distinguishes a tool call from its result. */
   detail: part({ event: orNull(text) }),
 })
 export type Item = Read<typeof readItem>

@@ -19,9 +19,8 @@ export interface FunctionCall {
 
 export interface RunOptions extends WaitOptions {
   /**
-   * Functions by the names that the session declares. The return value is the output: a string
-   * unchanged, any other value as JSON. If a function throws, the model reads `error`, never the
-   * thrown error.
+   * Functions by the names that the session declares. The return value is the output: a string unchanged, any other
+   * value as JSON. If a function throws, the model reads `error`, never the thrown error.
    */
   functions?: Record<string, (args: unknown, call: FunctionCall) => unknown>
   /** Default: `The tool could not complete this request.` */
@@ -42,11 +41,10 @@ interface Parts {
 }
 
 /**
- * Sends a message once the session is idle, and waits until its turn is settled, answering function
- * calls meanwhile. No other program may drive the session. It reads only resources, so it misses
- * nothing; its state is lost with the process.
- * @throws {ServiceError} `run_not_started` when no turn was opened, `not_delivered` when an answer
- *   came too late.
+ * Sends a message once the session is idle, and waits until its turn is settled, answering function calls meanwhile. No
+ * other program may drive the session. It reads only resources, so it misses nothing; its state is lost with the
+ * process.
+ * @throws {ServiceError} `run_not_started` when no turn was opened, `not_delivered` when an answer came too late.
  */
 export function run(parts: Parts, sessionId: string, text: string, options: RunOptions = {}): Promise<Turn> {
   const { transport, sessions, turns, items } = parts
@@ -75,8 +73,7 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
       // No message was sent after ours, so its turn is the newest.
       if (fresh.length >= expected) return fresh[0] ?? null
       if (session.status !== 'failed' || fresh.length > 0) return null
-      // This may still be the failure of an earlier turn. A run that could not start leaves an item
-      // with the reason.
+      // This may still be the failure of an earlier turn. A run that could not start leaves an item with the reason.
       const { data } = await items.list(sessionId, { limit: ITEMS }, { signal }).page()
       const reason = newerThan(lastItem?.id, data).find(({ detail }) => detail.event === 'agent.error')
       if (reason !== undefined) throw notStarted(reason.content)
@@ -88,10 +85,7 @@ export function run(parts: Parts, sessionId: string, text: string, options: RunO
 
 type HostFunction = NonNullable<RunOptions['functions']>[string]
 
-/**
- * Runs each function once, for any outcome of the answer. The answer may be sent several times,
- * under one key.
- */
+/** Runs each function once, for any outcome of the answer. The answer may be sent several times, under one key. */
 class Answerer {
   readonly #parts: Parts
   readonly #functions: NonNullable<RunOptions['functions']>
@@ -115,9 +109,7 @@ class Answerer {
     this.#signal = signal
   }
 
-  /**
-   * @returns whether there was a call to answer.
-   */
+  /** @returns whether there was a call to answer. */
   async answer(required: readonly RequiredAction[]): Promise<boolean> {
     const asked = required.flatMap((action) => {
       const run = this.#answered.has(action.call_id) ? null : this.#functionOf(action)

@@ -49,10 +49,7 @@ export interface ServiceOptions {
 }
 
 export interface ServiceClient extends Service {
-  /**
-   * Reads the service's description. Never fails: the answer has the fault, and an earlier result
-   * is kept.
-   */
+  /** Reads the service's description. Never fails: the answer has the fault, and an earlier result is kept. */
   discover(): Promise<Discovery>
   /** The present result. */
   discovery(): Discovery
@@ -60,14 +57,10 @@ export interface ServiceClient extends Service {
   /** The rest of each rate bucket that the service reported. */
   budget(): Record<string, number>
   /**
-   * No request is sent before this time, because the service requested the wait; our wall clock;
-   * null without a wait.
+   * No request is sent before this time, because the service requested the wait; our wall clock; null without a wait.
    */
   heldUntil(): number | null
-  /**
-   * Ends all running and waiting requests with a ServiceError `stopped`; later requests get the
-   * same.
-   */
+  /** Ends all running and waiting requests with a ServiceError `stopped`; later requests get the same. */
   stop(): void
 }
 

@@ -17,10 +17,7 @@ import type { InlineFile } from './upload.ts'
 import { remove } from './remove.ts'
 
 export interface Sessions {
-  /**
-   * A 201 to a session with `input` promises that its message was accepted. Never retried at the
-   * limit of sessions.
-   */
+  /** A 201 to a session with `input` promises that its message was accepted. Never retried at the limit of sessions. */
   create(session?: NewSession, options?: ActOptions): Promise<Session>
   list(query?: SessionQuery, options?: CallOptions): List<Session>
   get(sessionId: string, options?: CallOptions): Promise<Session>

@@ -81,10 +81,7 @@ export function part<Spec extends Record<string, Reader<unknown>>>(spec: Spec): 
   return (value, what) => read(value ?? {}, what)
 }
 
-/**
- * For an entry that is read and sent again: omitted fields stay omitted, so the entry is sent back
- * unchanged.
- */
+/** For an entry that is read and sent again: omitted fields stay omitted, so the entry is sent back unchanged. */
 export function entry<
   Spec extends Record<string, Reader<unknown>>,
   Optional extends Record<string, Reader<unknown>>,

@@ -33,10 +33,7 @@ export interface Reconnection {
   after: string | null
 }
 
-/**
- * Events in order of arrival, over as many connections as needed. It is read once; leaving the loop
- * closes it.
- */
+/** Events in order of arrival, over as many connections as needed. It is read once; leaving the loop closes it. */
 export interface EventStream extends AsyncIterable<StreamEvent>, AsyncDisposable {
   /** The last `seq` that was returned, or the first cursor; null before. */
   readonly cursor: string | null
@@ -96,8 +93,7 @@ class Subscription implements EventStream {
     this.#seen = after === undefined ? null : String(after)
     this.#cursor = this.#seen
     const { clock, random, slot } = transport
-    // The first connection has the time limit of one call, so it does not wait for a slot that may
-    // be free.
+    // The first connection has the time limit of one call, so it does not wait for a slot that may be free.
     this.#resumable = new ResumableStream({ clock, random, slot, slotInUse: false })
     this.#goodAt = clock.steady()
     this.#unlink = [link(options.signal, this.#ending), link(transport.stopped, this.#ending)]
@@ -240,10 +236,7 @@ class Subscription implements EventStream {
     connection.stream.close()
   }
 
-  /**
-   * A transient event is always new; another one, unless a replay began before the events that were
-   * already read.
-   */
+  /** A transient event is always new; another one, unless a replay began before the events that were already read. */
   #isNew({ seq }: StreamEvent): boolean {
     if (seq === null) return true
     if (this.#seen !== null && !isAfter(seq, this.#seen)) return false

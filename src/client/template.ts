@@ -3,8 +3,7 @@ import type { Json } from '../std/json.ts'
 import { fillTemplate } from './discovery/body.ts'
 
 /**
- * A body that discovery found, with its placeholders filled. If it was not found, `key` of `routes`
- * can set it.
+ * A body that discovery found, with its placeholders filled. If it was not found, `key` of `routes` can set it.
  * @throws {ServiceError} `route_unknown`
  */
 export function filled(

@@ -23,9 +23,7 @@ export interface Turns {
 }
 
 export interface WaitOptions extends CallOptions {
-  /**
-   * Milliseconds between the first reads; later intervals are up to ten times longer. Default 500.
-   */
+  /** Milliseconds between the first reads; later intervals are up to ten times longer. Default 500. */
   interval?: number
 }
 

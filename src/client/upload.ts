@@ -53,10 +53,7 @@ export async function* batches(
   if (batch.length > 0) yield batch
 }
 
-/**
- * Reads and encodes one file; stops reading at the limit. @param room maximum bytes of the encoded
- * entry
- */
+/** Reads and encodes one file; stops reading at the limit. @param room maximum bytes of the encoded entry */
 export async function inlineFile(file: FileInput, room: number): Promise<InlineFile> {
   const { path } = file
   const ceiling = Math.floor((room - sizeOf({ type: 'inline', path, data: '' })) / 4) * 3

@@ -4,9 +4,7 @@ export interface StoreCounts {
   sessions: Record<string, number>
   /** By type, those that wait. `oldest`: when it was created, on the service's clock. */
   actions: Record<string, { count: number; oldest: number | null }>
-  /**
-   * By handler. `oldestPending`: when the oldest undelivered fact was stored, on our wall clock.
-   */
+  /** By handler. `oldestPending`: when the oldest undelivered fact was stored, on our wall clock. */
   deliveries: Record<string, { pending: number; dead: number; oldestPending: number | null }>
   openCalls: number
   /** When the oldest turn was created that is over and waits for artifacts, on the service's clock. */

@@ -1,13 +1,7 @@
-/**
- * Temporary. The last three come from a proxy before the service, since the service names its
- * errors.
- */
+/** Temporary. The last three come from a proxy before the service, since the service names its errors. */
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
-/**
- * The service refused or failed a request (rule ERR-01).
- * `status` 0 means that no answer came: see `fault`.
- */
+/** The service refused or failed a request (rule ERR-01). `status` 0 means that no answer came: see `fault`. */
 export class ServiceError extends Error {
   readonly code: string
   readonly status: number
@@ -76,19 +70,13 @@ export class ServiceError extends Error {
   }
 }
 
-/**
- * Whether an error concerns the requested resource, and not the whole service, the network, or our
- * token.
- */
+/** Whether an error concerns the requested resource, and not the whole service, the network, or our token. */
 export function isParticular(error: unknown): error is ServiceError {
   if (!(error instanceof ServiceError) || error.unauthorized || error.retryAfter !== null) return false
   return error.code !== 'rate_limit_exceeded' && ![0, 502, 503, 504].includes(error.status)
 }
 
-/**
- * An in-process handler throws this for an event that it can never handle: the event is
- * dead-lettered.
- */
+/** An in-process handler throws this for an event that it can never handle: the event is dead-lettered. */
 export class DeadLetter extends Error {
   constructor(message = 'the handler gave this event up') {
     super(message)

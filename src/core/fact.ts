@@ -12,9 +12,8 @@ export type Seen = Partial<Record<Channel, number>>
 /**
  * A normalised event with one permanent id.
  *
- * `id` is made from the fact's natural key alone, so that it is the same whichever channel reported
- * it, on whichever replica, before or after a crash or a lost database. It is the idempotency key
- * of every callback about it.
+ * `id` is made from the fact's natural key alone, so that it is the same whichever channel reported it, on whichever
+ * replica, before or after a crash or a lost database. It is the idempotency key of every callback about it.
  */
 export interface Fact {
   id: string
@@ -28,10 +27,7 @@ export interface Fact {
   family: 'state' | 'transcript'
   /** The digits of the stream's `seq`; transcript facts from the stream only. */
   seq: string | null
-  /**
-   * JSON text. Transcript: the frame's data as received. State: the `data` of the callback without
-   * `session`.
-   */
+  /** JSON text. Transcript: the frame's data as received. State: the `data` of the callback without `session`. */
   body: string
   seen: Seen
   /**
@@ -91,8 +87,7 @@ function digest(text: string, length: number): string {
  * and a person sees the order. The rest differs between two services with the same seq.
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
-  // The id is used in headers and paths; a seq that is no number, against the interface, may have
-  // any characters.
+  // The id is used in headers and paths; a seq that is no number, against the interface, may have any characters.
   const lead = isWhole(seq) ? seq : `q${digest(seq, 22)}`
   return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
@@ -116,10 +111,7 @@ export function itemFactId(sessionId: string, itemId: string): string {
   return `${PREFIX}i_${digest(`item\0${sessionId}\0${itemId}`, 24)}`
 }
 
-/**
- * The id of a transient event, never used again. It is shorter than an id with a digest, so the two
- * never collide.
- */
+/** The id of a transient event, never used again. It is shorter than an id with a digest, so the two never collide. */
 export function transientId(at: number, nth: number): string {
   return `${PREFIX}t_${at.toString(36)}_${nth.toString(36)}`
 }
@@ -136,8 +128,7 @@ export function stateFactId(type: string, ...key: (string | number)[]): string {
 }
 
 /**
- * Facts with the same id are the same fact; `pos` is the position of a fact in our log, ascending,
- * never used twice.
+ * Facts with the same id are the same fact; `pos` is the position of a fact in our log, ascending, never used twice.
  */
 export interface StoredFact extends Fact {
   pos: number

@@ -22,10 +22,7 @@ export interface RetrySpec {
   max: number
 }
 
-/**
- * An in-process handler. After a thrown error the event is retried; after DeadLetter it is
- * dead-lettered.
- */
+/** An in-process handler. After a thrown error the event is retried; after DeadLetter it is dead-lettered. */
 export type ModuleHandler = (event: CallbackEvent, context: HandlerContext) => unknown
 
 /** A callback in the form for the handler (src/sidecar/README.md, Callbacks). */

@@ -3,9 +3,8 @@ import type { Attempt } from './delivery.ts'
 import type { Channel, StoredFact } from './fact.ts'
 
 /**
- * The reports of the parts, for metrics, `dev` and the library's user. Called after the event,
- * never awaited; an observer must not throw. Durations in seconds, times in milliseconds on our
- * wall clock.
+ * The reports of the parts, for metrics, `dev` and the library's user. Called after the event, never awaited; an
+ * observer must not throw. Durations in seconds, times in milliseconds on our wall clock.
  */
 export interface Observer {
   /** A request to the service was answered, or failed (`statusClass` `none`). */
@@ -174,10 +173,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'relayEnded',
 ]
 
-/**
- * Passes every report to each of `observers`; an observer implements only the methods that it
- * needs.
- */
+/** Passes every report to each of `observers`; an observer implements only the methods that it needs. */
 export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   const entries = METHODS.map((method) => {
     const listeners = observers.flatMap((observer) => {
@@ -195,10 +191,7 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   return Object.fromEntries(entries) as Observer
 }
 
-/**
- * `observer`, protected: an error that it throws is logged once for each method and otherwise
- * ignored.
- */
+/** `observer`, protected: an error that it throws is logged once for each method and otherwise ignored. */
 export function guarded(
   observer: Partial<Observer>,
   logThrottled: (method: string, error: unknown) => void,

@@ -12,9 +12,8 @@ export interface ListQuery {
 export type Answer = { output: string } | { error: string }
 
 /**
- * The service that we follow, with one method for each operation that we use. Every method throws
- * ServiceError. An operation that discovery did not find throws one with the code `route_unknown`,
- * never with status 404.
+ * The service that we follow, with one method for each operation that we use. Every method throws ServiceError. An
+ * operation that discovery did not find throws one with the code `route_unknown`, never with status 404.
  */
 export interface Service {
   health(): Promise<Health>
@@ -26,10 +25,7 @@ export interface Service {
   listItems(sessionId: string, query: ListQuery): Promise<Page<Item>>
   /** Published artifacts of a session, unchanged; null when the route is unknown. */
   listArtifacts(sessionId: string): Promise<JsonObject[] | null>
-  /**
-   * @returns the service's word for the outcome of the answer (`not_delivered`, …), null when the
-   *   reply has none.
-   */
+  /** @returns the service's word for the outcome of the answer (`not_delivered`, …), null when the reply has none. */
   answer(
     sessionId: string,
     callId: string,
@@ -38,24 +34,16 @@ export interface Service {
     traceparent?: string,
   ): Promise<string | null>
   sendMessage(sessionId: string, text: string, key: string): Promise<void>
-  /**
-   * Whether a POST is sent with its key: then the service processes it once, even if it is sent
-   * again.
-   */
+  /** Whether a POST is sent with its key: then the service processes it once, even if it is sent again. */
   idempotent(): boolean
   listWebhooks(): Promise<WebhookSubscription[]>
   createWebhook(url: string, key: string): Promise<WebhookSubscription>
   deleteWebhook(id: string): Promise<void>
   /** Opens the organization-wide stream. `cursor` null: live frames only. Throws on any status but 200. */
   openStream(cursor: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /**
-   * The service's clock minus ours, milliseconds, from the `Date` of its answers; 0 before the
-   * first answer.
-   */
+  /** The service's clock minus ours, milliseconds, from the `Date` of its answers; 0 before the first answer. */
   clockOffset(): number
-  /**
-   * The uncertainty of `clockOffset`, milliseconds; infinite before the first answer with a time.
-   */
+  /** The uncertainty of `clockOffset`, milliseconds; infinite before the first answer with a time. */
   clockOpen(): number
   /** False from a 401 until the token changes: meanwhile no request is sent. */
   authorized(): boolean

@@ -9,9 +9,8 @@ export function isCursor(text: string): boolean {
 }
 
 /**
- * True when seq `a` comes before `b`: by value, whatever their length, for digits without leading
- * zeros, which the service gives. Other texts are ordered by length and then by characters, which
- * is no order in time.
+ * True when seq `a` comes before `b`: by value, whatever their length, for digits without leading zeros, which the
+ * service gives. Other texts are ordered by length and then by characters, which is no order in time.
  */
 export function isBefore(a: string, b: string): boolean {
   return a.length < b.length || (a.length === b.length && a < b)

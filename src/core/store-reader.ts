@@ -22,10 +22,7 @@ export interface StoreReader {
     status?: string
     text?: string
   }): Promise<Listed<SessionRecord>>
-  /**
-   * The position in the log after which the frames after `seq` follow, whether or not that frame is
-   * stored.
-   */
+  /** The position in the log after which the frames after `seq` follow, whether or not that frame is stored. */
   placeOf(seq: string): Promise<number>
   /**
    * The stream's frames after a position, in order. One call scans a part of the log, so a page may
@@ -57,10 +54,7 @@ export interface StoreReader {
   openTurns(query: { after?: string; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */
   openActions(query: { after?: string; limit: number }): Promise<Listed<OpenAction>>
-  /**
-   * Functions not in `tools` that sessions wait for, the longest wait first; names are cut after 65
-   * characters.
-   */
+  /** Functions not in `tools` that sessions wait for, the longest wait first; names are cut after 65 characters. */
   functionsBeside(tools: readonly string[], limit: number): Promise<OpenFunction[]>
   handlers(): Promise<HandlerRecord[]>
   counts(): Promise<StoreCounts>

@@ -33,10 +33,7 @@ export function readSession(value: unknown, onSkipped: OnSkipped): Session {
   }
 }
 
-/**
- * Only a session that waits for nothing may omit the list: an unread list must not look like an
- * empty one.
- */
+/** Only a session that waits for nothing may omit the list: an unread list must not look like an empty one. */
 function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Action[] {
   if (value === undefined || value === null) {
     if (status === 'requires_action')

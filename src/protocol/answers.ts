@@ -3,10 +3,7 @@ import type { JsonObject } from '../std/json.ts'
 import type { Health, Page, WebhookSubscription } from '../core/resource.ts'
 import { Malformed, objectIn, readable, text, type OnSkipped } from '../core/wire.ts'
 
-/**
- * Answers of the service without a stored resource: lists, health, subscriptions, the outcome of an
- * answer.
- */
+/** Answers of the service without a stored resource: lists, health, subscriptions, the outcome of an answer. */
 
 export function parseWebhook(value: unknown): WebhookSubscription {
   const raw = objectIn(value, 'a webhook subscription')

@@ -2,10 +2,7 @@ import { isObject, stringOf, type JsonObject } from '../std/json.ts'
 import { memberTexts } from '../std/member.ts'
 import { isWhole } from '../core/seq.ts'
 
-/**
- * The interface does not specify where a frame has its ids: try the data, then the payload, in both
- * spellings.
- */
+/** The interface does not specify where a frame has its ids: try the data, then the payload, in both spellings. */
 
 export function sessionIn(data: JsonObject, payload: JsonObject): string | null {
   return idIn(data, payload, ['session_id', 'sessionId', 'session'])
@@ -36,10 +33,9 @@ export function seqIn(data: JsonObject, text: string): string | null {
 }
 
 /**
- * The position from which the rest of a stopped replay must be requested; null for any other frame.
- * The interface does not specify the name of such a frame: it is any frame without a seq but with
- * `from_seq`. A persisted event, such as `agent.compaction`, may have a member of that name with
- * another meaning.
+ * The position from which the rest of a stopped replay must be requested; null for any other frame. The interface does
+ * not specify the name of such a frame: it is any frame without a seq but with `from_seq`. A persisted event, such as
+ * `agent.compaction`, may have a member of that name with another meaning.
  */
 export function stopIn(
   seq: string | null,
@@ -53,9 +49,8 @@ export function stopIn(
 }
 
 /**
- * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is
- * read from the text. No other part of a frame needs this, because the text itself is stored and
- * passed on.
+ * The digits of a member of `holder`, whose text is `text()`. A seq that a double cannot hold is read from the text. No
+ * other part of a frame needs this, because the text itself is stored and passed on.
  */
 function digitsAt(holder: JsonObject, name: 'seq' | 'from_seq', text: () => string): string | null {
   const value = holder[name]

@@ -23,8 +23,7 @@ export interface ReconnectPorts {
   /** Shared by all streams under one token. */
   slot: StreamSlot
   /**
-   * A connection of a former process may still hold a slot: so the first connection after a failure
-   * waits for it too.
+   * A connection of a former process may still hold a slot: so the first connection after a failure waits for it too.
    */
   slotInUse: boolean
 }
@@ -48,10 +47,7 @@ export class ReconnectPolicy {
     this.#floor = slotInUse ? SLOT_FREED : 0
   }
 
-  /**
-   * The service sent `retry:`. It is a minimum, because the slot of the ended connection is freed
-   * late.
-   */
+  /** The service sent `retry:`. It is a minimum, because the slot of the ended connection is freed late. */
   retry(ms: number): void {
     this.#retry = Math.min(RETRY_CAP, Math.max(0, ms))
     this.#floor = this.#retry
@@ -62,10 +58,7 @@ export class ReconnectPolicy {
     this.#floor = this.#retry
   }
 
-  /**
-   * The service closed the connection. If it closes each one at once, a `retry:` of 0 does not
-   * shorten the wait.
-   */
+  /** The service closed the connection. If it closes each one at once, a `retry:` of 0 does not shorten the wait. */
   closed({ anything, moved }: Brought): number {
     if (anything) this.#failures = 0
     const now = this.#clock.steady()

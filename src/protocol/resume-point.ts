@@ -22,8 +22,7 @@ export class ResumePoint {
   }
 
   /**
-   * @param last the last seq that was kept; null: none was @param first the first seq to request;
-   *   null: no limit
+   * @param last the last seq that was kept; null: none was @param first the first seq to request; null: no limit
    * @returns the cursor of the next connection; null: live frames only
    */
   next(last: string | null, first: string | null = null): string | null {

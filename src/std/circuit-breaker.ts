@@ -5,17 +5,11 @@ import type { Clock, Log, Random } from './ports.ts'
 /** Milliseconds. */
 const WAIT = { base: 500, max: 5000 }
 
-/**
- * While the store refuses writes, no work begins whose result could not be stored, except a trial
- * now and then.
- */
+/** While the store refuses writes, no work begins whose result could not be stored, except a trial now and then. */
 export interface Rest {
   /** Steady milliseconds: no work begins before. */
   readonly until: number
-  /**
-   * The store refused a write, and no write has succeeded since: the next work is a trial, and one
-   * is enough.
-   */
+  /** The store refused a write, and no write has succeeded since: the next work is a trial, and one is enough. */
   readonly trying: boolean
   refused(error: unknown): void
   /** A write succeeded. */

@@ -5,9 +5,8 @@ import { endOfString, nextStructure, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './s
 const DEEPEST = 500
 
 /**
- * Whether a JSON text nests deeper than it can be written again: `JSON.parse` accepts about ten
- * times the nesting that `JSON.stringify` can write. It scans the text, so that the parser never
- * gets a document that is too deep.
+ * Whether a JSON text nests deeper than it can be written again: `JSON.parse` accepts about ten times the nesting that
+ * `JSON.stringify` can write. It scans the text, so that the parser never gets a document that is too deep.
  */
 export function isTooDeep(text: string): boolean {
   if (text.length <= 2 * DEEPEST) return false

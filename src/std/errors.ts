@@ -1,12 +1,9 @@
 /**
  * The progress of an exchange before its failure.
  *
- * - `unreachable`: nothing was sent. The connection was refused, the name has no address, or TLS
- *   failed.
- * - `reset`: the request was sent at least in part, and the connection ended before a byte of an
- *   answer.
- * - `unreadable`: at least one byte of an answer came, and the answer is cut off, too long, or not
- *   HTTP/1.1.
+ * - `unreachable`: nothing was sent. The connection was refused, the name has no address, or TLS failed.
+ * - `reset`: the request was sent at least in part, and the connection ended before a byte of an answer.
+ * - `unreadable`: at least one byte of an answer came, and the answer is cut off, too long, or not HTTP/1.1.
  * - `timeout`: the answer was not complete in time.
  * - `aborted`: we ended it.
  * - `other`: it was not tried, because we cannot send it.

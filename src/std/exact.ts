@@ -13,8 +13,7 @@ const LONG = 16
 const EXPONENT = /[eE][+-]?\d{3}/g
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 /**
- * A double always holds the first number of significant digits; the second number distinguishes it
- * from its neighbours.
+ * A double always holds the first number of significant digits; the second number distinguishes it from its neighbours.
  */
 const DIGITS = { held: 15, enough: 17 }
 /**
@@ -23,10 +22,7 @@ const DIGITS = { held: 15, enough: 17 }
  */
 const HUGE = 1e300
 
-/**
- * The results of this many short numbers of a text are cached: `[1E400,1E400,…]` takes a third of
- * the time.
- */
+/** The results of this many short numbers of a text are cached: `[1E400,1E400,…]` takes a third of the time. */
 const REMEMBERED = 4096
 const SHORT = 24
 
@@ -38,17 +34,15 @@ interface Taken {
 }
 
 /**
- * Parses JSON and keeps every digit of numbers that a double cannot hold: they become raw JSON,
- * which `JSON.stringify` writes as it was read. With a reviver, which is called for every value, 1
- * MiB of `[0,0,…]` with one such number took 30 times a plain parse. Here the numbers are found in
- * the text, the parser gets a placeholder for each, and the placeholders are replaced in the
- * result. Each step is one pass, for any nesting and content.
+ * Parses JSON and keeps every digit of numbers that a double cannot hold: they become raw JSON, which `JSON.stringify`
+ * writes as it was read. With a reviver, which is called for every value, 1 MiB of `[0,0,…]` with one such number took
+ * 30 times a plain parse. Here the numbers are found in the text, the parser gets a placeholder for each, and the
+ * placeholders are replaced in the result. Each step is one pass, for any nesting and content.
  *
- * The arguments of a function call have any length, and are only passed on. With `{ verbatim:
- * ['arguments'] }` an object or array of that name that may hold such a number becomes a {@link
- * Verbatim}: nothing in it costs time by itself. A MiB that an agent chose is parsed and written in
- * 1 to 25 ms so, most in less than twice what a plain parse and write takes; elsewhere numbers
- * alone take up to 76 ms a MiB.
+ * The arguments of a function call have any length, and are only passed on. With `{ verbatim: ['arguments'] }` an
+ * object or array of that name that may hold such a number becomes a {@link Verbatim}: nothing in it costs time by
+ * itself. A MiB that an agent chose is parsed and written in 1 to 25 ms so, most in less than twice what a plain parse
+ * and write takes; elsewhere numbers alone take up to 76 ms a MiB.
  * @throws {SyntaxError}
  */
 export function parseJson(text: string, options: { verbatim?: readonly string[] } = {}): unknown {
@@ -221,10 +215,7 @@ function putBack(document: unknown, taken: readonly Taken[]): unknown {
   return document
 }
 
-/**
- * Significant digits: without leading and trailing zeros, and the exponent. One pass: a number may
- * have millions.
- */
+/** Significant digits: without leading and trailing zeros, and the exponent. One pass: a number may have millions. */
 function significant(source: string): number {
   let digits = 0
   let first = 0

@@ -2,8 +2,7 @@
 const COMPACT = 256
 
 /**
- * A first-in-first-out queue. `Array.shift` moves all remaining entries, which is too slow for a
- * lane of 10,000 facts.
+ * A first-in-first-out queue. `Array.shift` moves all remaining entries, which is too slow for a lane of 10,000 facts.
  */
 export class Fifo<T> {
   #entries: T[] = []

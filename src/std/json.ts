@@ -14,18 +14,12 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/**
- * Converts a value of `parseJson` to the value of JSON.parse, for a user's functions, which expect
- * plain numbers.
- */
+/** Converts a value of `parseJson` to the value of JSON.parse, for a user's functions, which expect plain numbers. */
 export function withPlainNumbers(value: Json | undefined): Json | undefined {
   return value === undefined ? undefined : (JSON.parse(writeJson(value)) as Json)
 }
 
-/**
- * A non-empty text. A text with half a surrogate pair is invalid: no database, path or header can
- * hold it.
- */
+/** A non-empty text. A text with half a surrogate pair is invalid: no database, path or header can hold it. */
 export function stringOf(value: unknown): string | null {
   return typeof value === 'string' && value !== '' && value.isWellFormed() ? value : null
 }

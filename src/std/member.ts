@@ -30,10 +30,7 @@ export function memberTexts(text: string, names: readonly string[]): (string | u
   return found
 }
 
-/**
- * The positions of objects and arrays with given names, in any object of a text; not those inside
- * such a member.
- */
+/** The positions of objects and arrays with given names, in any object of a text; not those inside such a member. */
 export class MemberSpans {
   readonly #text: string
   readonly #opening: RegExp
@@ -46,10 +43,7 @@ export class MemberSpans {
     this.#opening = new RegExp(`"(?:${names.join('|')})"\\s*:\\s*[[{]`, 'g')
   }
 
-  /**
-   * The member that holds the character at `at`. Call it with rising `at`: the text is scanned
-   * once.
-   */
+  /** The member that holds the character at `at`. Call it with rising `at`: the text is scanned once. */
   around(at: number): Span | undefined {
     while (this.#from <= at) {
       this.#span = this.#next()

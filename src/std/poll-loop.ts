@@ -6,10 +6,7 @@ import type { Clock, Timer } from './ports.ts'
  */
 const IDLE_LOOK = 5000
 
-/**
- * A loop that processes due work when it is woken, and when the next work is due. Never two passes
- * at once.
- */
+/** A loop that processes due work when it is woken, and when the next work is due. Never two passes at once. */
 export interface PollLoop {
   start(): void
   stop(): void

@@ -78,10 +78,7 @@ export interface HttpStreamRequest {
 export interface HttpStream {
   status: number
   headers: Record<string, string>
-  /**
-   * The body in the received chunks. Ends when the peer closes cleanly; throws a NetworkFault on
-   * anything else.
-   */
+  /** The body in the received chunks. Ends when the peer closes cleanly; throws a NetworkFault on anything else. */
   chunks: AsyncIterable<Uint8Array>
 }
 
@@ -95,9 +92,8 @@ export interface HttpAttempt {
 export interface Http {
   exchange(request: HttpRequest): Promise<HttpReply>
   /**
-   * Like `exchange`, for thousands of requests a second: `settled` is called once, after `send` has
-   * returned, and there is no promise. What it needs of `request.body` it takes before it returns.
-   * `request.signal` is not used.
+   * Like `exchange`, for thousands of requests a second: `settled` is called once, after `send` has returned, and there
+   * is no promise. What it needs of `request.body` it takes before it returns. `request.signal` is not used.
    */
   send(request: HttpRequest, settled: (outcome: HttpReply | NetworkFault) => void): HttpAttempt
   open(request: HttpStreamRequest): Promise<HttpStream>

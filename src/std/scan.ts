@@ -7,16 +7,12 @@ export const OPEN_BRACE = 0x7b
 export const CLOSE_BRACE = 0x7d
 const BACKSLASH = 0x5c
 
-/**
- * Characters to check one by one before `indexOf`, which needs about 40 ns to start and is then far
- * faster.
- */
+/** Characters to check one by one before `indexOf`, which needs about 40 ns to start and is then far faster. */
 const STEPS = 16
 
 /**
- * The index after the string that opens at `start`, or the length of `text` where it is not closed.
- * Most of a JSON text is strings, and `indexOf` skips them ten times faster than a loop over
- * characters.
+ * The index after the string that opens at `start`, or the length of `text` where it is not closed. Most of a JSON text
+ * is strings, and `indexOf` skips them ten times faster than a loop over characters.
  */
 export function endOfString(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1)
@@ -24,10 +20,7 @@ export function endOfString(text: string, start: number): number {
   return quote === -1 ? text.length : quote + 1
 }
 
-/**
- * After one escaped quote more often follow, and a search for each takes as long as many single
- * steps.
- */
+/** After one escaped quote more often follow, and a search for each takes as long as many single steps. */
 function quoteAfterEscape(text: string, from: number): number {
   const steps = Math.min(text.length, from + STEPS)
   let at = from

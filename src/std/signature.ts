@@ -8,10 +8,7 @@ export function signServiceWebhook(secret: string, timestamp: string, body: Uint
   return createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest('hex')
 }
 
-/**
- * Creating a key costs five times as much as signing with it, so the keys of the secrets in use are
- * cached.
- */
+/** Creating a key costs five times as much as signing with it, so the keys of the secrets in use are cached. */
 const KEYS_KEPT = 64
 const serviceKeys = new Map<string, KeyObject>()
 

@@ -1,9 +1,6 @@
 import type { Clock } from './ports.ts'
 
-/**
- * Milliseconds between two lines about the same thing: a peer that can cause log lines must not
- * fill the disk.
- */
+/** Milliseconds between two lines about the same thing: a peer that can cause log lines must not fill the disk. */
 const REST = 10_000
 
 /** Calls `report` at most once in an interval. `times`: the number of occurrences since the last call, counted by `more`. */

@@ -5,9 +5,8 @@ import { choicesOf, givenValue, shapesOf, takesText } from './schema.ts'
 import type { Shape } from './schema.ts'
 
 /**
- * Bodies whose fields the interface leaves open, as templates: JSON in which `{{text}}`,
- * `{{call_id}}` and `{{session_id}}` are replaced by the values. Only fields of the document are
- * used.
+ * Bodies whose fields the interface leaves open, as templates: JSON in which `{{text}}`, `{{call_id}}` and
+ * `{{session_id}}` are replaced by the values. Only fields of the document are used.
  */
 export type Template = JsonObject
 
@@ -46,10 +45,7 @@ const NESTED_MAX = 2
 /** Chooses the right type among those of a body. */
 type Choose = (types: string[]) => string | null
 
-/**
- * The most certain form of a body with a plain message: a choice of types with a free string beside
- * it.
- */
+/** The most certain form of a body with a plain message: a choice of types with a free string beside it. */
 export function findMessage(api: OpenApi, schema: unknown, choose: Choose = plainType): Candidate | null {
   return best(shapesOf(api, schema).map((shape) => messageIn(api, shape, choose, 0)))
 }
@@ -117,8 +113,7 @@ export function textFieldOf(api: OpenApi, shape: Shape, typeField: string): stri
 }
 
 /**
- * The body of an answer to a function call without `output` and `error`: the form that has both
- * `call_id` and `output`.
+ * The body of an answer to a function call without `output` and `error`: the form that has both `call_id` and `output`.
  */
 export function findAnswer(api: OpenApi, schema: unknown): Candidate | null {
   return best(
@@ -133,10 +128,7 @@ export function findAnswer(api: OpenApi, schema: unknown): Candidate | null {
   )
 }
 
-/**
- * The required fields except `filled`, with the values of the document; null when a value is
- * missing.
- */
+/** The required fields except `filled`, with the values of the document; null when a value is missing. */
 function constants(api: OpenApi, shape: Shape, filled: readonly string[]): Template | null {
   const rest: Template = {}
   for (const name of shape.required) {

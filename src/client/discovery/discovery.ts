@@ -12,10 +12,7 @@ import { OpenApi } from './openapi.ts'
 import { fixedRoute } from './route.ts'
 import type { NoRoute, Route, RouteOverrides } from './route.ts'
 
-/**
- * The details that the interface leaves open, found in the service's own description (rules HLT-11
- * to HLT-15).
- */
+/** The details that the interface leaves open, found in the service's own description (rules HLT-11 to HLT-15). */
 export interface Finding<Name extends string> {
   /** False while the document could not be read, or described nothing. */
   documented: boolean

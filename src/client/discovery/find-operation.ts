@@ -7,10 +7,7 @@ import { noRoute, routeOf } from './route.ts'
 import type { NoRoute, Route } from './route.ts'
 import { shapesOf } from './schema.ts'
 
-/**
- * Finds the operations that only a complete client needs, and whose routes the interface does not
- * specify.
- */
+/** Finds the operations that only a complete client needs, and whose routes the interface does not specify. */
 
 /** The POST whose path ends in a word for stopping, for a turn or else for a session. */
 export function findCancel(api: OpenApi): Route | NoRoute {
@@ -44,9 +41,7 @@ export function findAgentDelete(api: OpenApi): Route | NoRoute {
   return found(deletesOf(api, 'agent', ['agent'])[0], 'DELETE of a saved agent', 'agent_path')
 }
 
-/**
- * The POST whose answer is an environment template, or that is below templates and accepts a name.
- */
+/** The POST whose answer is an environment template, or that is below templates and accepts a name. */
 export function findTemplateSave(api: OpenApi): Route | NoRoute {
   const saves = postsWith(api, ['name', 'tools'])
   const ofTemplates =
@@ -55,10 +50,7 @@ export function findTemplateSave(api: OpenApi): Route | NoRoute {
   return found(ofTemplates, 'POST that saves an environment template', 'save_template_path')
 }
 
-/**
- * The operation whose answer has the number of moved sessions, else the DELETE of a model
- * connection.
- */
+/** The operation whose answer has the number of moved sessions, else the DELETE of a model connection. */
 export function findDisconnect(api: OpenApi): Route | NoRoute {
   const counting = api.operations.find(
     (operation) =>
@@ -74,8 +66,7 @@ export function findDisconnect(api: OpenApi): Route | NoRoute {
 }
 
 /**
- * The query parameter of the file listing that requests a new snapshot: by its name or description,
- * or the only one.
+ * The query parameter of the file listing that requests a new snapshot: by its name or description, or the only one.
  */
 export function findSnapshotParameter(api: OpenApi): string | null {
   const listing = aboutSession(api).find(({ path }) => path.endsWith('/files'))

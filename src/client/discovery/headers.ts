@@ -18,8 +18,7 @@ export interface IdempotencyHeader {
 const TOKEN = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
 
 /**
- * Headers with a standard meaning: a document that declares one of these as its idempotency header
- * is wrong or hostile.
+ * Headers with a standard meaning: a document that declares one of these as its idempotency header is wrong or hostile.
  */
 const TAKEN =
   /^(authorization|proxy-.*|cookie|host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|content-.*|accept.*|last-event-id|user-agent|date|origin|via)$/i

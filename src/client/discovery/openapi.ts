@@ -62,10 +62,7 @@ export class OpenApi {
     this.operations = this.#readOperations()
   }
 
-  /**
-   * The node itself, or the target of its `$ref` in this document; null for any value but an
-   * object.
-   */
+  /** The node itself, or the target of its `$ref` in this document; null for any value but an object. */
   resolve(node: unknown): JsonObject | null {
     let at = node
     for (let hops = 0; hops <= HOPS_MAX; hops++) {
@@ -77,9 +74,7 @@ export class OpenApi {
     return null
   }
 
-  /**
-   * Subtracts `nodes` from the number that may still be read. @returns false once it is used up.
-   */
+  /** Subtracts `nodes` from the number that may still be read. @returns false once it is used up. */
   spend(nodes: number): boolean {
     this.#fuel -= nodes
     return this.#fuel > 0

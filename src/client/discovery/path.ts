@@ -3,18 +3,12 @@ export type Named = 'session' | 'turn' | 'call' | 'webhook' | 'artifact' | 'cred
 
 export type Ids = Partial<Record<Named, string>>
 
-/**
- * Plain paths only: a path of a document must stay on the service's own origin, below its own
- * address.
- */
+/** Plain paths only: a path of a document must stay on the service's own origin, below its own address. */
 const PLAIN = /^(\/([A-Za-z0-9._~:@!$&'()*+,;=-]+|\{[A-Za-z_][A-Za-z0-9_.-]*\}))+$/
 /** Characters of a path template. */
 const LENGTH_MAX = 512
 
-/**
- * In the order of the search: a path may contain several. "Returns" are no turns, a "callback" is
- * no call.
- */
+/** In the order of the search: a path may contain several. "Returns" are no turns, a "callback" is no call. */
 const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['turn', /^turns?(id)?$/],
   ['call', /^(call|action)s?(id)?$/],
@@ -32,8 +26,7 @@ export function isPlainPath(path: string): boolean {
 }
 
 /**
- * The kind of each parameter of a path, in order: by its own name, else by the word before it; null
- * for an unknown one.
+ * The kind of each parameter of a path, in order: by its own name, else by the word before it; null for an unknown one.
  */
 export function parametersOf(path: string): (Named | null)[] {
   const parts = path.split('/')

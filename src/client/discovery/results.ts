@@ -1,10 +1,7 @@
 import type { Discovery, OperationName } from './discovery.ts'
 import type { RouteOverrides } from './route.ts'
 
-/**
- * A detail that discovery searches because the interface leaves it open, and the consequence of its
- * absence.
- */
+/** A detail that discovery searches because the interface leaves it open, and the consequence of its absence. */
 export interface DiscoveryResult {
   name: string
   /** The result for people; null: the description has none. */

@@ -94,9 +94,7 @@ export function takesText(api: OpenApi, schema: unknown, depth = 0): boolean {
   )
 }
 
-/**
- * The value that a schema fixes: its only choice, or its default. undefined: the caller chooses.
- */
+/** The value that a schema fixes: its only choice, or its default. undefined: the caller chooses. */
 export function givenValue(api: OpenApi, schema: unknown): string | undefined {
   const choices = choicesOf(api, schema)
   if (choices?.length === 1) return choices[0]

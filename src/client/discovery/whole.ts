@@ -82,8 +82,7 @@ export interface WholeOverrides extends RouteOverrides {
 type PathKey = Extract<keyof WholeOverrides, `${string}_path`>
 
 /**
- * The routes for a client of the whole interface, found in the same way as `discover` finds those
- * of the sidecar.
+ * The routes for a client of the whole interface, found in the same way as `discover` finds those of the sidecar.
  * @throws {OperatorError} on an override that cannot be used.
  */
 export function discoverWhole(document: unknown, overrides: WholeOverrides = {}): WholeDiscovery {
@@ -168,9 +167,7 @@ function steerBodyOf(api: OpenApi, message: Route | NoRoute): Template | null {
   return findSteering(api, body)?.template ?? null
 }
 
-/**
- * A message in the form for `input`: typed, or an object with only the text, or the text itself.
- */
+/** A message in the form for `input`: typed, or an object with only the text, or the text itself. */
 function inputBodyOf(api: OpenApi): Json | null {
   const create = operationAt(api, 'POST', '/v1/sessions')
   for (const { fields } of shapesOf(api, create?.body)) {

@@ -5,17 +5,11 @@ import type { JsonObject } from '../../std/json.ts'
  * the admin API checks the permission.
  */
 export interface AdminActions {
-  /**
-   * Makes one delivery pending again, whether dead or delivered, or due now. Count 0: the delivery
-   * is due already.
-   */
+  /** Makes one delivery pending again, whether dead or delivered, or due now. Count 0: the delivery is due already. */
   retryDelivery(id: string): Promise<{ count: number }>
   /** Makes dead deliveries pending again; with `dryRun` only counts them. `since`: our wall clock, milliseconds. */
   retryDeliveries(selection: RetryRequest): Promise<{ count: number }>
-  /**
-   * Sends past facts to one handler again. `seq` is a stream's digits, `at` our wall clock in
-   * milliseconds.
-   */
+  /** Sends past facts to one handler again. `seq` is a stream's digits, `at` our wall clock in milliseconds. */
   replay(request: { handler: string; from: { seq: string } | { at: number } }): Promise<{ count: number }>
   pauseHandler(name: string): Promise<void>
   resumeHandler(name: string): Promise<void>
@@ -23,8 +17,7 @@ export interface AdminActions {
   testHandler(name: string, request: { type: string; data: JsonObject }): Promise<HandlerTest>
   /**
    * Answers a call whose tool answered 202.
-   * @throws {ActionRefused} `not_found` when there is no such call, `conflict` when it waits for no
-   *   answer.
+   * @throws {ActionRefused} `not_found` when there is no such call, `conflict` when it waits for no answer.
    */
   answerCall(callId: string, answer: { output: string } | { error: true }): Promise<void>
   /** The `tools` array to declare on a session; each entry has a `name`. */

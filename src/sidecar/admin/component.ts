@@ -40,10 +40,7 @@ export function oneOf<const W extends string>(words: readonly W[], options: obje
   return Type.Unsafe<W>({ type: 'string', enum: [...words], ...options })
 }
 
-/**
- * The allowed keys of a request. A key with a `default` may be omitted, and is always present after
- * the check.
- */
+/** The allowed keys of a request. A key with a `default` may be omitted, and is always present after the check. */
 export function asked<P extends TProperties>(properties: P, options: object = {}): TObject<P> {
   const schema = Type.Object(properties, { additionalProperties: false, ...options })
   const required = Object.entries(properties).flatMap(([key, property]) =>

@@ -17,10 +17,7 @@ export interface Door {
   token: string | null
   /** Whether we listen on loopback alone. */
   loopback: boolean
-  /**
-   * Compares a given token with the admin token. @throws {Problem} 429 when too many wrong ones
-   * come.
-   */
+  /** Compares a given token with the admin token. @throws {Problem} 429 when too many wrong ones come. */
   isRight: (token: string, given: string) => boolean
 }
 
@@ -61,9 +58,8 @@ export function admit(
 }
 
 /**
- * Any web page can make a browser send requests to loopback: with its own name that resolves to
- * loopback (DNS rebinding, detected by Host), or across origins (detected by Origin or
- * Sec-Fetch-Site).
+ * Any web page can make a browser send requests to loopback: with its own name that resolves to loopback (DNS
+ * rebinding, detected by Host), or across origins (detected by Origin or Sec-Fetch-Site).
  */
 function refuseBrowsers(headers: IncomingHttpHeaders): void {
   const host = headers.host ?? ''

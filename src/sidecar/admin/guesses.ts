@@ -2,14 +2,11 @@ import { hash } from 'node:crypto'
 import { sameSecret } from '../../std/signature.ts'
 import { Problem } from './problem.ts'
 
-/**
- * Wrong tokens of one peer that get 401, and milliseconds until one more does; the others get 429.
- */
+/** Wrong tokens of one peer that get 401, and milliseconds until one more does; the others get 429. */
 const PEER = { burst: 10, refill: 1000 }
 /**
- * Wrong tokens that are compared: of all peers that sent one before and, counted separately, of all
- * other peers. A person types at a login; a program that reads the API must not fail because
- * another one floods it.
+ * Wrong tokens that are compared: of all peers that sent one before and, counted separately, of all other peers. A
+ * person types at a login; a program that reads the API must not fail because another one floods it.
  */
 export const AT_LOGIN = { burst: 50, refill: 20 }
 export const AT_API = { burst: 500, refill: 2 }

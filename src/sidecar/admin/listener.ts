@@ -5,9 +5,7 @@ import type { FastifyInstance } from 'fastify'
 
 /** An HTTP listener that can be started and stopped. */
 export interface Listener {
-  /**
-   * @returns its address, with the port that the system chose for port 0.
-   */
+  /** @returns its address, with the port that the system chose for port 0. */
   listen(): Promise<{ host: string; port: number }>
   /** Accepts no new requests, and waits for those under way. */
   close(): Promise<void>
@@ -17,8 +15,7 @@ export interface Listener {
 export const STEADY = { steady: () => performance.now() }
 
 /**
- * Milliseconds between checks for connections over their time limit: Node's default of 30 s would
- * double the limits.
+ * Milliseconds between checks for connections over their time limit: Node's default of 30 s would double the limits.
  */
 export const CHECKED_EVERY = 2_000
 

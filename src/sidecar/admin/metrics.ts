@@ -16,10 +16,7 @@ import { toolMetrics } from './metrics/tools.ts'
 
 export interface MetricsOptions extends StateSources {
   version: string
-  /**
-   * Called at the first scrape, because the metrics exist before the store, which reports its
-   * commits to them.
-   */
+  /** Called at the first scrape, because the metrics exist before the store, which reports its commits to them. */
   store: () => Pick<StoreReader, 'counts' | 'handlers'>
   clock: Pick<Clock, 'steady'>
   log: Log

@@ -2,9 +2,7 @@ import { Type, type Static, type TSchema } from 'typebox'
 import type { Listed } from '../../core/listed.ts'
 import { asked, component, refTo, type Component } from './component.ts'
 
-/**
- * Like the pages of the service: a `limit` above the maximum is refused, not clamped (rule LIM-03).
- */
+/** Like the pages of the service: a `limit` above the maximum is refused, not clamped (rule LIM-03). */
 export const PAGING = {
   limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries of a page.' }),
   after: Type.Optional(

@@ -32,10 +32,7 @@ import { createCheck } from './validation.ts'
 
 export interface AdminOptions extends ProbeSources {
   listen: { host: string; port: number }
-  /**
-   * Read at each request, since its file may change. null: no token, so only a listener on loopback
-   * has an API.
-   */
+  /** Read at each request, since its file may change. null: no token, so only a listener on loopback has an API. */
   token: () => string | null
   store: StoreReader
   /** The summary of a session for transcript facts, as in callbacks; without it they have null. */

@@ -43,10 +43,7 @@ export interface Config {
   secretFiles: SecretSource[]
 }
 
-/**
- * Paths are templates as in the service's document: `/v1/sessions/{session_id}/answers`. null:
- * found by discovery.
- */
+/** Paths are templates as in the service's document: `/v1/sessions/{session_id}/answers`. null: found by discovery. */
 export interface RouteOverrides {
   answerPath: string | null
   messagePath: string | null

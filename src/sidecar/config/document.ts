@@ -12,10 +12,7 @@ import {
 import { messageOf } from '../../std/errors.ts'
 import type { Fault, Path } from './fault.ts'
 
-/**
- * The number of repeated anchors in all. A file with more is an attack on our memory, not a
- * configuration.
- */
+/** The number of repeated anchors in all. A file with more is an attack on our memory, not a configuration. */
 const MAX_ALIASES = 10_000
 
 export interface Place {
@@ -28,10 +25,7 @@ export interface ConfigDocument {
   /** The parsed value; undefined when the file has faults. */
   value: unknown
   faults: Fault[]
-  /**
-   * The position of the value at `path` (or its key), or of its nearest ancestor when it is
-   * missing.
-   */
+  /** The position of the value at `path` (or its key), or of its nearest ancestor when it is missing. */
   place(path: Path, part: 'key' | 'value'): Place
 }
 

@@ -34,9 +34,7 @@ export interface ResolveOptions {
   base?: string
   /** Overrides (`SIDECAR_…`). Default: none. */
   env?: Environment
-  /**
-   * Milliseconds since the epoch, to warn about an expired token; without it there is no warning.
-   */
+  /** Milliseconds since the epoch, to warn about an expired token; without it there is no warning. */
   now?: number
 }
 
@@ -161,9 +159,7 @@ async function build(
   return { config, warnings: placed(warnings), files, settings: complete }
 }
 
-/**
- * One fault per path: further faults of a value follow from the first. An unknown key comes first.
- */
+/** One fault per path: further faults of a value follow from the first. An unknown key comes first. */
 function firstOfEach(faults: Finding[]): Finding[] {
   const byPath = new Map<string, Finding>()
   for (const fault of faults) {

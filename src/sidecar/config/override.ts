@@ -18,12 +18,11 @@ export interface Overrides {
 }
 
 /**
- * Sets, in `root`, every key that a variable `SIDECAR_` + path names (`SIDECAR_HANDLERS__0__URL`).
- * A secret that is set this way replaces its `_file`, and the reverse.
+ * Sets, in `root`, every key that a variable `SIDECAR_` + path names (`SIDECAR_HANDLERS__0__URL`). A secret that is set
+ * this way replaces its `_file`, and the reverse.
  *
- * A variable is ours when it has a `__` or names a whole section. Beside a service called
- * `sidecar`, Kubernetes sets `SIDECAR_SERVICE_HOST` and similar variables in every pod: those are
- * ignored.
+ * A variable is ours when it has a `__` or names a whole section. Beside a service called `sidecar`, Kubernetes sets
+ * `SIDECAR_SERVICE_HOST` and similar variables in every pod: those are ignored.
  */
 export function override(root: JsonObject, shape: Shape, env: Environment): Overrides {
   const result: Overrides = { applied: [], faults: [] }
@@ -45,9 +44,7 @@ function isOurs(name: string, shape: Shape): boolean {
   return name.includes('__') || propertyOf(shape, name.toLowerCase()) !== undefined
 }
 
-/**
- * @returns the path that was set, or the fault of the name; then nothing was changed.
- */
+/** @returns the path that was set, or the fault of the name; then nothing was changed. */
 function place(root: JsonObject, shape: Shape, steps: string[], text: string): Path | string {
   const path: (string | number)[] = []
   let there: Json | undefined = root

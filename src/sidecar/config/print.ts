@@ -10,10 +10,7 @@ const REDACTED = '[redacted]'
 /** Shorter secrets are hidden only under their key: elsewhere this would hide ordinary words. */
 const SHORTEST = 4
 
-/**
- * The effective configuration as YAML. Secrets are hidden by their key, and at every other place by
- * their value.
- */
+/** The effective configuration as YAML. Secrets are hidden by their key, and at every other place by their value. */
 export function printConfig(loaded: { settings: Settings; config: Config }): string {
   const values = secretValues(loaded.config)
   return stringify(redact(loaded.settings, schema, values), {

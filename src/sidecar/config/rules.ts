@@ -81,10 +81,7 @@ function oneOfTwo(section: JsonObject, key: string, path: (string | number)[], b
 /** An admin token with this many random characters cannot be guessed. */
 const ADMIN_TOKEN = 16
 
-/**
- * Warnings about allowed but unsafe settings. `adminToken`: its value, also if it comes from a
- * file.
- */
+/** Warnings about allowed but unsafe settings. `adminToken`: its value, also if it comes from a file. */
 export function cautions(settings: Settings, adminToken: string | null, now: number, warn: Blame): void {
   const base = new URL(settings.service.base_url)
   if (base.protocol === 'http:' && !isLoopback(base.hostname)) {

@@ -6,9 +6,7 @@ import type { SecretPart } from './config.ts'
 /** Bytes. A secret has fewer than a hundred; a longer file is no secret. */
 const MAX_SECRET_FILE = 64 * 1024
 
-/**
- * @throws {Error} that describes the fault of the file, without its content.
- */
+/** @throws {Error} that describes the fault of the file, without its content. */
 async function readPart(part: SecretPart): Promise<string[]> {
   if (part.kind === 'value') return [part.value]
   const words = (await readSmallFile(part.file, MAX_SECRET_FILE))
@@ -32,15 +30,13 @@ export async function readParts(parts: readonly SecretPart[]): Promise<string[]>
 
 /**
  * The text of a file of at most `limit` bytes.
- * @throws {Error} with a message for people: missing, no permission, a directory, too long, not
- *   UTF-8.
+ * @throws {Error} with a message for people: missing, no permission, a directory, too long, not UTF-8.
  */
 export async function readSmallFile(file: string, limit: number): Promise<string> {
   try {
     await using handle = await open(file, 'r')
     if ((await handle.stat()).isDirectory()) throw new Error('is a directory')
-    // Read one byte more to distinguish a file at the limit from a longer one; a device or a pipe
-    // has no size.
+    // Read one byte more to distinguish a file at the limit from a longer one; a device or a pipe has no size.
     const { buffer, bytesRead } = await fill(handle, Buffer.alloc(limit + 1))
     if (bytesRead > limit) throw new Error(`is longer than ${limit} bytes`)
     return decode(buffer.subarray(0, bytesRead))
@@ -84,9 +80,7 @@ function reasonOf(error: unknown): string {
   return REASONS[codeOf(error)] ?? messageOf(error)
 }
 
-/**
- * @param error the error of `readSmallFile`.
- */
+/** @param error the error of `readSmallFile`. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Error && codeOf(error.cause) === 'ENOENT'
 }

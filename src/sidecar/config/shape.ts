@@ -38,9 +38,7 @@ export function propertyOf(shape: Shape | undefined, key: string): Shape | undef
     : undefined
 }
 
-/**
- * A text from the environment as the number or boolean of its key; unchanged when it is neither.
- */
+/** A text from the environment as the number or boolean of its key; unchanged when it is neither. */
 function scalarOf(text: string, shape: Shape | undefined): Json {
   if (shape?.type === 'boolean' && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
   const numeric = shape?.type === 'integer' || shape?.type === 'number'

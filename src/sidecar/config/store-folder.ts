@@ -22,11 +22,10 @@ export function storeFolders(env: Environment): Folders['store'] {
 }
 
 /**
- * Finds a store of an earlier version. With `-c /etc/app/sidecar.yaml`, run in /srv/app, an earlier
- * version wrote /srv/app/data/sidecar.db. This version would create an empty
- * /etc/app/data/sidecar.db, without cursor and backlog.
- * @param isOther whether a database is known to belong to another configuration. @returns the
- *   action to take; null if the store is in its place, or is new.
+ * Finds a store of an earlier version. With `-c /etc/app/sidecar.yaml`, run in /srv/app, an earlier version wrote
+ * /srv/app/data/sidecar.db. This version would create an empty /etc/app/data/sidecar.db, without cursor and backlog.
+ * @param isOther whether a database is known to belong to another configuration. @returns the action to take; null if
+ *   the store is in its place, or is new.
  */
 export function strandedStore(
   url: StoreUrl,

@@ -18,9 +18,8 @@ export interface Tree {
 }
 
 /**
- * Copies the value of a parser or a caller into plain JSON, and expands variables when `env` is
- * given. Values that JSON cannot express, keys that could reach a prototype, and endless structures
- * are faults.
+ * Copies the value of a parser or a caller into plain JSON, and expands variables when `env` is given. Values that JSON
+ * cannot express, keys that could reach a prototype, and endless structures are faults.
  */
 export function plant(value: unknown, env: Environment | null, blame: Blame): Tree {
   const expanded = new Set<string>()

@@ -4,10 +4,7 @@ import type { Clock, Timer } from '../../std/ports.ts'
 import type { Config, SecretOwner, SecretSource } from './config.ts'
 import { readParts } from './secrets.ts'
 
-/**
- * Milliseconds between checks. A rotated token should be used within seconds; the files are a few
- * bytes long.
- */
+/** Milliseconds between checks. A rotated token should be used within seconds; the files are a few bytes long. */
 const INTERVAL = 2000
 
 /** New secrets of one owner, as now read from its files. */

@@ -41,14 +41,10 @@ interface CallData {
 
 /** Transcript facts and transient events. */
 export interface TranscriptData<P extends object = Fields> {
-  /**
-   * Unchanged from the service. Without the stream: the item of the session that records the event.
-   */
+  /** Unchanged from the service. Without the stream: the item of the session that records the event. */
   payload: P
   internal_type: string | null
-  /**
-   * A number, or its digits as text if a double would round it; null on transient events and items.
-   */
+  /** A number, or its digits as text if a double would round it; null on transient events and items. */
   seq: number | string | null
   session: SessionSummary | null
 }
@@ -81,8 +77,7 @@ type TranscriptEventData = {
 type TransientEventData = { [Name in TransientType]: TranscriptData<Payload<Name>> }
 
 /**
- * `data` by the type of the event. A program can add a type of the service that is newer than this
- * version:
+ * `data` by the type of the event. A program can add a type of the service that is newer than this version:
  *
  *     declare module 'agent-session-sidecar' { interface EventData { 'agent.progress':
  *       TranscriptData<{ percent?: number }> } }
@@ -99,10 +94,7 @@ type Parent<Type extends string> = Type extends `${infer First}.${infer Rest}`
     : First
   : never
 
-/**
- * The types for `on`: a known type, a family of them (`turn.*`, also for its future types), or
- * everything (`*`).
- */
+/** The types for `on`: a known type, a family of them (`turn.*`, also for its future types), or everything (`*`). */
 export type EventType = KnownType | `${Parent<KnownType>}.*` | '*'
 
 export interface EventEnvelope<Type extends string, Data, SessionId extends string | null = string | null> {

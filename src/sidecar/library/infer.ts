@@ -1,8 +1,7 @@
 /**
- * The TypeScript type of the values that a JSON Schema accepts, for a schema that is written as a
- * literal. Each keyword of JSON Schema narrows what the others accept. A keyword that is not
- * supported here therefore makes the type too wide, never wrong. A part that cannot be inferred is
- * `unknown`.
+ * The TypeScript type of the values that a JSON Schema accepts, for a schema that is written as a literal. Each keyword
+ * of JSON Schema narrows what the others accept. A keyword that is not supported here therefore makes the type too
+ * wide, never wrong. A part that cannot be inferred is `unknown`.
  */
 export type FromSchema<S> = S extends false
   ? never

@@ -7,9 +7,8 @@ export interface Fields {
 }
 
 /**
- * The fields of payloads in the interface of the service. They are optional because a frame's
- * payload is not checked. Without the stream the payload of a transcript fact is an item of the
- * session, which has `content` instead.
+ * The fields of payloads in the interface of the service. They are optional because a frame's payload is not checked.
+ * Without the stream the payload of a transcript fact is an item of the session, which has `content` instead.
  */
 interface StatedPayloads {
   'agent.message': { text?: string }

@@ -1,9 +1,8 @@
 import type { Open } from '../../std/open.ts'
 
 /**
- * Resources of the service. Required fields were checked when the resource was read. Any other
- * field may be absent or null; its type comes from the interface of the service and is not checked.
- * Unknown fields are passed on.
+ * Resources of the service. Required fields were checked when the resource was read. Any other field may be absent or
+ * null; its type comes from the interface of the service and is not checked. Unknown fields are passed on.
  */
 export interface SessionResource {
   id: string

@@ -25,8 +25,7 @@ export interface ToolOptions<I extends ToolInput> extends ToolSettings {
   description: string
   input: I
   /**
-   * A returned string is the output unchanged; any other value is sent as JSON. A thrown error
-   * never reaches the model.
+   * A returned string is the output unchanged; any other value is sent as JSON. A thrown error never reaches the model.
    */
   run: (input: InputOf<I>, context: ToolContext) => unknown
   /** Arguments that do not fit are answered with the paths and the schema's messages, instead of the fixed error. */
@@ -44,8 +43,7 @@ export interface ToolDefinition {
 }
 
 /**
- * Defines a function tool (src/sidecar/README.md, As a library). The argument type of `run` is inferred from
- * `input`.
+ * Defines a function tool (src/sidecar/README.md, As a library). The argument type of `run` is inferred from `input`.
  * @throws {TypeError} when the schema or a setting cannot be used.
  */
 export function tool<const I extends ToolInput>(options: ToolOptions<I>): ToolDefinition {

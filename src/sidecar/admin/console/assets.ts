@@ -11,10 +11,7 @@ export interface Asset {
 
 export interface Assets {
   files: ReadonlyMap<string, Asset>
-  /**
-   * The version of all files together. It is part of their paths, so that a browser may cache them
-   * for ever.
-   */
+  /** The version of all files together. It is part of their paths, so that a browser may cache them for ever. */
   edition: string
 }
 
@@ -53,10 +50,7 @@ export function readAssets(): Assets {
   return { files, edition }
 }
 
-/**
- * A browser cannot resolve packages, and an import map would have to be inline, which the policy
- * forbids.
- */
+/** A browser cannot resolve packages, and an import map would have to be inline, which the policy forbids. */
 function readLibrary(name: string): Buffer {
   const text = readFileSync(fileURLToPath(import.meta.resolve(name)), 'utf8')
   return Buffer.from(

@@ -7,20 +7,14 @@ export const LOGIN_TIME = 12 * 60 * 60_000
 const LOGINS = 100
 
 export interface Logins {
-  /**
-   * @returns a new id for a login with `token`, and its expiry.
-   */
+  /** @returns a new id for a login with `token`, and its expiry. */
   open(token: string): { id: string; expiresAt: number }
-  /**
-   * The expiry of the login; null when there is none, it expired, or the admin token has changed.
-   */
+  /** The expiry of the login; null when there is none, it expired, or the admin token has changed. */
   expiryOf(id: string | null, token: string): number | null
   close(id: string | null): void
 }
 
-/**
- * Browsers that gave the admin token. Only in memory: after a restart they need the token again.
- */
+/** Browsers that gave the admin token. Only in memory: after a restart they need the token again. */
 export function createLogins(now: () => number): Logins {
   const logins = new Map<string, { token: string; expiresAt: number }>()
   return {

@@ -38,10 +38,7 @@ export function loginOf(request: FastifyRequest): string | null {
 interface ConsoleDoor {
   token: () => string | null
   logins: Logins
-  /**
-   * Compares the token of a request with the admin token. @throws {Problem} 429 when too many wrong
-   * ones come.
-   */
+  /** Compares the token of a request with the admin token. @throws {Problem} 429 when too many wrong ones come. */
   isRight: (request: FastifyRequest, token: string, given: string) => boolean
 }
 
@@ -95,9 +92,7 @@ export function addConsole(app: FastifyInstance, { token, logins, isRight }: Con
   })
 }
 
-/**
- * @throws {Problem} when another page may have made the browser send `request`.
- */
+/** @throws {Problem} when another page may have made the browser send `request`. */
 export function refuseForms({ headers }: FastifyRequest): void {
   if (headers[CONSOLE_HEADER] === undefined) {
     throw new Problem('forbidden', `a request with the console's cookie has the header ${CONSOLE_HEADER}`)

@@ -88,10 +88,7 @@ function eventOf(fact: StoredFact, session: SessionSummary | null): Static<typeo
   }
 }
 
-/**
- * A state fact's body is its data; a transcript's is the whole frame, of which a callback shows
- * these fields.
- */
+/** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these fields. */
 function dataOf({ family, body, seq }: StoredFact, session: SessionSummary | null): Record<string, unknown> {
   const parsed = parseJson(body)
   if (!isObject(parsed)) return {}

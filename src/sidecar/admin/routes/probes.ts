@@ -9,9 +9,7 @@ export interface Readiness {
 }
 
 export interface ProbeSources {
-  /**
-   * Store open, configuration valid, not draining. An unreachable service does not make us unready.
-   */
+  /** Store open, configuration valid, not draining. An unreachable service does not make us unready. */
   ready: () => Readiness
   /** The first read of the service is done, or the service is known to be unreachable. */
   started: () => boolean
