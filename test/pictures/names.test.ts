@@ -17,7 +17,6 @@ const { registry } = createMetrics({
   handlers: [],
   tools: [],
   tokenExpiresAt: () => null,
-  leader: () => true,
 })
 
 /** Names of the series that a scrape has. */

@@ -40,7 +40,6 @@ describe('the generated tables of the documents', () => {
       handlers: [],
       tools: [],
       tokenExpiresAt: () => null,
-      leader: () => true,
     })
     const wanted = metricsReference(registry)
     expect(generated('metrics', wanted)).toBe(squeezed(wanted))

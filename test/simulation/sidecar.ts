@@ -152,7 +152,6 @@ function metricsOf(store: Store, { handlers }: Scenario, clock: Clock, log: Log)
     handlers: handlers.map(({ name }) => name),
     tools: TOOLS,
     tokenExpiresAt: () => null,
-    leader: () => true,
   })
 }
 

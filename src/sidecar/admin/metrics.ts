@@ -41,7 +41,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry()
   const meter = new Meter(registry)
   const snapshot = createSnapshot(options)
-  meter.gauges('build_info', 'The version that runs.', 'version', () => [[options.version, 1]])
+  meter.gauges('build_info', 'The version that runs.', { version: [] }, async () => [[options.version, 1]])
   const observer: CountedObserver = {
     ...serviceMetrics(meter),
     ...channelMetrics(meter),

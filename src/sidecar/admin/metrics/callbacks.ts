@@ -1,7 +1,7 @@
 import type { CallbackOutcome, HandlerState, Observer } from '../../../core/observer.ts'
 import { CALLBACK } from './buckets.ts'
 import { LabelValues } from './label.ts'
-import type { Meter } from './meter.ts'
+import { secondsOf, type Meter } from './meter.ts'
 import type { Snapshot } from './snapshot.ts'
 
 const OUTCOMES: readonly CallbackOutcome[] = ['delivered', 'retry', 'dead', 'unreachable', 'paused']
@@ -14,17 +14,16 @@ export function callbackMetrics(
   meter: Meter,
   names: readonly string[],
   snapshot: () => Promise<Snapshot | null>,
-): Pick<Observer, 'callback' | 'handler' | 'deadLettered' | 'transientDropped'> {
+) {
   const handler = new LabelValues(names, HANDLERS)
   const attempts = meter.counter('callback_attempts_total', 'Tries to hand a fact to a handler.', {
     handler,
-    outcome: new LabelValues(OUTCOMES, OUTCOMES.length),
+    outcome: OUTCOMES,
   })
   const durations = meter.histogram(
     'callback_duration_seconds',
     'How long handlers took to answer.',
-    'handler',
-    handler,
+    { handler },
     CALLBACK,
   )
   const deadLetters = meter.counter('callback_dead_letters_total', 'Deliveries given up.', { handler })
@@ -33,64 +32,44 @@ export function callbackMetrics(
     'Transient events that a handler had no slot for.',
     { handler },
   )
-  const states = new Map<string, HandlerState>()
-  for (const name of names) {
-    for (const outcome of OUTCOMES) attempts.expect(name, outcome)
-    deadLetters.expect(name)
-    dropped.expect(name)
-    states.set(handler.of(name), 'up')
-  }
+  const states = new Map<string, HandlerState>(names.map((name) => [handler.of(name), 'up']))
 
   const backlogs = async () => Object.entries((await snapshot())?.counts.deliveries ?? {})
-  meter.gauges(
-    'callback_queue_depth',
-    'Pending deliveries of a handler.',
-    'handler',
-    async () => (await backlogs()).map(([name, { pending }]) => [name, pending] as const),
-    undefined,
-    handler,
+  meter.gauges('callback_queue_depth', 'Pending deliveries of a handler.', { handler }, async () =>
+    (await backlogs()).map(([name, { pending }]) => [name, pending]),
   )
-  meter.gauges(
+  meter.lowest(
     'callback_oldest_pending_timestamp_seconds',
     'When the oldest pending fact of a handler was stored. Absent when none is pending.',
-    'handler',
-    async () =>
-      (await backlogs()).flatMap(([name, { oldestPending }]) =>
-        oldestPending === null ? [] : [[name, oldestPending / 1000] as const],
-      ),
-    Math.min,
-    handler,
+    { handler },
+    async () => (await backlogs()).map(([name, { oldestPending }]) => [name, secondsOf(oldestPending)]),
   )
   meter.gauges(
     'callback_dead_letters_kept',
     'Dead letters that were not retried yet.',
-    'handler',
-    async () => (await backlogs()).map(([name, { dead }]) => [name, dead] as const),
-    undefined,
-    handler,
+    { handler },
+    async () => (await backlogs()).map(([name, { dead }]) => [name, dead]),
   )
-  meter.gauges(
+  meter.lowest(
     'handler_up',
     '1 when a handler accepts callbacks, 0 when it is unreachable or paused.',
-    'handler',
+    { handler },
     async () => {
       const records = (await snapshot())?.handlers
       if (records === undefined) return []
       const paused = new Set(records.flatMap(({ name, pausedAt }) => (pausedAt === null ? [] : [name])))
-      return [...states].map(([name, state]) => [name, state === 'up' && !paused.has(name) ? 1 : 0] as const)
+      return [...states].map(([name, state]) => [name, state === 'up' && !paused.has(name)])
     },
-    Math.min,
-    handler,
   )
 
   return {
     callback(event) {
       attempts.add(event.handler, event.outcome)
-      durations.observe(event.handler, event.attempt.ms / 1000)
+      durations.observe(event.attempt.ms / 1000, event.handler)
       if (event.outcome === 'dead') deadLetters.add(event.handler)
     },
     deadLettered: (name) => deadLetters.add(name),
     transientDropped: (name) => dropped.add(name),
     handler: (name, state) => void states.set(handler.of(name), state),
-  }
+  } satisfies Partial<Observer>
 }

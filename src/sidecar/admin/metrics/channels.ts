@@ -1,6 +1,5 @@
 import type { Observer, WebhookOutcome } from '../../../core/observer.ts'
-import { LabelValues } from './label.ts'
-import type { Meter } from './meter.ts'
+import { secondsOf, type Meter } from './meter.ts'
 
 const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
   'accepted',
@@ -14,51 +13,39 @@ const WEBHOOK_OUTCOMES: readonly WebhookOutcome[] = [
 ]
 
 /** Metrics of the stream and the webhooks as transports. */
-export function channelMetrics(
-  meter: Meter,
-): Pick<
-  Observer,
-  'channel' | 'streamReconnect' | 'frame' | 'quarantined' | 'framesUnattributed' | 'webhook' | 'subscription'
-> {
+export function channelMetrics(meter: Meter) {
   const reconnects = meter.counter('stream_reconnects_total', 'Times that the stream was opened again.', {
-    reason: new LabelValues(),
+    reason: [],
   })
-  const frames = meter.counter('stream_events_total', 'Frames received, transient ones too.', {
-    type: new LabelValues(),
-  })
+  const frames = meter.counter('stream_events_total', 'Frames received, transient ones too.', { type: [] })
   const quarantined = meter.counter(
     'stream_frames_quarantined_total',
     'Frames that cannot be read: gaps in the transcript.',
-    {},
   )
-  quarantined.expect('')
   const unattributed = meter.counter(
     'stream_frames_unattributed_total',
     'Frames dropped: their session was deleted before a read showed whether it is in the scope.',
-    {},
   )
-  unattributed.expect('')
   const webhooks = meter.counter('webhooks_received_total', 'Webhook deliveries received.', {
-    outcome: new LabelValues(WEBHOOK_OUTCOMES),
+    outcome: WEBHOOK_OUTCOMES,
   })
-  for (const outcome of WEBHOOK_OUTCOMES) webhooks.expect(outcome)
 
   let connected: boolean | null = null
   let lastFrameAt: number | null = null
   let seq: string | null = null
   let active: boolean | null = null
-  meter.gauge('stream_connected', '1 while the event stream is open. Absent when it is turned off.', () =>
-    connected === null ? null : Number(connected),
+  meter.gauge(
+    'stream_connected',
+    '1 while the event stream is open. Absent when it is turned off.',
+    () => connected,
   )
   meter.gauge('stream_last_event_timestamp_seconds', 'When the last frame came.', () =>
-    lastFrameAt === null ? null : lastFrameAt / 1000,
+    secondsOf(lastFrameAt),
   )
   meter.gauge('stream_seq', 'The last persisted frame that we stored.', () =>
     seq === null ? null : Number(seq),
   )
-  meter.gauge('webhook_subscription_active', '1 while the service sends us webhooks.', () =>
-    active === null ? null : Number(active),
-  )
+  meter.gauge('webhook_subscription_active', '1 while the service sends us webhooks.', () => active)
 
   return {
     channel(channel, status) {
@@ -73,11 +60,9 @@ export function channelMetrics(
       lastFrameAt = frame.at
       if (frame.seq !== null) seq = frame.seq
     },
-    quarantined: () => quarantined.add(''),
+    quarantined: () => quarantined.add(),
     framesUnattributed: (count) => unattributed.add('', '', count),
     webhook: (outcome) => webhooks.add(outcome),
-    subscription(now) {
-      active = now
-    },
-  }
+    subscription: (now) => void (active = now),
+  } satisfies Partial<Observer>
 }

@@ -1,36 +1,37 @@
-import { CHANNELS, STATE_TYPES, type Channel, type Seen } from '../../../core/fact.ts'
+import { CHANNELS, STATE_TYPES, type Channel, type Fact, type Seen } from '../../../core/fact.ts'
 import type { Observer } from '../../../core/observer.ts'
-import { WAIT } from './buckets.ts'
+import type { Turn } from '../../../core/resource.ts'
+import { parseTurn } from '../../../core/wire.ts'
+import { isObject } from '../../../std/json.ts'
+import { AGE, WAIT } from './buckets.ts'
 import { LabelValues } from './label.ts'
 import type { Meter } from './meter.ts'
-import { outcomeMetrics } from './outcomes.ts'
+
+/** The statuses of a session in which work has stopped. */
+const SESSION_OUTCOMES = ['idle', 'requires_action', 'failed']
+const TURN_OUTCOMES = ['completed', 'failed']
+const ARTIFACT_STATES = ['ready', 'partial', 'failed']
+/** The most words of the service, of those that its interface names and of others. */
+const WORDS = 20
 
 /** Metrics of facts, and of the channels that reported them. */
-export function factMetrics(meter: Meter): Pick<Observer, 'fact' | 'sighting' | 'missed'> {
-  const type = new LabelValues(STATE_TYPES)
-  const facts = meter.counter('facts_total', 'Facts stored.', { type })
-  const channel = new LabelValues(CHANNELS, CHANNELS.length)
+export function factMetrics(meter: Meter) {
+  const facts = meter.counter('facts_total', 'Facts stored.', { type: STATE_TYPES })
   const firstSeen = meter.counter('fact_first_seen_total', 'Facts by the channel that reported them first.', {
-    channel,
+    channel: CHANNELS,
   })
   const missed = meter.counter(
     'fact_missed_total',
     'Facts that a channel should have reported and did not within 10 minutes.',
-    { channel },
+    { channel: CHANNELS },
   )
   const lags = meter.histogram(
     'fact_lag_seconds',
     'From the event to the moment a channel reported it.',
-    'channel',
-    channel,
+    { channel: CHANNELS },
     WAIT,
   )
   const count = outcomeMetrics(meter)
-  for (const known of STATE_TYPES) facts.expect(known)
-  for (const known of CHANNELS) {
-    firstSeen.expect(known)
-    missed.expect(known)
-  }
 
   return {
     fact(fact, lag) {
@@ -38,13 +39,13 @@ export function factMetrics(meter: Meter): Pick<Observer, 'fact' | 'sighting' | 
       const first = firstOf(fact.seen)
       if (first !== null) {
         firstSeen.add(first)
-        if (lag !== null) lags.observe(first, lag)
+        if (lag !== null) lags.observe(lag, first)
       }
       if (fact.family === 'state') count(fact)
     },
-    sighting: (sighting) => lags.observe(sighting.channel, sighting.lag),
+    sighting: (sighting) => lags.observe(sighting.lag, sighting.channel),
     missed: (event) => missed.add(event.channel),
-  }
+  } satisfies Partial<Observer>
 }
 
 function firstOf(seen: Seen): Channel | null {
@@ -55,4 +56,65 @@ function firstOf(seen: Seen): Channel | null {
     if (time !== undefined && time < at) [first, at] = [channel, time]
   }
   return first
+}
+
+/** Outcomes of turns and sessions, counted from their facts. @returns a function that counts a state fact. */
+function outcomeMetrics(meter: Meter): (fact: Pick<Fact, 'type' | 'sessionId' | 'body'>) => void {
+  const outcome = new LabelValues(TURN_OUTCOMES, WORDS)
+  const sessions = meter.counter(
+    'session_outcomes_total',
+    'Times that a session became idle, failed, or began to require action, by status.',
+    { status: SESSION_OUTCOMES },
+  )
+  const turns = meter.counter('turns_total', 'Turns that ended, by their final status.', { outcome })
+  const durations = meter.histogram(
+    'turn_duration_seconds',
+    'From the start of a turn to its end.',
+    { outcome },
+    AGE,
+  )
+  const artifacts = meter.counter(
+    'turn_artifacts_total',
+    'Turns that settled, by the state of their artifacts.',
+    { state: new LabelValues(ARTIFACT_STATES, WORDS) },
+  )
+
+  const end = (turn: Turn): void => {
+    turns.add(turn.status)
+    const started = turn.startedAt ?? turn.createdAt
+    if (started !== null && turn.completedAt !== null)
+      durations.observe((turn.completedAt - started) / 1000, turn.status)
+  }
+
+  return (fact) => {
+    switch (fact.type) {
+      case 'session.idle':
+      case 'session.requires_action':
+      case 'session.failed':
+        sessions.add(fact.type.slice('session.'.length))
+        return
+      case 'turn.completed':
+      case 'turn.failed':
+      case 'turn.ended': {
+        const turn = turnOf(fact)
+        if (turn !== null) end(turn)
+        return
+      }
+      case 'turn.settled': {
+        const state = turnOf(fact)?.artifacts ?? null
+        if (state !== null) artifacts.add(state)
+        return
+      }
+      default:
+    }
+  }
+}
+
+function turnOf(fact: Pick<Fact, 'sessionId' | 'body'>): Turn | null {
+  try {
+    const body: unknown = JSON.parse(fact.body)
+    return isObject(body) ? parseTurn(body.turn, fact.sessionId ?? undefined) : null
+  } catch {
+    return null
+  }
 }

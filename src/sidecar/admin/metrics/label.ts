@@ -8,21 +8,30 @@ const WORD = /^[A-Za-z0-9_.:/+-]{1,64}$/
 
 /**
  * Limits the values of one label: the service, a handler or an agent may send any number of words. `known` values are
- * always kept; of the others, the first ones.
+ * always kept, and have a series from the start; of the others, the first ones are kept.
  */
 export class LabelValues {
-  readonly #known: Set<string>
+  readonly known: readonly string[]
+  readonly #kept: Set<string>
   readonly #limit: number
 
   constructor(known: readonly string[] = [], limit = LABEL_VALUES) {
-    this.#known = new Set(known)
+    this.known = known
+    this.#kept = new Set(known)
     this.#limit = Math.max(limit, known.length)
   }
 
   of(value: string): string {
-    if (this.#known.has(value)) return value
-    if (this.#known.size >= this.#limit || !WORD.test(value)) return OTHER
-    this.#known.add(value)
+    if (this.#kept.has(value)) return value
+    if (this.#kept.size >= this.#limit || !WORD.test(value)) return OTHER
+    this.#kept.add(value)
     return value
   }
+}
+
+/** The labels of a metric by name; a list: those are known, and the usual number of others is kept. */
+export type Labels = Readonly<Record<string, LabelValues | readonly string[]>>
+
+export function valuesOf(labels: Labels): LabelValues[] {
+  return Object.values(labels).map((given) => (given instanceof LabelValues ? given : new LabelValues(given)))
 }

@@ -1,12 +1,21 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { LabelValues } from './label.ts'
+import { valuesOf, type Labels } from './label.ts'
 import { Spread } from './spread.ts'
 import { Tally } from './tally.ts'
 
 const PREFIX = 'session_sidecar_'
 
-/** Rows of a gauge: the value of the label and the value of the gauge. */
-export type Rows = Iterable<readonly [string, number]>
+/** A value that is not known has no series: it must not look like 0. */
+type Known = number | boolean | null | undefined
+/** The value of the label, and the value of the gauge. */
+type Row = readonly [string, Known]
+
+interface Common {
+  name: string
+  help: string
+  labelNames: string[]
+  registers: Registry[]
+}
 
 /** Creates metrics in one registry. */
 export class Meter {
@@ -16,92 +25,76 @@ export class Meter {
     this.#registry = registry
   }
 
-  counter(name: string, help: string, labels: Readonly<Record<string, LabelValues>>): Tally {
-    const tally = new Tally(labels)
-    this.#register(
-      (common) =>
-        new Counter({
-          ...common,
-          labelNames: Object.keys(labels),
-          collect() {
-            tally.drainInto(this)
-          },
-        }),
-      name,
-      help,
-    )
+  /** A counter with at most two labels. Every combination of known values has a series from the start. */
+  counter(name: string, help: string, labels: Labels = {}): Tally {
+    const tally = new Tally(Object.keys(labels), valuesOf(labels))
+    void new Counter({
+      ...this.#common(name, help, labels),
+      collect() {
+        tally.drainInto(this)
+      },
+    })
     return tally
   }
 
-  histogram(name: string, help: string, label: string, values: LabelValues, buckets: number[]): Spread {
-    const histogram = this.#register(
-      (common) => new Histogram({ ...common, labelNames: [label], buckets }),
-      name,
-      help,
-    )
-    return new Spread(histogram, values)
+  /** A histogram with at most one label. `buckets`: upper bounds, seconds. */
+  histogram(name: string, help: string, labels: Labels, buckets: number[]): Spread {
+    const [values = null] = valuesOf(labels)
+    return new Spread(new Histogram({ ...this.#common(name, help, labels), buckets }), values)
   }
 
-  /** A histogram without labels. */
-  plainHistogram(name: string, help: string, buckets: number[]): (seconds: number) => void {
-    const histogram = this.#register((common) => new Histogram({ ...common, buckets }), name, help)
-    return (seconds) => {
-      if (seconds >= 0 && seconds < Infinity) histogram.observe(seconds)
-    }
+  /** A gauge without labels, read at each scrape. */
+  gauge(name: string, help: string, read: () => Known | Promise<Known>): void {
+    void new Gauge({
+      ...this.#common(name, help, {}),
+      async collect() {
+        const value = Number((await read()) ?? Number.NaN)
+        if (Number.isFinite(value)) this.set(value)
+        else this.remove()
+      },
+    })
   }
 
-  /** A gauge without labels, read at each scrape. null: not known; then the series is absent, not 0. */
-  gauge(name: string, help: string, read: () => number | null | Promise<number | null>): void {
-    this.#register(
-      (common) =>
-        new Gauge({
-          ...common,
-          async collect() {
-            const value = await read()
-            if (value === null || !Number.isFinite(value)) this.remove()
-            else this.set(value)
-          },
-        }),
-      name,
-      help,
-    )
+  /** A gauge with one label, read at each scrape. The values that share the label `other` are added. */
+  gauges(name: string, help: string, labels: Labels, read: () => Promise<Row[]>): void {
+    this.#gauges(this.#common(name, help, labels), labels, read, (a, b) => a + b)
   }
 
-  /** A gauge with one label, read at each scrape. `combine` merges the values that share the label `other`. */
-  gauges(
-    name: string,
-    help: string,
-    label: string,
-    read: () => Rows | Promise<Rows>,
-    combine: (a: number, b: number) => number = (a, b) => a + b,
-    values = new LabelValues(),
+  /** The same; of values that share the label `other` the lowest counts. */
+  lowest(name: string, help: string, labels: Labels, read: () => Promise<Row[]>): void {
+    this.#gauges(this.#common(name, help, labels), labels, read, Math.min)
+  }
+
+  #gauges(
+    common: Common,
+    labels: Labels,
+    read: () => Promise<Row[]>,
+    combine: (a: number, b: number) => number,
   ): void {
-    this.#register(
-      (common) =>
-        new Gauge({
-          ...common,
-          labelNames: [label],
-          async collect() {
-            const combined = new Map<string, number>()
-            for (const [given, number] of await read()) {
-              const value = values.of(given)
-              const before = combined.get(value)
-              combined.set(value, before === undefined ? number : combine(before, number))
-            }
-            this.reset()
-            for (const [value, number] of combined) this.set({ [label]: value }, number)
-          },
-        }),
-      name,
-      help,
-    )
+    const [values] = valuesOf(labels)
+    const [label = ''] = Object.keys(labels)
+    void new Gauge({
+      ...common,
+      async collect() {
+        const combined = new Map<string, number>()
+        for (const [given, known] of await read()) {
+          if (known === null || known === undefined) continue
+          const value = values?.of(given) ?? given
+          const before = combined.get(value)
+          combined.set(value, before === undefined ? Number(known) : combine(before, Number(known)))
+        }
+        this.reset()
+        for (const [value, number] of combined) this.set({ [label]: value }, number)
+      },
+    })
   }
 
-  #register<T>(
-    make: (common: { name: string; help: string; registers: Registry[] }) => T,
-    name: string,
-    help: string,
-  ): T {
-    return make({ name: PREFIX + name, help, registers: [this.#registry] })
+  #common(name: string, help: string, labels: Labels): Common {
+    return { name: PREFIX + name, help, labelNames: Object.keys(labels), registers: [this.#registry] }
   }
+}
+
+/** Metrics have times and durations in seconds. */
+export function secondsOf(ms: number | null | undefined): number | null {
+  return ms === null || ms === undefined ? null : ms / 1000
 }
