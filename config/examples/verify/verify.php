@@ -3,7 +3,7 @@
 
 function is_genuine(string $secret, string $id, string $timestamp, string $signatures, string $body, int $now): bool
 {
-    if (!ctype_digit($timestamp) || abs($now - (int) $timestamp) > 300) {
+    if (!preg_match('/^\d+$/D', $timestamp) || abs($now - (int) $timestamp) > 300) {
         return false;
     }
     $key = base64_decode(preg_replace('/^whsec_/', '', $secret));
