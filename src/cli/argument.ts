@@ -36,6 +36,31 @@ export function seqOrTime(text: string): string {
   return /^[0-9]{1,40}$/.test(text) ? text : pointInTime(text)
 }
 
+/** The address of an app on this machine: `http://localhost:3000/events`, `localhost:3000` or `3000`. */
+export function appAddress(text: string): string {
+  const full = /^\d{1,5}$/.test(text)
+    ? `http://localhost:${text}`
+    : text.includes('://')
+      ? text
+      : `http://${text}`
+  const url = URL.canParse(full) ? new URL(full) : null
+  if (url !== null && (url.protocol === 'http:' || url.protocol === 'https:')) return url.href
+  throw new InvalidArgumentError(
+    'The address of your app is expected, such as http://localhost:3000/agent-events.',
+  )
+}
+
+/** `NAME=URL`, one more of them. */
+export function toolAddress(
+  text: string,
+  before: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const [, name = '', url = ''] = /^([A-Za-z0-9_-]{1,64})=(.+)$/.exec(text) ?? []
+  if (name === '')
+    throw new InvalidArgumentError('NAME=URL is expected, such as lookup_order=http://localhost:3000/orders.')
+  return { ...before, [name]: appAddress(url) }
+}
+
 function parseIso(text: string): number | null {
   const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN
   return Number.isNaN(time) ? null : time

@@ -9,9 +9,10 @@ import { visible, type Terminal } from './terminal.ts'
 export function reportFailure(error: unknown, terminal: Terminal): number {
   const label = terminal.paintErr(['bold', 'red'], 'error:')
   if (error instanceof OperatorError) {
-    const lines = error.message.split('\n')
+    const lines = error.reason.split('\n')
     terminal.err(lines.map((line) => `${label} ${visible(line)}\n`).join(''))
     if (lines.length > 1) terminal.err(`${lines.length} faults\n`)
+    if (error.fix !== null) terminal.err(fixLine(error.fix))
     return error.exitCode
   }
   // The disk is full at the start. Later, a full disk is logged and waited for.
@@ -20,12 +21,18 @@ export function reportFailure(error: unknown, terminal: Terminal): number {
     return 1
   }
   if (isSystemError(error)) {
-    terminal.err(`${label} ${visible(systemMessage(error))}\n`)
+    const fix = FIXES[error.code]
+    terminal.err(`${label} ${visible(systemMessage(error))}\n${fix === undefined ? '' : fixLine(fix)}`)
     return 1
   }
   const stack = error instanceof Error ? error.stack : undefined
   terminal.err(`${label} unexpected error, please report it: ${stack ?? messageOf(error)}\n`)
   return 1
+}
+
+/** The second line of an error. */
+function fixLine(fix: string): string {
+  return `  fix: ${visible(fix)}\n`
 }
 
 interface SystemError extends Error {
@@ -50,6 +57,15 @@ const REASONS: Record<string, string> = {
   ENOSPC: 'no space left on the device',
   EROFS: 'the file system is read-only',
   EMFILE: 'too many open files',
+}
+
+const FIXES: Record<string, string> = {
+  EADDRINUSE:
+    'stop that program, or use another port: --listen, or admin.listen and webhooks.listen of the configuration',
+  EADDRNOTAVAIL: 'use 127.0.0.1, 0.0.0.0 or an address that `ip address` lists',
+  EACCES: 'use another path, a port above 1023, or a user who may do it',
+  EROFS: 'use a path on a file system that can be written',
+  ENOSPC: 'free some space, or use another path',
 }
 
 function systemMessage(error: SystemError): string {

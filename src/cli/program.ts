@@ -5,14 +5,18 @@ import { isObject, stringOf } from '../std/json.ts'
 import { declareAdmin } from './admin/declare.ts'
 import { declareConform } from './conform/declare.ts'
 import type { Context, Run } from './context.ts'
+import { declareDev, declareListen } from './dev/declare.ts'
 import { declareEmulate } from './emulate/declare.ts'
 import { CONFIG, examples } from './help.ts'
 import { declareInit } from './init/declare.ts'
+import type { ForwardOptions } from './dev/own-app.ts'
 import { reportFailure } from './failure.ts'
 import { declareStore } from './store/declare.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
 import { callersFolder } from './working-folder.ts'
 
+/** Options of `dev` that make sense with the user's own app only. */
+const OWN_APP = ['send', 'watch', 'tool', 'events', 'secretFile']
 const SHELLS = ['bash', 'zsh', 'fish']
 
 /** Unusable arguments. */
@@ -102,20 +106,25 @@ function commands(context: Context, done: (code: number) => void): Command {
     })
   }
 
-  const dev = program.command('dev').summary('emulator, sidecar and an example app in one, with a tour')
-  dev
-    .description(
-      'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and shows each fact, callback and tool answer as it happens.',
-    )
-    .option('--once', 'end after the tour: exit 0 only if everything was delivered and answered')
-    .option('--scenario <file>', 'scenario to run instead of the built-in tour')
-    .option('--json', 'for programs: one JSON line per event')
-    .addHelpText('after', examples(['npm start', 'npm start -- --once']))
-  does(dev, async ({ json = false }: { json?: boolean }) => {
+  const dev = declareDev(program)
+  does<Partial<ForwardOptions> & { json?: boolean }>(dev, async (options) => {
+    const { forwardTo, json = false } = options
+    const stray = forwardTo === undefined ? OWN_APP.find((name) => Object.hasOwn(options, name)) : undefined
+    const flag = dev.options.find((one) => one.attributeName() === stray)
+    if (flag !== undefined)
+      dev.error(`error: option '${flag.long}' needs --forward-to, the address of your app`)
     // Loading takes a second or two, so print a line first.
-    if (!json) terminal.err(terminal.paintErr('dim', 'Starting the service, the sidecar and an app ...\n'))
-    return (await import('./dev.ts')).dev
+    if (!json)
+      terminal.err(
+        terminal.paintErr(
+          'dim',
+          `Starting the service, the sidecar${forwardTo === undefined ? ' and an app' : ''} ...\n`,
+        ),
+      )
+    if (forwardTo === undefined) return (await import('./dev.ts')).dev
+    return (await import('./dev/forward.ts')).forwardingTo({ ...options, forwardTo })
   })
+  does(declareListen(program), async () => (await import('./listen.ts')).listen, ['forwardTo'])
 
   const run = program.command('run').summary('run the sidecar; the command of the container')
   run

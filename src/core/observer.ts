@@ -74,12 +74,16 @@ export type RelayOutcome = 'left' | 'slow' | 'replay_limit' | 'failed' | 'refuse
 export type ToolRunOutcome = 'output' | 'deferred' | 'rejected' | 'failed'
 
 export interface ToolRunReport {
+  /** The function, also of a tool for any (`*`). */
   tool: string
   callId: string
+  sessionId: string
   outcome: ToolRunOutcome
   seconds: number
   /** From 1. */
   attempt: number
+  /** The reason, if there is no output. */
+  error: string | null
 }
 
 export interface CallReport {
@@ -141,6 +145,8 @@ export interface CallbackReport {
   attempt: Attempt
   /** From 1. */
   number: number
+  /** With `retry`: milliseconds until the next attempt, else null. */
+  wait: number | null
 }
 
 const METHODS: readonly (keyof Observer)[] = [

@@ -6,6 +6,20 @@ import type { Attributes, TraceSource } from './trace.ts'
 /** The default error text for the model. */
 export const TOOL_ERROR = 'The tool could not complete this request.'
 
+/** The name of a tool that answers every function without a tool of its own; `{name}` in its url is the function. */
+export const ANY_FUNCTION = '*'
+const FUNCTION = /^[A-Za-z0-9_-]{1,64}$/
+
+/** What `tools` has for a function: under its name, else under `*`. */
+export function forFunction<T>(tools: ReadonlyMap<string, T>, name: string): T | undefined {
+  return tools.get(name) ?? (FUNCTION.test(name) ? tools.get(ANY_FUNCTION) : undefined)
+}
+
+/** Whether one of the tools with these names answers a function. */
+export function answers(names: ReadonlySet<string>, name: string): boolean {
+  return names.has(name) || (FUNCTION.test(name) && names.has(ANY_FUNCTION))
+}
+
 /** How a function tool is run. Durations in milliseconds. */
 export interface ToolSpec {
   name: string

@@ -104,6 +104,8 @@ export interface Emulator {
   /** The service's time, milliseconds since the epoch. */
   now(): number
   readonly faults: { get(): FaultSettings; set(settings: FaultSettings): void }
+  /** Answers the messages that come from now on by another scenario. */
+  follow(scenario: Scenario): void
   /** The actions of a person in the Console. */
   resolveAction(callId: string, verdict: Verdict): void
   mintToken(scopes: readonly Scope[], days?: number): { id: string; token: string }
@@ -177,6 +179,9 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     advance: (ms) => world.clock.advance(ms),
     now: () => world.clock.now(),
     faults: { get: () => world.faults.get(), set: (settings) => world.faults.set(settings) },
+    follow(scenario) {
+      world.scenario = checkScenario(scenario)
+    },
     resolveAction: (callId, verdict) => void resolveByPerson(world, callId, verdict),
     mintToken: (scopes, days = 7) => {
       checkMix(world, scopes)

@@ -30,7 +30,8 @@ export interface World {
   readonly webhooks: Webhooks
   readonly ledger: Ledger
   readonly idempotency: Idempotency
-  readonly scenario: Scenario
+  /** Another one may be put in its place while it runs. */
+  scenario: Scenario
   /** Null: previews cannot be published. */
   readonly previewDomain: string | null
   /** Webhook addresses may be http on loopback. */

@@ -82,8 +82,9 @@ async function introduce(
   } catch (error) {
     if (error instanceof ServiceError && error.unauthorized) {
       throw new OperatorError(
-        'the service rejected the token (401). Mint a new one and give it in service.token or service.token_file.',
+        'the service rejected the token (401)',
         3,
+        'create a new one in the Console of the service, and give it in service.token or service.token_file',
       )
     }
     log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; going on, and trying again')

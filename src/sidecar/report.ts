@@ -2,6 +2,7 @@ import type { Subscriber } from '../core/bus.ts'
 import type { StoredFact } from '../core/fact.ts'
 import type { CallWithoutTool, Observer } from '../core/observer.ts'
 import type { Service } from '../core/ports.ts'
+import { answers } from '../core/tool.ts'
 import { isObject, numberOf, stringOf } from '../std/json.ts'
 
 /** Reports what was committed to the observers: metrics, `dev` and the library's user. */
@@ -64,6 +65,6 @@ function callWithoutTool(
   if (!isObject(action) || action.type !== 'function_call') return null
   const name = stringOf(action.name)
   const callId = stringOf(action.call_id)
-  if (name === null || callId === null || tools.has(name)) return null
+  if (name === null || callId === null || answers(tools, name)) return null
   return { name, callId, sessionId: fact.sessionId }
 }

@@ -11,6 +11,7 @@ import { fanOut, type ChannelStatus, type Observer } from '../core/observer.ts'
 import type { Log } from '../std/ports.ts'
 import type { Health } from '../core/resource.ts'
 import type { Store } from '../core/store.ts'
+import { ANY_FUNCTION } from '../core/tool.ts'
 import { createService } from '../client/service.ts'
 import { endSubscriptions } from './source/subscription.ts'
 import { systemClock } from '../system/clock.ts'
@@ -285,7 +286,7 @@ export async function startAll(
   const held = stack.move()
   return {
     address: { admin: adminAddress, webhooks: webhookAddress },
-    tools: declaration(specs.tools),
+    tools: declaration(specs.tools).filter(({ name }) => name !== ANY_FUNCTION),
     lost: lost.promise,
     stop: () => held.disposeAsync(),
   }

@@ -4,6 +4,7 @@ import type { Config } from './config/config.ts'
 import type { ChannelStatus } from '../core/observer.ts'
 import type { Health } from '../core/resource.ts'
 import type { StoreReader } from '../core/store-reader.ts'
+import { ANY_FUNCTION } from '../core/tool.ts'
 import type { ServiceClient } from '../client/service.ts'
 import { resultsOf } from '../client/discovery/results.ts'
 import type { Engine } from './engine.ts'
@@ -31,10 +32,8 @@ export async function reportStatus(parts: {
 }): Promise<StatusReport> {
   const { service, engine, configured } = parts
   const counts = await parts.store.counts()
-  const functions = await parts.store.functionsBeside(
-    parts.tools.map(({ name }) => name),
-    FUNCTIONS,
-  )
+  const names = parts.tools.map(({ name }) => name)
+  const functions = names.includes(ANY_FUNCTION) ? [] : await parts.store.functionsBeside(names, FUNCTIONS)
   const perHandler = Object.values(counts.deliveries)
   const discovery = service.discovery()
   const { routes } = discovery

@@ -25,11 +25,16 @@ export class NetworkFault extends Error {
 export class OperatorError extends Error {
   /** The exit code of the process: 1 failed, 2 unusable configuration or arguments, 3 token rejected. */
   readonly exitCode: 1 | 2 | 3
+  /** The message is the reason and, where there is one, the fix. */
+  readonly reason: string
+  readonly fix: string | null
 
-  constructor(message: string, exitCode: 1 | 2 | 3 = 1) {
-    super(message)
+  constructor(reason: string, exitCode: 1 | 2 | 3 = 1, fix: string | null = null) {
+    super(fix === null ? reason : `${reason}; ${fix}`)
+    this.reason = reason
     this.name = 'OperatorError'
     this.exitCode = exitCode
+    this.fix = fix
   }
 }
 

@@ -61,9 +61,18 @@ async function everythingHappens(): Promise<void> {
     outcome: 'delivered',
     attempt: { at: 1, status: 200, ms: 12 },
     number: 1,
+    wait: null,
   })
   observer.handler('app', 'up')
-  observer.toolRun({ tool: 'lookup_order', callId: 'call_1', outcome: 'output', seconds: 0.2, attempt: 1 })
+  observer.toolRun({
+    tool: 'lookup_order',
+    callId: 'call_1',
+    sessionId: 's-a',
+    outcome: 'output',
+    seconds: 0.2,
+    attempt: 1,
+    error: null,
+  })
   observer.call({
     tool: 'lookup_order',
     callId: 'call_1',
@@ -150,7 +159,8 @@ it('counts dead letters, and times only answers that the service took', async ()
   const fact = stored(frameFact('1', 's'))
   const attempt = { at: 1, error: 'refused', ms: 3 }
   const closed = { tool: 'lookup_order', callId: 'c', sessionId: 's', call: callOf('c', 's') }
-  metering.metrics.observer.callback({ handler: 'app', fact, outcome: 'dead', attempt, number: 16 })
+  const dead = { outcome: 'dead', attempt, number: 16, wait: null } as const
+  metering.metrics.observer.callback({ handler: 'app', fact, ...dead })
   metering.metrics.observer.call({ ...closed, outcome: 'expired', seconds: 9 })
   metering.metrics.observer.call({ ...closed, outcome: 'answered', seconds: null })
   expect(await metering.valueOf('callback_dead_letters_total', { handler: 'app' })).toBe(1)

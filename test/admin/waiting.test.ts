@@ -81,7 +81,7 @@ it('throughput is counted by the minute, quiet ones included, for an hour', () =
   let now = 60_000 * 1000
   const { observer, report } = createThroughput({ now: () => now })
   const fact = { ...frameFact('1', 's-1'), pos: 1 }
-  const callback = { handler: 'app', fact, attempt: { at: 1, ms: 1 }, number: 1 }
+  const callback = { handler: 'app', fact, attempt: { at: 1, ms: 1 }, number: 1, wait: null }
   observer.fact?.(fact, null)
   observer.callback?.({ ...callback, outcome: 'delivered' })
   observer.callback?.({ ...callback, outcome: 'unreachable' })

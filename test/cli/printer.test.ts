@@ -18,7 +18,6 @@ const records: DevRecord[] = [
     kind: 'callback',
     id: 'evt_1',
     at: 1017,
-    handler: 'app',
     type: 'turn.settled',
     session: 'A plain turn',
     status: 204,
@@ -26,12 +25,12 @@ const records: DevRecord[] = [
     ms: 3.2,
     attempt: 1,
     outcome: 'delivered',
+    wait: null,
   },
   {
     kind: 'callback',
     id: 'evt_1',
     at: 2900,
-    handler: 'app',
     type: 'turn.settled',
     session: 'A plain turn',
     status: null,
@@ -39,6 +38,7 @@ const records: DevRecord[] = [
     ms: 1500,
     attempt: 2,
     outcome: 'retry',
+    wait: 2000,
   },
   {
     kind: 'tool',
@@ -68,7 +68,7 @@ describe('a line of dev', () => {
       ' seconds  what      type                      session                   by                took',
       '   0.012  fact      turn.settled              A plain turn              stream            2 ms  evt_1',
       '   0.017  callback  turn.settled              A plain turn              app 204           3 ms',
-      '   1.900  callback  turn.settled              A plain turn              app no answer    1.5 s  tried again, attempt 2, timeout',
+      '   1.900  callback  turn.settled              A plain turn              app no answer    1.5 s  attempt 2, again in 2.0 s with the same id, timeout',
       '   2.000  tool      look                      Two calls at once         answered         20 ms  {"a": 1}',
       `   2.000  tool      look                      ${'x'.repeat(23)}…  not_delivered    20 ms`,
     ])

@@ -150,7 +150,9 @@ describe('the command line', () => {
       NODE_OPTIONS: `--import="data:text/javascript,${encodeURIComponent(old)}"`,
     })
     expect(code).toBe(2)
-    expect(err).toMatch(/^session-sidecar needs Node 24 or newer; this is v\S+ \(\/\S+\)\.\n$/)
+    expect(err).toMatch(
+      /^error: session-sidecar needs Node 24 or newer; this is v\S+ \(\/\S+\)\n {2}fix: install Node 24 /,
+    )
   })
 
   test('is plain in a pipe, and coloured where it is asked to be', async () => {

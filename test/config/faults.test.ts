@@ -141,7 +141,7 @@ const cases: Case[] = [
   {
     what: 'a name with letters that a metric or a path cannot hold',
     text: `${SERVICE}tools: [{ name: "a/b", url: "http://127.0.0.1/" }]`,
-    says: ['2:17 tools[0].name: must be 1 to 64 letters, digits, "_" and "-", not "a/b"'],
+    says: ['2:17 tools[0].name: must be 1 to 64 letters, digits, "_" and "-", or "*", not "a/b"'],
   },
   {
     what: 'parameters that are no JSON Schema',

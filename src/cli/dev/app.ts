@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
 import { isObject, parseJson, stringOf, type JsonObject } from '../../std/json.ts'
 import { callbackKey, verifyCallbackSignature } from '../../std/signature.ts'
+import type { ConfigInput } from '../../sidecar/config/schema.ts'
+import type { Received } from './compare.ts'
 import { verifyCallback, type Event, type TranscriptEvent } from '../../index.ts'
 
 /**
@@ -16,11 +18,6 @@ export interface ExampleApp {
   /** Every accepted callback, repeated deliveries included. */
   received: ReadonlyMap<string, Received>
   close(): Promise<void>
-}
-
-export interface Received {
-  event: Event | TranscriptEvent
-  times: number
 }
 
 /**
@@ -80,6 +77,24 @@ export async function startExampleApp(): Promise<ExampleApp> {
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   return { url: `http://127.0.0.1:${port}`, secret, received, close: () => app.close() }
+}
+
+/** One handler for everything, and the two tools. */
+export function configOfExample({ url, secret }: ExampleApp): Pick<ConfigInput, 'handlers' | 'tools'> {
+  const tool = (name: string, description: string, argument: string) => ({
+    name,
+    description,
+    parameters: { type: 'object', properties: { [argument]: { type: 'string' } }, required: [argument] },
+    url: `${url}/tools/${name}`,
+    secret,
+  })
+  return {
+    handlers: [{ name: 'app', url: `${url}/agent-events`, secret, events: ['*'] }],
+    tools: [
+      tool('lookup_order', 'Finds an order by its id', 'order_id'),
+      tool('check_stock', 'Counts what is in stock of an article', 'sku'),
+    ],
+  }
 }
 
 function eventIn({ headers, body }: FastifyRequest, secret: string): Event | TranscriptEvent | null {

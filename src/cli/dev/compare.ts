@@ -1,6 +1,17 @@
 import { isObject, stringOf } from '../../std/json.ts'
 import type { LedgerView } from '../../emulator/index.ts'
-import type { Received } from './app.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { request } from 'undici'
+
+/** An event that an app accepted. */
+export interface Received {
+  event: { type: string; session_id: string | null; data: object }
+  times: number
+}
+
+/** Milliseconds after the last message until everything must be delivered and answered. */
+const PATIENCE = 60_000
+const LOOK_INTERVAL = 200
 
 /** Compares the emulator's ledger with the callbacks of the app. */
 export interface Comparison {
@@ -17,6 +28,31 @@ export interface Comparison {
   calls: { asked: number; answered: number }
   /** Work still under way: turns, unresolved actions. */
   underWay: string[]
+}
+
+export function isComplete({ facts, missing, calls, underWay }: Comparison): boolean {
+  return (
+    facts.delivered === facts.made &&
+    missing.length === 0 &&
+    underWay.length === 0 &&
+    calls.answered === calls.asked
+  )
+}
+
+/** Waits until every event was delivered, answered and shown, or the time is over. */
+export async function settled(
+  baseUrl: string,
+  received: ReadonlyMap<string, Received>,
+  tally: { facts: number; delivered: number },
+): Promise<Comparison> {
+  const deadline = performance.now() + PATIENCE
+  for (;;) {
+    // The true events, from the emulator's own route.
+    const { body } = await request(`${baseUrl}/_emulator/ledger`)
+    const comparison = compare((await body.json()) as LedgerView, received, tally)
+    if (isComplete(comparison) || performance.now() > deadline) return comparison
+    await sleep(LOOK_INTERVAL)
+  }
 }
 
 export function compare(

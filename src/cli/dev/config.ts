@@ -1,43 +1,52 @@
+import { rm } from 'node:fs/promises'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
+import type { Sidecar } from '../../sidecar/sidecar.ts'
+import type { Environment } from '../../sidecar/config/expand.ts'
+import { freePort } from './port.ts'
 
-/** The configuration that `dev` runs with: all three channels, one handler for everything, two tools. */
-export function devConfig(parts: {
-  service: { baseUrl: string; token: string }
-  app: { url: string; secret: string }
-  adminPort: number
-  webhookPort: number
-  storeFile: string
-}): ConfigInput {
-  const { service, app, adminPort, webhookPort, storeFile } = parts
+/** Where the commands look for a sidecar. */
+const ADMIN = '127.0.0.1:8481'
+
+/** A configuration without handlers and tools. */
+export type BaseConfig = Omit<ConfigInput, 'handlers' | 'tools'>
+
+/** Where the console listens: as the environment says, as usual, or at a free port. */
+export async function chooseAdmin(env: Environment): Promise<string> {
+  return env['SIDECAR_ADMIN__LISTEN'] ?? `127.0.0.1:${await freePort(Number(portOf(ADMIN)))}`
+}
+
+/** The console of a sidecar that runs. `usual`: the commands find it by themselves. */
+export function consoleOf({ address }: Sidecar): { url: string; usual: boolean } {
+  const at = `${address.admin?.host}:${address.admin?.port}`
+  return { url: `http://${at}`, usual: at === ADMIN }
+}
+
+/** How `dev` follows its emulator: by all three channels, with an empty store. */
+export async function devConfig(
+  service: { baseUrl: string; token: string },
+  env: Environment,
+): Promise<BaseConfig> {
+  const webhooks = `127.0.0.1:${await freePort()}`
+  const listen = await chooseAdmin(env)
   return {
     service: { base_url: service.baseUrl, token: service.token },
-    store: { url: `sqlite:${storeFile}` },
+    store: { url: `sqlite:${await freshStore(portOf(listen))}` },
     stream: { start_from: 'beginning' },
-    webhooks: {
-      enabled: true,
-      listen: `127.0.0.1:${webhookPort}`,
-      public_url: `http://127.0.0.1:${webhookPort}/webhooks`,
-    },
+    webhooks: { enabled: true, listen: webhooks, public_url: `http://${webhooks}/webhooks` },
     polling: { interval: '2s', sweep: '15s' },
-    handlers: [{ name: 'app', url: `${app.url}/agent-events`, secret: app.secret, events: ['*'] }],
-    tools: [
-      {
-        name: 'lookup_order',
-        description: 'Finds an order by its id',
-        parameters: { type: 'object', properties: { order_id: { type: 'string' } }, required: ['order_id'] },
-        url: `${app.url}/tools/lookup_order`,
-        secret: app.secret,
-      },
-      {
-        name: 'check_stock',
-        description: 'Counts what is in stock of an article',
-        parameters: { type: 'object', properties: { sku: { type: 'string' } }, required: ['sku'] },
-        url: `${app.url}/tools/check_stock`,
-        secret: app.secret,
-      },
-    ],
-    admin: { listen: `127.0.0.1:${adminPort}` },
-    // The intentional failures of the tour are shown above, not in the log.
+    admin: { listen },
+    // The failures of the app are shown above, not in the log.
     log: { level: 'error' },
   }
+}
+
+function portOf(listen: string): string {
+  return listen.slice(listen.lastIndexOf(':') + 1)
+}
+
+/** The file is named by the admin port, so only one process uses it. */
+async function freshStore(adminPort: string): Promise<string> {
+  const file = `data/dev-${adminPort}.db`
+  for (const suffix of ['', '-wal', '-shm']) await rm(file + suffix, { force: true })
+  return file
 }

@@ -1,8 +1,8 @@
-import type { CallbackOutcome } from '../../core/observer.ts'
 import { styleOf } from '../events.ts'
 import { cut, pad, visible, type Paint, type Style } from '../terminal.ts'
 import { span } from '../text.ts'
-import type { CallbackDone, DevRecord, FactSeen, ToolAnswered } from './record.ts'
+import { nextStep } from './advice.ts'
+import type { CallbackDone, DevRecord, FactSeen, RunFailed, ToolAnswered } from './record.ts'
 
 /** Characters of each column. The detail after them uses the rest of the screen. */
 interface Layout {
@@ -18,6 +18,8 @@ const WIDE: Layout = { time: 8, kind: 8, type: 24, session: 24, result: 14, ms: 
 /** Fits 80 columns. */
 const NARROW: Layout = { time: 7, kind: 8, type: 20, session: 16, result: 12, ms: 6 }
 const GAP = '  '
+/** Where sessions have no titles, their ids are shown up to here. */
+export const SHORT_ID = 8
 
 /** A pipe has no width; there texts of the agent are cut to this length. */
 const LONGEST = 180
@@ -25,21 +27,22 @@ const LONGEST = 180
 const SHORTEST = 8
 
 export interface Screen {
-  /** The zero of the printed times, milliseconds on our wall clock. */
-  start: number
+  /** The zero of the printed times, milliseconds on our wall clock; null: the time of day is printed. */
+  start: number | null
   width: number | null
   paint: Paint
 }
 
 /** The titles of the columns below. */
-export function renderTitles({ width, paint }: Screen): string {
-  const layout = layoutFor(width)
+export function renderTitles(screen: Screen): string {
+  const { start, paint } = screen
+  const layout = layoutFor(screen)
   const titles: [string, number, 'left' | 'right'][] = [
-    ['seconds', layout.time, 'right'],
+    [start === null ? 'time' : 'seconds', layout.time, 'right'],
     ['what', layout.kind, 'left'],
     ['type', layout.type, 'left'],
     ['session', layout.session, 'left'],
-    ['by', layout.result, 'left'],
+    [start === null ? 'answer' : 'by', layout.result, 'left'],
     ['took', layout.ms, 'right'],
   ]
   return paint('dim', titles.map(([title, size, side]) => pad(title, size, side)).join(GAP))
@@ -48,7 +51,7 @@ export function renderTitles({ width, paint }: Screen): string {
 /** One record as one line: time, kind, type, session, origin, duration. */
 export function renderRecord(record: DevRecord, screen: Screen): string {
   const { start, width, paint } = screen
-  const layout = layoutFor(width)
+  const layout = layoutFor(screen)
   const sizes = Object.values(layout) as number[]
   const used = sizes.reduce((sum, size) => sum + size + GAP.length, 0)
   const cells = cellsOf(record)
@@ -56,7 +59,7 @@ export function renderRecord(record: DevRecord, screen: Screen): string {
   const detail = left < SHORTEST ? '' : cut(visible(cells.detail), left)
   const painted = (style: Style | null, text: string): string => (style === null ? text : paint(style, text))
   return [
-    paint('dim', pad(((record.at - start) / 1000).toFixed(3), layout.time, 'right')),
+    paint('dim', pad(timeOf(record.at, start), layout.time, 'right')),
     painted(cells.kind.style, pad(cells.kind.text, layout.kind)),
     painted(cells.type.style, column(cells.type.text, layout.type)),
     painted(cells.quiet ? 'dim' : null, column(record.session, layout.session)),
@@ -68,9 +71,14 @@ export function renderRecord(record: DevRecord, screen: Screen): string {
     .trimEnd()
 }
 
-function layoutFor(width: number | null): Layout {
+function timeOf(at: number, start: number | null): string {
+  return start === null ? new Date(at).toTimeString().slice(0, 8) : ((at - start) / 1000).toFixed(3)
+}
+
+function layoutFor({ start, width }: Screen): Layout {
   const needed = Object.values(WIDE).reduce((sum: number, size: number) => sum + size + GAP.length, 0)
-  return width === null || width >= needed ? WIDE : NARROW
+  const layout = width === null || width >= needed ? WIDE : NARROW
+  return start === null ? { ...layout, session: SHORT_ID } : layout
 }
 
 function column(text: string, width: number): string {
@@ -94,7 +102,8 @@ interface Cells {
 
 function cellsOf(record: DevRecord): Cells {
   if (record.kind === 'fact') return factCells(record)
-  return record.kind === 'callback' ? callbackCells(record) : toolCells(record)
+  if (record.kind === 'callback') return callbackCells(record)
+  return record.kind === 'tool' ? toolCells(record) : runCells(record)
 }
 
 function factCells({ type, channel, ms, id }: FactSeen): Cells {
@@ -108,25 +117,14 @@ function factCells({ type, channel, ms, id }: FactSeen): Cells {
   }
 }
 
-/** The consequence of a failed callback. */
-const NEXT: Record<Exclude<CallbackOutcome, 'delivered'>, string> = {
-  retry: 'tried again',
-  unreachable: 'waits for the handler',
-  paused: 'the handler is paused',
-  dead: 'dead letter',
-}
-
-function callbackCells({ type, handler, status, error, ms, attempt, outcome }: CallbackDone): Cells {
+function callbackCells(record: CallbackDone): Cells {
+  const { type, status, error, ms, outcome } = record
   const well = outcome === 'delivered'
-  const parts = [
-    ...(outcome === 'delivered' ? [] : [NEXT[outcome]]),
-    ...(attempt > 1 ? [`attempt ${attempt}`] : []),
-    ...(error === null ? [] : [error]),
-  ]
+  const parts = [nextStep(record), error ?? ''].filter((part) => part !== '')
   return {
     kind: { text: 'callback', style: well ? 'dim' : 'red' },
     type: { text: type, style: 'dim' },
-    result: { text: `${handler} ${status ?? 'no answer'}`, style: well ? 'green' : 'red' },
+    result: { text: `app ${status ?? 'no answer'}`, style: well ? 'green' : 'red' },
     ms,
     detail: parts.join(', '),
     quiet: well,
@@ -142,6 +140,19 @@ function toolCells({ name, outcome, answer, ms }: ToolAnswered): Cells {
     result: { text: failed ? 'answered error' : outcome, style: failed ? 'yellow' : well ? 'green' : 'red' },
     ms,
     detail: answer?.text ?? '',
+    quiet: false,
+  }
+}
+
+function runCells({ name, status, error, ms, attempt }: RunFailed): Cells {
+  const waits = status === 202
+  const next = waits ? 'the app answers later' : `attempt ${attempt}, again with the same idempotency-key`
+  return {
+    kind: { text: 'tool', style: 'magenta' },
+    type: { text: name, style: null },
+    result: { text: `app ${status ?? 'no answer'}`, style: waits ? 'yellow' : 'red' },
+    ms,
+    detail: error === null || status !== null ? next : `${next}, ${error}`,
     quiet: false,
   }
 }

@@ -1,9 +1,9 @@
 import { jsonLine } from '../terminal.ts'
 import type { Terminal } from '../terminal.ts'
-import type { Comparison } from './compare.ts'
+import { isComplete, type Comparison } from './compare.ts'
 import { renderRecord, renderTitles } from './printer.ts'
 import type { DevRecord } from './record.ts'
-import { isComplete, renderSummary } from './summary.ts'
+import { renderSummary } from './summary.ts'
 
 /** The addresses of the parts of the demonstration. */
 export interface Addresses {
@@ -24,17 +24,17 @@ export interface Show {
   staying(): void
 }
 
-/** For people; `urlNeeded`: the commands do not find this sidecar by themselves. */
+/** For people. */
 export function showToPeople(
   terminal: Terminal,
-  { start, admin, urlNeeded }: { start: number; admin: string; urlNeeded: boolean },
+  { start, console }: { start: number; console: () => { url: string; usual: boolean } },
 ): Show {
   const { paint } = terminal
   const screen = { start, width: terminal.width, paint }
   const row = (name: string, url: string, about: string): string =>
     `  ${paint('bold', name.padEnd(8))}  ${paint('cyan', url.padEnd(24))}  ${paint('dim', about)}\n`
   return {
-    started({ service, app, token }) {
+    started({ service, admin, app, token }) {
       terminal.out(
         [
           '\n',
@@ -49,7 +49,8 @@ export function showToPeople(
     record: (record) => terminal.out(`${renderRecord(record, screen)}\n`),
     ended: (comparison, took) => terminal.out(renderSummary(comparison, took, paint)),
     staying() {
-      const url = urlNeeded ? ` --url ${admin}` : ''
+      const { url: admin, usual } = console()
+      const url = usual ? '' : ` --url ${admin}`
       terminal.out(
         [
           `\n  Still running: ${paint('cyan', admin)}. Ctrl-C ends it. Meanwhile, in another terminal:\n`,

@@ -5,15 +5,6 @@ import type { Comparison } from './compare.ts'
 /** At most this many names of missing facts are printed. */
 const NAMED = 10
 
-export function isComplete({ facts, missing, calls, underWay }: Comparison): boolean {
-  return (
-    facts.delivered === facts.made &&
-    missing.length === 0 &&
-    underWay.length === 0 &&
-    calls.answered === calls.asked
-  )
-}
-
 /** The result of a tour, compared with the emulator's own ledger. */
 export function renderSummary(comparison: Comparison, took: number, paint: Paint): string {
   const { facts, expected, missing, repeated, calls, underWay } = comparison

@@ -71,11 +71,11 @@ export class Recorder {
     this.#warnRetry({ ...ended, ...again }, ended.batch.length)
   }
 
-  report({ batch, attempt }: Ended, outcome: CallbackOutcome): void {
+  report({ batch, attempt }: Ended, outcome: CallbackOutcome, wait: number | null = null): void {
     const handler = this.#handler
     for (const delivery of batch) {
       const number = attemptNumber(delivery)
-      this.#observer.callback({ handler, fact: delivery.fact, outcome, attempt, number })
+      this.#observer.callback({ handler, fact: delivery.fact, outcome, attempt, number, wait })
     }
   }
 
@@ -86,7 +86,7 @@ export class Recorder {
       owner.unacknowledged++
       this.#acks.add(ack, owner)
     }
-    this.report(ended, result)
+    this.report(ended, result, after)
   }
 
   #names(fact: StoredFact) {

@@ -9,6 +9,7 @@ import {
   type SessionSummary,
   type Turn,
 } from '../../core/resource.ts'
+import { answers } from '../../core/tool.ts'
 import type { KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 import { isObject, numberOf, stringOf, writeJson, type Json, type JsonObject } from '../../std/json.ts'
 import { isCollecting, QUIET } from './schedule.ts'
@@ -266,7 +267,7 @@ function diffTurns(
 /** Calls of the function tools that this sidecar runs. */
 export function callsOf(session: Session, { tools, now }: Pick<DiffContext, 'tools' | 'now'>): Call[] {
   return session.actions.flatMap((action): Call[] => {
-    if (action.type !== 'function_call' || action.name === null || !tools.has(action.name)) return []
+    if (action.type !== 'function_call' || action.name === null || !answers(tools, action.name)) return []
     return [
       newCall({
         callId: action.callId,

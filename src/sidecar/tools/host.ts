@@ -4,6 +4,7 @@ import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
 import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
+import { forFunction } from '../../core/tool.ts'
 import { ServiceError } from '../../core/errors.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
@@ -135,7 +136,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const advance = async (call: Call, abort: AbortController): Promise<Progress> => {
     const why = gone.get(call.callId)
     if (why !== undefined) return await closeOver(call, why)
-    const tool = tools.get(call.name)
+    const tool = forFunction(tools, call.name)
     switch (stageOf(call)) {
       case 'received':
         return tool === undefined ? await orphaned(call) : await enter(tool, call, abort)
@@ -209,7 +210,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 
   /** Takes a slot of the tool for a call, held while the call is stored; null: none is free. */
   const slotFor = (call: Call): Slot | null => {
-    const tool = tools.get(call.name)
+    const tool = forFunction(tools, call.name)
     const queue = queues.free(call.name)
     if (tool === undefined || queue === null || active.has(call.callId)) return null
     if (!pollLoop.running || !service.authorized()) return null
@@ -344,9 +345,9 @@ function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
   const taken = ({ size, pending }: PQueue): number => size + pending
 
   return {
-    of: (name) => queues.get(name),
+    of: (name) => forFunction(queues, name),
     free(name) {
-      const queue = queues.get(name)
+      const queue = forFunction(queues, name)
       return queue === undefined || taken(queue) >= queue.concurrency ? null : queue
     },
     room(active, most) {
@@ -355,7 +356,7 @@ function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
       return {
         others,
         of(name) {
-          const queue = queues.get(name)
+          const queue = forFunction(queues, name)
           // The tool is not configured: the call waits for no run.
           return queue === undefined
             ? others

@@ -1,4 +1,5 @@
 import type { Call } from '../../core/call.ts'
+import { forFunction } from '../../core/tool.ts'
 import { isRequired, REMOVED, type Progress, type Tool, type ToolPorts } from './context.ts'
 import { closeGone, write } from './ledger.ts'
 import { FAR, giveUp, timeLeft } from './run.ts'
@@ -25,7 +26,7 @@ export async function answerLater(
   const result =
     'output' in answer
       ? ({ kind: 'output', text: answer.output } as const)
-      : ({ kind: 'error', text: (tools.get(call.name)?.spec ?? REMOVED).error } as const)
+      : ({ kind: 'error', text: (forFunction(tools, call.name)?.spec ?? REMOVED).error } as const)
   const { kind } = await write(ports, call, { type: 'app_answered', result, at: clock.now() })
   return kind === 'due' ? 'accepted' : 'conflict'
 }

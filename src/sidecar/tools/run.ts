@@ -80,11 +80,13 @@ export async function runBegun(
   // The sidecar stops, or the service no longer requires the call: the caller decides what becomes of it.
   if (over.aborted) return SUPERSEDED
   observer.toolRun({
-    tool: spec.name,
+    tool: running.name,
     callId: running.callId,
+    sessionId: running.sessionId,
     outcome: result.kind,
     seconds: (clock.steady() - started) / 1000,
     attempt: running.attempts,
+    error: 'error' in result ? result.error : null,
   })
   // The tool has run: its result is held until it is stored.
   return await conclude({ ...ports, step: (step) => ports.keep(step, over) }, spec, running, result)

@@ -73,11 +73,12 @@ export function createHttpRunner(
       'idempotency-key': id,
     }
     return await runTraced(tracer, call, (traceparent) =>
-      post({ ...headers, traceparent: traceparent() }, body, signal),
+      post(call.name, { ...headers, traceparent: traceparent() }, body, signal),
     )
   }
 
   async function post(
+    name: string,
     headers: Record<string, string>,
     body: string,
     signal: AbortSignal,
@@ -85,7 +86,7 @@ export function createHttpRunner(
     try {
       const reply = await http.exchange({
         method: 'POST',
-        url: target.url,
+        url: target.url.replaceAll('{name}', name),
         headers,
         body,
         timeout: tool.timeout,

@@ -11,7 +11,7 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'calls that a tool answers are counted as without one',
     'sidecar/report.ts',
-    '|| tools.has(name)) return null',
+    '|| answers(tools, name)) return null',
     '|| name.length > 99) return null',
   ),
   mutant(

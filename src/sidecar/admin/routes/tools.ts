@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { ANY_FUNCTION } from '../../../core/tool.ts'
 import type { AdminActions } from '../actions.ts'
 import { component } from '../component.ts'
 import { page, pageOf, pagingQuery, slice } from '../page.ts'
@@ -26,7 +27,11 @@ export function toolRoutes(actions: AdminActions): Route[] {
       ({ query }) =>
         ok(
           page(
-            slice(actions.tools(), query, ({ name }) => name),
+            slice(
+              actions.tools().filter(({ name }) => name !== ANY_FUNCTION),
+              query,
+              ({ name }) => name,
+            ),
             ({ name }) => name,
             (tool) => tool,
           ),

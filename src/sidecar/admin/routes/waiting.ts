@@ -1,4 +1,5 @@
 import { Type, type Static } from 'typebox'
+import { answers } from '../../../core/tool.ts'
 import type { OpenAction, OpenTurn, StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
 import { adviceOn } from '../advice.ts'
@@ -127,7 +128,7 @@ function actionOf(
     created_at: action.createdAt,
     expires_at: action.expiresAt,
     opened_at: openedAt,
-    advice: type === 'function_call' && name !== null && !tools.has(name) ? adviceOn(name) : null,
+    advice: type === 'function_call' && name !== null && !answers(tools, name) ? adviceOn(name) : null,
     action: action.raw,
   }
 }

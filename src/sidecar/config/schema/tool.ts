@@ -4,7 +4,12 @@ import { exactlyOneTarget, target } from './target.ts'
 
 export const tool = section(
   {
-    name: Type.String({ description: 'The name of the function as declared on the session.', ...NAME }),
+    name: Type.String({
+      description:
+        'The name of the function as declared on the session, or `*` for every function without a tool of its own: `{name}` in its url is the function.',
+      pattern: '^([A-Za-z0-9_-]{1,64}|\\*)$',
+      errorMessage: `${NAME.errorMessage}, or "*"`,
+    }),
     description: Type.Optional(Type.String({ description: 'Description of the tool for the model.' })),
     parameters: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({

@@ -7,6 +7,9 @@ import { explainOpening } from './refusal.ts'
 /** A program that only reads holds a database without a log for a moment, milliseconds. */
 const READERS = 1000
 
+const WRITABLE =
+  'put the store into a folder that this user may write to: store.url, or for dev the working folder'
+
 /**
  * Facts hold what agents and people wrote: only our user may read them. SQLite gives its side files the same mode. A file
  * that is there is not opened: to close it would free every lock that this process has on it, another store's as well.
@@ -17,7 +20,7 @@ export function createPrivately(file: string): void {
     if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK)
     else closeSync(openSync(file, 'a', 0o600))
   } catch (error) {
-    throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2)
+    throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2, WRITABLE)
   }
 }
 
@@ -47,7 +50,9 @@ export function lock(file: string): () => void {
     holder.close()
     if (codeOf(error).startsWith('SQLITE_BUSY')) {
       throw new OperatorError(
-        `store: ${file} is in use by another sidecar. Stop it, or give this one a store of its own (store.url).`,
+        `store: ${file} is in use by another sidecar`,
+        1,
+        'stop it, or give this one a store of its own (store.url)',
       )
     }
     throw explainOpening(error, file)

@@ -115,7 +115,7 @@ export const FACE: readonly Mutant[] = [
     { file: 'e2e/without-tool.test.ts', only: 'stands with its advice' },
     'a call that no tool answers has no advice',
     'sidecar/admin/routes/waiting.ts',
-    "type === 'function_call' && name !== null && !tools.has(name)",
+    "type === 'function_call' && name !== null && !answers(tools, name)",
     "type === 'function_call' && name === null",
   ),
   tested(

@@ -1,0 +1,71 @@
+import { count, span } from '../text.ts'
+import type { OwnApp } from './own-app.ts'
+import type { CallbackDone, RunFailed } from './record.ts'
+
+/** Why the user's app did not accept a request, and how to fix it. */
+export interface Advice {
+  cause: string
+  fix: string
+}
+
+/** null if the line of the record says all. */
+export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice | null {
+  const { status, error } = record
+  const isTool = record.kind === 'run'
+  const url = isTool
+    ? (app.tools[record.name] ?? app.tools['*'] ?? '').replace('{name}', record.name)
+    : app.url
+  if (status === null) return withoutAnswer(url, error ?? '')
+  if (status === 401 || status === 403)
+    return {
+      cause: `your app refuses the signature (${status})`,
+      fix: `give it the secret in ${app.secretFile}, and verify the raw body, before it is parsed`,
+    }
+  if (status === 404 || status === 405)
+    return {
+      cause: `your app has no route POST ${new URL(url).pathname} (${status})`,
+      fix: isTool
+        ? `add the route, or name another one: --tool ${record.name}=URL`
+        : 'add the route, or name another one: --forward-to http://localhost:3000/agent-events',
+    }
+  if (status >= 300 && status < 400)
+    return {
+      cause: `${url} is redirected (${status})`,
+      fix: 'name the address that it leads to; none is followed',
+    }
+  return null
+}
+
+function withoutAnswer(url: string, error: string): Advice | null {
+  if (/ECONNREFUSED/.test(error))
+    return {
+      cause: `no program listens at ${new URL(url).origin}`,
+      fix: 'start your app: what waits is then sent, in order',
+    }
+  if (/ENOTFOUND|EAI_AGAIN/.test(error))
+    return { cause: `the host of ${url} is unknown`, fix: 'correct the address' }
+  if (/certificate|SSL|TLS|EPROTO/i.test(error))
+    return {
+      cause: `${url}: ${error}`,
+      fix: 'use http:// for an app without TLS, or trust its authority: NODE_EXTRA_CA_CERTS=ca.pem',
+    }
+  if (/no answer|timeout/i.test(error))
+    return { cause: `${url} gives no answer in time`, fix: 'answer with 2xx first, and work afterwards' }
+  return null
+}
+
+/** What follows a callback that was not accepted. */
+export function nextStep({ outcome, wait, attempt }: CallbackDone): string {
+  switch (outcome) {
+    case 'delivered':
+      return attempt > 1 ? `attempt ${attempt}` : ''
+    case 'retry':
+      return `attempt ${attempt}, again in ${span(wait ?? 0)} with the same id`
+    case 'unreachable':
+      return 'sent when the app listens'
+    case 'paused':
+      return 'paused: the app answered 410'
+    case 'dead':
+      return `dead letter after ${count(attempt, 'attempt')}`
+  }
+}

@@ -1,0 +1,116 @@
+import { watch } from 'node:fs'
+import path from 'node:path'
+import { playTour, startEmulator, type Emulator, type Scenario } from '../../emulator/index.ts'
+import { codeOf, OperatorError } from '../../std/errors.ts'
+import type { Context, Run } from '../context.ts'
+import { reportFailure } from '../failure.ts'
+import { readScenario } from '../scenario.ts'
+import { Accepted } from './accepted.ts'
+import { isComplete, settled } from './compare.ts'
+import { consoleOf, devConfig } from './config.ts'
+import { follow } from './follow.ts'
+import { ownApp, type ForwardOptions } from './own-app.ts'
+import { showApp, showAppToPrograms } from './show-app.ts'
+import { renderSummary } from './summary.ts'
+
+interface PlayOptions {
+  once?: boolean
+  scenario?: string
+  send?: string
+  watch?: boolean
+  json?: boolean
+}
+
+const SERVICE_PORT = 4010
+const TOKEN = 'svc_pat_dev'
+/** An editor writes a file in several steps. Milliseconds. */
+const CALM = 100
+
+/** `dev` with the user's own app in place of the example. */
+export function forwardingTo(to: ForwardOptions): Run<PlayOptions> {
+  return (context, options) => forward(context, to, options)
+}
+
+/** The emulator and a sidecar, whose callbacks and function calls go to the user's own app. */
+async function forward(context: Context, to: ForwardOptions, options: PlayOptions): Promise<number> {
+  const { terminal, env } = context
+  const { scenario: file, once = false, json = false } = options
+  const scenario = file === undefined ? { name: 'lines' } : readScenario(file)
+  const play = planOf(scenario, options.send)
+  if (once && play.sessions?.length === 0)
+    throw new OperatorError(
+      '--once ends after a message: nothing is sent',
+      2,
+      'add --send TEXT or --scenario FILE',
+    )
+  if (options.watch === true && file === undefined)
+    throw new OperatorError('--watch has no file to watch', 2, 'add --scenario FILE')
+  await using stack = new AsyncDisposableStack()
+  const start = Date.now()
+  const app = await ownApp(to, env)
+  const emulator = await startAt(SERVICE_PORT, scenario)
+  stack.defer(() => emulator.close())
+
+  const show = json ? showAppToPrograms(terminal, app) : showApp(terminal, app)
+  const accepted = new Accepted()
+  const config = await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)
+  const sidecar = await follow({ terminal, env: {} }, stack, app, {
+    config,
+    show,
+    observers: once ? [accepted.observer] : [],
+  })
+  const hints = [`Ctrl-C ends it.${(play.sessions ?? []).length > 0 ? '' : ` ${HOW_TO_SEND}`}`]
+  show.started({ service: emulator.baseUrl, token: TOKEN, admin: consoleOf(sidecar).url, hints })
+
+  await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario: play })
+  if (once) {
+    const comparison = await settled(emulator.baseUrl, accepted.events, accepted)
+    if (json) terminal.out(`${JSON.stringify({ kind: 'summary', complete: isComplete(comparison) })}\n`)
+    else terminal.out(renderSummary(comparison, Date.now() - start, terminal.paint))
+    return isComplete(comparison) ? 0 : 1
+  }
+  if (options.watch === true && file !== undefined) replayOnChange(context, emulator, file, stack)
+  return await new Promise<never>(() => undefined)
+}
+
+const HOW_TO_SEND = 'Send a message with --send, or from your app; `help` makes the agent list its steps.'
+
+/** At a port that an app can be configured for, if it is free. */
+async function startAt(port: number, scenario: Scenario): Promise<Emulator> {
+  try {
+    return await startEmulator({ scenario, token: TOKEN, allowHttpWebhooks: true, listen: { port } })
+  } catch (error) {
+    if (codeOf(error) !== 'EADDRINUSE' || port === 0) throw error
+    return await startAt(0, scenario)
+  }
+}
+
+/** The sessions of the file, and one for `--send`. */
+function planOf(scenario: Scenario, send: string | undefined): Scenario {
+  const sent =
+    send === undefined ? [] : [{ title: send.split('\n', 1)[0]?.slice(0, 60) ?? '', messages: [send] }]
+  return { ...scenario, sessions: [...(scenario.sessions ?? []), ...sent] }
+}
+
+/** Plays the scenario again, in new sessions, whenever its file has changed. A faulty file is reported; the last one stays. */
+function replayOnChange(
+  { terminal }: Context,
+  emulator: Emulator,
+  file: string,
+  stack: AsyncDisposableStack,
+): void {
+  let timer: NodeJS.Timeout | undefined
+  const replay = async (): Promise<void> => {
+    const scenario = readScenario(file)
+    emulator.follow(scenario)
+    terminal.err(terminal.paintErr('dim', `${file} has changed: playing it again\n`))
+    await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario })
+  }
+  // The folder: an editor may put a new file in the place of the old one.
+  const watcher = watch(path.dirname(path.resolve(file)), (_event, name) => {
+    if (name !== path.basename(file)) return
+    clearTimeout(timer)
+    timer = setTimeout(() => void replay().catch((error: unknown) => reportFailure(error, terminal)), CALM)
+  })
+  stack.defer(() => watcher.close())
+}

@@ -1,0 +1,112 @@
+import { jsonLine, type Terminal } from '../terminal.ts'
+import { adviceOn, type Advice } from './advice.ts'
+import type { OwnApp } from './own-app.ts'
+import { renderRecord, renderTitles } from './printer.ts'
+import type { CallbackDone, DevRecord, RunFailed } from './record.ts'
+
+/** Where the requests come from and go to. */
+export interface Forwarding {
+  service: string
+  /** Of the emulator, for the user's own requests; null: the real service. */
+  token: string | null
+  /** The sidecar's console. */
+  admin: string
+  /** More to say at the start, a line each. */
+  hints: readonly string[]
+}
+
+/** The output while requests go to the user's own app. */
+export interface AppShow {
+  started(forwarding: Forwarding): void
+  record(record: DevRecord): void
+  note(advice: Advice): void
+}
+
+/** For people: a line for each request, with what the app answered; why and how to fix it, once for each cause. */
+export function showApp(terminal: Terminal, app: OwnApp): AppShow {
+  const { paint, width } = terminal
+  const screen = { start: null, width, paint }
+  /** Causes that were shown, by target; a success forgets them. */
+  const shown = new Map<string, string>()
+  const note = ({ cause, fix }: Advice): void =>
+    terminal.out(`  ${paint('yellow', '!')} ${cause}\n    ${paint('dim', 'fix:')} ${fix}\n`)
+
+  /** A probe of an app that does not listen says nothing new. */
+  const isNew = (record: CallbackDone | RunFailed, target: string, cause: string | undefined): boolean =>
+    record.status !== null || cause === undefined || shown.get(target) !== cause
+
+  /** What came before the start was reported. */
+  let early: DevRecord[] | null = []
+  return {
+    started(forwarding) {
+      terminal.out(`${startText(forwarding, app, paint)}\n${renderTitles(screen)}\n`)
+      const waiting = early ?? []
+      early = null
+      for (const record of waiting) this.record(record)
+    },
+    record(record) {
+      if (early !== null) return void early.push(record)
+      if (record.kind === 'fact') return
+      const target = record.kind === 'callback' ? '' : record.name
+      const advice = record.kind === 'tool' || isAccepted(record) ? null : adviceOn(record, app)
+      if (record.kind === 'tool' || isNew(record, target, advice?.cause))
+        terminal.out(`${renderRecord(record, screen)}\n`)
+      if (advice === null) shown.delete(target)
+      else {
+        if (![...shown.values()].includes(advice.cause)) note(advice)
+        shown.set(target, advice.cause)
+      }
+    },
+    note,
+  }
+}
+
+/** For programs: one JSON object per line, with its `kind`. */
+export function showAppToPrograms(terminal: Terminal, app: OwnApp): AppShow {
+  const line = (value: object): void => terminal.out(jsonLine(value))
+  const { url, tools, secretFile } = app
+  return {
+    started: ({ service, token, admin }) =>
+      line({ kind: 'started', service, token, admin, app: url, tools, secret_file: secretFile }),
+    record: line,
+    note: (advice) => line({ kind: 'note', ...advice }),
+  }
+}
+
+function isAccepted(record: CallbackDone | RunFailed): boolean {
+  return record.kind === 'callback' ? record.outcome === 'delivered' : record.status === 202
+}
+
+/** The first line to paste into an app: it verifies a request by the library, or by the standard library of Python. */
+const VERIFY = {
+  node: "import { verifyCallback } from 'agent-session-sidecar'; const event = verifyCallback({ headers: request.headers, body, secrets: [process.env.CALLBACK_SECRET] })",
+  python:
+    'import base64, hmac, os; genuine = hmac.compare_digest("v1," + base64.b64encode(hmac.digest(base64.b64decode(os.environ["CALLBACK_SECRET"][6:]), f"{headers[\'webhook-id\']}.{headers[\'webhook-timestamp\']}.".encode() + body, "sha256")).decode(), headers["webhook-signature"])',
+}
+
+function startText(
+  { service, token, admin, hints }: Forwarding,
+  app: OwnApp,
+  paint: Terminal['paint'],
+): string {
+  const row = (name: string, value: string, about: string): string =>
+    `  ${paint('bold', name.padEnd(9))}  ${paint('cyan', value)}  ${paint('dim', about)}\n`
+  return [
+    '\n',
+    row('service', service, token === null ? 'from now on' : `emulated; token ${token}`),
+    row('sidecar', admin, 'console, API and metrics'),
+    row('callbacks', `POST ${app.url}`, app.events.join(' ')),
+    ...Object.entries(app.tools).map(([name, url]) =>
+      row(
+        'tools',
+        `POST ${url.replace('{name}', 'NAME')}`,
+        name === '*' ? 'calls of the function NAME' : `calls of ${name}`,
+      ),
+    ),
+    `\n  Requests are signed with the secret in ${app.secretFile}, the same in every run:\n`,
+    `    export CALLBACK_SECRET=${app.secret}\n`,
+    `  The first line of your app verifies a request; ${paint('bold', 'body')} is the raw body:\n`,
+    `    ${paint('dim', '# Node')}\n    ${VERIFY.node}\n    ${paint('dim', '# Python')}\n    ${VERIFY.python}\n`,
+    ...hints.map((hint) => `  ${hint}\n`),
+  ].join('')
+}

@@ -1,0 +1,356 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders } from 'node:http'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { request } from 'undici'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { verifyCallback } from '../../src/index.ts'
+import { folderWith } from '../config/folder.ts'
+import { freePort, listen, type Listening } from '../support/listen.ts'
+import { until } from '../support/until.ts'
+import { start, type Running } from './process.ts'
+
+/** What one's own app was sent. */
+interface Got {
+  path: string
+  headers: IncomingHttpHeaders
+  body: string
+  type: string
+  session_id: string
+}
+
+/** Milliseconds: two programs start, each compiling its source. */
+const LONG = 60_000
+
+let folder: string
+const got: Got[] = []
+/** What the app answers: a status by path, else 200. */
+let statuses: Record<string, number> = {}
+const running: Running[] = []
+const open: Listening[] = []
+
+beforeEach(async () => {
+  folder = await folderWith({})
+  got.length = 0
+  statuses = {}
+})
+
+afterEach(async () => {
+  for (const one of running.splice(0)) {
+    one.process.kill('SIGKILL')
+    await one.ended
+  }
+  for (const one of open.splice(0)) await one[Symbol.asyncDispose]()
+})
+
+async function ownApp(port = 0): Promise<Listening> {
+  const app = await listen((asked, response) => {
+    void asked.toArray().then((chunks: Buffer[]) => {
+      const body = Buffer.concat(chunks).toString()
+      const { type, session_id } = JSON.parse(body) as { type: string; session_id: string }
+      got.push({ path: asked.url ?? '', headers: asked.headers, body, type, session_id })
+      const status = statuses[asked.url ?? ''] ?? 200
+      response.writeHead(status).end(status === 200 ? '{"state":"shipped"}' : 'not today')
+    })
+  }, port)
+  open.push(app)
+  return app
+}
+
+function run(args: readonly string[], env: Record<string, string> = {}): Running {
+  const one = start(args, {
+    cwd: folder,
+    env: { XDG_CONFIG_HOME: folder, SIDECAR_ADMIN__LISTEN: '127.0.0.1:0', ...env },
+  })
+  running.push(one)
+  return one
+}
+
+async function says(one: Running, text: string | RegExp): Promise<void> {
+  await expect.poll(() => one.out + one.err, { timeout: 20_000 }).toMatch(text)
+}
+
+async function interrupt(one: Running): Promise<number | null> {
+  one.process.kill('SIGINT')
+  return (await one.ended).code
+}
+
+const CALL = 'call lookup_order {"order_id":"42"}'
+
+describe('dev --forward-to', () => {
+  test(
+    'sends callbacks and function calls to one’s own app, signed with a secret that stays',
+    { timeout: LONG },
+    async () => {
+      const { url } = await ownApp()
+      const send = ['dev', '--forward-to', `${url}/agent-events`, '--once', '--send', CALL]
+      const { code, out } = await run(send).ended
+      expect(out).toMatch(/✓ (\d+) of \1 facts delivered\n/)
+      expect(out).toContain('✓ 1 of 1 function call answered\n')
+      expect(code).toBe(0)
+      expect(out).toContain(`POST ${url}/agent-events`)
+      expect(out).toContain(`POST ${url}/tools/NAME`)
+      expect(out).toMatch(/^\d\d:\d\d:\d\d +callback +turn\.settled +[0-9a-f]{8} +app 200 +\d+ ms$/m)
+      expect(out).toMatch(/tool +lookup_order +[0-9a-f]{8} +answered +\d+ ms +\{"state":"shipped"\}$/m)
+      expect(new Set(got.map(({ path: at }) => at))).toEqual(
+        new Set(['/agent-events', '/tools/lookup_order']),
+      )
+
+      const file = path.join(folder, 'agent-session-sidecar/callback-secret.txt')
+      const secret = (await readFile(file, 'utf8')).trim()
+      expect((await stat(file)).mode & 0o777).toBe(0o600)
+      expect(out).toContain(file)
+      expect(out).toContain(`export CALLBACK_SECRET=${secret}\n`)
+      for (const { path: at, headers, body } of got)
+        if (at === '/agent-events') verifyCallback({ headers, body, secrets: [secret] })
+      expect((await run(send).ended).out).toContain(`export CALLBACK_SECRET=${secret}\n`)
+    },
+  )
+
+  test('prints a line that verifies a request, in Node and in Python', { timeout: LONG }, async () => {
+    const { url } = await ownApp()
+    const { out } = await run(['dev', '--forward-to', url, '--once', '--send', 'say Hello']).ended
+    const [first] = got
+    if (first === undefined) throw new Error('nothing came')
+    const [, secret = ''] = /export CALLBACK_SECRET=(\S+)/.exec(out) ?? []
+    const line = (language: string): string => new RegExp(`# ${language}\n +(.*)`).exec(out)?.[1] ?? ''
+    await writeFile(path.join(folder, 'body'), first.body)
+    const outcome = (program: string, args: string[], given: string): string => {
+      const { stdout, stderr } = spawnSync(program, args, {
+        cwd: folder,
+        env: { ...process.env, CALLBACK_SECRET: given },
+      })
+      return `${stdout.toString()}${/CallbackRejected/.exec(stderr.toString())?.[0] ?? ''}`.trim()
+    }
+    const source = pathToFileURL(path.resolve(import.meta.dirname, '../../src/index.ts')).href
+    const headers = JSON.stringify(first.headers)
+    const node = `const request = { headers: ${headers} }, body = (await import('node:fs')).readFileSync('body')
+      ${line('Node').replace("'agent-session-sidecar'", `'${source}'`)}
+      console.log(event.type)`
+    const other = `whsec_${Buffer.alloc(32).toString('base64')}`
+    expect(outcome(process.execPath, ['--input-type=module', '-e', node], secret)).toBe(first.type)
+    expect(outcome(process.execPath, ['--input-type=module', '-e', node], other)).toBe('CallbackRejected')
+    if (spawnSync('python3', ['--version']).status !== 0) return
+    const python = `headers = ${headers}\nbody = open('body', 'rb').read()\n${line('Python')}\nprint(genuine)`
+    expect(outcome('python3', ['-c', python], secret)).toBe('True')
+    expect(outcome('python3', ['-c', python], other)).toBe('False')
+  })
+
+  test('says why the app refuses a request, how to fix it, and what follows', { timeout: LONG }, async () => {
+    const { url } = await ownApp()
+    statuses = { '/': 401, '/tools/lookup_order': 404 }
+    const one = run(['dev', '--forward-to', url, '--events', 'turn.*', '--send', CALL])
+    await says(
+      one,
+      /callback +turn\.started +\S+ +app 401 .* attempt 1, again in \d+ \S+ with the same id, not today/,
+    )
+    expect(one.out).toMatch(
+      /! your app refuses the signature \(401\)\n +fix: give it the secret in \S+callback-secret\.txt/,
+    )
+    await says(one, /tool +lookup_order +\S+ +app 404 .* attempt 1, again with the same idempotency-key/)
+    expect(one.out).toMatch(
+      /! your app has no route POST \/tools\/lookup_order \(404\)\n +fix: add the route, or name another one: --tool lookup_order=URL/,
+    )
+    statuses = {}
+    await says(one, /callback +turn\.started +\S+ +app 200/)
+    await says(one, /tool +lookup_order +\S+ +answered/)
+    expect(one.out.match(/refuses the signature/g)).toHaveLength(1)
+    const ids = got.filter(({ type }) => type === 'turn.started').map(({ headers }) => headers['webhook-id'])
+    expect(ids.length).toBeGreaterThan(1)
+    expect(new Set(ids).size).toBe(1)
+    expect(await interrupt(one)).toBe(0)
+  })
+
+  test('waits for an app that does not listen, and says so once', { timeout: LONG }, async () => {
+    const port = await freePort()
+    const one = run(['dev', '--forward-to', String(port), '--send', CALL])
+    await says(one, `! no program listens at http://localhost:${port}\n    fix: start your app`)
+    await ownApp(port)
+    await says(one, /callback +turn\.settled +\S+ +app 200/)
+    expect(one.out.match(/no program listens/g)).toHaveLength(1)
+    expect(await interrupt(one)).toBe(0)
+  })
+
+  test('sends the calls of one function elsewhere', { timeout: LONG }, async () => {
+    const [{ url }, orders] = [await ownApp(), await ownApp()]
+    const tool = `lookup_order=${orders.url.replace('http://', '')}/orders`
+    const args = [
+      'dev',
+      '--forward-to',
+      url,
+      '--tool',
+      tool,
+      '--once',
+      '--send',
+      `${CALL} & call check_stock {}`,
+    ]
+    const { code, out } = await run(args).ended
+    expect(out).toContain('✓ 2 of 2 function calls answered')
+    expect(code).toBe(0)
+    const calls = got.filter(({ type }) => type === 'tool.call').map(({ path: at }) => at)
+    expect(calls.toSorted()).toEqual(['/orders', '/tools/check_stock'])
+  })
+
+  test(
+    'plays a scenario again when its file changes, and reports a faulty one',
+    { timeout: LONG },
+    async () => {
+      const { url } = await ownApp()
+      const file = path.join(folder, 'mine.yaml')
+      const scenario = (message: string): string =>
+        `name: mine\nsessions:\n  - title: Mine\n    messages: [hello]\nreplies:\n  - when: hello\n    steps: [${message}]\n`
+      await writeFile(file, scenario('say One'))
+      const one = run(['dev', '--forward-to', url, '--scenario', 'mine.yaml', '--watch'])
+      const said = (text: string): boolean =>
+        got.some(({ type, body }) => type === 'agent.message' && body.includes(text))
+      await until('the first reply', () => said('One'))
+      await writeFile(file, 'name: mine\nsesions: []\n')
+      await says(one, /mine\.yaml:2: sesions: unknown key, did you mean "sessions"\?/)
+      await writeFile(file, scenario('say Two'))
+      await until('the second reply', () => said('Two'))
+      expect(new Set(got.map(({ session_id: id }) => id)).size).toBe(2)
+      expect(await interrupt(one)).toBe(0)
+    },
+  )
+
+  test('prints lines of JSON for programs', { timeout: LONG }, async () => {
+    const { url } = await ownApp()
+    const { code, out, err } = await run(['dev', '--forward-to', url, '--once', '--json', '--send', CALL])
+      .ended
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    const lines = out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines[0]).toMatchObject({ kind: 'started', app: `${url}/`, token: 'svc_pat_dev' })
+    expect(out).not.toContain('whsec_')
+    expect(lines).toContainEqual(
+      expect.objectContaining({ kind: 'callback', type: 'turn.settled', status: 200 }),
+    )
+    expect(lines.at(-1)).toEqual({ kind: 'summary', complete: true })
+  })
+})
+
+describe('listen', () => {
+  async function service(): Promise<string> {
+    const emulator = run(['emulate', '--listen', '127.0.0.1:0', '--json'])
+    await says(emulator, /\n$/)
+    await writeFile(path.join(folder, 'token'), 'svc_pat_dev\n')
+    return (JSON.parse(emulator.out) as { address: string }).address
+  }
+
+  async function createSession(base: string, text: string): Promise<string> {
+    const { body } = await request(`${base}/v1/sessions`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer svc_pat_dev', 'content-type': 'application/json' },
+      body: JSON.stringify({ title: 'x', input: { text } }),
+    })
+    return ((await body.json()) as { id: string }).id
+  }
+
+  /** The token's file, unless the environment names it. */
+  const listenTo = (base: string, ...more: string[]): string[] => [
+    'listen',
+    '--base-url',
+    base,
+    '--token-file',
+    'token',
+    ...more,
+  ]
+
+  test('forwards what happens from now on, and leaves nothing behind', { timeout: LONG }, async () => {
+    const [base, { url }] = [await service(), await ownApp()]
+    const before = await createSession(base, 'say Before')
+    const headers = { authorization: 'Bearer svc_pat_dev' }
+    await until('the end of the first turn', async () => {
+      const { body } = await request(`${base}/v1/sessions/${before}`, { headers })
+      return ((await body.json()) as { status: string }).status === 'idle'
+    })
+    const one = run(listenTo(base, '--forward-to', url))
+    await says(one, /The store is in \S+ and is removed at the end/)
+    const [, temporary = ''] = /The store is in (\S+)/.exec(one.out) ?? []
+    expect(existsSync(temporary)).toBe(true)
+    const after = await createSession(base, CALL)
+    await says(one, /callback +call\.answered +\S+ +app 200/)
+    await says(one, /callback +turn\.settled +\S+ +app 200/)
+    expect(got.some(({ path: at, type }) => at === '/tools/lookup_order' && type === 'tool.call')).toBe(true)
+    expect(
+      new Set(got.filter(({ type }) => type.startsWith('turn.')).map(({ session_id: id }) => id)),
+    ).toEqual(new Set([after]))
+    expect(await interrupt(one)).toBe(0)
+    expect(existsSync(temporary)).toBe(false)
+  })
+
+  test(
+    'takes what run takes from the environment, and leaves function calls to others',
+    { timeout: LONG },
+    async () => {
+      const [base, { url }] = [await service(), await ownApp()]
+      const one = run(['listen', '--forward-to', url, '--no-tools'], {
+        SIDECAR_SERVICE__BASE_URL: base,
+        SIDECAR_SERVICE__TOKEN: 'svc_pat_dev',
+        SIDECAR_HANDLERS__0__EVENTS: '["action.*"]',
+      })
+      await says(one, 'removed at the end')
+      await createSession(base, CALL)
+      await says(one, /callback +action\.required/)
+      expect(got.map(({ type }) => type)).toEqual(['action.required'])
+      expect(await interrupt(one)).toBe(0)
+    },
+  )
+
+  test('ends with cause and fix when the service cannot be used', { timeout: LONG }, async () => {
+    const base = await service()
+    await writeFile(path.join(folder, 'wrong'), 'svc_pat_wrong')
+    const closed = await freePort()
+    const app = ['--forward-to', '3000']
+    for (const [args, code, cause, fix] of [
+      [
+        ['listen', '--base-url', base, '--token-file', 'wrong', ...app],
+        3,
+        'the service rejects it',
+        'create one in the Console of the service, and put it into wrong',
+      ],
+      [
+        listenTo(`http://127.0.0.1:${closed}`, ...app),
+        1,
+        `http://127.0.0.1:${closed} is unreachable: connect ECONNREFUSED`,
+        'correct --base-url',
+      ],
+      [
+        listenTo(base.replace('http:', 'https:'), ...app),
+        1,
+        'is unreachable: wrong version number',
+        'correct http or https in --base-url',
+      ],
+      [
+        listenTo('http://no-such-host.invalid', ...app),
+        1,
+        'is unreachable: getaddrinfo',
+        'correct --base-url',
+      ],
+      [
+        ['listen', '--token-file', 'token', ...app],
+        2,
+        'the address of the service is missing',
+        'add --base-url https://',
+      ],
+      [
+        ['listen', '--base-url', base, ...app],
+        2,
+        'the token of the service is missing',
+        'add --token-file FILE',
+      ],
+    ] as const) {
+      const { err, out, code: ended } = await run([...args]).ended
+      expect({ args, ended, out }).toEqual({ args, ended: code, out: '' })
+      const [first = '', second = '', ...rest] = err.split('\n')
+      expect(first).toMatch(/^error: /)
+      expect(first).toContain(cause)
+      expect(second).toContain(`  fix: ${fix}`)
+      expect(rest).toEqual([''])
+    }
+  })
+})
