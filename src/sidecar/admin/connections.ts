@@ -1,6 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { isIPv6, type Socket } from 'node:net'
-import type { FastifyInstance } from 'fastify'
 
 /** Milliseconds for a request under way after the listener closes. */
 const GRACE = 5_000
@@ -30,8 +29,7 @@ interface Connection {
  * address, so this is an order and not a limit per peer. @returns closes the listener: requests
  * under way end within 5 s; connections without a request are cut at once.
  */
-export function keepConnections(app: FastifyInstance, options: ConnectionOptions): () => Promise<void> {
-  const server: Server = app.server
+export function keepConnections(server: Server, options: ConnectionOptions): () => Promise<void> {
   const connections = new Map<Socket, Connection>()
   let events = 0
   let closing = false
@@ -71,11 +69,8 @@ export function keepConnections(app: FastifyInstance, options: ConnectionOptions
     closing = true
     for (const [socket, { requests }] of connections) if (requests.size === 0) socket.destroySoon()
     const late = setTimeout(() => server.closeAllConnections(), GRACE)
-    try {
-      await app.close()
-    } finally {
-      clearTimeout(late)
-    }
+    await new Promise((resolve) => server.close(resolve))
+    clearTimeout(late)
   }
 }
 

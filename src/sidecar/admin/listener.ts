@@ -1,12 +1,17 @@
-import { lookup } from 'node:dns/promises'
-import { STATUS_CODES } from 'node:http'
+import { once } from 'node:events'
+import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import { keepConnections, type ConnectionOptions } from './connections.ts'
+
+export interface Address {
+  host: string
+  port: number
+}
 
 /** An HTTP listener that can be started and stopped. */
 export interface Listener {
   /** @returns its address, with the port that the system chose for port 0. */
-  listen(): Promise<{ host: string; port: number }>
+  listen(): Promise<Address>
   /** Accepts no new requests, and waits for those under way. */
   close(): Promise<void>
 }
@@ -17,24 +22,47 @@ export const STEADY = { steady: () => performance.now() }
 /**
  * Milliseconds between checks for connections over their time limit: Node's default of 30 s would double the limits.
  */
-export const CHECKED_EVERY = 2_000
+const CHECKED_EVERY = 2_000
 
-export async function open(
-  app: FastifyInstance,
-  { host, port }: { host: string; port: number },
-): Promise<{ host: string; port: number }> {
-  // For `localhost` fastify opens a second server, without the limits of the first one.
-  await app.listen({ host: host === 'localhost' ? (await lookup(host)).address : host, port })
-  const [first] = addressesOf(app)
-  return first ?? { host, port }
+export interface ListenerOptions {
+  listen: Address
+  /** Bytes of all headers of a request. */
+  headers: number
+  /** Milliseconds until the headers and the whole request are complete, and of silence on a connection. */
+  times: { headers: number; request: number; idle: number; checkedEvery?: number }
+  connections: ConnectionOptions
+  refusal?: Refusal
+  serve: (request: IncomingMessage, response: ServerResponse) => void
 }
 
-export function addressesOf(app: FastifyInstance): { host: string; port: number }[] {
-  return app
-    .addresses()
-    .flatMap((address) =>
-      typeof address === 'string' ? [] : [{ host: address.address, port: address.port }],
-    )
+export function createListener(options: ListenerOptions): Listener {
+  const { headers, times, connections, refusal } = options
+  const server = createServer(
+    {
+      maxHeaderSize: headers,
+      // Node takes the longer of the two times for that of the whole request: the first must be the shorter.
+      headersTimeout: times.headers,
+      requestTimeout: times.request,
+      connectionsCheckingInterval: times.checkedEvery ?? CHECKED_EVERY,
+      keepAliveTimeout: times.idle,
+    },
+    options.serve,
+  )
+  server.setTimeout(times.idle)
+  server.on('clientError', (error: Error & { code?: string }, socket: Socket) =>
+    refuseConnection(error, socket, refusal),
+  )
+  const close = keepConnections(server, connections)
+  return {
+    async listen() {
+      server.listen(options.listen)
+      await once(server, 'listening')
+      const address = server.address()
+      if (address === null || typeof address === 'string') return options.listen
+      return { host: address.address, port: address.port }
+    },
+    close,
+  }
 }
 
 /** The answer to a request that was not HTTP, or came too slowly; its path is unknown. */
@@ -49,7 +77,7 @@ const STATUSES: Readonly<Record<string, 408 | 431>> = {
 const LINGER = 1_000
 
 /** Answers a connection without a valid request. */
-export function refuseConnection(error: { code?: string }, socket: Socket, refusal?: Refusal): void {
+function refuseConnection(error: { code?: string }, socket: Socket, refusal?: Refusal): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return
   const status = STATUSES[error.code ?? ''] ?? 400
   const { type, text } = refusal?.(status) ?? { type: null, text: '' }

@@ -122,3 +122,7 @@ export function pathOf(url: string): string {
   const end = url.indexOf('?')
   return end === -1 ? url : url.slice(0, end)
 }
+
+export function queryOf(url: string): string {
+  return url.slice(pathOf(url).length + 1)
+}

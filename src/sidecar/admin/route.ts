@@ -14,9 +14,10 @@ export interface Input<Query, Body> {
 
 export interface Answer {
   status: number
+  /** What JSON can hold; with a `contentType` it is sent as it is. */
   body: unknown
-  /** Default: JSON. A text is sent as it is. */
   contentType?: string
+  headers?: Readonly<Record<string, string>>
   /** Streams the answer in place of `body`; the head is sent before. */
   stream?: (response: ServerResponse) => void
 }

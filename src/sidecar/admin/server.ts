@@ -1,24 +1,25 @@
-import { fastify, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { parse } from 'node:querystring'
 import { createThrottledLog } from '../../std/throttled-log.ts'
-import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Log } from '../../std/ports.ts'
 import type { StoreReader } from '../../core/store-reader.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
-import { BodyRefused, hasBody } from './body.ts'
-import { keepConnections, peerOf } from './connections.ts'
+import { BodyReader, BodyRefused, hasBody } from './body.ts'
+import { peerOf } from './connections.ts'
 import { etagOf } from './console/assets.ts'
 import { createLogins, type Logins } from './console/logins.ts'
-import { addConsole, isConsolePath, LOGIN, loginOf, refuseForms } from './console/routes.ts'
+import { consoleRoutes, isConsolePath, LOGIN, loginOf, refuseForms } from './console/routes.ts'
 import { admit, isLoopback, type Access } from './guard.ts'
-import { readJsonBodies } from './json-body.ts'
-import { addressesOf, CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
+import { readJsonBody } from './json-body.ts'
+import { createListener, STEADY, type Listener } from './listener.ts'
 import { AT_API, AT_LOGIN, Guesses } from './guesses.ts'
 import { openApiRoutes } from './openapi.ts'
-import { connectionProblem, pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
+import { connectionProblem, pathOf, Problem, PROBLEM_CONTENT, queryOf } from './problem.ts'
 import { READERS, type Relay } from './relay/relay.ts'
 import { relayRoutes } from './relay/routes.ts'
 import type { Answer, Route } from './route.ts'
+import { createRouter, type Served } from './router.ts'
 import { callRoutes } from './routes/calls.ts'
 import { deliveryRoutes } from './routes/deliveries.ts'
 import { eventRoutes, type FindBrief } from './routes/events.ts'
@@ -47,19 +48,13 @@ export interface AdminOptions extends ProbeSources {
   now?: () => number
 }
 
-/** Milliseconds until the headers must be complete. */
-const HEADERS_TIME = 5_000
-/** Milliseconds until a request must be complete. */
-const REQUEST_TIME = 15_000
-/** Milliseconds of silence after which a connection is closed. */
-const IDLE_TIME = 60_000
+/** Milliseconds. */
+const TIMES = { headers: 5_000, request: 15_000, idle: 60_000 }
 /** Bytes of a body: the longest is the answer to a call, of which the service accepts 1 MiB. */
 const BODY = 2 * 1024 * 1024
 /** Bytes that all bodies over 64 KiB share while they are read. */
 const SHARED = 4 * BODY
 const HEADERS = 16 * 1024
-/** Characters of an id in a path. */
-const ID = 512
 /** Readers of streams are counted separately. */
 const CONNECTIONS = 100
 
@@ -92,94 +87,101 @@ export function createAdmin(options: AdminOptions): Listener {
   }
   let loopback = false
 
-  const accessOf = (request: FastifyRequest): Access => {
+  const accessOf = (request: IncomingMessage, path: string): Access => {
+    if (openPaths.has(path)) return 'everybody'
+    if (isConsolePath(path)) return 'page'
     if (request.headers.authorization !== undefined || !isLoggedIn(request, token(), logins)) return 'token'
     if (request.method !== 'GET' && request.method !== 'HEAD') refuseForms(request)
     return 'login'
   }
-  const app = fastify({
-    requestTimeout: REQUEST_TIME,
-    connectionTimeout: IDLE_TIME,
-    bodyLimit: BODY,
-    // Node takes the longer of the two times for that of the whole request: this one must be the shorter.
-    http: {
-      maxHeaderSize: HEADERS,
-      headersTimeout: HEADERS_TIME,
-      connectionsCheckingInterval: CHECKED_EVERY,
-    },
-    routerOptions: { maxParamLength: ID },
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket, connectionProblem),
-    frameworkErrors: (error, request, reply) => void fail(error, request, reply, log),
-  })
-  const connections = CONNECTIONS + READERS
-  const close = keepConnections(app, {
-    limit: connections,
-    onEvicted: createThrottledLog(STEADY, (times) =>
-      log.warn(
-        { times, connections },
-        'admin: all connections were in use; the longest without a request were closed for new ones',
-      ),
-    ),
-    onRefused: createThrottledLog(STEADY, (times) =>
-      log.error(
-        { times, connections },
-        'admin: all connections are being served; new ones were closed, probes as well',
-      ),
-    ),
-  })
-  readJsonBodies(app, { limit: BODY, shared: SHARED })
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers(SECURITY)
-    const path = pathOf(request.url)
-    const access = openPaths.has(path) ? 'everybody' : isConsolePath(path) ? 'page' : accessOf(request)
-    admit(request.headers, access, {
+  const find = createRouter([
+    ...routes.map((route) => served(route)),
+    ...consoleRoutes({
+      token,
+      logins,
+      isRight: (request, wanted, given) => guesses.login.isRight(wanted, given, addressOf(request)),
+    }),
+  ])
+  const bodies = new BodyReader(SHARED)
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    setHeaders(response, SECURITY)
+    const path = pathOf(request.url ?? '')
+    admit(request.headers, accessOf(request, path), {
       token: token(),
       loopback,
-      isRight: (wanted, given) => guesses.api.isRight(wanted, given, peerOf(request.ip)),
+      isRight: (wanted, given) => guesses.api.isRight(wanted, given, addressOf(request)),
     })
-    if (request.is404) throw missing(request, routes)
-    if (request.method === 'POST' || !hasBody(request.raw)) return
+    const { route, params } = find(request.method ?? '', path)
     // No other method has a body: a body is dropped, and the connection closes.
-    request.raw.resume()
-    reply.header('connection', 'close')
-  })
+    if (request.method !== 'POST') dropBody(request, response)
+    const body =
+      request.method === 'POST' ? await readJsonBody(request, bodies, route.bodyLimit ?? BODY) : undefined
+    // By this header a page that was loaded before an upgrade detects that it is old.
+    response.setHeader('x-sidecar-version', options.version)
+    send(request, response, await route.answer(request, body, params))
+  }
   const logThrottled = createThrottledLog(STEADY, (times) =>
     log.warn({ times }, 'admin: a request had a wrong admin token'),
   )
-  app.setErrorHandler((error, request, reply) => {
-    if (isWrongToken(error, request)) logThrottled()
-    return fail(error, request, reply, log)
-  })
-  for (const route of routes) add(app, route, options.version)
-  addConsole(app, {
-    token,
-    logins,
-    isRight: ({ ip }, wanted, given) => guesses.login.isRight(wanted, given, peerOf(ip)),
+  let requests = 0
+  const connections = CONNECTIONS + READERS
+  const listener = createListener({
+    listen: options.listen,
+    headers: HEADERS,
+    times: TIMES,
+    refusal: connectionProblem,
+    connections: {
+      limit: connections,
+      onEvicted: createThrottledLog(STEADY, (times) =>
+        log.warn(
+          { times, connections },
+          'admin: all connections were in use; the longest without a request were closed for new ones',
+        ),
+      ),
+      onRefused: createThrottledLog(STEADY, (times) =>
+        log.error(
+          { times, connections },
+          'admin: all connections are being served; new ones were closed, probes as well',
+        ),
+      ),
+    },
+    serve(request, response) {
+      const id = `req-${(++requests).toString(36)}`
+      respond(request, response).catch((error: unknown) => {
+        if (isWrongToken(error, request)) logThrottled()
+        fail(error, { request, response, id, log })
+      })
+    },
   })
 
   return {
     async listen() {
-      const address = await open(app, options.listen)
-      const addresses = addressesOf(app)
-      loopback = addresses.length > 0 && addresses.every(({ host }) => isLoopback(host))
+      const address = await listener.listen()
+      loopback = isLoopback(address.host)
       return address
     },
     close() {
       options.relay?.close()
-      return close()
+      return listener.close()
     },
   }
 }
 
-function isLoggedIn(request: FastifyRequest, token: string | null, logins: Logins): boolean {
+function addressOf({ socket }: IncomingMessage): string {
+  return peerOf(socket.remoteAddress ?? '')
+}
+
+function isLoggedIn(request: IncomingMessage, token: string | null, logins: Logins): boolean {
   return token !== null && logins.expiryOf(loginOf(request), token) !== null
 }
 
 /** A request without a token is not suspicious. */
-function isWrongToken(error: unknown, { headers, url }: FastifyRequest): boolean {
-  const given = headers.authorization !== undefined || pathOf(url) === LOGIN
+function isWrongToken(error: unknown, { headers, url }: IncomingMessage): boolean {
+  const given = headers.authorization !== undefined || pathOf(url ?? '') === LOGIN
   return given && error instanceof Problem && error.code === 'unauthorized'
 }
+
+const JSON_CONTENT = 'application/json; charset=utf-8'
 
 /** Browsers must not display, cache or frame these answers, or give them to another origin. */
 const SECURITY = {
@@ -190,104 +192,84 @@ const SECURITY = {
   'x-content-type-options': 'nosniff',
 }
 
-function add(app: FastifyInstance, route: Route, version: string): void {
+function served(route: Route): Served {
   const checkQuery = route.open ? null : createCheck('query', route.query)
   const checkBody = route.method === 'POST' ? createCheck('body', route.body) : null
-  app.route<{ Params: Record<string, string> }>({
+  return {
     method: route.method,
-    // A stream has no known length.
-    exposeHeadRoute: route.success.content !== 'text/event-stream',
-    url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    async handler(request, reply) {
-      const { params, query } = request
-      // By this header a page that was loaded before an upgrade detects that it is old.
-      reply.header('x-sidecar-version', version)
-      const body = request.body ?? {}
-      checkQuery?.(query)
-      checkBody?.(body)
+    path: route.path,
+    streams: route.success.content === 'text/event-stream',
+    async answer(request, body, params) {
+      const query = parse(queryOf(request.url ?? ''))
+      await checkQuery?.(query)
+      await checkBody?.(body)
       const lastEventId = [request.headers['last-event-id']].flat()[0]
-      const answer = await route.handle({ params, query, body, lastEventId })
-      if (answer.stream !== undefined) return streamed(reply, answer, answer.stream)
-      const text = answer.contentType === undefined ? writeJson(answer.body) : String(answer.body)
-      if (route.method === 'GET' && answer.contentType === undefined) {
-        const etag = etagOf(text)
-        reply.header('etag', etag)
-        if (request.headers['if-none-match'] === etag) return reply.code(304).send()
-      }
-      return reply
-        .code(answer.status)
-        .type(answer.contentType ?? 'application/json; charset=utf-8')
-        .send(text)
+      return await route.handle({ params, query, body, lastEventId })
     },
-  })
-}
-
-/** Streams the answer after its head is sent. */
-function streamed(
-  reply: FastifyReply,
-  { status, contentType }: Answer,
-  stream: NonNullable<Answer['stream']>,
-): FastifyReply {
-  const { raw } = reply.hijack()
-  // The connection ends the body: chunks would need a separate encoding for every reader.
-  raw.removeHeader('transfer-encoding')
-  raw.writeHead(status, { ...SECURITY, 'content-type': contentType })
-  stream(raw)
-  return reply
-}
-
-function missing(request: FastifyRequest, routes: readonly Route[]): Problem {
-  const path = pathOf(request.url)
-  const methods = routes.filter((route) => matches(route.path, path)).map(({ method }) => method)
-  if (methods.length === 0)
-    return new Problem('not_found', 'there is nothing at this path; see /openapi.json')
-  return new Problem('method_not_allowed', `this path accepts ${methods.join(', ')}`, {
-    headers: {
-      allow: methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', '),
-    },
-  })
-}
-
-function matches(template: string, path: string): boolean {
-  const wanted = template.split('/')
-  const given = path.split('/')
-  return (
-    wanted.length === given.length && wanted.every((part, i) => part.startsWith('{') || part === given[i])
-  )
-}
-
-function fail(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Log): FastifyReply {
-  const problem = problemOf(error)
-  // A refused request does not keep its connection.
-  if (problem.status === 401 || problem.status === 429) reply.header('connection', 'close')
-  if (hasBody(request.raw) && !request.raw.complete) {
-    request.raw.resume()
-    reply.header('connection', 'close')
   }
-  if (problem.status === 500) log.error({ err: error, path: pathOf(request.url) }, 'admin: a request failed')
-  return (
-    reply
-      .code(problem.status)
-      .headers({ ...SECURITY, ...problem.headers })
-      .type(PROBLEM_CONTENT)
-      // As bytes: to a text the framework adds a charset, which this type does not have.
-      .send(Buffer.from(JSON.stringify(problem.document(request.url, request.id))))
-  )
 }
 
-/** A refusal by the framework is the client's fault and may be shown; any other error may not. */
+function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  setHeaders(response, answer.headers ?? {})
+  if (answer.stream !== undefined) {
+    // The connection ends the body: chunks would need a separate encoding for every reader.
+    response.removeHeader('transfer-encoding')
+    response.writeHead(answer.status, { 'content-type': answer.contentType })
+    return answer.stream(response)
+  }
+  if (answer.status === 204 || answer.status === 304) return void response.writeHead(answer.status).end()
+  const { body, contentType } = answer
+  if (contentType !== undefined)
+    return end(response, answer.status, contentType, Buffer.isBuffer(body) ? body : String(body))
+  const text = writeJson(answer.body)
+  if (request.method !== 'POST') {
+    const etag = etagOf(text)
+    response.setHeader('etag', etag)
+    if (request.headers['if-none-match'] === etag) return void response.writeHead(304).end()
+  }
+  end(response, answer.status, JSON_CONTENT, text)
+}
+
+function end(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)
+}
+
+function setHeaders(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+}
+
+/** The connection closes: what is left of the body is discarded. */
+function dropBody(request: IncomingMessage, response: ServerResponse): void {
+  if (!hasBody(request) || request.complete) return
+  request.resume()
+  response.setHeader('connection', 'close')
+}
+
+interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+  id: string
+  log: Log
+}
+
+function fail(error: unknown, { request, response, id, log }: Exchange): void {
+  const problem = problemOf(error)
+  const url = request.url ?? ''
+  if (problem.status === 500) log.error({ err: error, path: pathOf(url) }, 'admin: a request failed')
+  if (response.headersSent) return void response.destroy()
+  // A refused request does not keep its connection.
+  if (problem.status === 401 || problem.status === 429) response.setHeader('connection', 'close')
+  dropBody(request, response)
+  setHeaders(response, { ...SECURITY, ...problem.headers })
+  end(response, problem.status, PROBLEM_CONTENT, JSON.stringify(problem.document(url, id)))
+}
+
+/** Only a refusal is shown to the client. */
 function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ActionRefused) return new Problem(error.code, error.message)
-  if (error instanceof BodyRefused && error.statusCode === 503) {
+  if (!(error instanceof BodyRefused)) return new Problem('internal_error', 'the sidecar failed; see its log')
+  if (error.statusCode === 503)
     return new Problem('not_ready', error.message, { headers: { 'retry-after': '1' } })
-  }
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
-  if (status === 413 && error instanceof BodyRefused) return new Problem('too_large', error.message)
-  if (status === 413) return new Problem('too_large', `a body has at most ${BODY} bytes`)
-  if (status === 415) return new Problem('unsupported_media_type', 'a body must be application/json')
-  if (typeof status === 'number' && status >= 400 && status < 500) {
-    return new Problem('invalid_request', messageOf(error))
-  }
-  return new Problem('internal_error', 'the sidecar failed; see its log')
+  return new Problem(error.statusCode === 413 ? 'too_large' : 'invalid_request', error.message)
 }

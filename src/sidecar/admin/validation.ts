@@ -1,29 +1,29 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { TObject } from 'typebox'
 import { guess } from '../../std/nearest.ts'
 import { Problem, type Fault } from './problem.ts'
 
-/** The schema gives the type of a text in a query. */
-const queries = new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true })
-/** In JSON a number is a number. */
-const bodies = new Ajv({ useDefaults: true, allErrors: true, allowUnionTypes: true })
+const SETTINGS = {
+  // The schema gives the type of a text in a query.
+  query: { coerceTypes: true, useDefaults: true, allErrors: true },
+  // In JSON a number is a number.
+  body: { useDefaults: true, allErrors: true, allowUnionTypes: true },
+}
+const compilers = new Map<Part, Ajv>()
 
 type Part = 'query' | 'body'
 
 const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
 
-/** Checks `value` against `schema` and fills in defaults. */
-export type Check = (value: unknown) => void
+/** Checks `value` against `schema` and fills in defaults. @throws {Problem} with every fault. */
+export type Check = (value: unknown) => Promise<void>
 
-/**
- * @returns a function that throws a Problem with every fault. The schema is compiled at the first
- *   value: sixty schemas would delay a start.
- */
+/** The schema is compiled at the first value, and its compiler is loaded then: both would delay a start. */
 export function createCheck(part: Part, schema: TObject): Check {
   let validate: ValidateFunction | null = null
   const known = Object.keys(schema.properties)
-  return (value) => {
-    validate ??= (part === 'query' ? queries : bodies).compile(schema)
+  return async (value) => {
+    validate ??= (await compilerOf(part)).compile(schema)
     if (validate(value)) return
     const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'anyOf')
     const faults = errors.map((error) => faultOf(part, error, known))
@@ -32,6 +32,13 @@ export function createCheck(part: Part, schema: TObject): Check {
       errors: faults,
     })
   }
+}
+
+async function compilerOf(part: Part): Promise<Ajv> {
+  const { Ajv } = await import('ajv')
+  const compiler = compilers.get(part) ?? new Ajv(SETTINGS[part])
+  compilers.set(part, compiler)
+  return compiler
 }
 
 function faultOf(

@@ -1,12 +1,10 @@
-import type { IncomingMessage } from 'node:http'
-import { fastify, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import type { Log } from '../../std/ports.ts'
-import { BodyReader, BodyRefused, type BodyDone } from './body.ts'
-import { keepConnections } from './connections.ts'
-import { CHECKED_EVERY, open, refuseConnection, STEADY, type Listener } from './listener.ts'
+import { BodyReader } from './body.ts'
+import { createListener, STEADY, type Listener } from './listener.ts'
 
 /** The headers of a delivery; undefined when one is missing or came more than once. */
 export interface WebhookHead {
@@ -37,7 +35,7 @@ export interface WebhookListenerOptions {
   observer?: Pick<Observer, 'webhook'>
   log: Log
   /** Milliseconds until the headers, and the whole request, must be complete. */
-  times?: { headers: number; request: number; checkedEvery: number }
+  times?: { headers: number; request: number; checkedEvery?: number }
   /** Connections at once; default 256. */
   connections?: number
 }
@@ -56,7 +54,7 @@ const CONNECTIONS = 256
 /** Bytes that all bodies over 64 KiB share while they are read. Those of the service hold ids and have some hundred bytes. */
 const SHARED = 4 * BODY
 /** The service waits 10 s for a receiver: a slower request was given up by its sender. */
-const TIMES = { headers: 5_000, request: 10_000, checkedEvery: CHECKED_EVERY }
+const TIMES = { headers: 5_000, request: 10_000 }
 
 const BODIES = {
   200: '{"received":true}',
@@ -72,40 +70,7 @@ const BODIES = {
 /** The public listener for webhooks: accepts POSTs to one path, and passes on their raw bytes. */
 export function createWebhookListener(options: WebhookListenerOptions): Listener {
   const { path, screen, receive, observer, log, connections = CONNECTIONS } = options
-  const times = options.times ?? TIMES
   const bodies = new BodyReader(SHARED)
-  const app = fastify({
-    bodyLimit: BODY,
-    requestTimeout: times.request,
-    // Milliseconds for a socket without any data; the limits above are for slow data.
-    connectionTimeout: KEEP_ALIVE,
-    keepAliveTimeout: KEEP_ALIVE,
-    exposeHeadRoutes: false,
-    http: {
-      maxHeaderSize: HEADERS,
-      headersTimeout: times.headers,
-      connectionsCheckingInterval: times.checkedEvery,
-    },
-    clientErrorHandler: (error, socket) => refuseConnection(error, socket),
-    frameworkErrors: (_error, _request, reply) => void answer(reply, 400),
-  })
-  const close = keepConnections(app, {
-    limit: connections,
-    onEvicted: createThrottledLog(STEADY, (times) =>
-      log.warn(
-        { times, connections },
-        'webhooks: all connections were in use; the longest without a request were closed for new ones',
-      ),
-    ),
-    onRefused: createThrottledLog(STEADY, (times) =>
-      log.warn({ times, connections }, 'webhooks: all connections are being served; new ones were closed'),
-    ),
-  })
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request: FastifyRequest, payload: IncomingMessage, done: BodyDone) =>
-    bodies.read(payload, BODY, done),
-  )
-
   const logThrottled = createThrottledLog(STEADY, (times) =>
     log.warn(
       { times },
@@ -119,52 +84,60 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     logThrottled()
   }
 
-  app.addHook('onRequest', (request, reply, done) => {
-    const { raw } = request
-    const body = bodies.refusalOf(raw, BODY)?.statusCode
+  const guarded = (response: ServerResponse, work: () => void): void => {
+    try {
+      work()
+    } catch (error) {
+      log.error(
+        { reason: messageOf(error) },
+        'webhooks: a delivery could not be accepted; its sender will try again',
+      )
+      if (!response.headersSent) answer(response, 503)
+    }
+  }
+  const take = (request: IncomingMessage, response: ServerResponse): void => {
+    const body = bodies.refusalOf(request, BODY)?.statusCode
     // 413 with or without valid headers; 503 for a lack of memory only where the headers are plausible.
     const refusal =
-      refusalOf(raw, path) ?? (body === 413 ? body : null) ?? screen(headOf(raw))?.status ?? body
-    if (refusal !== undefined) {
-      // The body is not read: 100 MB that arrive at once would need 40 MB of buffers even to
-      // discard them.
-      reply.header('connection', 'close')
-      if (refusal === 405) reply.header('allow', 'POST')
-      report(refusal)
-      answer(reply, refusal)
-      return
-    }
-    // The body is bytes to us; a type that the framework cannot parse must not keep a genuine delivery out.
-    raw.headers['content-type'] = 'application/octet-stream'
-    done()
-  })
-  app.setErrorHandler((error, _request, reply) => {
-    const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
-    const isRefused = error instanceof BodyRefused
-    if (isRefused || (typeof status === 'number' && status < 500)) reply.header('connection', 'close')
-    if (status === 413 || isRefused) {
-      const refusal = isRefused ? error.statusCode : 413
-      report(refusal)
-      return answer(reply, refusal)
-    }
-    if (typeof status === 'number' && status < 500) return answer(reply, 400)
-    log.error(
-      { reason: messageOf(error) },
-      'webhooks: a delivery could not be accepted; its sender will try again',
-    )
-    return answer(reply, 503)
-  })
-  app.post('*', (request, reply) => {
-    const { body, raw } = request
-    const delivery = { ...headOf(raw), body: Buffer.isBuffer(body) ? body : Buffer.alloc(0) }
-    receive(delivery, ({ status }) => {
-      // A sender with a valid signature keeps its connection.
-      if (status === 401) reply.header('connection', 'close')
-      answer(reply, status)
+      refusalOf(request, path) ?? (body === 413 ? body : null) ?? screen(headOf(request))?.status ?? body
+    if (refusal !== undefined) return refuse(response, refusal)
+    bodies.read(request, BODY, (error, bytes) => {
+      if (error !== null) return refuse(response, error.statusCode)
+      const delivery = { ...headOf(request), body: bytes ?? Buffer.alloc(0) }
+      guarded(response, () =>
+        receive(delivery, ({ status }) => {
+          // A sender with a valid signature keeps its connection.
+          if (status === 401) response.setHeader('connection', 'close')
+          answer(response, status)
+        }),
+      )
     })
+  }
+  /** A body is not read to its end: 100 MB that arrive at once would need 40 MB of buffers even to discard them. */
+  const refuse = (response: ServerResponse, status: keyof typeof BODIES): void => {
+    response.setHeader('connection', 'close')
+    if (status === 405) response.setHeader('allow', 'POST')
+    report(status)
+    answer(response, status)
+  }
+  return createListener({
+    listen: options.listen,
+    headers: HEADERS,
+    times: { ...(options.times ?? TIMES), idle: KEEP_ALIVE },
+    connections: {
+      limit: connections,
+      onEvicted: createThrottledLog(STEADY, (times) =>
+        log.warn(
+          { times, connections },
+          'webhooks: all connections were in use; the longest without a request were closed for new ones',
+        ),
+      ),
+      onRefused: createThrottledLog(STEADY, (times) =>
+        log.warn({ times, connections }, 'webhooks: all connections are being served; new ones were closed'),
+      ),
+    },
+    serve: (request, response) => guarded(response, () => take(request, response)),
   })
-
-  return { listen: () => open(app, options.listen), close }
 }
 
 function refusalOf({ url, method, headers }: IncomingMessage, path: string): 404 | 405 | 415 | null {
@@ -186,6 +159,7 @@ function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' && !value.includes(',') ? value : undefined
 }
 
-function answer(reply: FastifyReply, status: keyof typeof BODIES): FastifyReply {
-  return reply.code(status).type('application/json').send(BODIES[status])
+function answer(response: ServerResponse, status: keyof typeof BODIES): void {
+  const text = BODIES[status]
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': text.length }).end(text)
 }

@@ -44,7 +44,7 @@ export const DOORS: readonly Mutant[] = [
     { file: WEBHOOKS, only: 'without waiting for the body' },
     'the body is read before the headers are looked at',
     'sidecar/admin/webhooks.ts',
-    ' ?? screen(headOf(raw))?.status',
+    ' ?? screen(headOf(request))?.status',
     '',
   ),
   tested(
@@ -57,9 +57,9 @@ export const DOORS: readonly Mutant[] = [
   tested(
     { file: 'attack/exhaustion.test.ts', only: 'are silent at the admin listener' },
     'the admin listener closes new connections when all are in use',
-    'sidecar/admin/server.ts',
-    '  const close = keepConnections(app, {\n    limit: connections,',
-    '  app.server.maxConnections = connections\n  const close = keepConnections(app, {\n    limit: Infinity,',
+    'sidecar/admin/listener.ts',
+    'const close = keepConnections(server, connections)',
+    'server.maxConnections = connections.limit\n  const close = keepConnections(server, { ...connections, limit: Infinity })',
   ),
   tested(
     { file: CONNECTIONS, only: 'busiest address first' },
