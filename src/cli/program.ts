@@ -107,7 +107,7 @@ function commands(context: Context, done: (code: number) => void): Command {
   }
 
   const dev = declareDev(program)
-  does<Partial<ForwardOptions> & { json?: boolean }>(dev, async (options) => {
+  does<Partial<ForwardOptions> & { json?: boolean; crash?: boolean }>(dev, async (options) => {
     const { forwardTo, json = false } = options
     const stray = forwardTo === undefined ? OWN_APP.find((name) => Object.hasOwn(options, name)) : undefined
     const flag = dev.options.find((one) => one.attributeName() === stray)
@@ -121,6 +121,7 @@ function commands(context: Context, done: (code: number) => void): Command {
           `Starting the service, the sidecar${forwardTo === undefined ? ' and an app' : ''} ...\n`,
         ),
       )
+    if (options.crash === true) return (await import('./dev/crash.ts')).crash
     if (forwardTo === undefined) return (await import('./dev.ts')).dev
     return (await import('./dev/forward.ts')).forwardingTo({ ...options, forwardTo })
   })

@@ -46,6 +46,21 @@ test('a function call that no tool answers is counted once, and stands with its 
   expect(await metric(rig)).toBe(2)
 })
 
+test('a tool for any function answers those without a tool of their own', async () => {
+  await using rig = await Rig.open({ tools: { lookup_order: {}, '*': {} } })
+  rig.app.run = ({ call }) => ({ body: call.name })
+  await rig.client.start('call check_stock {} & call lookup_order {} & call not.a.name {}')
+  const runs = await until('the two runs', () => (rig.app.runs.length === 2 ? rig.app.runs : undefined))
+  const called = runs.map(({ name, call }) => `${name} ${call.name}`)
+  expect(called.toSorted()).toEqual(['check_stock check_stock', 'lookup_order lookup_order'])
+  await until('the answers', async () => (await rig.list('/api/actions')).length === 1 || undefined)
+  // A name that no function may have is not put into an address.
+  expect((await rig.list('/api/actions')).map((action) => action['advice'])).toEqual([
+    'no tool answers `not.a.name`: add it under `tools`',
+  ])
+  expect((await rig.list('/api/tools')).map(({ name }) => name)).toEqual(['lookup_order'])
+})
+
 test('an approval and a tool of ours need no tool', async () => {
   await using rig = await Rig.open({ tools: { lookup_order: {} } })
   rig.app.run = () => ({ status: 202 })

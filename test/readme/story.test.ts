@@ -77,6 +77,7 @@ describe('the documents', () => {
       'try',
       'compose',
       'package',
+      'crash',
       'docker',
       'push',
       'simulate',
@@ -87,6 +88,7 @@ describe('the documents', () => {
       'npm cit',
       'docker compose -f config/compose.yaml up --build',
       'npm run package',
+      'npm start -- dev --crash',
       'docker build -t agent-session-sidecar:0.1.0 .',
       'docker tag agent-session-sidecar:0.1.0 registry.example.com/agent-session-sidecar:0.1.0',
       'npm run simulate -- --seeds 2000',
@@ -100,6 +102,31 @@ describe('the documents', () => {
     for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
   })
 
+  test('shows what a crash does', { timeout: LONG }, async () => {
+    const [command, shown] = group('crash')
+    const { code, out } = await (await begin()).run(command?.text ?? '')
+    expect(code).toBe(0)
+    for (const line of (shown?.text ?? '').trimEnd().split('\n')) expect(out).toMatch(demonstrated(line))
+  })
+
+  test('sends events to an app of one’s own without a configuration', { timeout: LONG }, async () => {
+    const story = await begin()
+    const programs = group('first').filter(({ words }) =>
+      words.some((word) => /\.mjs$|^start=3000$/.test(word)),
+    )
+    for (const block of [...group('first').slice(0, 1), ...programs]) await story.play(block)
+    const [command, ...others] = group('forward')
+    const { code, out } = await story.run(command?.text ?? '')
+    expect(out).toContain('✓ everything is idle')
+    expect(code).toBe(0)
+    for (const block of others) {
+      if (block.words.includes('shows')) await story.says(block.text)
+      await story.play(block)
+    }
+    // `listen` and the emulator end well on a signal; the app knows nothing of signals.
+    expect(await story.end()).toEqual([0, 0, 'SIGINT'])
+  })
+
   test('has no group of commands that no test plays', () => {
     const groups = blocks().flatMap(({ language, words }) =>
       language === 'sh' && words.length > 1 ? (words[0] ?? []) : [],
@@ -108,6 +135,7 @@ describe('the documents', () => {
       'client',
       'curl',
       'first',
+      'forward',
       'pod',
       'python',
       'relay',
@@ -292,8 +320,9 @@ function demonstrated(line: string): RegExp {
       .replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
       .replace(/^\d+\\\.\d{3}$/, '[\\d.]+')
       .replace(/^\d+ ms$/, '[\\d.]+ (?:ms|s)')
-      .replace(/^evt_\S+$/, 'evt_\\S+')
       .replace(/^(stream|webhook|poll)$/, '(?:stream|webhook|poll)')
+      .replaceAll(/(call|evt)_\S+/g, '$1_\\S+')
+      .replace(/process \d+/, 'process \\d+')
       .replace(/^✓ \d+ of \d+ (facts|that)/, '✓ \\d+ of \\d+ $1'),
   )
   return new RegExp(loose.join('(?: +[\\d.]+ m?s)? +'))

@@ -224,7 +224,9 @@ async function configOf(
     handlers: options.handlers?.(app) ?? [handler],
     tools: Object.entries(options.tools ?? {}).map(([name, more]) => ({
       name,
-      ...(more.module === undefined ? { url: app.toolUrl(name), secret: SECRET } : {}),
+      ...(more.module === undefined
+        ? { url: app.toolUrl(name === '*' ? '{name}' : name), secret: SECRET }
+        : {}),
       timeout: '2s',
       retry: { attempts: 3, base: '20ms', max: '100ms' },
       ...more,

@@ -1,4 +1,4 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { appAddress, toolAddress } from '../argument.ts'
 import { examples } from '../help.ts'
 
@@ -29,6 +29,12 @@ export function declareDev(program: Command): Command {
       'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and shows each fact, callback and tool answer as it happens. With --forward-to your own app takes the place of the example.',
     )
     .option('--once', 'end after what was sent: exit 0 only if everything was delivered and answered')
+    .addOption(
+      new Option(
+        '--crash',
+        'kill the sidecar in the middle of its work, and show what was stored and what is repeated',
+      ).conflicts(['forwardTo', 'once', 'scenario']),
+    )
     .option('--scenario <file>', 'scenario to run instead of the built-in tour')
   return declareForwarding(dev)
     .option('--send <text>', 'send this message to a new session; then it goes on, or ends with --once')
@@ -39,6 +45,7 @@ export function declareDev(program: Command): Command {
       examples([
         'npm start',
         'npm start -- --once',
+        'npm start -- dev --crash',
         'npm start -- dev --forward-to http://localhost:3000/agent-events --send "call lookup_order {}"',
         'npm start -- dev --forward-to localhost:3000 --tool lookup_order=localhost:4000/orders --once --send Hello',
         'npm start -- dev --forward-to localhost:3000 --scenario orders.yaml --watch',
