@@ -1,5 +1,5 @@
 import { messageOf, OperatorError } from '../std/errors.ts'
-import { StoreError } from '../sidecar/store/error.ts'
+import { StoreError } from '../core/store-error.ts'
 import { visible, type Terminal } from './terminal.ts'
 
 /**

@@ -4,7 +4,7 @@ import { OperatorError } from '../std/errors.ts'
 import type { Observer, StoreRefusal } from '../core/observer.ts'
 import type { Clock, Log } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
-import { StoreError } from './store/error.ts'
+import { StoreError } from '../core/store-error.ts'
 import { isOfAnother } from './past.ts'
 import { openSqliteStore } from './store/sqlite/store.ts'
 

@@ -2,7 +2,7 @@ import type { Readiness } from './admin/routes/probes.ts'
 import type { StatusReport } from './admin/routes/status.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Clock } from '../std/ports.ts'
-import type { StoreError } from './store/error.ts'
+import type { StoreError } from '../core/store-error.ts'
 import { refusalOf } from './store.ts'
 
 /** Whether the store takes what is written, as the last write found. */

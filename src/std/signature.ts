@@ -1,25 +1,70 @@
 import { createHmac, createSecretKey, hash, timingSafeEqual, type KeyObject } from 'node:crypto'
 
+/** What one signature needs of its key (RFC 2104): what is hashed before the message, and before the hash of both. */
+interface Pads {
+  inner: Buffer
+  /** With room for the inner hash behind it. */
+  outer: Buffer
+}
+
+/** Bytes of a block of SHA-256, and of its hash. */
+const BLOCK = 64
+const HASH = 32
+
+function padsOf(given: Buffer): Pads {
+  const key = given.length > BLOCK ? hash('sha256', given, 'buffer') : given
+  const pads = { inner: Buffer.alloc(BLOCK, 0x36), outer: Buffer.alloc(BLOCK + HASH, 0x5c) }
+  for (const [at, byte] of key.entries()) {
+    pads.inner.writeUInt8(0x36 ^ byte, at)
+    pads.outer.writeUInt8(0x5c ^ byte, at)
+  }
+  return pads
+}
+
+/**
+ * The HMAC-SHA256 of what `block` has after its first block, which is overwritten. Two hashes in one go each:
+ * `createHmac` makes a stream for it, which takes twice the time.
+ */
+function hmac({ inner, outer }: Pads, block: Buffer, encoding: 'hex' | 'base64'): string {
+  block.set(inner)
+  outer.write(hash('sha256', block, 'binary'), BLOCK, 'latin1')
+  return hash('sha256', outer, encoding)
+}
+
+/** Pads of the service's secrets; those in use are few. */
+const PADS_KEPT = 64
+const servicePads = new Map<string, Pads>()
+
+function servicePadsOf(secret: string): Pads {
+  let pads = servicePads.get(secret)
+  if (pads === undefined) {
+    pads = padsOf(Buffer.from(secret))
+    if (servicePads.size >= PADS_KEPT) servicePads.clear()
+    servicePads.set(secret, pads)
+  }
+  return pads
+}
+
+/** A webhook has some hundred bytes; a longer one gets a buffer of its own. */
+const webhook = Buffer.allocUnsafeSlow(4 * 1024)
+
+/** `<timestamp>.<raw body>`, after room for one block. */
+function serviceMessage(timestamp: string, body: Uint8Array | string): Buffer {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const bodyAt = BLOCK + timestamp.length + 1
+  const end = bodyAt + bytes.length
+  const message = end <= webhook.length ? webhook : Buffer.allocUnsafeSlow(end)
+  message.write(`${timestamp}.`, BLOCK, 'latin1')
+  message.set(bytes, bodyAt)
+  return message.subarray(0, end)
+}
+
 /**
  * The signature of the Agent Session Service on a webhook delivery: hex HMAC-SHA256 of
  * `<timestamp>.<raw body>` (rules WHS-29, WHS-30). `timestamp` is the header's digits, untouched.
  */
 export function signServiceWebhook(secret: string, timestamp: string, body: Uint8Array | string): string {
-  return createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest('hex')
-}
-
-/** Creating a key costs five times as much as signing with it, so the keys of the secrets in use are cached. */
-const KEYS_KEPT = 64
-const serviceKeys = new Map<string, KeyObject>()
-
-function serviceKey(secret: string): KeyObject {
-  let key = serviceKeys.get(secret)
-  if (key === undefined) {
-    key = createSecretKey(secret, 'utf8')
-    if (serviceKeys.size >= KEYS_KEPT) serviceKeys.clear()
-    serviceKeys.set(secret, key)
-  }
-  return key
+  return hmac(servicePadsOf(secret), serviceMessage(timestamp, body), 'hex')
 }
 
 const HEX_SHA256 = /^[0-9a-f]{64}$/
@@ -29,6 +74,9 @@ export function isServiceSignature(signature: string): boolean {
   return HEX_SHA256.test(signature)
 }
 
+const given = Buffer.alloc(2 * HASH)
+const expected = Buffer.alloc(2 * HASH)
+
 /** True when any of `secrets` made `signature`. Constant-time per secret; a value that is not 64 lower-case hex digits is never compared. */
 export function verifyServiceWebhook(
   secrets: readonly string[],
@@ -37,10 +85,11 @@ export function verifyServiceWebhook(
   signature: string,
 ): boolean {
   if (!isServiceSignature(signature)) return false
-  const given = Buffer.from(signature, 'hex')
+  given.write(signature, 'latin1')
+  const message = serviceMessage(timestamp, body)
   let genuine = false
   for (const secret of secrets) {
-    const expected = createHmac('sha256', serviceKey(secret)).update(`${timestamp}.`).update(body).digest()
+    expected.write(hmac(servicePadsOf(secret), message, 'hex'), 'latin1')
     if (timingSafeEqual(expected, given)) genuine = true
   }
   return genuine
@@ -61,27 +110,8 @@ export function callbackKey(secret: string): KeyObject {
   return createSecretKey(key)
 }
 
-/** What one signature needs of its key (RFC 2104): what is hashed before the message, and before the hash of both. */
-interface Pads {
-  inner: Buffer
-  /** With room for the inner hash behind it. */
-  outer: Buffer
-}
-
-/** Bytes of a block of SHA-256, and of its hash. */
-const BLOCK = 64
-const HASH = 32
-
-function padsOf(secret: string): Pads {
-  const exported = callbackKey(secret).export()
-  const key = exported.length > BLOCK ? hash('sha256', exported, 'buffer') : exported
-  const pads = { inner: Buffer.alloc(BLOCK, 0x36), outer: Buffer.alloc(BLOCK + HASH, 0x5c) }
-  for (const [at, byte] of key.entries()) {
-    pads.inner.writeUInt8(0x36 ^ byte, at)
-    pads.outer.writeUInt8(0x5c ^ byte, at)
-  }
-  return pads
-}
+/** Where callbacks are encoded; a longer one gets a buffer of its own. */
+const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
 /** A body with the headers that say who sends it. */
 export interface Signed {
@@ -90,14 +120,10 @@ export interface Signed {
   body: Buffer
 }
 
-/** Where bodies are encoded; a longer one gets a buffer of its own. */
-const shared = Buffer.allocUnsafeSlow(64 * 1024)
-
 /**
  * Signs the bodies of one receiver: the `webhook-signature` of Standard Webhooks is `v1,` + base64 HMAC-SHA256 of
  * `id.timestamp.body`, one for each secret, separated by a space. Without secrets a body is not signed. `secrets` may be
- * replaced in place; they are decoded once for each set. An HMAC is two hashes in one go each: `createHmac` makes a stream
- * for it, which takes twice the time.
+ * replaced in place; they are decoded once for each set.
  */
 export class Signer {
   readonly #secrets: readonly string[]
@@ -129,11 +155,9 @@ export class Signer {
       'webhook-timestamp': this.#timestamp,
     }
     let signatures = ''
-    for (const { inner, outer } of this.#current()) {
-      bytes.set(inner)
-      outer.write(hash('sha256', bytes.subarray(0, end), 'binary'), BLOCK, 'latin1')
-      signatures += `${signatures === '' ? '' : ' '}v1,${hash('sha256', outer, 'base64')}`
-    }
+    const block = bytes.subarray(0, end)
+    for (const pads of this.#current())
+      signatures += `${signatures === '' ? '' : ' '}v1,${hmac(pads, block, 'base64')}`
     if (signatures !== '') headers['webhook-signature'] = signatures
     return { headers, body: bytes.subarray(bodyAt, end) }
   }
@@ -144,7 +168,7 @@ export class Signer {
     for (let at = 0; same && at < secrets.length; at++) same = secrets[at] === this.#decoded[at]
     if (!same) {
       this.#decoded = [...secrets]
-      this.#pads = this.#decoded.map(padsOf)
+      this.#pads = this.#decoded.map((secret) => padsOf(callbackKey(secret).export()))
     }
     return this.#pads
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { reportFailure } from '../../src/cli/failure.ts'
 import { jsonLine, plain } from '../../src/cli/terminal.ts'
 import { OperatorError } from '../../src/std/errors.ts'
-import { StoreError } from '../../src/sidecar/store/error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 
 function reported(error: unknown): { code: number; said: string } {
   let said = ''

@@ -5,7 +5,7 @@ import type { CallbackEvent } from '../../src/core/handler.ts'
 import { DELIVERED, UNREACHABLE, FAILED, RESET, deliveryWorld } from './world.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { seededRandom } from '../support/ports.ts'
-import { StoreError } from '../../src/sidecar/store/error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 
 /** State facts carry their session, so that nothing waits for a reading of it. */
 function facts(count: number, sessionId = 'ses_1', from = 1): Fact[] {

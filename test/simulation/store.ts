@@ -1,7 +1,7 @@
 import type { CallState } from '../../src/core/call.ts'
 import type { CallEvent } from '../../src/core/call-machine.ts'
 import type { Batch, Committed, Store } from '../../src/core/store.ts'
-import { StoreError } from '../../src/sidecar/store/error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 import type { Disk } from './disk.ts'
 import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'

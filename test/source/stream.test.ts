@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ServiceError } from '../../src/core/errors.ts'
-import { StoreError } from '../../src/sidecar/store/error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 import { frame, refused, streamWorld, transient } from './stream-world.ts'
 
 describe('following the stream', () => {

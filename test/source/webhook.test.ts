@@ -8,7 +8,7 @@ import {
   type WebhookAnswer,
   type WebhookDelivery,
 } from '../../src/sidecar/source/webhook.ts'
-import { StoreError } from '../../src/sidecar/store/error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
 

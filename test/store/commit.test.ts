@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { transcriptType } from '../../src/core/fact.ts'
-import { StoreError } from '../../src/sidecar/store/error.ts'
+import { StoreError } from '../../src/core/store-error.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
 

@@ -11,7 +11,7 @@ import {
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { StoreError } from '../../src/sidecar/store/error.ts'
+import type { StoreError } from '../../src/core/store-error.ts'
 import { backupStore } from '../../src/sidecar/store/sqlite/backup.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'

@@ -87,13 +87,13 @@ function collect(request: IncomingMessage, limit: number, done: BodyDone): void 
     buffer.append(chunk)
   }
   request.on('data', take)
-  request.once('end', () => {
+  request.on('end', () => {
     if (isDone) return
     isDone = true
     done(null, buffer.bytes())
   })
-  request.once('error', cut)
-  request.once('close', cut)
+  request.on('error', cut)
+  request.on('close', cut)
 }
 
 /** Whether the headers announce a body. */

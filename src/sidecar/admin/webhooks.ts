@@ -66,6 +66,10 @@ const BODIES = {
   400: '{"received":false,"reason":"bad request"}',
   503: '{"received":false,"reason":"try again later"}',
 } as const
+type Status = keyof typeof BODIES
+const TYPE = ['content-type', 'application/json', 'content-length']
+const CLOSING = ['connection', 'close']
+const NOTHING = Buffer.alloc(0)
 
 /** The public listener for webhooks: accepts POSTs to one path, and passes on their raw bytes. */
 export function createWebhookListener(options: WebhookListenerOptions): Listener {
@@ -77,13 +81,15 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
       'webhooks: too many long bodies were being read; deliveries over 64 KiB were answered 503',
     ),
   )
-  const report = (refusal: number): void => {
-    if (refusal === 413) observer?.webhook('too_large')
-    if (refusal !== 503) return
-    observer?.webhook('busy')
-    logThrottled()
+  /** The body is not read to its end: 100 MB that arrive at once would need 40 MB of buffers even to discard them. */
+  const refuseBody = (response: ServerResponse, status: 400 | 413 | 503): void => {
+    if (status === 413) observer?.webhook('too_large')
+    if (status === 503) {
+      observer?.webhook('busy')
+      logThrottled()
+    }
+    answer(response, status, CLOSING)
   }
-
   const guarded = (response: ServerResponse, work: () => void): void => {
     try {
       work()
@@ -92,33 +98,27 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
         { reason: messageOf(error) },
         'webhooks: a delivery could not be accepted; its sender will try again',
       )
-      if (!response.headersSent) answer(response, 503)
+      answer(response, 503)
     }
   }
   const take = (request: IncomingMessage, response: ServerResponse): void => {
-    const body = bodies.refusalOf(request, BODY)?.statusCode
+    const misplaced = refusalOf(request, path)
+    if (misplaced !== null) return answer(response, misplaced, CLOSING)
+    const refused = bodies.refusalOf(request, BODY)
     // 413 with or without valid headers; 503 for a lack of memory only where the headers are plausible.
-    const refusal =
-      refusalOf(request, path) ?? (body === 413 ? body : null) ?? screen(headOf(request))?.status ?? body
-    if (refusal !== undefined) return refuse(response, refusal)
-    bodies.read(request, BODY, (error, bytes) => {
-      if (error !== null) return refuse(response, error.statusCode)
-      const delivery = { ...headOf(request), body: bytes ?? Buffer.alloc(0) }
-      guarded(response, () =>
-        receive(delivery, ({ status }) => {
-          // A sender with a valid signature keeps its connection.
-          if (status === 401) response.setHeader('connection', 'close')
-          answer(response, status)
-        }),
-      )
+    if (refused?.statusCode === 413) return refuseBody(response, 413)
+    const head = headOf(request)
+    const condemned = screen(head)
+    if (condemned !== null) return answer(response, condemned.status, CLOSING)
+    if (refused !== null) return refuseBody(response, refused.statusCode)
+    bodies.read(request, BODY, (error, body = NOTHING) => {
+      if (error !== null) return refuseBody(response, error.statusCode)
+      const delivery = { signature: head.signature, timestamp: head.timestamp, body }
+      guarded(response, () => {
+        // A sender with a valid signature keeps its connection.
+        receive(delivery, ({ status }) => answer(response, status, status === 401 ? CLOSING : []))
+      })
     })
-  }
-  /** A body is not read to its end: 100 MB that arrive at once would need 40 MB of buffers even to discard them. */
-  const refuse = (response: ServerResponse, status: keyof typeof BODIES): void => {
-    response.setHeader('connection', 'close')
-    if (status === 405) response.setHeader('allow', 'POST')
-    report(status)
-    answer(response, status)
   }
   return createListener({
     listen: options.listen,
@@ -159,7 +159,11 @@ function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' && !value.includes(',') ? value : undefined
 }
 
-function answer(response: ServerResponse, status: keyof typeof BODIES): void {
+/** Headers and body leave in one write. */
+function answer(response: ServerResponse, status: Status, more: readonly string[] = []): void {
+  if (response.headersSent) return
   const text = BODIES[status]
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': text.length }).end(text)
+  const headers = [...TYPE, String(text.length), ...more]
+  if (status === 405) headers.push('allow', 'POST')
+  response.writeHead(status, headers).end(text, 'latin1')
 }

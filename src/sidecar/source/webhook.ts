@@ -1,5 +1,6 @@
 import type { Hint } from '../../core/hint.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
+import { StoreError } from '../../core/store-error.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import { isServiceSignature, verifyServiceWebhook } from '../../std/signature.ts'
@@ -103,7 +104,7 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
       await options.storeHints(deliveries.map(({ hint }) => hint))
     } catch (error) {
       // One hint that cannot be written must not fail the others. If the store itself fails, all fail.
-      if (deliveries.length > 1 && !isOfStore(error)) {
+      if (deliveries.length > 1 && !(error instanceof StoreError)) {
         for (const delivery of deliveries) await store([delivery])
         return
       }
@@ -163,11 +164,6 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
       isLost = true
     },
   }
-}
-
-/** Whether the store could not be written, whatever was to be written. */
-function isOfStore(error: unknown): boolean {
-  return error instanceof Error && error.name === 'StoreError'
 }
 
 function parse(body: Buffer): unknown {

@@ -1,6 +1,6 @@
 import { codeOf } from '../../../std/errors.ts'
 import type { Clock, Timer } from '../../../std/ports.ts'
-import { StoreError } from '../error.ts'
+import { StoreError } from '../../../core/store-error.ts'
 import type { Sqlite } from './open.ts'
 
 /** How soon a write must be on disk. */

@@ -58,9 +58,9 @@ export class Hints {
   /** `generation` must be above every one that an earlier process gave. */
   constructor(db: Sqlite, generation: number) {
     this.#generation = generation
-    this.#add = db.prepare<[Since & { session_id: string; generation: number }]>(
+    this.#add = db.prepare<[string, number, number, number, number | null, number | null, number | null]>(
       `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
-       VALUES (@session_id, @generation, @due_at, @scope, @seen_stream, @seen_webhook, @seen_poll, 0)
+       VALUES (?, ?, ?, ?, ?, ?, ?, 0)
        ON CONFLICT (session_id) DO UPDATE SET
          generation = excluded.generation,
          due_at = min(due_at, excluded.due_at),
@@ -98,19 +98,28 @@ export class Hints {
     )
   }
 
-  add({ sessionId, scope, channel, at, delay }: Hint, now: number): void {
-    const key = sessionId ?? SWEEP
-    const row = {
-      // Rounded down: what is due now is due in this very millisecond.
-      due_at: Math.floor(now + delay),
-      scope: SCOPES[scope],
-      seen_stream: channel === 'stream' ? at : null,
-      seen_webhook: channel === 'webhook' ? at : null,
-      seen_poll: channel === 'poll' ? at : null,
+  /** Hints of one commit about one session are one row: a thousand webhooks come from few sessions. */
+  add(hints: readonly Hint[], now: number): void {
+    const rows = new Map<string, Since>()
+    for (const { sessionId, scope, channel, at, delay } of hints) {
+      const key = sessionId ?? SWEEP
+      const row = {
+        // Rounded down: what is due now is due in this very millisecond.
+        due_at: Math.floor(now + delay),
+        scope: SCOPES[scope],
+        seen_stream: channel === 'stream' ? at : null,
+        seen_webhook: channel === 'webhook' ? at : null,
+        seen_poll: channel === 'poll' ? at : null,
+      }
+      const before = rows.get(key)
+      rows.set(key, before === undefined ? row : joined(before, row))
     }
-    this.#add.run({ ...row, session_id: key, generation: ++this.#generation })
-    const since = this.#claimed.get(key)
-    if (since !== undefined) this.#claimed.set(key, since === null ? row : joined(since, row))
+    for (const [key, row] of rows) {
+      const { due_at, scope, seen_stream, seen_webhook, seen_poll } = row
+      this.#add.run(key, ++this.#generation, due_at, scope, seen_stream, seen_webhook, seen_poll)
+      const since = this.#claimed.get(key)
+      if (since !== undefined) this.#claimed.set(key, since === null ? row : joined(since, row))
+    }
   }
 
   claim(limit: number, now: number): HintedSession[] {

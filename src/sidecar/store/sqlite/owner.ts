@@ -1,4 +1,4 @@
-import { StoreError } from '../error.ts'
+import { StoreError } from '../../../core/store-error.ts'
 import type { OwnerMark } from './owner-page.ts'
 import type { Sqlite } from './open.ts'
 import type { Clock } from '../../../std/ports.ts'

@@ -11,7 +11,7 @@ import type {
   Resources,
   Store,
 } from '../../../core/store.ts'
-import { StoreError } from '../error.ts'
+import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints, Facts, seqOf } from './log.ts'
@@ -175,9 +175,10 @@ export function createSqliteStore(
     const batch = given.scoped === true ? scoping(given, into) : given
     if (batch.facts !== undefined) facts.append(batch.facts, into)
     for (const { turnId, sessionId, at } of batch.endedTurns ?? []) sessions.endTurn(turnId, sessionId, at)
-    for (const hint of batch.hints ?? []) {
-      hints.add(hint, now)
-      if (hint.subject !== undefined) facts.sight(hint.subject, hint.channel, hint.at, into)
+    if (batch.hints !== undefined && batch.hints.length > 0) {
+      hints.add(batch.hints, now)
+      for (const { subject, channel, at } of batch.hints)
+        if (subject !== undefined) facts.sight(subject, channel, at, into)
       into.hinted = true
     }
     if (batch.cursor !== undefined) advance('stream', batch.cursor)

@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync, readSync, rmSync, statSync, truncateSyn
 import { createThrottledLog } from '../../../std/throttled-log.ts'
 import { codeOf } from '../../../std/errors.ts'
 import type { Clock, Log, Timer } from '../../../std/ports.ts'
-import { StoreError } from '../error.ts'
+import { StoreError } from '../../../core/store-error.ts'
 import { saveCopy } from './copy.ts'
 import { OWNER_SCHEMA, readOwnerPage } from './owner-page.ts'
 import type { Sqlite } from './open.ts'

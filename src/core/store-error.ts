@@ -1,4 +1,4 @@
-import { messageOf } from '../../std/errors.ts'
+import { messageOf } from '../std/errors.ts'
 
 const MEANING = {
   full: 'the store cannot be written; is the disk full?',
