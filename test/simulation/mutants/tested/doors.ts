@@ -44,8 +44,8 @@ export const DOORS: readonly Mutant[] = [
     { file: WEBHOOKS, only: 'without waiting for the body' },
     'the body is read before the headers are looked at',
     'sidecar/admin/webhooks.ts',
-    ' ?? screen(headOf(request))?.status',
-    '',
+    'const condemned = screen(head)',
+    'const condemned = screen(head) === null ? null : null',
   ),
   tested(
     { file: CONNECTIONS, only: 'gone longest without a request' },
