@@ -6,7 +6,9 @@ import { resolveConfig } from '../sidecar/config/load.ts'
 import type { ConfigInput } from '../sidecar/config/schema.ts'
 import { OperatorError } from '../std/errors.ts'
 import { checkService } from './check/service.ts'
+import type { Finding } from './check/finding.ts'
 import type { Context } from './context.ts'
+import { adviceOnTls, type Advice } from './dev/advice.ts'
 import { chooseAdmin, consoleOf } from './dev/config.ts'
 import { follow } from './dev/follow.ts'
 import { configOf, ownApp, type ForwardOptions } from './dev/own-app.ts'
@@ -21,7 +23,8 @@ interface ListenOptions extends ForwardOptions {
 
 /** Forwards callbacks and function calls of the real service to the user's own app, until a signal. */
 export async function listen(context: Context, options: ListenOptions): Promise<number> {
-  const { terminal, env } = context
+  const { terminal } = context
+  const env = withoutGiven(options, context.env)
   await using stack = new AsyncDisposableStack()
   const app = await ownApp(options, env)
   const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
@@ -34,9 +37,9 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     // Failures of the app are shown as lines.
     log: { level: 'error' as const },
   }
-  const baseUrl = await prove({ ...config, ...configOf(app) }, options, env)
+  const { baseUrl, doubts } = await prove({ ...config, ...configOf(app) }, options, env)
   const show = options.json === true ? showAppToPrograms(terminal, app) : showApp(terminal, app)
-  const sidecar = await follow(context, stack, app, { config, show, observers: [connection(show)] })
+  const sidecar = await follow({ terminal, env }, stack, app, { config, show, observers: [connection(show)] })
   const hints = [
     ...(options.tools
       ? [
@@ -47,7 +50,17 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     `The store is in ${folder} and is removed at the end. Ctrl-C ends it.`,
   ]
   show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar).url, hints })
+  for (const doubt of doubts) show.note(doubt)
   throw await sidecar.failed
+}
+
+/** A flag counts before the environment. */
+function withoutGiven({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): Context['env'] {
+  const given = [
+    ...(baseUrl === undefined ? [] : ['SIDECAR_SERVICE__BASE_URL']),
+    ...(tokenFile === undefined ? [] : ['SIDECAR_SERVICE__TOKEN', 'SIDECAR_SERVICE__TOKEN_FILE']),
+  ]
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !given.includes(name)))
 }
 
 /** What a flag does not give, the environment may. */
@@ -72,12 +85,17 @@ function serviceOf({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): 
 
 /**
  * Asks the service before anything is started: a mistake in an address or token ends the command at once.
- * @returns the address. @throws {OperatorError} exit code 3 when the token is rejected.
+ * @returns the address, and what will not work. @throws {OperatorError} exit code 3 when the token is rejected.
  */
-async function prove(input: ConfigInput, { tokenFile }: ListenOptions, env: Context['env']): Promise<string> {
+async function prove(
+  input: ConfigInput,
+  { tokenFile }: ListenOptions,
+  env: Context['env'],
+): Promise<{ baseUrl: string; doubts: Advice[] }> {
   const { config } = await resolveConfig(input, { env })
   const { baseUrl } = config.service
-  const fault = (await checkService(config)).find(({ state }) => state === 'fail')
+  const findings = await checkService(config)
+  const fault = findings.find(({ state }) => state === 'fail')
   if (fault?.subject === 'token')
     throw new OperatorError(
       `${baseUrl}: the token of the service: ${fault.message}`,
@@ -85,18 +103,17 @@ async function prove(input: ConfigInput, { tokenFile }: ListenOptions, env: Cont
       `create one in the Console of the service, and put it into ${tokenFile ?? 'SIDECAR_SERVICE__TOKEN'}`,
     )
   if (fault?.subject === 'service') {
-    const [message = ''] = fault.message.replace(OPENSSL, '$1').split('\n')
-    const fix = TLS.test(message)
-      ? 'correct http or https in --base-url, or trust its authority: NODE_EXTRA_CA_CERTS=ca.pem'
-      : 'correct --base-url, or the network of this machine'
-    throw new OperatorError(message, 1, fix)
+    const tls = adviceOnTls(fault.message)
+    if (tls !== null) throw new OperatorError(tls.cause, 1, tls.fix)
+    throw new OperatorError(fault.message, 1, 'correct --base-url, or the network of this machine')
   }
-  return baseUrl
+  return { baseUrl, doubts: findings.flatMap(doubtsOf) }
 }
 
-const TLS = /certificate|SSL|TLS|EPROTO|wrong version/i
-/** What OpenSSL writes around its reason. */
-const OPENSSL = /[0-9A-F]+:error:(?:[^:]*:){3}([^:]*):.*/s
+/** What does not end the command, and will be missed. */
+function doubtsOf({ subject, state, message, fix = '' }: Finding): Advice[] {
+  return state === 'ok' ? [] : [{ cause: `${subject}: ${message}`, fix }]
+}
 
 /** Says when the stream of the service is lost, and when it is back. */
 function connection({ note }: AppShow): Partial<Observer> {

@@ -173,6 +173,40 @@ describe('dev --forward-to', () => {
     expect(await interrupt(one)).toBe(0)
   })
 
+  test.each([
+    [
+      'https://localhost:PORT',
+      /! no TLS connection to https:\/\/localhost:\d+: wrong version number\n +fix: use http:\/\//,
+    ],
+    [
+      'http://no-such-host.invalid',
+      /! the host of http:\/\/no-such-host\.invalid is unknown\n +fix: correct the address/,
+    ],
+    [
+      'http://localhost:PORT/cut',
+      /! your app closes the connection before it answers\n +fix: see the output of your app/,
+    ],
+    [
+      'http://localhost:PORT/gone',
+      /! your app answered 410, so it gets no more callbacks\n +fix: resume them: npm start -- handlers/,
+    ],
+    [
+      'http://localhost:PORT/moved',
+      /! http:\/\/localhost:\d+\/moved is redirected \(302\)\n +fix: name the address/,
+    ],
+  ])('says what is wrong with %s', { timeout: LONG }, async (address, expected) => {
+    const app = await listen((asked, response) => {
+      if (asked.url === '/cut') asked.socket.destroy()
+      else response.writeHead(asked.url === '/gone' ? 410 : 302).end()
+    })
+    open.push(app)
+    const to = address.replace('PORT', String(app.port))
+    const one = run(['dev', '--forward-to', to, '--events', 'turn.settled', '--send', 'say Hello'])
+    await says(one, expected)
+    expect(one.out.match(/ fix: /g)).toHaveLength(1)
+    expect(await interrupt(one)).toBe(0)
+  })
+
   test('sends the calls of one function elsewhere', { timeout: LONG }, async () => {
     const [{ url }, orders] = [await ownApp(), await ownApp()]
     const tool = `lookup_order=${orders.url.replace('http://', '')}/orders`
@@ -323,7 +357,7 @@ describe('listen', () => {
         listenTo(base.replace('http:', 'https:'), ...app),
         1,
         'is unreachable: wrong version number',
-        'correct http or https in --base-url',
+        'use http:// if there is no TLS',
       ],
       [
         listenTo('http://no-such-host.invalid', ...app),

@@ -2,7 +2,7 @@ import { isObject, parseJson } from '../../std/json.ts'
 import type { Observer } from '../../core/observer.ts'
 import type { Received } from './compare.ts'
 
-/** What the user's own app accepted, as the sidecar saw it. */
+/** What was made, and what the user's own app accepted, as the sidecar saw it. */
 export class Accepted {
   readonly #made = new Map<string, Received['event']>()
   readonly events = new Map<string, Received>()

@@ -28,6 +28,11 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice 
         ? `add the route, or name another one: --tool ${record.name}=URL`
         : 'add the route, or name another one: --forward-to http://localhost:3000/agent-events',
     }
+  if (status === 410 && !isTool)
+    return {
+      cause: 'your app answered 410, so it gets no more callbacks',
+      fix: 'resume them: npm start -- handlers resume app',
+    }
   if (status >= 300 && status < 400)
     return {
       cause: `${url} is redirected (${status})`,
@@ -37,21 +42,35 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice 
 }
 
 function withoutAnswer(url: string, error: string): Advice | null {
+  const { origin } = new URL(url)
   if (/ECONNREFUSED/.test(error))
     return {
-      cause: `no program listens at ${new URL(url).origin}`,
+      cause: `no program listens at ${origin}`,
       fix: 'start your app: what waits is then sent, in order',
     }
   if (/ENOTFOUND|EAI_AGAIN/.test(error))
-    return { cause: `the host of ${url} is unknown`, fix: 'correct the address' }
-  if (/certificate|SSL|TLS|EPROTO/i.test(error))
+    return { cause: `the host of ${origin} is unknown`, fix: 'correct the address in --forward-to or --tool' }
+  if (/other side closed|ECONNRESET/.test(error))
     return {
-      cause: `${url}: ${error}`,
-      fix: 'use http:// for an app without TLS, or trust its authority: NODE_EXTRA_CA_CERTS=ca.pem',
+      cause: 'your app closes the connection before it answers',
+      fix: 'see the output of your app: it may have failed',
     }
   if (/no answer|timeout/i.test(error))
     return { cause: `${url} gives no answer in time`, fix: 'answer with 2xx first, and work afterwards' }
-  return null
+  return adviceOnTls(`no TLS connection to ${origin}: ${error}`)
+}
+
+const TLS = /certificate|SSL|EPROTO|wrong version/i
+/** What OpenSSL writes around its reason. */
+const OPENSSL = /[0-9A-F]+:error:(?:[^:]*:){3}([^:]*):.*/s
+
+/** null if TLS is not the cause. */
+export function adviceOnTls(error: string): Advice | null {
+  if (!TLS.test(error)) return null
+  return {
+    cause: error.replace(OPENSSL, '$1'),
+    fix: 'use http:// if there is no TLS, or trust its authority: NODE_EXTRA_CA_CERTS=ca.pem',
+  }
 }
 
 /** What follows a callback that was not accepted. */

@@ -6,7 +6,6 @@ import type { Context } from '../context.ts'
 import { reportFailure } from '../failure.ts'
 import { observer, runObserver } from './observe.ts'
 import { configOf, type OwnApp } from './own-app.ts'
-import { SHORT_ID } from './printer.ts'
 import type { DevRecord } from './record.ts'
 import type { AppShow } from './show-app.ts'
 
@@ -26,7 +25,7 @@ export async function follow(
   const sidecar = await createSidecar({ config: { ...config, ...configOf(app) }, env })
   stack.defer(() => sidecar.stop())
   const print = (record: DevRecord): void => show.record(record)
-  const titles = (sessionId: string | null): string => sessionId?.slice(0, SHORT_ID) ?? '(all)'
+  const titles = (sessionId: string | null): string => sessionId ?? '(all)'
   for (const one of [observer(print, titles), runObserver(print, titles), ...observers]) sidecar.observe(one)
   const closing = closeWithGrace({ logger: false }, async ({ err }) => {
     if (err !== undefined) reportFailure(err, terminal)

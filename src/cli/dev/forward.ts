@@ -59,7 +59,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
     show,
     observers: once ? [accepted.observer] : [],
   })
-  const hints = [`Ctrl-C ends it.${(play.sessions ?? []).length > 0 ? '' : ` ${HOW_TO_SEND}`}`]
+  const hints = [...(play.sessions?.length === 0 ? howToSend(emulator.baseUrl) : []), 'Ctrl-C ends it.']
   show.started({ service: emulator.baseUrl, token: TOKEN, admin: consoleOf(sidecar).url, hints })
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario: play })
@@ -73,7 +73,14 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   return await new Promise<never>(() => undefined)
 }
 
-const HOW_TO_SEND = 'Send a message with --send, or from your app; `help` makes the agent list its steps.'
+/** A message that calls a function and writes an artifact, to paste. */
+function howToSend(baseUrl: string): string[] {
+  const body = JSON.stringify({ input: { text: 'call lookup_order {"order_id":"42"}\nsay {{last}}' } })
+  return [
+    'Send a message: with --send, from your app, or so (each line is a step of the agent; `help` lists them):',
+    `  curl -s ${baseUrl}/v1/sessions -H 'Authorization: Bearer ${TOKEN}' -H 'Content-Type: application/json' -d '${body}'`,
+  ]
+}
 
 /** At a port that an app can be configured for, if it is free. */
 async function startAt(port: number, scenario: Scenario): Promise<Emulator> {

@@ -1,7 +1,7 @@
 import { jsonLine, type Terminal } from '../terminal.ts'
 import { adviceOn, type Advice } from './advice.ts'
 import type { OwnApp } from './own-app.ts'
-import { renderRecord, renderTitles } from './printer.ts'
+import { renderRecord, renderTitles, SHORT_ID } from './printer.ts'
 import type { CallbackDone, DevRecord, RunFailed } from './record.ts'
 
 /** Where the requests come from and go to. */
@@ -50,7 +50,7 @@ export function showApp(terminal: Terminal, app: OwnApp): AppShow {
       const target = record.kind === 'callback' ? '' : record.name
       const advice = record.kind === 'tool' || isAccepted(record) ? null : adviceOn(record, app)
       if (record.kind === 'tool' || isNew(record, target, advice?.cause))
-        terminal.out(`${renderRecord(record, screen)}\n`)
+        terminal.out(`${renderRecord({ ...record, session: record.session.slice(0, SHORT_ID) }, screen)}\n`)
       if (advice === null) shown.delete(target)
       else {
         if (![...shown.values()].includes(advice.cause)) note(advice)
