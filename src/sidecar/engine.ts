@@ -122,9 +122,9 @@ export function createEngine(options: EngineOptions): Engine {
         service,
         store,
         observer,
-        commit,
-        readFrame,
+        intake: { commit, readFrame },
         ownership,
+        undelivered: dispatcher.window,
         startFrom: startOf(options.startFrom),
       })
     : null

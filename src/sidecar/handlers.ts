@@ -26,7 +26,7 @@ export function createHandlers(
         : createModuleTarget(spec, spec.target.handle, ports)
     return createWorker({ spec, target }, lanePorts)
   })
-  return createDispatcher(workers, ports.acks)
+  return createDispatcher(workers, lanePorts)
 }
 
 /** Makes the handlers known to the store: from then on what is committed has deliveries for them. */

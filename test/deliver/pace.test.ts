@@ -51,7 +51,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   const workers = specs.map((spec, index) =>
     createWorker({ spec, target: targetOf(replies[index] ?? quick) }, ports),
   )
-  const dispatcher = createDispatcher(workers, acks)
+  const dispatcher = createDispatcher(workers, ports)
   dispatcher.start([])
   const facts = Array.from({ length: FACTS }, (_, index) =>
     turnFact('turn.completed', `t${index}`, `ses_${index % 20}`),

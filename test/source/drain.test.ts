@@ -214,4 +214,43 @@ describe('draining a connection', () => {
     await done
     expect(disk.committed).toBe(6)
   })
+
+  describe('while handlers have plenty to do', () => {
+    /** Chunks that are read within `time` milliseconds, while handlers take `speed` characters a millisecond. */
+    async function chunksWithin(time: number, speed: number): Promise<number> {
+      const clock = new VirtualClock()
+      const connection = new AbortController()
+      const started = clock.steady()
+      let read = 0
+      async function* endless(): AsyncGenerator<Uint8Array> {
+        while (!connection.signal.aborted) yield encoder.encode(frame(++read))
+      }
+      const done = drainChunks({
+        chunks: endless(),
+        connection,
+        accept: () => null,
+        commit: () => Promise.resolve(),
+        undelivered: {
+          get taken() {
+            return 20 * MIB - (clock.steady() - started) * speed
+          },
+        },
+        clock,
+      })
+      await clock.advance(time)
+      connection.abort()
+      await clock.advance(1000)
+      await done
+      return read
+    }
+
+    it('lets fast ones take most of it before it reads on', async () => {
+      expect(await chunksWithin(1000, 4096)).toBeLessThan(5)
+    })
+
+    it('does not wait for slow ones, nor for one that takes nothing', async () => {
+      expect(await chunksWithin(1000, 100)).toBeGreaterThan(45)
+      expect(await chunksWithin(1000, 0)).toBeGreaterThan(45)
+    })
+  })
 })

@@ -1,6 +1,6 @@
 import { StreamConnection } from '../../src/protocol/connection.ts'
 import type { Frame } from '../../src/protocol/frame.ts'
-import { drain, FrameQueue, type Pending } from '../../src/sidecar/source/batch.ts'
+import { drain, FrameQueue, giveWay, type Pending, type Undelivered } from '../../src/sidecar/source/batch.ts'
 import type { Clock } from '../../src/std/ports.ts'
 
 export interface DrainOptions {
@@ -11,6 +11,7 @@ export interface DrainOptions {
   commit: (batch: readonly Pending[]) => Promise<void>
   onRetry?: (ms: number) => void
   onPing?: () => void
+  undelivered?: Undelivered
   clock: Clock
 }
 
@@ -28,5 +29,7 @@ export async function drainChunks(options: DrainOptions): Promise<void> {
     onRetry: options.onRetry ?? (() => undefined),
     onPing: options.onPing ?? (() => undefined),
   }
-  await drain(new StreamConnection(chunks, connection, listener, clock), queue)
+  await drain(new StreamConnection(chunks, connection, listener, clock), queue, () =>
+    giveWay(clock, options.undelivered ?? { taken: 0 }, queue),
+  )
 }

@@ -164,12 +164,15 @@ export function streamWorld(
   const stream = createStream({
     service: service as Service,
     store,
-    commit: async (batch) => {
-      batches.push(batch)
-      return await world.commit(batch)
+    intake: {
+      readFrame,
+      async commit(batch) {
+        batches.push(batch)
+        return await world.commit(batch)
+      },
     },
-    readFrame,
     ownership: { publishTransient: (event) => transients.push(event), room: () => null },
+    undelivered: { taken: 0 },
     observer: fanOut([
       { streamReconnect: (reason) => reasons.push(reason), quarantined: () => void quarantined++ },
     ]),

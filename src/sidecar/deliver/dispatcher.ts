@@ -2,7 +2,8 @@ import type { Subscriber } from '../../core/bus.ts'
 import type { HandlerRecord } from '../../core/store-reader.ts'
 import { compilePatterns, type EventPattern } from '../../core/pattern.ts'
 import type { HandlerStatus, Pause } from './health.ts'
-import type { AckBatcher } from './ack-batcher.ts'
+import type { MemoryWindow } from './lane.ts'
+import type { LanePorts } from './lane-runner.ts'
 import { transientFact } from './transient.ts'
 import type { Worker } from './worker.ts'
 
@@ -11,6 +12,8 @@ const DRAIN = 10_000
 
 /** Delivers facts to all handlers, through one worker each. */
 export interface Dispatcher extends Required<Pick<Subscriber, 'lanesExtended' | 'transient'>> {
+  /** Committed facts in memory on their way to handlers. */
+  readonly window: Pick<MemoryWindow, 'taken'>
   /** `records`: the handlers as the store knows them. */
   start(records: readonly HandlerRecord[]): void
   stop(grace?: number): Promise<void>
@@ -19,13 +22,17 @@ export interface Dispatcher extends Required<Pick<Subscriber, 'lanesExtended' | 
   statuses(): HandlerStatus[]
 }
 
-export function createDispatcher(workers: readonly Worker[], acks: AckBatcher): Dispatcher {
+export function createDispatcher(
+  workers: readonly Worker[],
+  { acks, window }: Pick<LanePorts, 'acks' | 'window'>,
+): Dispatcher {
   const byName = new Map(workers.map((worker) => [worker.spec.name, worker]))
   const patterns = new Map<Worker, EventPattern>(
     workers.map((worker) => [worker, compilePatterns(worker.spec.events)]),
   )
 
   return {
+    window,
     start(records) {
       for (const worker of workers) worker.start(pauseOf(records, worker.spec.name))
     },

@@ -145,10 +145,17 @@ const EACH = 200
 
 /** The memory that committed facts may take on their way to handlers. */
 export class MemoryWindow {
+  readonly #all: number
   #left: number
 
   constructor(characters = CHARACTERS) {
+    this.#all = characters
     this.#left = characters
+  }
+
+  /** Characters that are on their way. */
+  get taken(): number {
+    return this.#all - this.#left
   }
 
   /** @returns false where there is no room. */

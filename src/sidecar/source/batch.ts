@@ -4,6 +4,18 @@ import type { EndedTurn, Meaning } from '../../protocol/frame.ts'
 import { joinScopes, type Hint } from '../../core/hint.ts'
 import { isBefore } from '../../core/seq.ts'
 import type { Batch } from '../../core/store.ts'
+import type { Clock } from '../../std/ports.ts'
+
+/**
+ * 40,000 frames come at once: read as fast as they come, nearly all of them would be in memory before the first handlers have
+ * theirs. Above so many characters of facts that handlers have not got, reading gives way to delivery.
+ */
+const PLENTY = 2 * 1024 * 1024
+/** It gives way for so long between two chunks, and looks so often whether handlers are fast, milliseconds. */
+const LONGEST = 500
+const LOOK = 20
+/** Handlers that take less than this between two looks do not lack the processor, characters. */
+const FAST = 8192
 
 /** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
 const MAX_PENDING = 4 * 1024 * 1024
@@ -166,9 +178,14 @@ export class FrameQueue {
 /**
  * Drains a connection into the store as fast as it comes: reading goes on while a batch is written. What came whole before
  * the end is written then.
+ * `pause` is awaited between two chunks.
  * @throws {NetworkFault} when the connection broke, was silent, or sent a frame without end; or what kept a batch from being written.
  */
-export async function drain(connection: StreamConnection, queue: FrameQueue): Promise<ConnectionEnd> {
+export async function drain(
+  connection: StreamConnection,
+  queue: FrameQueue,
+  pause: () => Promise<void>,
+): Promise<ConnectionEnd> {
   let end: ConnectionEnd | null = null
   try {
     while (end === null && !queue.failed) {
@@ -176,10 +193,33 @@ export async function drain(connection: StreamConnection, queue: FrameQueue): Pr
       if (queue.failed) break
       queue.start()
       while (queue.isFull) await queue.written()
+      if (end === null) await pause()
     }
   } finally {
     connection.close()
     await queue.finish()
   }
   return end ?? 'closed'
+}
+
+/** Facts in memory that handlers have not got yet. */
+export interface Undelivered {
+  /** Characters. */
+  readonly taken: number
+}
+
+/**
+ * Pauses reading while handlers are busy with plenty of facts. A slow handler is not waited for, nor one that takes nothing.
+ */
+export async function giveWay(clock: Clock, undelivered: Undelivered, queue: FrameQueue): Promise<void> {
+  if (undelivered.taken <= PLENTY) return
+  await queue.written()
+  const until = clock.steady() + LONGEST
+  let left = undelivered.taken
+  let before = Infinity
+  while (left > PLENTY && before - left >= FAST && clock.steady() < until) {
+    await new Promise<void>((resolve) => void clock.after(LOOK, resolve))
+    before = left
+    left = undelivered.taken
+  }
 }

@@ -11,7 +11,15 @@ import { isBefore } from '../../core/seq.ts'
 import { ResumableStream } from '../../protocol/resumable-stream.ts'
 import { StreamSlot } from '../../protocol/slot.ts'
 import type { Batch, Store } from '../../core/store.ts'
-import { createBatcher, drain, FrameQueue, lowestSeq, type Pending } from './batch.ts'
+import {
+  createBatcher,
+  drain,
+  FrameQueue,
+  giveWay,
+  lowestSeq,
+  type Pending,
+  type Undelivered,
+} from './batch.ts'
 import { forgetCursor, savedCursor, STREAM_BEGAN, type StartFrom } from './cursor.ts'
 import { createDoubt } from './cursor-doubt.ts'
 import { createOpenings, type Opening } from './opening.ts'
@@ -39,12 +47,14 @@ export interface StreamOwnership {
 export interface StreamOptions {
   service: Service
   store: Store
-  /** The only way to commit facts. */
-  commit: (batch: Batch) => Promise<unknown>
-  /** Reads a frame. Passed in, because the intake defines what a frame means. */
-  readFrame: (frame: Frame, at: number) => Meaning
+  /** What a frame means, and the only way to commit facts. */
+  intake: {
+    readFrame(frame: Frame, at: number): Meaning
+    commit(batch: Batch): Promise<unknown>
+  }
   /** Receives transient events, and limits the frames that wait for their sessions. */
   ownership: StreamOwnership
+  undelivered: Undelivered
   observer: Observer
   clock: Clock
   random: Random
@@ -64,9 +74,9 @@ interface End {
  * committed seq. It never waits for a handler.
  */
 export function createStream(options: StreamOptions): StreamSource {
-  const { service, store, commit, ownership, observer, clock, random, log } = options
+  const { service, store, intake, ownership, observer, clock, random, log } = options
   const batchOf = createBatcher()
-  const openings = createOpenings(options)
+  const openings = createOpenings({ ...options, commit: intake.commit })
   const doubt = createDoubt(service)
   // The previous process may still hold a slot.
   const resumable = new ResumableStream({ clock, random, slot: new StreamSlot(), slotInUse: true })
@@ -171,8 +181,11 @@ export function createStream(options: StreamOptions): StreamSource {
       become('live', null)
       log.info({ cursor }, 'stream: connected')
       // A service that does not know the cursor may not report it: no replay then contains what happened meanwhile.
-      if (!continuing) await commit({ hints: [sweepHint(clock.now())] })
-      return await ended(await drain(connection, queue), saved)
+      if (!continuing) await intake.commit({ hints: [sweepHint(clock.now())] })
+      return await ended(
+        await drain(connection, queue, () => giveWay(clock, options.undelivered, queue)),
+        saved,
+      )
     } catch (error) {
       // Frames before a stop may not be stored: without a cursor, only a replay from the beginning contains them for
       // certain.
@@ -187,7 +200,7 @@ export function createStream(options: StreamOptions): StreamSource {
   /** Handles one frame. @returns the `from_seq` of a frame that says that the replay stopped. */
   const accept = (frame: Frame, opening: Opening | null, queue: FrameQueue): string | null => {
     const at = clock.now()
-    const meaning = options.readFrame(frame, at)
+    const meaning = intake.readFrame(frame, at)
     if (meaning.kind === 'stop') return meaning.fromSeq
     if (meaning.kind === 'transient') {
       const { type, sessionId, body } = meaning
@@ -242,7 +255,7 @@ export function createStream(options: StreamOptions): StreamSource {
     if (room !== null) await room
     const made = batchOf(batch)
     const first = beginning ? lowestSeq(batch) : null
-    await commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
+    await intake.commit(first === null ? made : { ...made, checkpoints: { [STREAM_BEGAN]: first } })
     if (first !== null) {
       began = first
       beginning = false
@@ -289,7 +302,7 @@ export function createStream(options: StreamOptions): StreamSource {
     resumable.forget()
     await forgetCursor(store)
     openings.forget()
-    await commit({ hints: [sweepHint(clock.now())] })
+    await intake.commit({ hints: [sweepHint(clock.now())] })
   }
 
   return {
