@@ -1,4 +1,5 @@
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import path from 'node:path'
 import { defineConfig, type ChunkingContext, type OutputChunk, type Plugin } from 'rolldown'
 
@@ -49,10 +50,19 @@ export default defineConfig({
   platform: 'node',
   // prom-client asks for the API of OpenTelemetry as well, and must not need the user's.
   external: (id, importer) => INSTALLED.includes(id) && importer?.includes('node_modules') !== true,
-  plugins: [partOfUndici(), unusedBuiltins(), plainBuiltins(), ownPlaces(), besideCode(), licences()],
+  plugins: [
+    partOfUndici(),
+    partsOfLibraries(),
+    unusedBuiltins(),
+    plainBuiltins(),
+    ownPlaces(),
+    besideCode(),
+    licences(),
+  ],
   output: {
     dir: DIST,
     format: 'esm',
+    comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: 'chunk/[name].js',
     codeSplitting: {
@@ -102,11 +112,30 @@ function partOfUndici(): Plugin {
   }
 }
 
-/** Libraries load HTTP/2, which we do not speak, and child processes, which no command of ours is. */
+/** Of prom-client and pino, what we use: no summaries, gateways, clusters or threads. Metrics of the process are loaded when read. */
+function partsOfLibraries(): Plugin {
+  const texts: Readonly<Record<string, string>> = {
+    '/prom-client/index.js': `
+      exports.Registry = require('./lib/registry')
+      exports.Counter = require('./lib/counter')
+      exports.Gauge = require('./lib/gauge')
+      exports.Histogram = require('./lib/histogram')
+      exports.collectDefaultMetrics = (options) => require('./lib/defaultMetrics')(options)
+    `,
+    '/pino/lib/transport.js': 'module.exports = null',
+    '/undici/lib/dispatcher/client-h2.js': 'module.exports = null',
+  }
+  return {
+    name: 'parts of libraries',
+    load: (id) => texts[/\/node_modules(\/.*)/.exec(id)?.[1] ?? ''] ?? null,
+  }
+}
+
+/** Libraries load modules of Node's that no command of ours needs: HTTP/2, child processes, threads. */
 function unusedBuiltins(): Plugin {
   const unused = [
-    { of: '/undici/lib/dispatcher/client-h2.js', line: /^[^]*$/, by: 'module.exports = null' },
     { of: '/fastify/lib/server.js', line: /require\('node:http2'\)/, by: 'null' },
+    { of: '/pino/lib/tools.js', line: /require\('worker_threads'\)/, by: '{ isMainThread: true }' },
     {
       of: '/commander/lib/command.js',
       line: /^import childProcess from .*$/m,
@@ -124,22 +153,50 @@ function unusedBuiltins(): Plugin {
   }
 }
 
+/** Modules of Node's that load many others. A chunk loads one when it first calls a function of it. */
+const COSTLY = new Set(['node:crypto', 'node:dns/promises', 'node:fs/promises', 'node:tls', 'node:zlib'])
+
 /**
  * An `import` of a module of Node's reads all that it exports, some of which loads more: WebSocket of node:http loads Node's
- * own undici, ReadStream of node:fs its streams. A chunk reads what it uses, and no more.
+ * own undici, ReadStream of node:fs its streams. A chunk reads what it uses, and no more. A `require` of one asks the hooks
+ * of modules first. node:assert loads its description of differences.
  */
 function plainBuiltins(): Plugin {
   const clause = /^import (?:(?:\* as )?([\w$]+))?(?:, )?(?:\{ (.*?) \} )?\s*from "(node:[^"]+)";$/gm
+  const required = /\b__require\("([^"]+)"\)/g
+  const assertion = `(value, message) => { if (!value) ${builtin('node:assert')}(value, message); }`
   return {
     name: 'plain builtins',
     renderChunk: (code) =>
-      code.replaceAll(clause, (_all, whole?: string, names?: string, from = '') => {
-        const got = `globalThis.process.getBuiltinModule("${from}")`
-        const lines = whole === undefined ? [] : [`const ${whole} = ${got};`]
-        if (names !== undefined) lines.push(`const { ${names.replaceAll(' as ', ': ')} } = ${got};`)
-        return lines.join(' ')
-      }),
+      code
+        .replaceAll(clause, (_all, whole?: string, names?: string, from = '') => {
+          const got = builtin(from)
+          const lines = whole === undefined ? [] : [`const ${whole} = ${got};`]
+          for (const one of names?.split(', ') ?? []) {
+            const [name = '', local = name] = one.split(' as ')
+            lines.push(
+              COSTLY.has(from) && isFunction(from, name)
+                ? `let ${local} = (...given) => (${local} = ${got}.${name})(...given);`
+                : `const { ${name}: ${local} } = ${got};`,
+            )
+          }
+          return lines.join(' ')
+        })
+        .replaceAll(required, (all, name: string) => {
+          if (!isBuiltin(name)) return all
+          return /^(node:)?assert$/.test(name) ? assertion : builtin(name)
+        }),
   }
+}
+
+function builtin(name: string): string {
+  return `globalThis.process.getBuiltinModule("${name}")`
+}
+
+/** Not a class or a constant. */
+function isFunction(from: string, name: string): boolean {
+  const module: unknown = process.getBuiltinModule(from)
+  return /^[a-z]/.test(name) && typeof Reflect.get(module as object, name) === 'function'
 }
 
 /** A module finds files by its own place. In a chunk, that is where the module would stand if it were a file of `dist`. */

@@ -1,4 +1,4 @@
-import { createHmac, createSecretKey, hash, timingSafeEqual, type KeyObject } from 'node:crypto'
+import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 
 /** What one signature needs of its key (RFC 2104): what is hashed before the message, and before the hash of both. */
 interface Pads {
@@ -101,13 +101,13 @@ const SECRET_PREFIX = 'whsec_'
  * The key inside a Standard Webhooks secret (`whsec_` + base64). A secret without the prefix is used as base64, too.
  * @throws {Error} when the rest is not base64 of at least one byte.
  */
-export function callbackKey(secret: string): KeyObject {
+export function callbackKey(secret: string): Buffer {
   const encoded = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret
   const key = Buffer.from(encoded, 'base64')
   if (key.length === 0 || !/^[A-Za-z0-9+/_-]+={0,2}$/.test(encoded)) {
     throw new Error('a Standard Webhooks secret is "whsec_" followed by base64')
   }
-  return createSecretKey(key)
+  return key
 }
 
 /** Where callbacks are encoded; a longer one gets a buffer of its own. */
@@ -168,7 +168,7 @@ export class Signer {
     for (let at = 0; same && at < secrets.length; at++) same = secrets[at] === this.#decoded[at]
     if (!same) {
       this.#decoded = [...secrets]
-      this.#pads = this.#decoded.map((secret) => padsOf(callbackKey(secret).export()))
+      this.#pads = this.#decoded.map((secret) => padsOf(callbackKey(secret)))
     }
     return this.#pads
   }
@@ -176,7 +176,7 @@ export class Signer {
 
 /** True when any `v1,` part of a `webhook-signature` header was made with any of `keys`. */
 export function verifyCallbackSignature(
-  keys: readonly KeyObject[],
+  keys: readonly Buffer[],
   id: string,
   timestamp: string,
   body: Uint8Array | string,
