@@ -19,7 +19,6 @@ import { createReconciler, createSessionReader, traced, type Reconciler } from '
 import { createExpectations } from './intake/schedule.ts'
 import { createPrefetch, readSession } from './intake/snapshot.ts'
 import { createSweep } from './intake/sweep.ts'
-import { readWebhook } from './intake/webhook.ts'
 import { createPoll, type PollSource } from './source/poll.ts'
 import { createStream, type StreamSource } from './source/stream.ts'
 import { createSubscriptionKeeper, type SubscriptionKeeper } from './source/subscription.ts'
@@ -57,7 +56,8 @@ export interface EngineOptions {
   webhooks: {
     enabled: boolean
     publicUrl: string | null
-    secrets: () => readonly string[]
+    /** Replaced in place. */
+    secrets: readonly string[]
     tolerance: number
   }
 }
@@ -193,8 +193,7 @@ export function createEngine(options: EngineOptions): Engine {
       log,
       observer,
       tolerance: options.webhooks.tolerance,
-      secrets: [options.webhooks.secrets, ...(subscription === null ? [] : [subscription.secrets])],
-      readWebhook,
+      secrets: { configured: options.webhooks.secrets, subscribed: subscription?.secrets ?? [] },
       storeHints: hint,
     }),
     async start() {

@@ -1,6 +1,5 @@
 import type { Random } from '../../src/std/ports.ts'
 import { signServiceWebhook } from '../../src/std/signature.ts'
-import { readWebhook } from '../../src/sidecar/intake/webhook.ts'
 import {
   createWebhookReceiver,
   type WebhookAnswer,
@@ -20,8 +19,7 @@ export async function attackWebhooks(count: number, random: Random): Promise<Tal
   let stored = 0
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
-    secrets: [() => SECRETS],
-    readWebhook,
+    secrets: { configured: SECRETS, subscribed: [] },
     storeHints: async (hints) => void (stored += hints.length),
     observer: deafObserver,
     clock,

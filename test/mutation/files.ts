@@ -8,7 +8,7 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'core/wire.ts': ['client/wire'],
   'sidecar/intake/diff.ts': ['intake/diff', 'intake/facts'],
   'sidecar/intake/frame.ts': ['intake/frame'],
-  'sidecar/intake/webhook.ts': ['intake/webhook'],
+  'sidecar/source/webhook.ts': ['source/hint'],
   'client/transport/classify.ts': ['client/classify'],
   'client/discovery/discovery.ts': ['client/discovery.'],
   'client/explorer.ts': ['client/explorer'],
@@ -18,5 +18,5 @@ export const FILES: Readonly<Record<string, readonly string[]>> = {
   'std/clock-offset.ts': ['std/clock-offset'],
   'client/discovery/path.ts': ['client/path'],
   'protocol/answers.ts': ['client/wire'],
-  'protocol/implications.ts': ['intake/frame', 'intake/webhook'],
+  'protocol/implications.ts': ['intake/frame', 'source/hint'],
 }

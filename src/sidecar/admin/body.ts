@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import { IncomingMessage } from 'node:http'
 import { ByteBuffer } from '../../std/byte-buffer.ts'
 
 /** Bytes of a body that every connection may send; the number of connections limits the sum. */
@@ -47,7 +47,7 @@ export class BodyReader {
   }
 
   /** `done` gets the body, or why it was not read to its end. */
-  read(request: IncomingMessage, limit: number, done: BodyDone): void {
+  read(request: DirectRequest, limit: number, done: BodyDone): void {
     const refusal = this.refusalOf(request, limit)
     if (refusal !== null) return done(refusal)
     const announced = announcedBytes(request)
@@ -65,35 +65,52 @@ function announcedBytes({ headers }: IncomingMessage): number {
   return Number(headers['content-length'] ?? 0)
 }
 
+/** Takes a body piece by piece; null: it is complete. */
+type Taker = (chunk: Buffer | null) => void
+
+/**
+ * Gives its body to its reader as it comes, and discards it when no reader is set. As a stream of Node's it would queue each
+ * chunk and emit six events, which takes longer than the signature of a webhook.
+ */
+export class DirectRequest extends IncomingMessage {
+  #taker: Taker | null = null
+
+  giveTo(taker: Taker | null): void {
+    this.#taker = taker
+  }
+
+  override push(chunk: unknown): boolean {
+    if (chunk === null || Buffer.isBuffer(chunk)) this.#taker?.(chunk)
+    return true
+  }
+
+  /** It never pauses. */
+  override resume(): this {
+    return this
+  }
+}
+
 /** `limit`: bytes, the announced ones where there are any. */
-function collect(request: IncomingMessage, limit: number, done: BodyDone): void {
+function collect(request: DirectRequest, limit: number, done: BodyDone): void {
   const buffer = new ByteBuffer(limit, announcedBytes(request))
   let chunks = 0
   let isDone = false
-  const refuse = (status: 400 | 413, message: string): void => {
+  const end = (error: BodyRefused | null, body?: Buffer): void => {
     if (isDone) return
     isDone = true
     // The request keeps flowing, so that data before the close of the connection is discarded.
-    request.off('data', take)
-    request.resume()
-    done(new BodyRefused(status, message))
+    request.giveTo(null)
+    done(error, body)
   }
-  const cut = (): void => refuse(400, 'the body was cut')
-  const take = (chunk: Buffer): void => {
+  request.giveTo((chunk) => {
+    if (chunk === null) return end(null, buffer.bytes())
     if (buffer.length + chunk.length > limit)
-      return refuse(413, `a body without a content-length has at most ${limit} bytes`)
+      return end(new BodyRefused(413, `a body without a content-length has at most ${limit} bytes`))
     if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)
-      return refuse(400, `a body must have chunks of at least ${CHUNK_BYTES} bytes`)
+      return end(new BodyRefused(400, `a body must have chunks of at least ${CHUNK_BYTES} bytes`))
     buffer.append(chunk)
-  }
-  request.on('data', take)
-  request.on('end', () => {
-    if (isDone) return
-    isDone = true
-    done(null, buffer.bytes())
   })
-  request.on('error', cut)
-  request.on('close', cut)
+  request.on('close', () => end(new BodyRefused(400, 'the body was cut')))
 }
 
 /** Whether the headers announce a body. */

@@ -1,5 +1,4 @@
-import type { IncomingMessage } from 'node:http'
-import { hasBody, type BodyReader } from './body.ts'
+import { hasBody, type BodyReader, type DirectRequest } from './body.ts'
 import { Problem } from './problem.ts'
 
 /**
@@ -7,7 +6,7 @@ import { Problem } from './problem.ts'
  * @throws {Problem | BodyRefused} when it cannot be read.
  */
 export async function readJsonBody(
-  request: IncomingMessage,
+  request: DirectRequest,
   bodies: BodyReader,
   limit: number,
 ): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { DirectRequest } from './body.ts'
 import { keepConnections, type ConnectionOptions } from './connections.ts'
 
 export interface Address {
@@ -32,13 +33,14 @@ export interface ListenerOptions {
   times: { headers: number; request: number; idle: number; checkedEvery?: number }
   connections: ConnectionOptions
   refusal?: Refusal
-  serve: (request: IncomingMessage, response: ServerResponse) => void
+  serve: (request: DirectRequest, response: ServerResponse) => void
 }
 
 export function createListener(options: ListenerOptions): Listener {
   const { headers, times, connections, refusal } = options
   const server = createServer(
     {
+      IncomingMessage: DirectRequest,
       maxHeaderSize: headers,
       // Node takes the longer of the two times for that of the whole request: the first must be the shorter.
       headersTimeout: times.headers,

@@ -5,7 +5,7 @@ import { writeJson } from '../../std/json.ts'
 import type { Log } from '../../std/ports.ts'
 import type { StoreReader } from '../../core/store-reader.ts'
 import { ActionRefused, type AdminActions } from './actions.ts'
-import { BodyReader, BodyRefused, hasBody } from './body.ts'
+import { BodyReader, BodyRefused, hasBody, type DirectRequest } from './body.ts'
 import { peerOf } from './connections.ts'
 import { etagOf } from './console/assets.ts'
 import { createLogins, type Logins } from './console/logins.ts'
@@ -103,7 +103,7 @@ export function createAdmin(options: AdminOptions): Listener {
     }),
   ])
   const bodies = new BodyReader(SHARED)
-  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const respond = async (request: DirectRequest, response: ServerResponse): Promise<void> => {
     setHeaders(response, SECURITY)
     const path = pathOf(request.url ?? '')
     admit(request.headers, accessOf(request, path), {
@@ -241,7 +241,6 @@ function setHeaders(response: ServerResponse, headers: Readonly<Record<string, s
 /** The connection closes: what is left of the body is discarded. */
 function dropBody(request: IncomingMessage, response: ServerResponse): void {
   if (!hasBody(request) || request.complete) return
-  request.resume()
   response.setHeader('connection', 'close')
 }
 

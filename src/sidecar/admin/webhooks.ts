@@ -3,7 +3,7 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import type { Log } from '../../std/ports.ts'
-import { BodyReader } from './body.ts'
+import { BodyReader, type DirectRequest } from './body.ts'
 import { createListener, STEADY, type Listener } from './listener.ts'
 
 /** The headers of a delivery; undefined when one is missing or came more than once. */
@@ -101,7 +101,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
       answer(response, 503)
     }
   }
-  const take = (request: IncomingMessage, response: ServerResponse): void => {
+  const take = (request: DirectRequest, response: ServerResponse): void => {
     const misplaced = refusalOf(request, path)
     if (misplaced !== null) return answer(response, misplaced, CLOSING)
     const refused = bodies.refusalOf(request, BODY)

@@ -23,7 +23,7 @@ const LOOKUPS = 100
  */
 export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
   /** False when every session is ours: then no owner is looked up or stored. */
-  readonly active: boolean
+  active: boolean
   /** Whether the resource itself is in the scope. */
   isOurs(session: Session): boolean
   /** The stored owner; null: none. */
@@ -130,12 +130,11 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     if (isFull()) await wait(signal)
   }
 
-  return {
-    get active() {
-      return filter.active
-    },
+  const ownership: StartedOwnership = {
+    active: filter.active,
     async begin(now) {
       filter.active = now
+      ownership.active = now
       if (now) held = await store.resources.heldFrames()
     },
     isOurs: (session) => inScope(session, scope),
@@ -186,4 +185,5 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
       waiters = []
     },
   }
+  return ownership
 }

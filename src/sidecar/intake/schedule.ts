@@ -46,12 +46,19 @@ export interface Expectations extends Required<Pick<Subscriber, 'hinted' | 'owne
   forget(sessionId: string): void
 }
 
+/** A change of a turn or an action: the parts of its subject. */
+interface Announced {
+  kind: string
+  id: string
+  expectation: Expectation
+}
+
 /** By id. */
 type Turns = ReadonlyMap<string, KnownTurn>
 
 export function createExpectations(clock: { steady(): number }): Expectations {
-  /** By session and subject: when it was announced, steady milliseconds. */
-  const expected = new Map<string, Map<string, number>>()
+  /** By session and subject. */
+  const expected = new Map<string, Map<string, Announced>>()
   const disagreeing = new Map<string, number>()
   let kept = 0
 
@@ -62,31 +69,38 @@ export function createExpectations(clock: { steady(): number }): Expectations {
     if (ofSession.size === 0) expected.delete(sessionId)
   }
 
-  const add = (sessionId: string, subject: string): void => {
-    const ofSession = expected.get(sessionId) ?? new Map<string, number>()
+  const add = (sessionId: string, subject: string, kind: string, id: string): void => {
+    const ofSession = expected.get(sessionId) ?? new Map<string, Announced>()
     if (ofSession.has(subject) || kept >= KEPT) return
     const [oldest] = ofSession.size >= KEPT_OF_SESSION ? ofSession.keys() : []
     if (oldest !== undefined) drop(sessionId, oldest)
-    expected.set(sessionId, ofSession.set(subject, clock.steady()))
+    const scope = kind.startsWith('turn') ? 'turns' : 'session'
+    expected.set(
+      sessionId,
+      ofSession.set(subject, { kind, id, expectation: { scope, since: clock.steady() } }),
+    )
     kept++
   }
 
   /** The announced changes that the read does not show. Drops those that it shows and those that are too old. */
   const weighExpected = (session: Session, turns: Turns, known: KnownSession | null): Expectation | null => {
+    const ofSession = expected.get(session.id)
+    if (ofSession === undefined) return null
     const open = new Set(session.actions.map(({ callId }) => callId))
     const before = new Set(known?.actions.map(({ callId }) => callId))
-    const isShown = (kind: string, id: string): boolean => {
+    const isShown = ({ kind, id }: Announced): boolean => {
       if (kind === 'turn.started') return turns.get(id)?.read === true
       if (kind === 'turn.final') return turns.get(id)?.final === true
       return kind === 'action.required' ? open.has(id) || before.has(id) : !open.has(id)
     }
-    const unseen: Expectation[] = []
-    for (const [subject, since] of expected.get(session.id) ?? []) {
-      const { kind, id } = partsOf(subject)
-      if (isShown(kind, id) || clock.steady() - since > LAG) drop(session.id, subject)
-      else unseen.push({ since, scope: kind.startsWith('turn') ? 'turns' : 'session' })
+    const oldest = clock.steady() - LAG
+    let unseen: Expectation | null = null
+    for (const [subject, announced] of ofSession) {
+      const { expectation } = announced
+      if (isShown(announced) || expectation.since < oldest) drop(session.id, subject)
+      else unseen = unseen === null ? expectation : join(unseen, expectation)
     }
-    return unseen.length === 0 ? null : unseen.reduce(join)
+    return unseen
   }
 
   const weighStatus = (session: Session, turns: Turns): Expectation | null => {
@@ -112,15 +126,15 @@ export function createExpectations(clock: { steady(): number }): Expectations {
         if (!KINDS.has(kind)) continue
         // The action is over, so the read need not show that it was required.
         if (kind === 'action.resolved') drop(sessionId, `action.required/${id}`)
-        add(sessionId, subject)
+        add(sessionId, subject, kind, id)
       }
     },
     ownersNoted(notes) {
       for (const { sessionId, owner } of notes) if (isOthers({ owner })) forget(sessionId)
     },
     turnsOf: (sessionId) =>
-      Array.from(expected.get(sessionId)?.keys() ?? [], partsOf)
-        .filter(({ kind }) => kind.startsWith('turn'))
+      Array.from(expected.get(sessionId)?.values() ?? [])
+        .filter(({ expectation }) => expectation.scope === 'turns')
         .map(({ id }) => id),
     weigh(session, turns, known) {
       const byId = new Map(turns.map((turn) => [turn.turn.id, turn]))
@@ -142,6 +156,7 @@ function partsOf(subject: string): { kind: string; id: string } {
 
 /** The newest expectation counts: its reads follow each other most closely. */
 function join(a: Expectation, b: Expectation): Expectation {
+  if (a.since >= b.since && a.scope === b.scope) return a
   return { since: Math.max(a.since, b.since), scope: joinScopes(a.scope, b.scope) }
 }
 

@@ -22,8 +22,8 @@ const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
 export interface SubscriptionKeeper {
   start(): Promise<void>
   stop(): void
-  /** Secrets of our subscriptions, the newest first. */
-  secrets(): readonly string[]
+  /** Secrets of our subscriptions, the newest first; replaced in place. */
+  readonly secrets: readonly string[]
   active(): boolean
 }
 
@@ -45,12 +45,18 @@ export function createSubscriptionKeeper(options: {
   log: Log
 }): SubscriptionKeeper {
   const { url, service, store, observer, clock, random, log } = options
-  let records: SubscriptionRecord[] = []
+  let records: readonly SubscriptionRecord[] = []
+  const secrets: string[] = []
   let active = false
   let timer: Timer | null = null
   /** Steady milliseconds: when we replaced active subscriptions of another deployment. */
   let replaced: number[] = []
   let running = false
+
+  const keep = (all: readonly SubscriptionRecord[]): void => {
+    records = all
+    secrets.splice(0, secrets.length, ...all.map(({ secret }) => secret))
+  }
 
   const tend = async (): Promise<void> => {
     let wait = options.interval
@@ -113,7 +119,7 @@ export function createSubscriptionKeeper(options: {
     await options.hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
     const record = { id, url, secret, createdAt: clock.now(), retiredAt: null }
     await store.settings.saveSubscription(record)
-    records = [record, ...records]
+    keep([record, ...records])
     log.info({ id, url }, 'webhooks: subscribed')
   }
 
@@ -125,7 +131,7 @@ export function createSubscriptionKeeper(options: {
       else if (record.retiredAt < clock.now() - RETIRED_KEPT)
         await store.settings.forgetSubscription(record.id)
     }
-    records = await store.settings.subscriptions()
+    keep(await store.settings.subscriptions())
   }
 
   const report = (now: boolean, problem?: string): void => {
@@ -136,14 +142,14 @@ export function createSubscriptionKeeper(options: {
   return {
     async start() {
       running = true
-      records = await store.settings.subscriptions()
+      keep(await store.settings.subscriptions())
       await tend()
     },
     stop() {
       running = false
       timer?.cancel()
     },
-    secrets: () => records.map(({ secret }) => secret),
+    secrets,
     active: () => active,
   }
 }

@@ -2,13 +2,22 @@ import type { Hint } from '../../core/hint.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import { StoreError } from '../../core/store-error.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
+import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import { isServiceSignature, verifyServiceWebhook } from '../../std/signature.ts'
+import {
+  UNKNOWN_WEBHOOK,
+  WEBHOOK_IMPLICATIONS,
+  WEBHOOK_WITHOUT_SESSION,
+  type Implication,
+} from '../../protocol/implications.ts'
 
 /** Deliveries of which we know that their hint is stored; a copy of one is answered without storing it again. */
 const REMEMBERED = 10_000
 /** Deliveries whose hints are stored by one write. */
 const BATCH = 256
+/** Levels of the envelope that are searched; ids are near the top. */
+const DEPTH = 4
 
 const STORE_FAILED: WebhookAnswer = { status: 503, outcome: 'store_failed' }
 
@@ -40,9 +49,8 @@ export interface WebhookReceiver {
 export interface WebhookOptions {
   /** Milliseconds that a timestamp may be off our clock. */
   tolerance: number
-  /** Every secret that is valid now, the newest first. */
-  secrets: readonly (() => readonly string[])[]
-  readWebhook: (body: unknown, at: number) => { hint: Hint; readable: boolean }
+  /** Every secret that is valid now; both lists are replaced in place. */
+  secrets: { configured: readonly string[]; subscribed: readonly string[] }
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
@@ -66,6 +74,7 @@ interface Pending {
  */
 export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options
+  const { configured, subscribed } = options.secrets
   /** By signature, which covers the timestamp and the body: the same one is the same delivery. */
   const stored = new BoundedMap<string, true>(REMEMBERED)
   const pending = new Map<string, Pending>()
@@ -144,12 +153,14 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     const refusal = screen({ signature, timestamp })
     if (refusal !== null) return answer(refusal)
     if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
-    const secrets = options.secrets.flatMap((current) => current())
-    if (!verifyServiceWebhook(secrets, timestamp, body, signature)) return answer(answered(401, 'forged'))
+    const isGenuine =
+      verifyServiceWebhook(configured, timestamp, body, signature) ||
+      verifyServiceWebhook(subscribed, timestamp, body, signature)
+    if (!isGenuine) return answer(answered(401, 'forged'))
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
     const first = pending.get(signature)
     if (first !== undefined) return void (first.copies ??= []).push(answer)
-    const { hint, readable } = options.readWebhook(parse(body), clock.now())
+    const { hint, readable } = readWebhook(parse(body), clock.now())
     if (!readable)
       log.warn({ bytes: body.length }, 'webhook: a genuine delivery cannot be read; sessions are swept')
     const delivery = { signature, hint, readable, answer, copies: null }
@@ -171,5 +182,56 @@ function parse(body: Buffer): unknown {
     return JSON.parse(body.toString('utf8')) as unknown
   } catch {
     return null
+  }
+}
+
+/**
+ * Reads the verified body of a webhook. The interface does not show the envelope, so the name of the event is any
+ * string value that is a known name, and ids are found by their keys. An unreadable body causes a sweep: a verified
+ * hint is never dropped.
+ */
+export function readWebhook(body: unknown, at: number): { hint: Hint; readable: boolean } {
+  const hintOf = (sessionId: string | null, { scope, delay }: Implication): Hint => ({
+    sessionId,
+    channel: 'webhook',
+    at,
+    scope,
+    delay,
+  })
+  if (!isObject(body)) return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
+  const found: Found = { name: null, session: null, turn: null }
+  search(body, DEPTH, found)
+  if (found.session === null) return { hint: hintOf(null, WEBHOOK_WITHOUT_SESSION), readable: false }
+  const implied = found.name === null ? undefined : WEBHOOK_IMPLICATIONS.get(found.name)
+  const hint = hintOf(found.session, implied ?? UNKNOWN_WEBHOOK)
+  if (implied?.subject !== undefined) {
+    const key = implied.subject.startsWith('turn') ? found.turn : found.session
+    if (key !== null) hint.subject = `${implied.subject}/${key}`
+  }
+  return { hint, readable: implied !== undefined }
+}
+
+interface Found {
+  name: string | null
+  session: string | null
+  turn: string | null
+}
+
+function search(holder: JsonObject, depth: number, found: Found): void {
+  const named = stringOf(holder.object)
+  if (named === 'session') found.session ??= stringOf(holder.id)
+  if (named === 'turn') found.turn ??= stringOf(holder.id)
+  for (const key of Object.keys(holder)) {
+    const value = holder[key]
+    if (typeof value === 'string') {
+      if (stringOf(value) === null) continue
+      if (WEBHOOK_IMPLICATIONS.has(value)) found.name ??= value
+      else if (key === 'session_id' || key === 'sessionId' || key === 'session') found.session ??= value
+      else if (key === 'turn_id' || key === 'turnId' || key === 'turn') found.turn ??= value
+    } else if (isObject(value) && depth > 1) {
+      if (key === 'session') found.session ??= stringOf(value.id)
+      if (key === 'turn') found.turn ??= stringOf(value.id)
+      search(value, depth - 1, found)
+    }
   }
 }

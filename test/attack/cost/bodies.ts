@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { BodyReader } from '../../../src/sidecar/admin/body.ts'
+import { BodyReader, DirectRequest } from '../../../src/sidecar/admin/body.ts'
 import { startEmulator } from '../../../src/emulator/index.ts'
 import { CHUNKINGS, sendBody, type Chunking } from './sender.ts'
 
@@ -26,7 +26,7 @@ export const BODY_READERS = CHUNKINGS.flatMap((chunking) => {
 /** Both listeners read with one reader. */
 async function readBody(bytes: number, chunking: Chunking): Promise<number> {
   const reader = new BodyReader(64 * 1024 * 1024)
-  const server = createServer((request, response) => {
+  const server = createServer({ IncomingMessage: DirectRequest }, (request, response) => {
     reader.read(request, 64 * 1024 * 1024, (error, body) => {
       if (error === null) response.end(String(body?.length))
       else response.writeHead(error.statusCode, { connection: 'close' }).end()

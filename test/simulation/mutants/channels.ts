@@ -65,7 +65,7 @@ export const CHANNELS: readonly Mutant[] = [
   mutant(
     'the secret of a subscription is not stored',
     'sidecar/source/subscription.ts',
-    'await store.settings.saveSubscription(record)\n    records',
-    'records',
+    'await store.settings.saveSubscription(record)\n    keep',
+    'keep',
   ),
 ]

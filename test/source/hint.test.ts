@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readWebhook } from '../../src/sidecar/intake/webhook.ts'
+import { readWebhook } from '../../src/sidecar/source/webhook.ts'
 
 const AT = 1_763_701_200_000
 
