@@ -1,8 +1,6 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import type { Readable } from 'node:stream'
-import { fileURLToPath } from 'node:url'
-
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
+import { programOf, programUnderTest } from '../support/build.ts'
 
 export interface Ended {
   code: number | null
@@ -21,9 +19,10 @@ export interface Running {
 /** Starts the program as a person would, with an environment of its own. */
 export function start(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
+  options: { env?: Record<string, string>; cwd?: string; fromSource?: boolean } = {},
 ): Running {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const { main } = options.fromSource === true ? programOf('source') : programUnderTest()
+  const child = spawn(process.execPath, [main, ...args], {
     env: { PATH: process.env['PATH'], ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { folderWith } from '../config/folder.ts'
 import { schemaDocument } from '../config/schema.ts'
-import { cli } from './process.ts'
+import { cli, start } from './process.ts'
 
 const CLI = path.resolve(import.meta.dirname, '../../src/cli')
 
@@ -67,9 +67,8 @@ describe('the command line', () => {
         return found
       } })
       process.on('exit', () => console.error('\\nloaded', [...loaded].join(' ')))`
-    const { err } = await cli(args, {
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(probe)}`,
-    })
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(probe)}` }
+    const { err } = await start(args, { env, fromSource: true }).ended
     expect(err).toContain('\nloaded commander\n')
   })
 

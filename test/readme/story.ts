@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { programUnderTest } from '../support/build.ts'
 import { freePort } from '../support/listen.ts'
 import { until } from '../support/until.ts'
 import { ROOT, type Block } from './document.ts'
@@ -24,7 +25,7 @@ export interface Result {
  * Plays blocks of the README as they stand, in a folder of its own. Three things differ from what a reader does:
  * - the ports are free ones, in every text; what the programs default to is given by `--listen` and in the environment,
  * - `npm start --` is this repository's program, since the folder is another,
- * - the package's name leads to the source, as `npm install` would lead to what was built of it.
+ * - the package's name leads to the bundle that the tests have made, as `npm install` would lead to it.
  */
 export class Story {
   readonly folder: string
@@ -118,7 +119,7 @@ export class Story {
 
   #spawn(command: string): { process: ChildProcess; output: () => string; ended: Promise<Result> } {
     const admin = `127.0.0.1:${this.#ports.get('8481')}`
-    const main = `node ${path.join(ROOT, 'src/main.js')}`
+    const main = `node ${programUnderTest().main}`
     const text = this.#elsewhere(command)
       .replaceAll(
         'npm start -- emulate',
@@ -176,12 +177,13 @@ async function install(folder: string): Promise<void> {
   await mkdir(ours, { recursive: true })
   const exports = { '.': './index.js', './client': './client.js', './emulator': './emulator.js' }
   await writeFile(path.join(ours, 'package.json'), JSON.stringify({ type: 'module', exports }))
-  for (const [name, source] of [
-    ['index.js', 'src/index.ts'],
-    ['client.js', 'src/client/index.ts'],
-    ['emulator.js', 'src/emulator/index.ts'],
+  const built = path.dirname(programUnderTest().library)
+  for (const [name, face] of [
+    ['index.js', 'index'],
+    ['client.js', 'client/index'],
+    ['emulator.js', 'emulator/index'],
   ] as const) {
-    const address = pathToFileURL(path.join(ROOT, source)).href
+    const address = pathToFileURL(path.join(built, face + path.extname(programUnderTest().library))).href
     await writeFile(path.join(ours, name), `export * from '${address}'\n`)
   }
   await symlink(path.join(ROOT, 'node_modules/zod'), path.join(folder, 'node_modules/zod'))

@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createSidecar, type ConfigInput, type Sidecar } from '../../src/index.ts'
+import { programUnderTest } from './build.ts'
 import { until } from './until.ts'
 
-const MAIN = fileURLToPath(new URL('../../src/main.js', import.meta.url))
-/** Starting includes compiling the source; two cores share it with other tests. Milliseconds. */
+/** Two cores share a start with other tests. Milliseconds. */
 const STARTUP = 20_000
 /** A stop waits ten seconds for what is under way. Milliseconds. */
 const STOPPING = 20_000
@@ -64,7 +63,7 @@ export async function inProcess(
 export async function asProcess(config: ConfigInput, folder: string, nodeOptions = ''): Promise<Program> {
   const file = path.join(folder, 'sidecar.json')
   await writeFile(file, JSON.stringify({ ...config, log: { level: 'info', format: 'json' } }))
-  const child = spawn(process.execPath, [MAIN, 'run', '-c', file], {
+  const child = spawn(process.execPath, [programUnderTest().main, 'run', '-c', file], {
     cwd: folder,
     env: { PATH: process.env['PATH'], NODE_OPTIONS: nodeOptions },
     stdio: ['ignore', 'ignore', 'pipe'],

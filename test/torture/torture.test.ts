@@ -1,5 +1,5 @@
 import { describe, test } from 'vitest'
-import { programOf } from '../support/build.ts'
+import { programUnderTest } from '../support/build.ts'
 import { FULL } from '../support/full.ts'
 import { playStorm } from './round.ts'
 
@@ -13,7 +13,7 @@ describe.concurrent.for(SEEDS)('a storm (seed %i)', (seed) => {
     { timeout: 240_000 },
     async ({ expect }) => {
       const { faults, folder, tally } = await playStorm(
-        { seed, build: programOf('source'), mount: false },
+        { seed, build: programUnderTest(), mount: false },
         STORM,
       )
       expect(faults, `kept in ${folder}`).toEqual([])
