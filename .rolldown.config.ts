@@ -1,4 +1,4 @@
-import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import path from 'node:path'
 import { defineConfig, type ChunkingContext, type OutputChunk, type Plugin } from 'rolldown'
@@ -9,7 +9,7 @@ import { defineConfig, type ChunkingContext, type OutputChunk, type Plugin } fro
  * minified: a stack trace names our functions and shows their lines.
  */
 const SOURCE = path.join(import.meta.dirname, 'src')
-const DIST = path.join(import.meta.dirname, 'dist')
+const DIST = process.env['DIST'] ?? path.join(import.meta.dirname, 'dist')
 const FACES = ['index', 'client/index', 'emulator/index']
 /** Files that the program reads beside its code. */
 const READ = ['sidecar/store/sqlite/migrations', 'sidecar/admin/console/web']
@@ -24,8 +24,9 @@ const CHUNKS: [string, ...string[]][] = [
   ['base', 'sidecar/store/error.ts', 'sidecar/config/listen.ts'],
   ['program', 'cli/program.ts'],
   ['settings', 'sidecar/config/load.ts'],
+  ['sidecar', 'sidecar/sidecar.ts'],
   ['schema', 'sidecar/library/schema.ts'],
-  ['library', 'sidecar/sidecar.ts', 'index.ts'],
+  ['library', 'index.ts'],
   ['client', 'system/http.ts', 'client/index.ts', 'client/service.ts'],
   ['start', 'sidecar/start.ts'],
 ]
@@ -234,7 +235,7 @@ function besideCode(): Plugin {
 }
 
 function show(file: string, shown: Set<string>): void {
-  if (shown.has(file)) return
+  if (shown.has(file) || !existsSync(file)) return
   shown.add(file)
   for (const [, name = ''] of readFileSync(file, 'utf8').matchAll(/\b(?:from|import\() ?["'](\.[^"']*)["']/g))
     show(path.join(path.dirname(file), name.replace(/\.[jt]s$/, '.d.ts')), shown)

@@ -1,7 +1,16 @@
-import { open } from 'node:fs/promises'
+import fs from 'node:fs'
+import { promisify } from 'node:util'
 import { codeOf, messageOf } from '../../std/errors.ts'
 import { checks } from './checks.ts'
 import type { SecretPart } from './config.ts'
+
+/** Without node:fs/promises, which loads watchers and a command line editor. */
+const [open, fstat, read, close] = [
+  promisify(fs.open),
+  promisify(fs.fstat),
+  promisify(fs.read),
+  promisify(fs.close),
+]
 
 /** Bytes. A secret has fewer than a hundred; a longer file is no secret. */
 const MAX_SECRET_FILE = 64 * 1024
@@ -34,24 +43,25 @@ export async function readParts(parts: readonly SecretPart[]): Promise<string[]>
  */
 export async function readSmallFile(file: string, limit: number): Promise<string> {
   try {
-    await using handle = await open(file, 'r')
-    if ((await handle.stat()).isDirectory()) throw new Error('is a directory')
-    // Read one byte more to distinguish a file at the limit from a longer one; a device or a pipe has no size.
-    const { buffer, bytesRead } = await fill(handle, Buffer.alloc(limit + 1))
-    if (bytesRead > limit) throw new Error(`is longer than ${limit} bytes`)
-    return decode(buffer.subarray(0, bytesRead))
+    const opened = await open(file, 'r')
+    try {
+      if ((await fstat(opened)).isDirectory()) throw new Error('is a directory')
+      // Read one byte more to distinguish a file at the limit from a longer one; a device or a pipe has no size.
+      const { buffer, bytesRead } = await fill(opened, Buffer.alloc(limit + 1))
+      if (bytesRead > limit) throw new Error(`is longer than ${limit} bytes`)
+      return decode(buffer.subarray(0, bytesRead))
+    } finally {
+      await close(opened)
+    }
   } catch (error) {
     throw new Error(`${file} ${reasonOf(error)}`, { cause: error })
   }
 }
 
-async function fill(
-  handle: { read(buffer: Buffer, offset: number): Promise<{ bytesRead: number }> },
-  buffer: Buffer,
-): Promise<{ buffer: Buffer; bytesRead: number }> {
+async function fill(opened: number, buffer: Buffer): Promise<{ buffer: Buffer; bytesRead: number }> {
   let filled = 0
   while (filled < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, filled)
+    const { bytesRead } = await read(opened, buffer, filled, buffer.length - filled, null)
     if (bytesRead === 0) break
     filled += bytesRead
   }
