@@ -5,7 +5,7 @@ import type { Clock, Log } from '../../std/ports.ts'
 import type { Store } from '../../core/store.ts'
 
 /** An ack waits so long to share a commit with others, milliseconds. A crash in between repeats the callback under its id. */
-const PATIENCE = 20
+const PATIENCE = 50
 /** What the store refused is written again so much later, milliseconds. */
 const AGAIN = 1000
 

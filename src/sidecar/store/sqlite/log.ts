@@ -62,7 +62,7 @@ export class Facts {
     )
     this.#index = db.prepare<[number, number]>(
       `INSERT OR IGNORE INTO session_facts SELECT session_id, pos FROM facts
-       WHERE pos > ? AND pos <= ? AND session_id IS NOT NULL`,
+       WHERE pos > ? AND pos <= ? AND session_id IS NOT NULL ORDER BY session_id, pos`,
     )
   }
 
@@ -207,7 +207,8 @@ export const FACT_COLUMNS =
   'f.seen_stream, f.seen_webhook, f.seen_poll, f.checksum'
 
 export function checksum(fact: Pick<Fact, 'id' | 'type' | 'sessionId' | 'body'>): number {
-  return crc32(`${fact.id}\n${fact.type}\n${fact.sessionId ?? ''}${fact.body}`)
+  // In two steps: joining the texts would copy the body.
+  return crc32(fact.body, crc32(`${fact.id}\n${fact.type}\n${fact.sessionId ?? ''}`))
 }
 
 /** null when the row is not what was written. */
