@@ -36,11 +36,12 @@ export async function main(process: NodeJS.Process): Promise<void> {
  */
 async function runProgram(argv: readonly string[], terminal: Terminal, env: Context['env']): Promise<number> {
   let code = 0
-  const program = commands({ terminal, env }, (result) => {
+  const words = withDefault(argv)
+  const program = commands({ terminal, env }, words, (result) => {
     code = result
   })
   try {
-    await program.parseAsync(withDefault(argv), { from: 'user' })
+    await program.parseAsync(words, { from: 'user' })
     return code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE
@@ -56,10 +57,28 @@ function withDefault(argv: readonly string[]): string[] {
   return [...argv]
 }
 
-function commands(context: Context, done: (code: number) => void): Command {
+/** A command that is not named: the list of commands shows its name, its arguments and whether it has options. */
+class Brief extends Command {
+  override createCommand(name?: string): Command {
+    return new Brief(name)
+  }
+  override option(...given: unknown[]): this {
+    if (this.options.length === 0) Reflect.apply(super.option, this, given)
+    return this
+  }
+  override addHelpText(): this {
+    return this
+  }
+}
+
+/** All commands; of those that no word names, only what the list of commands shows. */
+function commands(context: Context, words: readonly string[], done: (code: number) => void): Command {
   const { terminal } = context
 
   const program = new Command('session-sidecar')
+  program.createCommand = (name) =>
+    words.some((word) => word === name || word === 'completion') ? new Command(name) : new Brief(name)
+  program
     .description(
       'Runs beside an app that uses the Agent Session Service: sends it one ordered, durable, deduplicated list of facts, and answers function tools exactly once. Without a command: dev.',
     )
@@ -102,6 +121,8 @@ function commands(context: Context, done: (code: number) => void): Command {
         command.error(`error: option '${option?.long ?? name}' is required`)
       }
       const run = await load(options)
+      // Opens standard error, which a command's log may write to: one that is closed or full ends no command.
+      terminal.err('')
       done(await run(context, options, command.args))
     })
   }

@@ -13,7 +13,7 @@ export interface Terminal {
   /** Like `paint`, for `err`. */
   paintErr: Paint
   /** A terminal with a person. Questions go to `err`. */
-  dialogue?(): Promise<Dialogue>
+  readonly dialogue?: (() => Promise<Dialogue>) | null
 }
 
 /** Colours a text, or leaves it unchanged. */
@@ -27,18 +27,25 @@ type Process = Pick<NodeJS.Process, 'stdin' | 'stdout' | 'stderr' | 'env' | 'exi
 export function processTerminal(process: Process): Terminal {
   // `events | head` closes the pipe: this ends the command without a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
-  // If standard error is closed or full, log lines are lost; the process does not stop.
-  process.stderr.on('error', () => undefined)
+  let watched = false
+  /** Opened when first used: it takes a tenth of the time of `--help`. */
+  const stderr = (): Process['stderr'] => {
+    // If standard error is closed or full, log lines are lost; the process does not stop.
+    if (!watched) process.stderr.on('error', () => undefined)
+    watched = true
+    return process.stderr
+  }
   return {
     out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    err: (text) => void stderr().write(text),
     width: process.stdout.isTTY ? process.stdout.columns : null,
     paint: wantsColour(process.stdout, process.env) ? coloured : plain,
-    paintErr: wantsColour(process.stderr, process.env) ? coloured : plain,
-    // In this order: to ask standard input opens it.
-    ...(process.stderr.isTTY && process.stdin.isTTY
-      ? { dialogue: async () => (await import('./dialogue.ts')).openDialogue(process) }
-      : {}),
+    paintErr: (style, text) => (wantsColour(stderr(), process.env) ? coloured : plain)(style, text),
+    get dialogue() {
+      // In this order: to ask standard input opens it.
+      if (!stderr().isTTY || !process.stdin.isTTY) return null
+      return async () => (await import('./dialogue.ts')).openDialogue(process)
+    },
   }
 }
 
