@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { newCall, type Call, type CallRoom } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { Reading } from '../../src/core/store.ts'
@@ -214,6 +214,23 @@ describe('hints', () => {
 })
 
 describe('a reading', () => {
+  it('without anything new does not wait for the disk, and one with a fact does', async () => {
+    const { store } = await openStore()
+    const pragma = vi.spyOn(Database.prototype, 'pragma')
+    onTestFinished(() => pragma.mockRestore())
+    const isRelaxed = async (made: Reading): Promise<boolean> => {
+      pragma.mockClear()
+      await store.log.commit({ readings: [made] })
+      return pragma.mock.calls.some(([text]) => text === 'synchronous = NORMAL')
+    }
+    const answered = { generation: 1, lookAfter: null, scope: 'session' } as const
+    expect(await isRelaxed(reading(null, { hint: answered }))).toBe(true)
+    expect(await isRelaxed(reading(1, { hint: { ...answered, generation: null } }))).toBe(false)
+    const fact = turnFact('turn.completed', 'trn_1')
+    expect(await isRelaxed(reading(2, { hint: answered, facts: [fact] }))).toBe(false)
+    expect(await isRelaxed(reading(3, { hint: answered, session: null }))).toBe(false)
+  })
+
   it('made from something older than what we know writes nothing', async () => {
     const { store } = await openStore()
     expect((await store.log.commit({ readings: [reading(null)] })).stale).toEqual([])

@@ -8,6 +8,7 @@ import type {
   HintQueue,
   LaneQueue,
   Operator,
+  Reading,
   Resources,
   Store,
 } from '../../../core/store.ts'
@@ -112,9 +113,10 @@ export function createSqliteStore(
     return lost
   }
 
-  const write = <T>(run: () => T, effect?: (result: T) => void): Promise<T> => {
+  const write = <T>(run: () => T, effect?: (result: T) => void, relaxed = false): Promise<T> => {
     const refused = refusal()
-    return refused === null ? committer.write(run, effect) : Promise.reject(refused)
+    if (refused !== null) return Promise.reject(refused)
+    return relaxed ? committer.writeRelaxed(run, effect) : committer.write(run, effect)
   }
 
   const ask = async <T>(run: () => T): Promise<T> => {
@@ -223,6 +225,7 @@ export function createSqliteStore(
               calls.claimed(call.callId)
           }
         },
+        showsNothing(batch),
       ),
     missed: (expected, before) => write(() => missed(expected, before, clock.now())),
     prune: (before) => write(() => prune(before, clock.now())),
@@ -326,4 +329,13 @@ export function createSqliteStore(
       db.close()
     },
   }
+}
+
+/** Readings without anything new. A power failure may lose them: their hints are due again then, and they are repeated. */
+function showsNothing({ readings = [], ...others }: Batch): boolean {
+  const isEmpty = ({ session, hint, facts, newCalls, opened, resolved, turns }: Reading): boolean =>
+    session !== null &&
+    hint.generation !== null &&
+    [facts, newCalls, opened, resolved, turns].every(({ length }) => length === 0)
+  return readings.length > 0 && Object.keys(others).length === 0 && readings.every(isEmpty)
 }
