@@ -86,6 +86,21 @@ test.each([
     ],
   ],
   [
+    'a secret in a folder that cannot be written',
+    ['dev', '--forward-to', '3000', '--secret-file', '/proc/x/secret'],
+    2,
+    [
+      'error: the secret for callbacks cannot be kept in /proc/x/secret: ',
+      '  fix: name another file: --secret-file FILE',
+    ],
+  ],
+  [
+    'a secret that is none',
+    ['dev', '--forward-to', '3000', '--secret-file', 'bad.yaml'],
+    2,
+    ['error: the secret for callbacks cannot be kept in bad.yaml: a Standard Webhooks secret is "whsec_"'],
+  ],
+  [
     'nothing to send',
     ['dev', '--forward-to', '3000', '--once'],
     2,

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import path from 'node:path'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import { ANY_FUNCTION } from '../../core/tool.ts'
 import { codeOf, messageOf, OperatorError } from '../../std/errors.ts'
+import { createFolder } from '../../sidecar/store/sqlite/lock.ts'
 import { callbackKey } from '../../std/signature.ts'
 import type { Context } from '../context.ts'
 
@@ -59,7 +60,7 @@ function usersSecretFile(env: Context['env']): string {
  */
 async function keepSecret(file: string): Promise<string> {
   try {
-    await mkdir(path.dirname(file), { recursive: true })
+    createFolder(path.dirname(file))
     await writeFile(file, `whsec_${randomBytes(32).toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if (codeOf(error) !== 'EEXIST' && codeOf(error) !== 'EROFS') throw unusable(file, error)
