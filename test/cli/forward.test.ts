@@ -263,7 +263,12 @@ describe('dev --forward-to', () => {
     expect(lines).toContainEqual(
       expect.objectContaining({ kind: 'callback', type: 'turn.settled', status: 200 }),
     )
-    expect(lines.at(-1)).toEqual({ kind: 'summary', complete: true })
+    expect(lines.at(-1)).toMatchObject({
+      kind: 'summary',
+      complete: true,
+      missing: [],
+      calls: { asked: 1, answered: 1 },
+    })
   })
 })
 

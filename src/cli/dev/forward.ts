@@ -10,6 +10,7 @@ import { isComplete, settled } from './compare.ts'
 import { consoleOf, devConfig } from './config.ts'
 import { follow } from './follow.ts'
 import { ownApp, type ForwardOptions } from './own-app.ts'
+import { showToPrograms } from './show.ts'
 import { showApp, showAppToPrograms } from './show-app.ts'
 import { renderSummary } from './summary.ts'
 
@@ -65,8 +66,9 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario: play })
   if (once) {
     const comparison = await settled(emulator.baseUrl, accepted.events, accepted)
-    if (json) terminal.out(`${JSON.stringify({ kind: 'summary', complete: isComplete(comparison) })}\n`)
-    else terminal.out(renderSummary(comparison, Date.now() - start, terminal.paint))
+    const took = Date.now() - start
+    if (json) showToPrograms(terminal).ended(comparison, took)
+    else terminal.out(renderSummary(comparison, took, terminal.paint))
     return isComplete(comparison) ? 0 : 1
   }
   if (options.watch === true && file !== undefined) replayOnChange(context, emulator, file, stack)
