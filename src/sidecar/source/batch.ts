@@ -10,7 +10,7 @@ import type { Clock } from '../../std/ports.ts'
  * 40,000 frames come at once: read as fast as they come, nearly all of them would be in memory before the first handlers have
  * theirs. Above so many characters of facts that handlers have not got, reading gives way to delivery.
  */
-const PLENTY = 2 * 1024 * 1024
+const PLENTY = 512 * 1024
 /** It gives way for so long between two chunks, and looks so often whether handlers are fast, milliseconds. */
 const LONGEST = 500
 const LOOK = 20
