@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { App, SECRET } from '../support/app.ts'
-import { order } from '../support/oracle.ts'
+import { order } from '../checker/reports.ts'
 import { OTHER_TOKEN, OtherService } from '../support/other-service.ts'
 import { freePort } from '../support/listen.ts'
 import { asProcess } from '../support/program.ts'

@@ -48,7 +48,7 @@ function checkpoint(world: World, books: Books, ledger: LedgerView | null): void
 /** I4: what was posted is on the disk. */
 function postedResults(world: World, books: Books): void {
   const calls = new Map(books.calls().map((row) => [row.call_id, row]))
-  for (const { callId, kind, text } of postings(world)) {
+  for (const { call_id: callId, kind, text } of postings(world)) {
     const row = calls.get(callId)
     const replaced = kind === 'output' && row?.result_kind === 'error'
     if (row === undefined || row.result_kind === null)

@@ -85,13 +85,12 @@ export class Books implements Disposable {
     return this.#db.prepare<[], TurnRow>('SELECT id, session_id, raw FROM turns').all()
   }
 
-  openActions(): string[] {
+  openActions(): { call_id: string; session_id: string }[] {
     return this.#db
-      .prepare<[], string>(
-        `SELECT a.call_id FROM actions a LEFT JOIN sessions s ON s.id = a.session_id
+      .prepare<[], { call_id: string; session_id: string }>(
+        `SELECT a.call_id, a.session_id FROM actions a LEFT JOIN sessions s ON s.id = a.session_id
          WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`,
       )
-      .pluck()
       .all()
   }
 

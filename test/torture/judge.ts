@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Books, DEAD, PENDING } from './books.ts'
-import type { Fault } from './fault.ts'
+import type { Fault } from '../checker/history.ts'
 import { delivered, inOrder, notAhead, sameIds, signed, whole } from './oracle/callbacks.ts'
 import { closed, rightAnswers, runs, sameAnswers } from './oracle/calls.ts'
 import { gather, type Evidence } from './oracle/evidence.ts'

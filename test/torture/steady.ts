@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Fault } from './fault.ts'
+import type { Fault } from '../checker/history.ts'
 import { sampleOf } from './oracle/metrics.ts'
 import { slopeOf } from './slope.ts'
 import type { World } from './world.ts'

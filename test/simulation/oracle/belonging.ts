@@ -1,7 +1,7 @@
 import type { Asked } from '../service/api.ts'
 import type { Life } from '../life.ts'
 import type { Simulation } from '../simulation.ts'
-import type { Fault } from './rest.ts'
+import type { Fault } from '../../checker/history.ts'
 import type { WatchParts } from './watch.ts'
 
 /** Facts, callbacks, tools and requests of sessions that are another sidecar's (config/README.md, Several sidecars). */

@@ -1,85 +1,60 @@
-import type { Simulation } from '../simulation.ts'
+import { answers, calls } from '../../checker/calls.ts'
+import {
+  firstFault,
+  type Fault,
+  type LedgerCall,
+  type Posting,
+  type ServiceCall,
+} from '../../checker/history.ts'
 import { TOOLS } from '../scenario.ts'
-import type { Fault } from './rest.ts'
+import type { ModelCall } from '../service/state.ts'
+import type { Simulation } from '../simulation.ts'
 
-interface CallRow {
-  call_id: string
-  name: string
-  state: string
-  outcome: string | null
-  ended_at: number | null
-}
+const NAMES: readonly string[] = TOOLS
 
-/** I3, I5 and I15: what became of every function call, as the service and as our ledger have it. */
+/** What became of every function call, as the service and as our ledger have it. */
 export function callFaults({ state, db }: Simulation): Fault | null {
-  const rows = db.prepare<[], CallRow>('SELECT call_id, name, state, outcome, ended_at FROM all_calls').all()
-  const closed = new Set(
-    db
-      .prepare<[], string>(
-        "SELECT json_extract(body, '$.call.call_id') FROM all_facts WHERE type LIKE 'call.%'",
-      )
-      .pluck()
-      .all(),
+  const ledger = db.prepare<[], LedgerCall>('SELECT call_id, state, outcome, ended_at FROM all_calls').all()
+  const reported = db
+    .prepare<[], string>(
+      "SELECT json_extract(body, '$.call.call_id') FROM all_facts WHERE type LIKE 'call.%'",
+    )
+    .pluck()
+    .all()
+  const waiting = new Set(
+    state
+      .alive()
+      .filter(({ fate }) => fate === 'ours')
+      .flatMap(({ actions }) => actions.map(({ callId }) => callId)),
   )
-  const seen = new Set<string>()
-  for (const row of rows) {
-    if (seen.has(row.call_id))
-      return { invariant: 'I5', message: `${row.call_id} was forgotten and taken on again` }
-    seen.add(row.call_id)
-    const call = state.calls.get(row.call_id)
-    if (call === undefined)
-      return { invariant: 'I15', message: `${row.call_id} is in the ledger and never was` }
-    const { taken, notDelivered, refused, open } = call
-    if (row.ended_at === null) return { invariant: 'I15', message: `${row.call_id} is still ${row.state}` }
-    if (!closed.has(row.call_id))
-      return { invariant: 'I1', message: `no fact reports the end of ${row.call_id}` }
-    const wrong = (why: string): Fault => ({
-      invariant: 'I15',
-      message: `${row.call_id} is ${row.state} (${row.outcome}), and the service ${why}`,
-    })
-    if (open) return wrong('still waits for it')
-    if (row.state === 'answered' && taken === null && row.outcome !== 'unknown' && !notDelivered)
-      return wrong('took no answer')
-    if (row.state === 'failed' && taken !== null && !refused && row.outcome === 'expired')
-      return wrong('took the answer')
-    if (row.state === 'answered' && row.outcome === 'not_delivered') return wrong('did not deliver it')
-    if (row.state === 'not_delivered' && !notDelivered) return wrong('held the call')
-  }
-  const known = new Set(rows.map(({ call_id }) => call_id))
-  for (const session of state.alive()) {
-    if (session.fate !== 'ours') continue
-    for (const { call } of session.actions)
-      if (call !== null && isOurs(call.plan.tool) && !known.has(call.callId))
-        return { invariant: 'I15', message: `${call.callId} waits and was not accepted` }
-  }
-  return null
+  const service = [...state.calls.values()].map((call) => callOf(call, waiting))
+  return firstFault(() => calls(ledger, service, new Set(reported)))
 }
 
-function isOurs(name: string): boolean {
-  return (TOOLS as readonly string[]).includes(name)
+function callOf(call: ModelCall, waiting: ReadonlySet<string>): ServiceCall {
+  const { callId, plan, open, taken, refused, notDelivered } = call
+  return {
+    call_id: callId,
+    ours: waiting.has(callId) && NAMES.includes(plan.tool),
+    open,
+    answered: taken !== null,
+    refused,
+    notDelivered,
+  }
 }
 
-/** I3: one key for one effect; the fixed error after a refused output is another. Without keys: each effect once. */
+/** One key for one effect: an answer or a message. */
 export function keyFaults({ host, state }: Simulation): Fault | null {
-  if (state.details.absent.has('idempotency header')) return takenTwice(host.postings)
-  const used = new Map<string, string>()
-  for (const { operation, callId, key, body } of host.postings) {
-    if (operation === 'create webhook') continue
-    const effect = operation === 'answer' ? `answer ${callId} ${body}` : `message ${body}`
-    const other = used.get(effect)
-    if (key === null || (other !== undefined && other !== key))
-      return { invariant: 'I3', message: `${effect} went under the keys ${other} and ${key}` }
-    used.set(effect, key)
-  }
-  return null
+  const keyed = !state.details.absent.has('idempotency header')
+  const effects = host.postings.filter(
+    ({ operation }) => operation === 'message' || (operation === 'answer' && keyed),
+  )
+  return firstFault(() => answers(effects.map(postingOf), keyed))
 }
 
-function takenTwice(postings: Simulation['host']['postings']): Fault | null {
-  const taken = new Set<string>()
-  for (const { operation, body, status } of postings) {
-    if (operation !== 'message' || status >= 300) continue
-    if (taken.has(body)) return { invariant: 'I3', message: `the service took a message twice: ${body}` }
-    taken.add(body)
-  }
-  return null
+function postingOf({ operation, body, key, status }: Simulation['host']['postings'][number]): Posting {
+  if (operation === 'message') return { call_id: body, kind: 'output', text: body, key, status }
+  const given = JSON.parse(body) as { call_id: string; output?: string; error?: string }
+  const kind = given.output === undefined ? 'error' : 'output'
+  return { call_id: given.call_id, kind, text: String(given[kind]), key, status }
 }

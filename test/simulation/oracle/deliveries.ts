@@ -1,7 +1,8 @@
 import { compilePatterns } from '../../../src/core/pattern.ts'
+import { deliveries, statusOf } from '../../checker/deliveries.ts'
+import { firstFault, type Fault, type Receipt } from '../../checker/history.ts'
 import { ATTEMPTS } from '../sidecar.ts'
 import type { Simulation } from '../simulation.ts'
-import type { Fault } from './rest.ts'
 
 interface DeliveryRow {
   id: string
@@ -11,9 +12,7 @@ interface DeliveryRow {
   attempts: number | null
 }
 
-const [PENDING, DELIVERED, DEAD] = [0, 1, 2]
-
-/** I1 and I10: every fact ends delivered, as its handler says too, or dead for a reason. */
+/** Every fact ends delivered, as its handler says too, or dead for a reason. */
 export function deliveryFaults(simulation: Simulation): Fault | null {
   return faultsOf(simulation, true)
 }
@@ -23,8 +22,7 @@ export function deliveredFaults(simulation: Simulation): Fault | null {
   return faultsOf(simulation, false)
 }
 
-function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
-  const { db, scenario, watch } = simulation
+function faultsOf({ db, scenario, watch }: Simulation, idle: boolean): Fault | null {
   const wanted = new Map(scenario.handlers.map(({ name, events }) => [name, compilePatterns(events)]))
   const rows = db
     .prepare<[], DeliveryRow>(
@@ -32,26 +30,17 @@ function faultsOf(simulation: Simulation, atRest: boolean): Fault | null {
        LEFT JOIN all_deliveries d ON d.fact_pos = f.pos AND d.handler = h.number`,
     )
     .all()
-  for (const { id, type, handler, status, attempts } of rows) {
-    if (wanted.get(handler)?.wants(type) !== true) continue
-    const what = `${type} ${id} for ${handler}`
+    .filter(({ handler, type }) => wanted.get(handler)?.wants(type) === true)
+  const attempts = new Map(rows.map(({ handler, id, attempts }) => [`${handler} ${id}`, attempts ?? 0]))
+  const receiptOf = (handler: string, id: string): Receipt => {
     const receipt = watch.receipt(handler, id)
-    if (status === null) return { invariant: 'I1', message: `${what} has no delivery` }
-    if (status === PENDING && !atRest) continue
-    if (status === PENDING) return { invariant: 'I1', message: `${what} is still pending` }
-    if (status === DELIVERED && (receipt?.taken ?? 0) === 0)
-      return { invariant: 'I1', message: `${what} counts as delivered and was never taken` }
-    if (status === DELIVERED && handler !== 'inside' && receipt?.heard === 0)
-      return {
-        invariant: 'I1',
-        message: `${what} counts as delivered and no answer that could be read said so`,
-      }
-    const spent = (attempts ?? 0) >= ATTEMPTS && (receipt?.sent ?? 0) >= ATTEMPTS
-    if (status === DEAD && !spent && receipt?.verdictDead !== true)
-      return {
-        invariant: 'I10',
-        message: `${what} is dead after ${receipt?.sent ?? 0} tries, without a verdict`,
-      }
+    const spent = Math.min(attempts.get(`${handler} ${id}`) ?? 0, receipt?.sent ?? 0) >= ATTEMPTS
+    return {
+      taken: (receipt?.taken ?? 0) > 0,
+      heard: handler === 'inside' || (receipt?.heard ?? 0) > 0,
+      givenUp: spent || receipt?.verdictDead === true,
+    }
   }
-  return null
+  const entries = rows.map(({ status, ...row }) => ({ ...row, status: statusOf(status) }))
+  return firstFault(() => deliveries(entries, receiptOf, idle))
 }

@@ -2,7 +2,8 @@ import { inScope } from '../../../src/core/scope.ts'
 import { scopeOf } from '../scope.ts'
 import type { ModelSession } from '../service/state.ts'
 import type { Simulation } from '../simulation.ts'
-import type { Fault } from './rest.ts'
+import { firstFault, type Fault } from '../../checker/history.ts'
+import { knowledge, type Following } from '../../checker/knowledge.ts'
 
 interface SessionRow {
   id: string
@@ -14,76 +15,51 @@ interface SessionRow {
 interface TurnRow {
   id: string
   raw: string | null
-  settled: number
+}
+
+interface OpenAction {
+  call_id: string
+  session_id: string
 }
 
 /** I15: what we know equals what the service says. */
 export function knowledgeFaults(simulation: Simulation): Fault | null {
-  const { state, db, scenario } = simulation
-  const broken = (message: string): Fault => ({ invariant: 'I15', message })
-  const rows = new Map(
-    db
-      .prepare<[], SessionRow>('SELECT id, status, updated_at, deleted_at FROM sessions')
-      .all()
-      .map((row) => [row.id, row]),
-  )
-  const turns = new Map(
-    db
-      .prepare<[], TurnRow>('SELECT id, raw, settled FROM turns')
-      .all()
-      .map((row) => [row.id, row]),
-  )
-  const actions = new Set(
-    db.prepare<[], string>('SELECT call_id FROM actions WHERE resolved_at IS NULL').pluck().all(),
-  )
-  const openOf = db
-    .prepare<[string], string>('SELECT call_id FROM actions WHERE resolved_at IS NULL AND session_id = ?')
-    .pluck()
-  const open = (sessionId: string): string[] => openOf.all(sessionId)
-  for (const session of state.sessions.values()) {
-    // Only the list shows a PATCH.
-    if (session.fate === 'moved' && !scenario.channels.poll) {
-      for (const { callId } of session.actions) actions.delete(callId)
-      continue
-    }
-    if (!belongs(simulation, session)) {
-      if (rows.get(session.id)?.deleted_at === null)
-        return broken(`${session.id} is not ours and we follow it`)
-      continue
-    }
-    const row = rows.get(session.id)
-    if (session.deleted) {
-      if (isNoticed(simulation, session) && row !== undefined && row.deleted_at === null)
-        return broken(`${session.id} is gone and we do not know it`)
-      for (const action of row?.deleted_at === null ? open(row.id) : []) actions.delete(action)
-      continue
-    }
-    if (row === undefined) return broken(`${session.id} is not known`)
-    if (row.deleted_at !== null) return broken(`${session.id} lives and we believe it gone`)
-    if (row.status !== session.status)
-      return broken(`${session.id} is ${session.status} and we believe ${row.status}`)
-    for (const { callId } of session.actions)
-      if (!actions.delete(callId)) return broken(`${session.id} waits for ${callId} and we do not know it`)
-    if (row.updated_at < Math.floor(session.createdAt))
-      return broken(`${session.id} was updated before it was made`)
+  const { state, db } = simulation
+  const sessions = db.prepare<[], SessionRow>('SELECT id, status, updated_at, deleted_at FROM sessions').all()
+  const rows = db.prepare<[], TurnRow>('SELECT id, raw FROM turns').all()
+  const openActions = db
+    .prepare<[], OpenAction>('SELECT call_id, session_id FROM actions WHERE resolved_at IS NULL')
+    .all()
+  const turns = new Map(rows.map(({ id, raw }) => [id, raw]))
+  const service = {
+    sessions: [...state.sessions.values()].map((session) => ({
+      id: session.id,
+      status: session.status,
+      created_at: session.createdAt,
+      deleted_at: session.deletedAt,
+      required: session.actions.map(({ callId }) => callId),
+      following: followingOf(simulation, session),
+      noticed: isNoticed(simulation, session),
+    })),
+    // What was settled long before our first read is taken as it is: a session without its turns, a turn behind others.
+    turns: state
+      .alive()
+      .filter(({ fate }) => fate === 'ours')
+      .flatMap((session) => session.turns.map((turn) => ({ ...turn, session_id: session.id })))
+      .filter(({ id }) => turns.has(id))
+      .map((turn) => ({ ...turn, completed_at: turn.completedAt })),
   }
-  const [stale] = actions
-  if (stale !== undefined) return broken(`we believe that ${stale} is required`)
-  for (const session of state.alive()) {
-    if (session.fate !== 'ours') continue
-    for (const turn of session.turns) {
-      const row = turns.get(turn.id)
-      // What rested long before our first look is taken as it is: a session without its turns, a turn behind others.
-      if (row === undefined) continue
-      const known =
-        row.raw === null ? null : (JSON.parse(row.raw) as { status: string; artifacts: string | null })
-      if (known?.status !== turn.status || known.artifacts !== turn.artifacts)
-        return broken(
-          `${turn.id} is ${turn.status}/${turn.artifacts} and we believe ${known?.status}/${known?.artifacts}`,
-        )
-    }
-  }
-  return subscriptionFault(simulation)
+  const known = { sessions: new Map(sessions.map((row) => [row.id, row])), turns, openActions }
+  return firstFault(
+    () => knowledge(service, known),
+    () => subscriptionFaults(simulation),
+  )
+}
+
+/** Only the list shows a PATCH. */
+function followingOf(simulation: Simulation, session: ModelSession): Following {
+  if (session.fate === 'moved' && !simulation.scenario.channels.poll) return 'either'
+  return belongs(simulation, session) ? 'follows' : 'ignores'
 }
 
 /** By the scope of this life, as the session is now. */
@@ -92,19 +68,17 @@ function belongs({ scenario, lives }: Simulation, { metadata, createdBy }: Model
 }
 
 /** One subscription, whose secret we have: otherwise the next start could not verify its deliveries. */
-function subscriptionFault({ webhooks, db, scenario }: Simulation): Fault | null {
-  if (!scenario.channels.webhook) return null
+function subscriptionFaults({ webhooks, db, scenario }: Simulation): Fault[] {
+  if (!scenario.channels.webhook) return []
   const active = webhooks.subscriptions.filter((subscription) => subscription.active)
   const [ours] = active
   const secret = db
     .prepare<[string], string>('SELECT secret FROM subscriptions WHERE id = ? AND retired_at IS NULL')
     .pluck()
     .get(ours?.id ?? '')
-  if (active.length === 1 && secret === ours?.secret) return null
-  return {
-    invariant: 'I15',
-    message: `there are ${active.length} subscriptions, and we know the secret of ${secret === undefined ? 'none' : 'one'}`,
-  }
+  if (active.length === 1 && secret === ours?.secret) return []
+  const message = `there are ${active.length} subscriptions, and we know the secret of ${secret === undefined ? 'none' : 'one'}`
+  return [{ invariant: 'I15', message }]
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Simulation } from '../simulation.ts'
-import type { Fault } from './rest.ts'
+import type { Fault } from '../../checker/history.ts'
 
 /** A replay once counted a delivery that was pending: its lane was asked for without end, and had nothing. */
 const MISCOUNTED = `SELECT l.key FROM lanes l

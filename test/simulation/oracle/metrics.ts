@@ -1,7 +1,7 @@
 import type { Counts } from '../counts.ts'
 import { STRANGER } from '../scenario.ts'
 import type { Simulation } from '../simulation.ts'
-import type { Fault } from './rest.ts'
+import type { Fault } from '../../checker/history.ts'
 
 /** I14: each process counted its reports, also before a crash; together they counted everything. */
 export function metricFaults(simulation: Simulation): Fault | null {

@@ -1,4 +1,5 @@
 import type { Simulation } from '../simulation.ts'
+import type { Fault } from '../../checker/history.ts'
 import { belongingFaults } from './belonging.ts'
 import { callFaults, keyFaults } from './calls.ts'
 import { deliveredFaults, deliveryFaults } from './deliveries.ts'
@@ -7,11 +8,6 @@ import { knowledgeFaults } from './knowledge.ts'
 import { leftovers } from './leftovers.ts'
 import { metricFaults } from './metrics.ts'
 import { secretFaults } from './secrets.ts'
-
-export interface Fault {
-  invariant: string
-  message: string
-}
 
 /** Whether anything is plainly under way: cheaper to ask than what is wrong. */
 export function busy({ agent, events, life, underWay }: Simulation): boolean {

@@ -1,5 +1,5 @@
 import type { Life } from '../life.ts'
-import type { Fault } from './rest.ts'
+import type { Fault } from '../../checker/history.ts'
 import { secretIn } from './secrets.ts'
 
 /** I13 and I14: what a scrape of the metrics says. */

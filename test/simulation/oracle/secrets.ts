@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpStreamRequest } from '../../../src/std/ports.ts'
 import { textOf } from '../request.ts'
 import type { Simulation } from '../simulation.ts'
-import type { Fault } from './rest.ts'
+import type { Fault } from '../../checker/history.ts'
 
 /** Errors of tools and handlers: only their own log may contain them. */
 export const THROWN = 'hush: thrown by a function'

@@ -12,6 +12,9 @@ import type { Sites } from '../sites.ts'
 import type { Trace } from '../trace.ts'
 import { eventsOf, textOf } from '../request.ts'
 import { endsCall, noteAnswer, saysTaken } from '../expected.ts'
+import { runs } from '../../checker/calls.ts'
+import type { Run } from '../../checker/history.ts'
+import { endOf } from '../../checker/reports.ts'
 import { Arrows } from './arrows.ts'
 import { Attempts } from './attempts.ts'
 import { Beginning } from './beginning.ts'
@@ -72,12 +75,14 @@ const AT_ONCE = 50
 const PUT_OFF = 429
 /** Tools over HTTP whose output is in their answer. */
 const ANSWERS_AT_ONCE: ReadonlySet<string> = new Set(['lookup', 'charge'])
+/** A tool that must not run twice. */
+const ONCE = new Set(['charge'])
 const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** Looks on while things happen and says at once what must never be. */
 export class Watch {
   readonly receipts = new Map<string, Receipt>()
-  readonly toolRuns = new Map<string, { name: string; runs: number }>()
+  readonly toolRuns = new Map<string, readonly Run[]>()
   /** What was posted for each call, in order. */
   readonly answers = new Map<string, string[]>()
   readonly redeliveries: Redeliveries
@@ -310,7 +315,7 @@ export class Watch {
         'I4',
         `${body.call_id} is answered with "${text}", stored is "${row?.result_kind} ${row?.result_text}"`,
       )
-    const tool = this.toolRuns.get(body.call_id)?.name ?? ''
+    const tool = this.toolRuns.get(body.call_id)?.[0]?.name ?? ''
     if (
       ANSWERS_AT_ONCE.has(tool) &&
       body.output !== undefined &&
@@ -345,7 +350,7 @@ export class Watch {
   }
 
   #mayRun({ call_id, uncertain = true }: { call_id: string; uncertain?: boolean }): void {
-    if ((this.toolRuns.get(call_id)?.runs ?? 0) > (this.#heard.get(call_id) ?? 0) && !uncertain)
+    if ((this.toolRuns.get(call_id)?.length ?? 0) > (this.#heard.get(call_id) ?? 0) && !uncertain)
       this.#broken('I5', `${call_id} runs again, and is not marked as uncertain`)
     const row = this.#call.get(call_id)
     if (row === undefined) this.#broken('I5', `${call_id} runs and is not written down`)
@@ -355,11 +360,11 @@ export class Watch {
 
   toolRan(name: string, callId: string, key: string | null): void {
     this.belonging.ran(callId)
-    if (key !== callId) this.#broken('I3', `${callId} runs under the key ${key}`)
-    const entry = this.toolRuns.get(callId) ?? { name, runs: 0 }
-    this.toolRuns.set(callId, entry)
+    const before = this.toolRuns.get(callId) ?? []
     if (name === 'inside') this.#mayRun({ call_id: callId })
-    if (++entry.runs > 1 && name === 'charge') this.#broken('I5', `${callId} ran twice though it must not`)
+    const ran = [...before, { call_id: callId, name, key }]
+    this.toolRuns.set(callId, ran)
+    for (const { invariant, message } of runs(ran, ONCE)) this.#broken(invariant, message)
   }
 
   #callback(life: Life, request: HttpRequest): void {
@@ -506,10 +511,6 @@ function goneFrom(db: Sqlite) {
       .pluck(),
     last: db.prepare<[], number | null>('SELECT max(rowid) FROM gone_facts').pluck(),
   }
-}
-
-export function endOf(status: string): string {
-  return status === 'completed' || status === 'failed' ? `turn.${status}` : 'turn.ended'
 }
 
 function handlerOf({ url }: HttpRequest): string {

@@ -1,5 +1,5 @@
 import { DELIVERED } from '../books.ts'
-import type { Fault } from '../fault.ts'
+import type { Fault } from '../../checker/history.ts'
 import type { Evidence } from './evidence.ts'
 
 /** The sum of a metric's samples whose labels include `labels`; 0 when there is none. */

@@ -1,15 +1,6 @@
 import type { Passed } from '../../support/gateway.ts'
+import type { Posting } from '../../checker/history.ts'
 import type { World } from '../world.ts'
-
-/** An answer that the program sent, as far as it got through. */
-export interface Posting {
-  callId: string
-  kind: 'output' | 'error'
-  text: string
-  /** Idempotency key. */
-  key: string
-  status: number | null
-}
 
 /** Every answer that reached the service whole, taken or not, in order. */
 export function postings({ gateway, service: { details } }: World): Posting[] {
@@ -29,7 +20,7 @@ function postingOf({ body, headers, status }: Passed, keyHeader: string): Postin
   }
   const kind = given.output === undefined ? 'error' : 'output'
   return {
-    callId: String(given.call_id),
+    call_id: String(given.call_id),
     kind,
     text: String(given[kind]),
     key: String(headers[keyHeader] ?? ''),

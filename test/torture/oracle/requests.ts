@@ -1,5 +1,5 @@
 import type { Passed } from '../../support/gateway.ts'
-import type { Fault } from '../fault.ts'
+import type { Fault } from '../../checker/history.ts'
 import type { World } from '../world.ts'
 import type { Evidence } from './evidence.ts'
 

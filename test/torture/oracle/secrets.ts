@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import type { Fault } from '../fault.ts'
+import type { Fault } from '../../checker/history.ts'
 import type { Evidence } from './evidence.ts'
 
 const ROUTES = [
