@@ -21,26 +21,33 @@ function transcriptKey({ seq, payload }: Report['data'], id: string): string {
   return typeof payload?.['id'] === 'string' ? `item ${payload['id']}` : `event ${id}`
 }
 
-/** I3: one id for one thing, one thing for one id, and one content, over all attempts, restarts and channels. */
+/** I3: one id for one thing, and one thing for one id, over all attempts, restarts and channels. */
 export function identities(reports: readonly Report[]): Fault[] {
   const ids = new Map<string, string>()
   const keys = new Map<string, string>()
-  const contents = new Map<string, string>()
   const faults = new Set<string>()
   for (const report of reports) {
     const key = naturalKey(report)
-    const content = contentOf(report)
     const id = ids.get(key) ?? report.id
     const other = keys.get(report.id) ?? key
-    const before = contents.get(report.id) ?? content
     if (id !== report.id) faults.add(`${key} came under ${id} and under ${report.id}`)
     if (other !== key) faults.add(`${report.id} means ${other} and ${key}`)
-    if (before !== content) faults.add(`${report.id} said ${before} and then ${content}`)
     ids.set(key, id)
     keys.set(report.id, other)
-    contents.set(report.id, before)
   }
   return [...faults].map((message) => ({ invariant: 'I3', message }))
+}
+
+/** I3: one content for one id, unless an older store was restored in between. */
+export function contents(reports: readonly Report[]): Fault[] {
+  const first = new Map<string, string>()
+  return reports.flatMap((report) => {
+    const content = contentOf(report)
+    const before = first.get(report.id) ?? content
+    first.set(report.id, before)
+    if (before === content) return []
+    return [{ invariant: 'I3', message: `${report.id} said ${before} and then ${content}` }]
+  })
 }
 
 /** The same in every attempt. Beside a frame stands the summary of its session at the time of the attempt. */

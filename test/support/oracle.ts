@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { answers, runs } from '../checker/calls.ts'
 import { deliveries } from '../checker/deliveries.ts'
 import type { DeliveryStatus, Fault, Posting, ServiceHistory } from '../checker/history.ts'
-import { actions, identities, order, transcript, turns, underWay } from '../checker/reports.ts'
+import { actions, contents, identities, order, transcript, turns, underWay } from '../checker/reports.ts'
 import type { Event } from './app.ts'
 import type { Rig } from './rig.ts'
 
@@ -55,9 +55,9 @@ export async function assertWhole(rig: Rig, options: OracleOptions = {}): Promis
 
 function lastingFaults({ app }: Rig, { handler, restored = false }: OracleOptions): Fault[] {
   const seen = app.seen(handler)
-  // What comes again after a restore has its id, and the time at which it was stored again.
-  const reports = restored ? seen.map((event) => ({ ...event, timestamp: '' })) : seen
-  return [...identities(reports), ...order(app.delivered(handler))]
+  // What comes again after a restore has its id, and shows the resource as it is then.
+  const same = restored ? [] : contents(seen)
+  return [...identities(seen), ...same, ...order(app.delivered(handler))]
 }
 
 async function faultsOf(rig: Rig, options: OracleOptions): Promise<Fault[]> {

@@ -1,5 +1,5 @@
 import { firstFault, reportOf, type Fault, type FactRow, type Report } from '../../checker/history.ts'
-import { actions, identities, naturalKey, order, transcript, turns } from '../../checker/reports.ts'
+import { actions, contents, identities, naturalKey, order, transcript, turns } from '../../checker/reports.ts'
 import type { ModelSession, ModelTurn } from '../service/state.ts'
 import type { Simulation } from '../simulation.ts'
 import { ABOUT } from './beginning.ts'
@@ -52,7 +52,7 @@ function factsOf({ db }: Simulation): Logged[] {
 }
 
 function misplaced(simulation: Simulation, facts: readonly Logged[]): Fault[] {
-  return [...twice(simulation, facts), ...identities(facts), ...order(facts)]
+  return [...twice(simulation, facts), ...identities(facts), ...contents(facts), ...order(facts)]
 }
 
 /** The same thing stored twice. */

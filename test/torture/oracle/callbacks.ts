@@ -1,6 +1,6 @@
 import { deliveries as ended, statusOf } from '../../checker/deliveries.ts'
 import type { Fault } from '../../checker/history.ts'
-import { actions, identities, order, transcript, turns } from '../../checker/reports.ts'
+import { actions, contents, identities, order, transcript, turns } from '../../checker/reports.ts'
 import { NEXT_SECRET, SECRET, type Event } from '../../support/app.ts'
 import { ATTEMPTS } from '../configuration.ts'
 import { DEAD } from '../books.ts'
@@ -11,7 +11,8 @@ const FINAL = /^turn\.(completed|failed|ended|settled)$/
 
 /** I1, I3: what one thing is called never changes, nor does what is said of it. */
 export function sameIds({ world: { app, tally } }: Evidence): Fault[] {
-  const faults = identities(app.callbacks.flatMap(({ events }) => events))
+  const events = app.callbacks.flatMap(({ events }) => events)
+  const faults = [...identities(events), ...contents(events)]
   if (faults.length > 0) tally.add('ids with two meanings', faults.length)
   return faults
 }
