@@ -8,19 +8,19 @@ import type { Action, Session, Turn } from './resource.ts'
 /** The reads of the admin API and the metrics. None of them changes the store. */
 export interface StoreReader {
   facts(query: {
-    after?: string
+    after?: string | undefined
     limit: number
     order: 'asc' | 'desc'
-    type?: string
-    sessionId?: string
+    type?: string | undefined
+    sessionId?: string | undefined
   }): Promise<Listed<StoredFact>>
   fact(id: string): Promise<StoredFact | null>
   /** `text`: the whole id, or a part of the title in any case, of the newest ten thousand. */
   sessions(query: {
-    after?: string
+    after?: string | undefined
     limit: number
-    status?: string
-    text?: string
+    status?: string | undefined
+    text?: string | undefined
   }): Promise<Listed<SessionRecord>>
   /** The position in the log after which the frames after `seq` follow, whether or not that frame is stored. */
   placeOf(seq: string): Promise<number>
@@ -30,30 +30,30 @@ export interface StoreReader {
    */
   frames(query: {
     after: number
-    sessionId?: string
+    sessionId?: string | undefined
   }): Promise<{ frames: StoredFact[]; next: number; more: boolean }>
   session(id: string): Promise<(SessionRecord & { turns: Turn[]; actions: Action[]; calls: Call[] }) | null>
   calls(query: {
-    after?: string
+    after?: string | undefined
     limit: number
-    state?: CallState
-    sessionId?: string
+    state?: CallState | undefined
+    sessionId?: string | undefined
   }): Promise<Listed<Call>>
   deliveries(query: {
-    after?: string
+    after?: string | undefined
     limit: number
-    status?: DeliveryStatus
-    handler?: string
-    factId?: string
-    sessionId?: string
+    status?: DeliveryStatus | undefined
+    handler?: string | undefined
+    factId?: string | undefined
+    sessionId?: string | undefined
     /** Of facts stored since then: our wall clock, milliseconds. */
-    since?: number
+    since?: number | undefined
   }): Promise<Listed<DeliveryRecord>>
   delivery(id: string): Promise<DeliveryRecord | null>
   /** Turns that are not settled, the oldest first. */
-  openTurns(query: { after?: string; limit: number }): Promise<Listed<OpenTurn>>
+  openTurns(query: { after?: string | undefined; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */
-  openActions(query: { after?: string; limit: number }): Promise<Listed<OpenAction>>
+  openActions(query: { after?: string | undefined; limit: number }): Promise<Listed<OpenAction>>
   /** Functions not in `tools` that sessions wait for, the longest wait first; names are cut after 65 characters. */
   functionsBeside(tools: readonly string[], limit: number): Promise<OpenFunction[]>
   handlers(): Promise<HandlerRecord[]>

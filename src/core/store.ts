@@ -299,8 +299,8 @@ export type ReplayStart = { pos: number } | { seq: string } | { at: number }
 
 export interface RetrySelection {
   id?: string
-  handler?: string
+  handler?: string | undefined
   /** Our wall clock: facts stored from then on. */
-  since?: number
+  since?: number | undefined
   dryRun?: boolean
 }

@@ -43,12 +43,13 @@ export interface HandlerTest {
 
 export interface RetryRequest {
   status: 'dead'
-  handler?: string
-  since?: number
+  handler?: string | undefined
+  since?: number | undefined
   dryRun?: boolean
 }
 
 export interface ToolEntry {
+  type: 'function'
   name: string
   [field: string]: unknown
 }

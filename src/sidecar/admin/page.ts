@@ -1,10 +1,11 @@
-import { Type, type Static, type TSchema } from 'typebox'
+import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 import type { Listed } from '../../core/listed.ts'
 import { asked, component, refTo, type Component } from './component.ts'
+import { ok, route, type Route } from './route.ts'
 
 /** Like the pages of the service: a `limit` above the maximum is refused, not clamped (rule LIM-03). */
-export const PAGING = {
-  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Entries of a page.' }),
+const PAGING = {
+  ...limitOf(20),
   after: Type.Optional(
     Type.String({
       minLength: 1,
@@ -14,7 +15,16 @@ export const PAGING = {
   ),
 }
 
-export interface Page<T> {
+/** `usual`: entries of a page without `limit`. */
+export function limitOf(usual: number) {
+  return {
+    limit: Type.Integer({ minimum: 1, maximum: 100, default: usual, description: 'Entries of a page.' }),
+  }
+}
+
+type Paging = typeof PAGING
+
+interface Page<T> {
   object: 'list'
   data: T[]
   has_more: boolean
@@ -22,7 +32,7 @@ export interface Page<T> {
   last_id: string
 }
 
-export function pageOf<S extends TSchema>(entry: Component<S>): Component {
+function pageOf<S extends TSchema>(entry: Component<S>): Component {
   return component(
     `${entry.name}List`,
     Type.Object({
@@ -35,33 +45,53 @@ export function pageOf<S extends TSchema>(entry: Component<S>): Component {
   )
 }
 
-export function page<Row, T>(
-  { rows, more }: Listed<Row>,
-  idOf: (row: Row) => string,
-  show: (row: Row) => T,
-): Page<T> {
-  const last = rows.at(-1)
-  return {
-    object: 'list',
-    data: rows.map(show),
-    has_more: more,
-    last_id: last === undefined ? '' : idOf(last),
-  }
+interface List<Row, Entry extends TSchema, Query extends TProperties> {
+  path: string
+  summary: string
+  /** The name of the entries, in the plural. */
+  of: string
+  entry: Component<Entry>
+  /** Beside `limit` and `after`. */
+  query: Query
+  idOf: (row: Row) => string
+  show: (row: Row) => Static<Entry>
+}
+
+/** A route that answers with pages of a list. */
+export function listRoute<Row, Entry extends TSchema, Query extends TProperties>(
+  { path, summary, of, entry, query, idOf, show }: List<Row, Entry, Query>,
+  read: (query: Static<TObject<Paging & Query>>) => Listed<Row> | Promise<Listed<Row>>,
+): Route {
+  return route<TObject<Paging & Query>>(
+    {
+      method: 'GET',
+      path,
+      summary,
+      query: asked({ ...PAGING, ...query }),
+      success: { status: 200, description: `A page of ${of}.`, content: pageOf(entry) },
+    },
+    async (input) => {
+      const { rows, more } = await read(input.query)
+      const last = rows.at(-1)
+      const page: Page<Static<Entry>> = {
+        object: 'list',
+        data: rows.map(show),
+        has_more: more,
+        last_id: last === undefined ? '' : idOf(last),
+      }
+      return ok(page)
+    },
+  )
 }
 
 /** The entries of a short list in memory after `after`. */
 export function slice<T>(
   rows: readonly T[],
-  { limit, after }: Static<ReturnType<typeof pagingQuery>>,
+  { limit, after }: { limit: number; after?: string | undefined },
   idOf: (row: T) => string,
 ): Listed<T> {
   const cursor = after === undefined ? -1 : rows.findIndex((row) => idOf(row) === after)
   if (after !== undefined && cursor === -1) return { rows: [], more: false }
   const begin = cursor + 1
   return { rows: rows.slice(begin, begin + limit), more: rows.length > begin + limit }
-}
-
-/** `usual`: entries of a page without `limit`. */
-export function pagingQuery(usual = 20) {
-  return asked({ ...PAGING, limit: Type.Integer({ ...PAGING.limit, default: usual }) })
 }

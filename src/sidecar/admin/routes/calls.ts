@@ -2,10 +2,10 @@ import { Type, type Static } from 'typebox'
 import { FINAL_CALL_STATES, type Call as LedgerCall, type CallState } from '../../../core/call.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
-import { asked, component, nullable, oneOf, time } from '../component.ts'
-import { page, pageOf, PAGING } from '../page.ts'
+import { component, nullable, oneOf, time } from '../component.ts'
+import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
-import { accepted, ok, route, type Route } from '../route.ts'
+import { accepted, route, type Route } from '../route.ts'
 
 const STATES: readonly CallState[] = ['received', 'running', 'finished', ...FINAL_CALL_STATES]
 const State = oneOf(STATES)
@@ -49,28 +49,17 @@ const AnswerGiven = component(
 
 export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/calls',
         summary: 'Function calls that this sidecar accepted, the newest first.',
-        query: asked({
-          ...PAGING,
-          state: Type.Optional(State),
-          session_id: Type.Optional(Type.String()),
-        }),
-        success: { status: 200, description: 'A page of calls.', content: pageOf(Call) },
+        of: 'calls',
+        entry: Call,
+        query: { state: Type.Optional(State), session_id: Type.Optional(Type.String()) },
+        idOf: ({ callId }) => callId,
+        show: callOf,
       },
-      async ({ query }) => {
-        const { limit, after, state, session_id: sessionId } = query
-        const calls = await store.calls({
-          limit,
-          ...(after === undefined ? {} : { after }),
-          ...(state === undefined ? {} : { state }),
-          ...(sessionId === undefined ? {} : { sessionId }),
-        })
-        return ok(page(calls, ({ callId }) => callId, callOf))
-      },
+      ({ session_id: sessionId, ...query }) => store.calls({ ...query, sessionId }),
     ),
     route(
       {

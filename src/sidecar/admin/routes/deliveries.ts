@@ -3,7 +3,7 @@ import type { DeliveryRecord, DeliveryStatus } from '../../../core/delivery.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
-import { page, pageOf, PAGING } from '../page.ts'
+import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { accepted, ok, route, type Route } from '../route.ts'
 import { timeOf, TimeGiven } from '../time.ts'
@@ -54,13 +54,13 @@ const Retried = component(
 
 export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/deliveries',
         summary: 'Deliveries of facts to handlers, the newest fact first.',
-        query: asked({
-          ...PAGING,
+        of: 'deliveries',
+        entry: Delivery,
+        query: {
           status: Type.Optional(Status),
           handler: Type.Optional(Type.String()),
           fact_id: Type.Optional(Type.String()),
@@ -68,22 +68,12 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
           since: Type.Optional(
             Type.String({ description: 'Only deliveries of facts stored since this time (ISO 8601).' }),
           ),
-        }),
-        success: { status: 200, description: 'A page of deliveries.', content: pageOf(Delivery) },
+        },
+        idOf: ({ id }) => id,
+        show: deliveryOf,
       },
-      async ({ query }) => {
-        const { limit, after, status, handler, fact_id: factId, session_id: sessionId, since } = query
-        const records = await store.deliveries({
-          limit,
-          ...(after === undefined ? {} : { after }),
-          ...(status === undefined ? {} : { status }),
-          ...(handler === undefined ? {} : { handler }),
-          ...(factId === undefined ? {} : { factId }),
-          ...(sessionId === undefined ? {} : { sessionId }),
-          ...(since === undefined ? {} : { since: timeOf('since', since) }),
-        })
-        return ok(page(records, ({ id }) => id, deliveryOf))
-      },
+      ({ fact_id: factId, session_id: sessionId, since, ...query }) =>
+        store.deliveries({ ...query, factId, sessionId, since: sinceOf(since) }),
     ),
     route(
       {
@@ -134,13 +124,17 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         const { count } = await actions.retryDeliveries({
           status,
           dryRun,
-          ...(handler === undefined ? {} : { handler }),
-          ...(since === undefined ? {} : { since: timeOf('since', since) }),
+          handler,
+          since: sinceOf(since),
         })
         return accepted({ count, dry_run: dryRun })
       },
     ),
   ]
+}
+
+function sinceOf(given: Static<typeof TimeGiven> | undefined): number | undefined {
+  return given === undefined ? undefined : timeOf('since', given)
 }
 
 async function requireDelivery(store: StoreReader, id: string): Promise<DeliveryRecord> {

@@ -3,9 +3,9 @@ import type { StoredFact } from '../../../core/fact.ts'
 import { isObject, parseJson } from '../../../std/json.ts'
 import type { SessionSummary } from '../../../core/resource.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
-import { asGiven, asked, component, nullable, oneOf, time } from '../component.ts'
-import { page, pageOf, PAGING } from '../page.ts'
-import { ok, route, type Route } from '../route.ts'
+import { asGiven, component, nullable, oneOf, time } from '../component.ts'
+import { listRoute } from '../page.ts'
+import type { Route } from '../route.ts'
 
 const Event = component(
   'Event',
@@ -33,43 +33,40 @@ const Event = component(
   }),
 )
 
+/** A fact with the summary of its session. */
+interface Shown {
+  fact: StoredFact
+  session: SessionSummary | null
+}
+
 export type FindBrief = (sessionId: string) => Promise<SessionSummary | null>
 
 export function eventRoutes(store: StoreReader, summary: FindBrief): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/events',
         summary: 'Facts, the newest first.',
-        query: asked({
-          ...PAGING,
+        of: 'facts',
+        entry: Event,
+        query: {
           order: oneOf(['asc', 'desc'], {
             default: 'desc',
             description: 'Ascending order with `after` follows the log as it grows.',
           }),
           type: Type.Optional(Type.String({ description: 'Only facts of this type.' })),
           session_id: Type.Optional(Type.String({ description: 'Only facts of this session.' })),
-        }),
-        success: { status: 200, description: 'A page of facts.', content: pageOf(Event) },
+        },
+        idOf: ({ fact }: Shown) => fact.id,
+        show: ({ fact, session }: Shown) => eventOf(fact, session),
       },
-      async ({ query }) => {
-        const { limit, after, order, type, session_id: sessionId } = query
-        const facts = await store.facts({
-          limit,
-          order,
-          ...(after === undefined ? {} : { after }),
-          ...(type === undefined ? {} : { type }),
-          ...(sessionId === undefined ? {} : { sessionId }),
-        })
-        const summaries = await briefsOf(facts.rows, summary)
-        return ok(
-          page(
-            facts,
-            ({ id }) => id,
-            (fact) => eventOf(fact, summaries.get(fact.sessionId ?? '') ?? null),
-          ),
-        )
+      async ({ session_id: sessionId, ...query }) => {
+        const { rows, more } = await store.facts({ ...query, sessionId })
+        const summaries = await briefsOf(rows, summary)
+        return {
+          rows: rows.map((fact) => ({ fact, session: summaries.get(fact.sessionId ?? '') ?? null })),
+          more,
+        }
       },
     ),
   ]

@@ -4,7 +4,7 @@ import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions, HandlerReport, HandlerTest } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
 import { guess } from '../../../std/nearest.ts'
-import { page, pageOf, pagingQuery, slice } from '../page.ts'
+import { listRoute, slice } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { accepted, ok, route, type Route } from '../route.ts'
 import { timeOf } from '../time.ts'
@@ -23,6 +23,8 @@ const Handler = component(
     dead: Type.Integer({ description: 'Deliveries that were given up and not yet retried.' }),
   }),
 )
+
+type HandlerEntry = Static<typeof Handler.schema>
 
 const HandlerChange = component(
   'HandlerChange',
@@ -53,32 +55,29 @@ const HandlerTested = component(
 
 export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/handlers',
         summary: 'The configured handlers and their backlogs.',
-        query: pagingQuery(),
-        success: { status: 200, description: 'A page of handlers.', content: pageOf(Handler) },
+        of: 'handlers',
+        entry: Handler,
+        query: {},
+        idOf: ({ name }: HandlerEntry) => name,
+        show: (handler: HandlerEntry) => handler,
       },
-      async ({ query }) => {
+      async (query) => {
         const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
         const backlogs = new Map(Object.entries(deliveries))
-        return ok(
-          page(
-            slice(reports, query, ({ name }) => name),
-            ({ name }) => name,
-            (report): Static<typeof Handler.schema> => ({
-              name: report.name,
-              state: report.state,
-              since: report.since,
-              last_error: report.lastError,
-              pending: backlogs.get(report.name)?.pending ?? 0,
-              oldest_pending_at: backlogs.get(report.name)?.oldestPending ?? null,
-              dead: backlogs.get(report.name)?.dead ?? 0,
-            }),
-          ),
-        )
+        const handlers = reports.map(({ name, state, since, lastError }) => ({
+          name,
+          state,
+          since,
+          last_error: lastError,
+          pending: backlogs.get(name)?.pending ?? 0,
+          oldest_pending_at: backlogs.get(name)?.oldestPending ?? null,
+          dead: backlogs.get(name)?.dead ?? 0,
+        }))
+        return slice(handlers, query, ({ name }) => name)
       },
     ),
     ...(['pause', 'resume'] as const).map((change) =>

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import type { SessionRecord, StoreReader } from '../../../core/store-reader.ts'
-import { asGiven, asked, component, nullable, refTo, time } from '../component.ts'
-import { page, pageOf, PAGING } from '../page.ts'
+import { asGiven, component, nullable, refTo, time } from '../component.ts'
+import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { ok, route, type Route } from '../route.ts'
 import { Call, callOf } from './calls.ts'
@@ -39,13 +39,13 @@ const SessionDetail = component(
 
 export function sessionRoutes(store: StoreReader): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/sessions',
         summary: 'Known sessions, the newest first.',
-        query: asked({
-          ...PAGING,
+        of: 'sessions',
+        entry: Session,
+        query: {
           status: Type.Optional(Type.String({ description: 'Only sessions with this status.' })),
           text: Type.Optional(
             Type.String({
@@ -55,18 +55,11 @@ export function sessionRoutes(store: StoreReader): Route[] {
                 'The session with this id, or those of the newest ten thousand whose title contains this text.',
             }),
           ),
-        }),
-        success: { status: 200, description: 'A page of sessions.', content: pageOf(Session) },
+        },
+        idOf: ({ session }) => session.id,
+        show: sessionOf,
       },
-      async ({ query: { limit, after, status, text } }) => {
-        const records = await store.sessions({
-          limit,
-          ...(after === undefined ? {} : { after }),
-          ...(status === undefined ? {} : { status }),
-          ...(text === undefined ? {} : { text }),
-        })
-        return ok(page(records, ({ session }) => session.id, sessionOf))
-      },
+      (query) => store.sessions(query),
     ),
     route(
       {

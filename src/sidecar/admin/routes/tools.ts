@@ -2,8 +2,8 @@ import { Type } from 'typebox'
 import { ANY_FUNCTION } from '../../../core/tool.ts'
 import type { AdminActions } from '../actions.ts'
 import { component } from '../component.ts'
-import { page, pageOf, pagingQuery, slice } from '../page.ts'
-import { ok, route, type Route } from '../route.ts'
+import { limitOf, listRoute, slice } from '../page.ts'
+import type { Route } from '../route.ts'
 
 const Tool = component(
   'Tool',
@@ -13,28 +13,26 @@ const Tool = component(
   ),
 )
 
+type Entry = ReturnType<AdminActions['tools']>[number]
+
 export function toolRoutes(actions: AdminActions): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/tools',
         summary: 'The configured function tools: `data` is the `tools` array to declare on a session.',
+        of: 'tools',
+        entry: Tool,
         // One page holds all tools that a session can declare.
-        query: pagingQuery(100),
-        success: { status: 200, description: 'A page of tools.', content: pageOf(Tool) },
+        query: limitOf(100),
+        idOf: ({ name }: Entry) => name,
+        show: (tool: Entry) => tool,
       },
-      ({ query }) =>
-        ok(
-          page(
-            slice(
-              actions.tools().filter(({ name }) => name !== ANY_FUNCTION),
-              query,
-              ({ name }) => name,
-            ),
-            ({ name }) => name,
-            (tool) => tool,
-          ),
+      (query) =>
+        slice(
+          actions.tools().filter(({ name }) => name !== ANY_FUNCTION),
+          query,
+          ({ name }) => name,
         ),
     ),
   ]

@@ -4,8 +4,8 @@ import type { OpenAction, OpenTurn, StoreReader } from '../../../core/store-read
 import type { AdminActions } from '../actions.ts'
 import { adviceOn } from '../advice.ts'
 import { asGiven, component, nullable, time } from '../component.ts'
-import { page, pageOf, pagingQuery } from '../page.ts'
-import { ok, route, type Route } from '../route.ts'
+import { listRoute } from '../page.ts'
+import type { Route } from '../route.ts'
 
 const SERVICE_TIME = "Milliseconds since the epoch on the service's clock."
 
@@ -53,41 +53,29 @@ const OpenActionEntry = component(
 
 export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 'tools'>): Route[] {
   return [
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/turns',
         summary: 'Turns that are not settled, the oldest first, with the reasons for their wait.',
-        query: pagingQuery(),
-        success: { status: 200, description: 'A page of turns.', content: pageOf(OpenTurnEntry) },
+        of: 'turns',
+        entry: OpenTurnEntry,
+        query: {},
+        idOf: ({ turn }) => turn.id,
+        show: turnOf,
       },
-      async ({ query: { limit, after } }) => {
-        const turns = await store.openTurns({ limit, ...(after === undefined ? {} : { after }) })
-        return ok(page(turns, ({ turn }) => turn.id, turnOf))
-      },
+      (query) => store.openTurns(query),
     ),
-    route(
+    listRoute(
       {
-        method: 'GET',
         path: '/api/actions',
         summary: 'Required actions that are open, the oldest first.',
-        query: pagingQuery(),
-        success: { status: 200, description: 'A page of actions.', content: pageOf(OpenActionEntry) },
+        of: 'actions',
+        entry: OpenActionEntry,
+        query: {},
+        idOf: ({ action }: OpenAction) => action.callId,
+        show: (entry: OpenAction) => actionOf(entry, new Set(actions.tools().map(({ name }) => name))),
       },
-      async ({ query: { limit, after } }) => {
-        const open = await store.openActions({
-          limit,
-          ...(after === undefined ? {} : { after }),
-        })
-        const tools = new Set(actions.tools().map(({ name }) => name))
-        return ok(
-          page(
-            open,
-            ({ action }) => action.callId,
-            (entry) => actionOf(entry, tools),
-          ),
-        )
-      },
+      (query) => store.openActions(query),
     ),
   ]
 }
