@@ -80,8 +80,8 @@ export class Simulation {
     this.sites.onCrash = () => this.crash()
     const { agenda, sites, trace } = this
     const chance = new Chance(seed, 'service')
-    const keeping = scenario.upkeep !== null
-    this.db = newDatabase(new Chance(seed, 'pages').pick(PAGES), keeping)
+    const retention = scenario.upkeep?.retention ?? null
+    this.db = newDatabase(new Chance(seed, 'pages').pick(PAGES), retention !== null)
     this.underWay = this.db
       .prepare<[], number>(
         `SELECT (SELECT count(*) FROM lanes WHERE pending > 0)
@@ -100,7 +100,10 @@ export class Simulation {
     this.host = new ServiceHost({ agenda, chance, sites, state: this.state, api, slots: this.slots })
     const ordered = new Set(scenario.handlers.filter((one) => one.ordered).map(({ name }) => name))
     const skewed = scenario.skew !== 0
-    this.watch = new Watch({ agenda, trace, sites, db: this.db, state: this.state, keeping, skewed }, ordered)
+    this.watch = new Watch(
+      { agenda, trace, sites, db: this.db, state: this.state, retention, skewed },
+      ordered,
+    )
     this.agent.onLingered = (call) => this.watch.lingered(call)
     this.watch.scoped = (scenario.scope ?? null) !== null
     const takes = scenario.handlerTakes ?? 0

@@ -53,8 +53,8 @@ export interface WatchParts {
   db: Sqlite
   state: ServiceState
   sites: Sites
-  /** What is pruned is kept for us. */
-  keeping: boolean
+  /** Milliseconds until a delivered fact is pruned, and then kept for us; null: nothing is pruned. */
+  retention: number | null
   /** The service's clock is another one. */
   skewed: boolean
 }
@@ -95,6 +95,7 @@ export class Watch {
   readonly #lastPos = new Map<string, number>()
   readonly #call
   readonly #pos
+  readonly #stored
   readonly #cursor
   readonly #bySeq
   readonly #tries
@@ -124,6 +125,11 @@ export class Watch {
       'SELECT state, result_kind, result_text, outcome, ended_at FROM calls WHERE call_id = ?',
     )
     this.#pos = db.prepare<[string], number>('SELECT pos FROM all_facts WHERE id = ?').pluck()
+    this.#stored = db
+      .prepare<[string], number>(
+        'SELECT at FROM all_facts WHERE id = ? AND seq IS NULL ORDER BY pos DESC LIMIT 2',
+      )
+      .pluck()
     this.#cursor = db.prepare<[], string>("SELECT value FROM checkpoints WHERE name = 'stream'").pluck()
     this.#bySeq = db
       .prepare<[string, string], number>(
@@ -142,7 +148,7 @@ export class Watch {
          JOIN handlers h ON h.number = d.handler WHERE f.id = ? AND h.name = ?`,
       )
       .pluck()
-    this.#gone = parts.keeping ? goneFrom(db) : null
+    this.#gone = parts.retention !== null ? goneFrom(db) : null
   }
 
   #broken(invariant: string, message: string): void {
@@ -381,20 +387,28 @@ export class Watch {
     for (const event of eventsOf(request)) this.#tried(handler, event, life)
   }
 
-  #tried(handler: string, { id, delivery }: CallbackEvent, life: Life): void {
+  #tried(handler: string, { id, session_id: sessionId, delivery }: CallbackEvent, life: Life): void {
     const receipt = this.#receipt(handler, id)
     const uncounted = receipt.unread === life && delivery.attempt <= receipt.number
     if (uncounted && !this.redeliveries.has(handler))
       this.#broken('I10', `${handler} gave ${id} an answer that cannot be read, and no attempt was counted`)
     receipt.unread = null
     if (!this.redeliveries.has(handler)) this.attempts.check(`${handler} ${id}`, receipt, delivery.attempt)
-    if (receipt.knownTaken === life && !this.redeliveries.has(handler))
+    if (receipt.knownTaken === life && !this.redeliveries.has(handler) && !this.#wasForgotten(id, sessionId))
       this.#broken('I1', `${handler} took ${id}, was heard, and is asked to take it again`)
     if (receipt.lastLife !== life.number && !this.#knowsWait(handler, id, receipt)) receipt.notBefore = 0
     if (this.#parts.agenda.now < receipt.notBefore)
       this.#broken('I9', `${handler} was asked to take ${id} before its Retry-After`)
     receipt.lastLife = life.number
     receipt.sent++
+  }
+
+  /** The session left the scope for longer than the retention, and came back (`isForgotten` judges the log by the same rule). */
+  #wasForgotten(id: string, sessionId: string | null): boolean {
+    const { retention, state } = this.#parts
+    const [again, before] = this.#stored.all(id)
+    if (retention === null || again === undefined || before === undefined) return false
+    return state.sessions.get(sessionId ?? '')?.fate === 'moved' && again - before > retention
   }
 
   /** What was not on disk in a crash cannot be kept to; nor can a wait when the wall clock was set between two lives. */
