@@ -181,6 +181,6 @@ function explorerOf(
 function addressOf(baseUrl: string): string {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null
   if (url === null || !/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '')
-    throw new TypeError(`baseUrl: ${JSON.stringify(baseUrl)} is no http or https address`)
+    throw new TypeError(`baseUrl: ${JSON.stringify(baseUrl)} is not an http or https address`)
   return baseUrl.replace(/\/+$/, '')
 }

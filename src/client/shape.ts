@@ -18,12 +18,12 @@ export type Shaped<Spec extends Record<string, Reader<unknown>>> = {
 
 export const text: Reader<string> = (value, what) => {
   if (typeof value === 'string') return value
-  throw new Malformed(`${what} is no text`)
+  throw new Malformed(`${what} is not a text`)
 }
 
 export const number: Reader<number> = (value, what) => {
   if (typeof value === 'number') return value
-  throw new Malformed(`${what} is no number`)
+  throw new Malformed(`${what} is not a number`)
 }
 
 export const flag: Reader<boolean> = (value, what) => {
@@ -52,7 +52,7 @@ export function orNull<T>(read: Reader<T>): Reader<T | null> {
 export function listOf<T>(read: Reader<T>): Reader<T[]> {
   return (value, what) => {
     if (value === undefined || value === null) return []
-    if (!Array.isArray(value)) throw new Malformed(`${what} is no list`)
+    if (!Array.isArray(value)) throw new Malformed(`${what} is not a list`)
     return value.map((entry: unknown, index) => read(entry, `entry ${index} of ${what}`))
   }
 }

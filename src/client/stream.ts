@@ -86,7 +86,7 @@ class Subscription implements EventStream {
 
   constructor(transport: Transport, pathOf: () => Promise<string>, options: StreamOptions) {
     const { after } = options
-    if (after !== undefined && !isCursor(String(after))) throw new TypeError(`after: ${after} is no seq`)
+    if (after !== undefined && !isCursor(String(after))) throw new TypeError(`after: ${after} is not a seq`)
     this.#transport = transport
     this.#pathOf = pathOf
     this.#options = options

@@ -66,7 +66,7 @@ export class Transport {
   ): Promise<T> {
     const { clock, timeout: usual, requester } = this.#parts
     const { timeout = usual, signal: given } = options ?? {}
-    if (!(timeout > 0)) throw new TypeError(`timeout: ${timeout} is no number of milliseconds`)
+    if (!(timeout > 0)) throw new TypeError(`timeout: ${timeout} is not a number of milliseconds`)
     const limit = new AbortController()
     const deadline = clock.steady() + timeout
     const timer = clock.after(timeout, () => limit.abort(late(timeout)))
@@ -173,6 +173,6 @@ export function named(operation: string, error: unknown): unknown {
 }
 
 function late(timeout: number): ServiceError {
-  const message = `no result after ${timeout} ms; what was sent may have been acted on`
+  const message = `no result after ${timeout} ms; the request may have had its effect`
   return new ServiceError({ code: 'timeout', status: 0, message })
 }

@@ -57,6 +57,6 @@ function familiesOf(type: string): string[] {
 /** The warning about a type or prefix that this version does not know; null when it is known. */
 export function doubtAbout(pattern: string): string | null {
   if (pattern === '*' || EVENT_TYPES.includes(pattern) || EVENT_FAMILIES.includes(pattern)) return null
-  const what = pattern.endsWith('.*') ? 'is a prefix of no known event type' : 'is no known event type'
+  const what = pattern.endsWith('.*') ? 'is not a prefix of a known event type' : 'is not a known event type'
   return `${what}: nothing matches it unless the service sends it.${guess(pattern, [...EVENT_TYPES, ...EVENT_FAMILIES])}`
 }

@@ -79,7 +79,7 @@ function checkScope(operation: Operation, token: Token): void {
   if (token.scopes.every((scope) => scope === 'cli')) {
     throw refuse(
       'permission_denied',
-      `a cli token cannot use this interface; mint one with ${access === 'token' ? SESSION_SCOPES.join(', ') : access}`,
+      `a cli token cannot use this interface; create one with ${access === 'token' ? SESSION_SCOPES.join(', ') : access}`,
     )
   }
   if (access !== 'token' && !token.scopes.includes(access)) {

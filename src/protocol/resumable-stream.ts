@@ -22,9 +22,9 @@ export interface ConnectOptions {
 }
 
 /**
- * One stream over as many connections as it takes. A connection is opened after the last seq that was kept, read to its end,
- * and the next one waits for as long as the `retry:` of the service, its slots and the failures so far ask for. The sidecar
- * follows the organization through it, the client its readers' streams.
+ * One stream over as many connections as needed. Each connection continues after the last seq that was kept. The wait
+ * before it depends on the `retry:` of the service, its stream slots and the failures so far. The sidecar follows the
+ * organization with it; the client uses it for the streams of its users.
  */
 export class ResumableStream {
   readonly #clock: Clock

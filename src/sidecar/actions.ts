@@ -66,7 +66,10 @@ export function adminActions(
       const outcome = await engine.tools.answer(callId, answer)
       if (outcome === 'not_found') throw new ActionRefused('not_found', `there is no call ${callId}`)
       if (outcome === 'too_long') {
-        throw new ActionRefused('invalid_request', 'the output is over what the service takes: 1 MiB as JSON')
+        throw new ActionRefused(
+          'invalid_request',
+          'the output is larger than the service accepts: 1 MiB as JSON',
+        )
       }
       if (outcome === 'conflict')
         throw new ActionRefused('conflict', `call ${callId} does not wait for an answer`)

@@ -61,7 +61,7 @@ export function warnOfScopes({ scopes }: Health, tools: readonly ToolSpec[], log
 export async function patiently<T>(work: Promise<T>, clock: Clock, log: Log): Promise<T | null> {
   const { promise, resolve } = Promise.withResolvers<null>()
   const limit = clock.after(PATIENCE, () => {
-    log.warn({}, `the service has not answered within ${PATIENCE / 1000} s; going on without it`)
+    log.warn({}, `the service has not answered within ${PATIENCE / 1000} s; continuing without it`)
     resolve(null)
   })
   try {
@@ -87,11 +87,11 @@ async function introduce(
         'create a new one in the Console of the service, and give it in service.token or service.token_file',
       )
     }
-    log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; going on, and trying again')
+    log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; the sidecar starts, and tries again')
     return null
   }
   if (!health.usable) {
-    log.error({ missing: health.missingScopes }, 'token: it cannot be used: mint one with the scopes named')
+    log.error({ missing: health.missingScopes }, 'token: it cannot be used: create one with these scopes')
   } else warnOfScopes(health, tools, log)
   await describe(service, tools, log)
   return health

@@ -12,7 +12,7 @@ export function isOfAnother(file: string, baseUrl: string): boolean {
   return heard !== null && heard !== baseUrl
 }
 
-/** Says what of the store does not fit the configuration: both are right, and together they may not be what was meant. */
+/** Warns about a store that does not fit the configuration: another service, or a backlog of a removed handler. */
 export async function warnOfPast(
   store: Pick<Store, 'settings'> & { read: Pick<StoreReader, 'counts'> },
   { handlers, baseUrl }: { handlers: readonly { name: string }[]; baseUrl: string },
@@ -23,11 +23,10 @@ export async function warnOfPast(
   if (before !== null && before !== baseUrl) {
     log.warn(
       { before, now: baseUrl },
-      'store: it holds sessions and a cursor from another service.base_url: unless both are the same service, stop, and ' +
-        'give store.url another file',
+      'store: it has sessions and a cursor from another service.base_url. If that is another service, stop, and set ' +
+        'store.url to another file',
     )
   }
-  // Pending deliveries of a removed handler are kept; without this line an operator would not know of them.
   const { deliveries } = await store.read.counts()
   for (const [handler, { pending }] of Object.entries(deliveries)) {
     if (pending === 0 || handlers.some(({ name }) => name === handler)) continue

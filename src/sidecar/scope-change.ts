@@ -25,7 +25,7 @@ export async function applyScope(
     const left = scope === null ? 0 : await decideAnew(store, scope, ports.clock)
     ports.log.warn(
       { before, now, left },
-      'scope: it is another than in the last run; sessions are sorted anew',
+      'scope: it changed since the last run; every session is checked again',
     )
     await store.settings.setCheckpoint(SCOPE, now)
   }

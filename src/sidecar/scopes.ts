@@ -34,7 +34,7 @@ export function missingScopes(
     },
     {
       scope: 'sessions:write',
-      costs: 'an answer that was not delivered cannot be sent again as a fresh turn',
+      costs: 'an answer that was not delivered cannot be sent again as a message',
       grave: false,
       needed: tools.some(({ onNotDelivered }) => onNotDelivered === 'resend'),
     },

@@ -105,7 +105,7 @@ export async function createSidecar(options: SidecarOptions): Promise<Sidecar> {
     guarded(observer, (method, error) =>
       log.error(
         { method, error: thrownName(error) },
-        'observe: an observer failed; no more is said of this method',
+        'observe: an observer failed; later failures of this method are not logged',
       ),
     )
 

@@ -119,7 +119,7 @@ export async function startAll(
   const opening = openStore(config, { clock, log }, observer, (error) => {
     acknowledges = false
     writes.lose(error)
-    log.error({ err: error }, 'store: it is lost; webhooks are answered 503, and this process has to end')
+    log.error({ err: error }, 'store: it is lost; webhooks are answered 503, and this process must end')
     lost.resolve(new OperatorError(`store: ${error.message}.`))
   })
   store = opening
@@ -206,13 +206,13 @@ export async function startAll(
   health = await firstContact(service, specs.tools, { clock, log })
   service.onAuthorization((authorized) => {
     if (authorized) {
-      log.info({}, 'token: the service takes it again')
+      log.info({}, 'token: the service accepts it again')
       void refreshHealth()
     } else {
       log.error(
         {},
-        'token: the service rejected the token (401): nothing is asked of it any more until service.token_file changes; ' +
-          'what is stored is still delivered',
+        'token: the service rejected the token (401). No request is sent until service.token_file changes; ' +
+          'stored facts are still delivered',
       )
     }
   })

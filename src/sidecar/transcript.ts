@@ -14,7 +14,7 @@ export async function markTranscript(store: Store, log: Log, source: 'stream' | 
   const before = await store.settings.checkpoint(TRANSCRIPT)
   if (before === source) return
   if (before !== null) {
-    log.warn({ before, now: source }, 'the transcript has a new source and starts anew here')
+    log.warn({ before, now: source }, 'the transcript has a new source and starts again here')
     await (source === 'stream' ? forgetCursor(store) : beginItems(store))
   }
   await store.settings.setCheckpoint(TRANSCRIPT, source)

@@ -48,7 +48,7 @@ export function thrownName(error: unknown): string {
   } catch {
     // A name may be a getter that throws, too.
   }
-  return 'it threw a value that is no Error'
+  return 'it threw a value that is not an Error'
 }
 
 /** The code of an error of the system or of a library, such as `ENOENT`; empty if it has none. */

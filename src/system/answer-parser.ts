@@ -217,7 +217,8 @@ export class AnswerParser {
   #acceptLine(line: string): void {
     if (this.#state === 'chunk size') {
       const size = CHUNK_SIZE.exec(line)?.[1]
-      if (size === undefined || size.length > SIZE_DIGITS) throw unreadable('the size of a chunk is none')
+      if (size === undefined || size.length > SIZE_DIGITS)
+        throw unreadable('the size of a chunk is not a number')
       this.#left = parseInt(size, 16)
       this.#trailers = 0
       this.#state = this.#left > 0 ? 'chunk' : 'trailers'
@@ -261,13 +262,13 @@ class Framing {
   #readHeader(text: string, from: number): number {
     let at = from
     while (TOKEN[text.charCodeAt(at)] === 1) at++
-    if (at === from || text.charCodeAt(at) !== COLON) throw unreadable('a line of its head is no header')
+    if (at === from || text.charCodeAt(at) !== COLON) throw unreadable('a line of its head is not a header')
     const nameEnd = at++
     while (text.charCodeAt(at) === SPACE || text.charCodeAt(at) === TAB) at++
     const valueAt = at
     while (VALUE[text.charCodeAt(at)] === 1) at++
     if (text.charCodeAt(at) !== CR || text.charCodeAt(at + 1) !== LF)
-      throw unreadable('a header has a character that none may have')
+      throw unreadable('a header has a character that is not allowed')
     if (FRAMING_LENGTHS.has(nameEnd - from))
       this.#note(text.slice(from, nameEnd).toLowerCase(), text.slice(valueAt, at))
     return at + 2
@@ -277,7 +278,7 @@ class Framing {
     switch (name) {
       case 'content-length':
         if (this.length !== null) throw unreadable('it has several lengths')
-        if (!/^\d{1,15}$/.test(value)) throw unreadable('its length is none')
+        if (!/^\d{1,15}$/.test(value)) throw unreadable('its length is not a number')
         this.length = Number(value)
         break
       case 'transfer-encoding':
@@ -368,7 +369,7 @@ function statusOf(text: string, end: number): number {
     text.lastIndexOf('\r', end - 1) === -1
   )
     return status
-  throw unreadable('its status line is none of HTTP/1.1')
+  throw unreadable('its status line is not of HTTP/1.1')
 }
 
 function keptFor(hint: string): number {

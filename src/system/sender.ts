@@ -32,8 +32,9 @@ const PROBED = 60_000
 
 /**
  * Sends requests whose answers are short, thousands a second: HTTP/1.1 over kept-alive connections, a bounded number for
- * each pool and origin. A request is written in one piece from a shared buffer, an answer is parsed where it was read, and one
- * sweep over all deadlines stands for a timer each. undici takes twice the time and three times the memory for the same.
+ * each pool and origin. A request is written in one piece from a shared buffer. An answer is parsed in the buffer that it was
+ * read into. One sweep checks all deadlines, in place of a timer for each. undici takes twice the time and three times the
+ * memory for the same.
  */
 export class Sender {
   readonly #options: SenderOptions

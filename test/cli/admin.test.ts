@@ -270,7 +270,7 @@ describe('status', () => {
     const [attention = ''] = out.split('channels\n')
     expect(attention.trimEnd().split('\n')).toEqual([
       'needs attention',
-      expect.stringMatching(/^ {2}! the service requested no requests for another (1 h|59 min|60 min)\b/),
+      expect.stringMatching(/^ {2}! the service asked for no requests for another (1 h|59 min|60 min)\b/),
       expect.stringMatching(
         /^ {2}! 2 calls of a function without a tool, the oldest for .* → add `lookup` under `tools`$/,
       ),

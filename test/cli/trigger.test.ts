@@ -99,7 +99,7 @@ describe('trigger', () => {
     const { code, err } = await trigger(rig, 'turn.setled', '--handler', 'app')
     expect(code).toBe(0)
     expect(err).toBe(
-      'warning: "turn.setled" is no known event type: nothing matches it unless the service sends it.' +
+      'warning: "turn.setled" is not a known event type: nothing matches it unless the service sends it.' +
         ' Did you mean "turn.settled"?\n',
     )
     expect(rig.app.callbacks).toHaveLength(1)

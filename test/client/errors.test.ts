@@ -233,7 +233,7 @@ describe('a request', () => {
     expect(await faultOf(client.sessions.get('s1'))).toMatchObject({
       code: 'malformed_answer',
       status: 200,
-      message: 'title of a session is no text',
+      message: 'title of a session is not a text',
     })
     server.answer = () => ({ body: 'no JSON' })
     expect(await faultOf(client.sessions.get('s1'))).toMatchObject({ code: 'malformed_answer' })

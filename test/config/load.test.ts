@@ -306,9 +306,9 @@ describe('warnings', () => {
     })
     const rest = 'nothing matches it unless the service sends it.'
     expect(warnings.map(renderFault)).toEqual([
-      `handlers[0].events[0]: "turn.setled" is no known event type: ${rest} Did you mean "turn.settled"?`,
-      `handlers[0].events[2]: "foo.*" is a prefix of no known event type: ${rest}`,
-      `handlers[0].events[5]: "sesion.*" is a prefix of no known event type: ${rest} Did you mean "session.*"?`,
+      `handlers[0].events[0]: "turn.setled" is not a known event type: ${rest} Did you mean "turn.settled"?`,
+      `handlers[0].events[2]: "foo.*" is not a prefix of a known event type: ${rest}`,
+      `handlers[0].events[5]: "sesion.*" is not a prefix of a known event type: ${rest} Did you mean "session.*"?`,
     ])
   })
 

@@ -23,7 +23,7 @@ const UNREADABLE: readonly [what: string, raw: string, reason: string][] = [
   [
     'a folded header',
     'HTTP/1.1 200 OK\r\nx-a: b\r\n c\r\ncontent-length: 0\r\n\r\n',
-    'a line of its head is no header',
+    'a line of its head is not a header',
   ],
   [
     'a content-length beside a transfer-encoding',

@@ -38,7 +38,7 @@ describe.for(PROFILES)('one session that the service cannot read (%s)', (details
     rig.gateway.intercept = ({ url }) => (url?.includes(`/${broken}/turns`) ? BROKEN : undefined)
     await rig.start()
     await until('end of the first look', () =>
-      rig.program?.lines.some(({ message }) => message.endsWith('is taken as the list shows it')),
+      rig.program?.lines.some(({ message }) => message.endsWith('its entry in the list is used')),
     )
     const other = await rig.client.start('say Hello')
     await rig.event('turn.settled', ({ session_id }) => session_id === other)

@@ -106,6 +106,6 @@ test('event types of modules and of on that are not known are named at the start
   const { config } = await resolveConfig({ service: { base_url: 'http://127.0.0.1:1', token: 't' } })
   const { events, handle } = defineHandlers({ on: { ['turn.setled' as 'turn.settled']: () => undefined } })
   expect((await loadSpecs(config, { events, handle, tools: [] })).warnings).toEqual([
-    'sidecar: on "turn.setled" is no known event type: nothing matches it unless the service sends it. Did you mean "turn.settled"?',
+    'sidecar: on "turn.setled" is not a known event type: nothing matches it unless the service sends it. Did you mean "turn.settled"?',
   ])
 })

@@ -132,7 +132,7 @@ mcp_servers:
 `)
     const faults = faultsOf(file)
     expect(faults).toEqual([
-      '5: replies[0].steps[0]: "dance" is no step; write "say dance" to say it',
+      '5: replies[0].steps[0]: "dance" is not a step; write "say dance" to say it',
       expect.stringMatching(/^6: replies\[0\]\.steps\[1\]\.sya: unknown key, did you mean "say"\?/),
       '7: replies[0].steps[2].say: must be string',
       '8: replies[0].steps[3]: is one step with several keys (say, think); make each a step',
@@ -143,7 +143,7 @@ mcp_servers:
       '12: replies[0].steps[7].shell: needs "command"',
       expect.stringMatching(/^12: .*shell\.comand: unknown key, did you mean "command"\?/),
       '13: replies[1]: needs "steps"',
-      '13: replies[1].when.pattern: "(" is no regular expression',
+      '13: replies[1].when.pattern: "(" is not a regular expression',
       expect.stringMatching(/^14: replies\[1\]\.step: unknown key, did you mean "steps"\?/),
       expect.stringMatching(/^19: .*resolve\[0\]\.aproved: unknown key, did you mean "approved"\?/),
       expect.stringMatching(/^21: .*timeout_seconds: must be >= 1$/),

@@ -147,7 +147,7 @@ it.each([
     let open = false
     void room?.then(() => (open = true))
     await expect.poll(() => batches.at(-1)?.hints).toMatchObject([{ sessionId: null, scope: 'turns' }])
-    expect(log.lines.at(-1)?.message).toContain('the stream is not read on')
+    expect(log.lines.at(-1)?.message).toContain('the stream is not read until')
     expect(open).toBe(false)
     await commit({ owners: [{ sessionId: 's', owner: 'foreign', at: 1 }] })
     await room

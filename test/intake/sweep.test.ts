@@ -100,7 +100,7 @@ it('a list whose cursors vanish again and again is given up with a warning, and 
   await world.sweep.run(true, { poll: 1 })
   expect(world.asked()).toBeLessThan(10)
   expect(world.log.lines).toMatchObject([
-    { level: 'warn', message: expect.stringContaining('kept changing') },
+    { level: 'warn', message: expect.stringContaining('changed during the sweep') },
   ])
 })
 

@@ -111,7 +111,7 @@ describe('verifyCallback', () => {
     const check = () =>
       verifyCallback({ headers, body: '{"test": 2432232314}', secrets: [SECRET], now: 1_614_265_330_000 })
     // Its signature fits; its body is none of our events.
-    expect(check).toThrow('the body is no event')
+    expect(check).toThrow('the body is not an event')
   })
 })
 

@@ -44,7 +44,7 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
   try {
     const existing = await magicOf(url.path)
     if (existing !== null && existing !== '' && existing !== MAGIC) {
-      return fail('store', `${url.path} is no SQLite database`, 'set store.url to another file')
+      return fail('store', `${url.path} is not a SQLite database`, 'set store.url to another file')
     }
     await access(existing === null ? await nearestFolder(url.path) : url.path, constants.W_OK)
     if (existing === null || existing === '') return ok('store', `${url.path} can be created`)

@@ -25,14 +25,14 @@ service:
   base_url: ${quoted(baseUrl)} # without /v1
   # Needs sessions:read and artifacts:read, and for tools tools:respond and sessions:write.
   ${tokenFile === null ? 'token: ${SERVICE_TOKEN:?an access token of the service, svc_pat_...}' : `token_file: ${quoted(tokenFile)} # read again when it changes`}
-  # token_expires_at: 2027-01-31     # the service does not report it; check and a metric then warn in time
+  # token_expires_at: 2027-01-31     # the service does not report it; "check" and a metric warn in time
 
-# Facts, deliveries and calls. Put it on a disk that outlives the container.
+# Facts, deliveries and calls. Put it on a disk that survives the container.
 store:
   url: sqlite:data/sidecar.db # relative to this file; in the image to /app
 
-# Which sessions of the organization are this app's. Needed where another sidecar follows the same organization: without
-# it both run each other's tools. Both keys given: both must hold.
+# Which sessions of the organization are this app's. Needed if another sidecar follows the same organization:
+# otherwise both run each other's tools. A session must match all given keys.
 # scope:
 #   metadata: { app: billing }       # set when the session is created
 #   created_by_token: tok_1          # the id that a session shows, not the token

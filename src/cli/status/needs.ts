@@ -64,7 +64,7 @@ function storeNeeds({ status, now }: Seen): Need[] {
 function holdNeeds({ status, now }: Seen): Need[] {
   const until = timeOf(sectionOf(status, 'service')['held_until'])
   if (until === null || until <= now) return []
-  const text = `the service requested no requests for another ${span(until - now)}`
+  const text = `the service asked for no requests for another ${span(until - now)}`
   return [{ tone: 'warn', text, advice: 'nothing to do: the sidecar continues then; callbacks continue now' }]
 }
 

@@ -259,7 +259,7 @@ export function createWaitLog(clock: Clock, log: Log): (refused: Refused) => voi
       const { code, status, requestId, retryAfter } = error
       const wait = retryAfter ?? 0
       const until = new Date(clock.now() + wait).toISOString()
-      const cut = wait >= RETRY_AFTER_MAX ? ' (it asked for a day or more; a day is the most)' : ''
+      const cut = wait >= RETRY_AFTER_MAX ? ' (it asked for a day or more; a day is the maximum)' : ''
       log[level](
         { operation, code, status, requestId, until, times },
         `service: ${code}: ${what} until ${until}${cut}`,

@@ -84,9 +84,9 @@ export function worthRepeating(error: ServiceError): boolean {
 }
 
 /**
- * True when no request at all is to be sent for a while, whatever it asks for: the directory is one for all of them, a 503
- * with `Retry-After` speaks for the whole service (RFC 9110, 15.6.4), and a 429 without a code of the service's comes from
- * what stands before it and knows nothing of its buckets.
+ * Whether the refusal concerns every request, and not only this one or its rate bucket. All requests need the directory. A
+ * 503 with `Retry-After` concerns the whole service (RFC 9110, section 15.6.4). A 429 without a code of the service comes
+ * from a proxy, which does not know the buckets.
  */
 export function concernsAll({ code, status, retryAfter }: ServiceError): boolean {
   return code === 'directory_unavailable' || (retryAfter !== null && (status === 503 || code === 'http_429'))

@@ -114,7 +114,7 @@ export class Authorization {
     throw new ServiceError({
       code: 'unauthorized',
       status: 401,
-      message: 'the service rejected the token; nothing is sent until it changes',
+      message: 'the service rejected the token; no request is sent until it changes',
     })
   }
 
@@ -290,7 +290,7 @@ export class Requester {
 
   async #inTurn<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#queue.size >= WAITING_MAX) {
-      const message = `${WAITING_MAX} requests wait for the service already`
+      const message = `${WAITING_MAX} requests are already waiting for the service`
       throw new ServiceError({ code: 'overloaded', status: 0, message })
     }
     return this.#queue.add(run, signal === undefined ? {} : { signal })

@@ -223,7 +223,7 @@ function explain(error: unknown, path: string): Error {
   }
   if (code === 'SQLITE_NOTADB') {
     return new DataFileError(
-      `${path} is no data file of an emulator. It was left as it is; name another file.`,
+      `${path} is not a data file of an emulator. It was left as it is; name another file.`,
     )
   }
   if (code.startsWith('SQLITE_CORRUPT')) return damaged(path, error.message)

@@ -84,9 +84,9 @@ export function mountOwnRoutes(
 }
 
 /**
- * A page from anywhere can make a browser on this machine send requests here: across origins (Origin and Sec-Fetch-Site
- * show it), or by a name of its own that resolves here (DNS rebinding; Host shows it). An
- * attacker's page cannot make an address, or a name without a dot (as containers use), resolve here.
+ * Any web page can make a browser on this machine send requests here: across origins, which Origin and Sec-Fetch-Site
+ * show, or by DNS rebinding, which Host shows. No page can make an IP address, or a name without a dot (as containers
+ * use), resolve to this machine.
  * @throws {Refusal} 403
  */
 function refusePages({ headers }: FastifyRequest, names: ReadonlySet<string>): void {

@@ -64,8 +64,8 @@ function messageOf({ keyword, params, message, parentSchema, data }: ErrorObject
     case 'anyOf':
       return `must be ${formsOf(parentSchema)}`
     case 'format':
-      if (params['format'] === 'regex') return `${JSON.stringify(data)} is no regular expression`
-      return `${JSON.stringify(data)} is no step; write ${JSON.stringify(`say ${String(data)}`)} to say it`
+      if (params['format'] === 'regex') return `${JSON.stringify(data)} is not a regular expression`
+      return `${JSON.stringify(data)} is not a step; write ${JSON.stringify(`say ${String(data)}`)} to say it`
     default:
       return message ?? 'is not valid'
   }

@@ -23,11 +23,10 @@ interface Connection {
 }
 
 /**
- * Keeps the connections of a listener. 256 sockets that never send a request must not block the
- * 257th. When all are in use, the connection without a complete request for the longest time is
- * closed, of the peer address with the most connections. Behind an ingress all peers have one
- * address, so this is an order and not a limit per peer. @returns closes the listener: requests
- * under way end within 5 s; connections without a request are cut at once.
+ * Limits the connections of a listener. 256 sockets that never send a request must not block the 257th. When all are in
+ * use, the one that is idle for longest is closed, of the peer address with the most connections. There is no limit for
+ * each peer, because behind an ingress all peers have one address.
+ * @returns closes the listener: requests under way end within 5 s; connections without a request are cut at once.
  */
 export function keepConnections(server: Server, options: ConnectionOptions): () => Promise<void> {
   const connections = new Map<Socket, Connection>()

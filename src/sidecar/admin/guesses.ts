@@ -73,13 +73,13 @@ export class Guesses {
     if (known?.last === digest) return sameSecret(secret, given)
     const all = known === undefined ? this.#neverWrong : this.#wrongBefore
     const pause = all.wait(now)
-    if (pause > 0) throw tooMany('too many wrong tokens are given: this one was not compared', pause)
+    if (pause > 0) throw tooMany('too many wrong tokens: this one was not compared', pause)
     if (sameSecret(secret, given)) return true
     all.take()
     const wrong = known?.wrong ?? new Bucket(PEER, now)
     this.#remember(peer, { wrong, last: digest })
     const wait = wrong.wait(now)
-    if (wait > 0) throw tooMany('this is not the admin token, and too many wrong ones were given', wait)
+    if (wait > 0) throw tooMany('this is not the admin token, and there were too many wrong ones', wait)
     wrong.take()
     return false
   }

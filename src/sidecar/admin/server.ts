@@ -135,7 +135,7 @@ export function createAdmin(options: AdminOptions): Listener {
       onEvicted: createThrottledLog(STEADY, (times) =>
         log.warn(
           { times, connections },
-          'admin: all connections were in use; the longest without a request were closed for new ones',
+          'admin: all connections were in use; those that were idle for longest were closed for new ones',
         ),
       ),
       onRefused: createThrottledLog(STEADY, (times) =>

@@ -96,7 +96,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     } catch (error) {
       log.error(
         { reason: messageOf(error) },
-        'webhooks: a delivery could not be accepted; its sender will try again',
+        'webhooks: a delivery could not be accepted; the service sends it again',
       )
       answer(response, 503)
     }
@@ -129,7 +129,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
       onEvicted: createThrottledLog(STEADY, (times) =>
         log.warn(
           { times, connections },
-          'webhooks: all connections were in use; the longest without a request were closed for new ones',
+          'webhooks: all connections were in use; those that were idle for longest were closed for new ones',
         ),
       ),
       onRefused: createThrottledLog(STEADY, (times) =>

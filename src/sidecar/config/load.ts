@@ -56,9 +56,8 @@ export async function loadConfig(file: string, env: Environment, now = 0): Promi
 }
 
 /**
- * `store backup` reads only the section `store`: a command that calls a sidecar or copies its store
- * does not need the service's token, and faults in other sections must not stop it. @throws
- * {ConfigError} with all faults of that section.
+ * Reads one section: `store backup` needs only `store`, so a missing token or a fault in another section must not stop it.
+ * @throws {ConfigError} with all faults of that section.
  */
 export async function loadSection<Section extends 'admin' | 'store'>(
   file: string,

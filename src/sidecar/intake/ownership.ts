@@ -109,7 +109,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
 
   const wait = (signal: AbortSignal): Promise<void> =>
     new Promise((resolve, reject) => {
-      const giveUp = (): void => reject(new Error('the connection ended while frames waited for room'))
+      const giveUp = (): void => reject(new Error('the connection ended while frames waited for space'))
       if (signal.aborted) return giveUp()
       signal.addEventListener('abort', giveUp, { once: true })
       waiters.push(() => {
@@ -121,7 +121,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
   const makeRoom = async (signal: AbortSignal): Promise<void> => {
     log.error(
       { ...held },
-      'scope: too many frames wait for sessions that cannot be read; the stream is not read on until they are',
+      'scope: too many frames wait for sessions that cannot be read; the stream is not read until they can',
     )
     // The list covers many sessions at once, also sessions that cannot be read alone.
     await commit({

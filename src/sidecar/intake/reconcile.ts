@@ -65,7 +65,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const readers = new PQueue({ concurrency: READERS })
   const rest = createCircuitBreaker(
     options,
-    'reconcile: the store refuses writes; nothing is read until it takes them',
+    'reconcile: the store refuses writes; no session is read until it accepts them',
   )
   /** The number of first looks and of their reads under way: a read may outlive its look. */
   let looking = 0
@@ -131,7 +131,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       const { id: sessionId } = session
       log.warn(
         { sessionId, ...problemOf(error) },
-        'reconcile: a session cannot be read, and is taken as the list shows it',
+        'reconcile: a session cannot be read; its entry in the list is used',
       )
       await reader.takeFirst(session)
     }
@@ -144,7 +144,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     } catch (error) {
       if (!pollLoop.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
-      log.warn(problemOf(error), 'reconcile: the first look at the service failed, will try again')
+      log.warn(problemOf(error), 'reconcile: the first read of the service failed and is retried')
       bus.looked(false)
       return false
     }
@@ -208,8 +208,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       wait,
       ...problemOf(error),
     }
-    if (error instanceof ServiceError) log.warn(details, 'reconcile: a reading failed, will try again')
-    else log.error({ ...details, err: error }, 'reconcile: a reading failed, will try again')
+    if (error instanceof ServiceError) log.warn(details, 'reconcile: a read failed and is retried')
+    else log.error({ ...details, err: error }, 'reconcile: a read failed and is retried')
   }
 
   return {

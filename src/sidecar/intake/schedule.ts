@@ -30,9 +30,9 @@ export interface Expectation {
 }
 
 /**
- * Changes to turns and actions that a channel announced and no read has shown yet, and sessions whose status and turns
- * do not agree: resources may lag behind the stream and behind one another, and no second frame comes. In memory: a
- * start reads every session that is not idle.
+ * Changes to turns and actions that a channel announced and no read has shown yet. A resource may lag behind the stream,
+ * and no second frame comes, so the session is read again until it shows the change. The same for a session whose status
+ * and turns do not agree. In memory, because a start reads every session that is not idle.
  */
 export interface Expectations extends Required<Pick<Subscriber, 'hinted' | 'ownersNoted'>> {
   /** The announced turns of a session. */

@@ -83,8 +83,8 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
 
   /**
    * Reads the turns after the session, which may change in between. Reads both again until each action belongs to a
-   * listed turn that is not final: an action of a turn that has ended is over, and the start of a turn comes before its
-   * actions. null: the session is gone.
+   * listed turn that is not final, because an action cannot exist before its turn or after it.
+   * @returns null if the session was deleted.
    */
   const readBoth = async (
     first: Session,
@@ -383,7 +383,8 @@ export function createPrefetch(options: {
   /** The hint has a delay, so it causes no further prefetch. */
   const noteGone = (sessionId: string): void => {
     hint([{ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: GONE_DELAY }]).catch(
-      (error: unknown) => log.error({ err: error }, 'reconcile: a session that is gone could not be noted'),
+      (error: unknown) =>
+        log.error({ err: error }, 'reconcile: the end of a deleted session could not be stored'),
     )
   }
 

@@ -99,7 +99,7 @@ export function createSweep(options: {
         after = lastId
       }
     }
-    log.warn({}, 'sweep: the list of sessions kept changing under the cursor; the next sweep goes on')
+    log.warn({}, 'sweep: the list of sessions changed during the sweep; the next sweep continues')
     return null
   }
 

@@ -47,7 +47,7 @@ export interface CompiledInput {
 export function compileInput(input: ToolInput): CompiledInput {
   if (isStandard(input)) return compileStandard(input)
   const parameters: unknown = input
-  if (!isObject(parameters)) throw new TypeError('the input schema is no object')
+  if (!isObject(parameters)) throw new TypeError('the input schema is not an object')
   return compileJsonSchema(parameters)
 }
 

@@ -49,7 +49,7 @@ export function verifyCallbacks(options: VerifyOptions): Event[] {
 export function verifyToolCall(options: VerifyOptions): ToolCallRequest {
   const call = verify(options)
   if (!isObject(call) || call.type !== 'tool.call' || typeof call.call_id !== 'string')
-    throw new CallbackRejected('the body is no tool call')
+    throw new CallbackRejected('the body is not a tool call')
   // Signed by the sidecar, which makes no other shape.
   return call as unknown as ToolCallRequest
 }
@@ -78,7 +78,7 @@ function verify(options: VerifyOptions): unknown {
 function eventOf(value: unknown): Event {
   const event = isObject(value) && value.specversion === '1.0' ? fromCloudEvent(value) : value
   if (!isObject(event) || typeof event.type !== 'string' || typeof event.id !== 'string') {
-    throw new CallbackRejected('the body is no event')
+    throw new CallbackRejected('the body is not an event')
   }
   // Signed by the sidecar, which makes no other shape.
   return event as unknown as Event

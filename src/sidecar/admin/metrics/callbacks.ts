@@ -16,20 +16,20 @@ export function callbackMetrics(
   snapshot: () => Promise<Snapshot | null>,
 ) {
   const handler = new LabelValues(names, HANDLERS)
-  const attempts = meter.counter('callback_attempts_total', 'Tries to hand a fact to a handler.', {
+  const attempts = meter.counter('callback_attempts_total', 'Attempts to deliver a fact to a handler.', {
     handler,
     outcome: OUTCOMES,
   })
   const durations = meter.histogram(
     'callback_duration_seconds',
-    'How long handlers took to answer.',
+    'Response time of handlers.',
     { handler },
     CALLBACK,
   )
   const deadLetters = meter.counter('callback_dead_letters_total', 'Deliveries given up.', { handler })
   const dropped = meter.counter(
     'callback_transients_dropped_total',
-    'Transient events that a handler had no slot for.',
+    'Transient events that were dropped because the handler had no free slot.',
     { handler },
   )
   const states = new Map<string, HandlerState>(names.map((name) => [handler.of(name), 'up']))

@@ -8,10 +8,10 @@ const OUTCOMES: readonly RelayOutcome[] = ['left', 'slow', 'replay_limit', 'fail
 export function relayMetrics(meter: Meter) {
   const frames = meter.counter(
     'relay_frames_sent_total',
-    'Frames handed to readers of the relay, live or from the log.',
+    'Frames sent to readers of the relay, live or from the log.',
     { source: SOURCES },
   )
-  const ended = meter.counter('relay_readers_ended_total', 'Readers of the relay that ended, by how.', {
+  const ended = meter.counter('relay_readers_ended_total', 'Readers of the relay that ended, by reason.', {
     outcome: OUTCOMES,
   })
   let readers = 0

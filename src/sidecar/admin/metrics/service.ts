@@ -12,20 +12,16 @@ export function serviceMetrics(meter: Meter) {
   })
   const durations = meter.histogram(
     'api_request_duration_seconds',
-    'How long requests to the service took.',
+    'Duration of requests to the service.',
     { operation },
     EXCHANGE,
   )
-  const retries = meter.counter(
-    'api_retries_total',
-    'Requests sent again, by the error code that they got.',
-    { code: [] },
-  )
+  const retries = meter.counter('api_retries_total', 'Requests sent again, by error code.', { code: [] })
   const bucket = new LabelValues([], 20)
   const remaining = new Map<string, number>()
   meter.gauges(
     'api_rate_limit_remaining',
-    'Requests that the service said were left in a rate bucket.',
+    'Requests left in a rate bucket, as the service reported.',
     { bucket },
     async () => [...remaining],
   )

@@ -81,12 +81,12 @@ export function stateMetrics(
   )
   meter.gauge(
     'service_clock_offset_seconds',
-    "The service's clock less ours, by the dates of its answers. Absent when not known.",
+    'Clock of the service minus clock of this machine, by the `Date` of its responses. Absent if not known.',
     () => secondsOf(sources.clockOffset?.()),
   )
   meter.gauge(
     'token_accepted',
-    '1 while the service takes the service token, 0 once it has rejected it. Absent when it was not asked yet.',
+    '1 while the service accepts the token, 0 after it rejected it. Absent before the first request.',
     () => sources.tokenAccepted?.(),
   )
   meter.gauge('leader', '1 on the replica that holds the stream and the sweep.', () => true)

@@ -11,14 +11,14 @@ const RUNS: readonly ToolRunOutcome[] = ['output', 'deferred', 'rejected', 'fail
 /** Function calls of the ledger, and runs of the tools named `names`. */
 export function toolMetrics(meter: Meter, names: readonly string[]) {
   const tool = new LabelValues(names)
-  const calls = meter.counter('tool_calls_total', 'Function calls closed, by what became of them.', {
+  const calls = meter.counter('tool_calls_total', 'Function calls that ended, by outcome.', {
     tool,
     outcome: OUTCOMES,
   })
-  const ends = meter.counter('tool_runs_total', 'Runs of a tool, by how they ended.', { tool, outcome: RUNS })
+  const ends = meter.counter('tool_runs_total', 'Runs of a tool, by outcome.', { tool, outcome: RUNS })
   const durations = meter.histogram(
     'tool_call_duration_seconds',
-    'How long one run of a tool took.',
+    'Duration of one run of a tool.',
     { tool },
     CALLBACK,
   )
@@ -28,7 +28,7 @@ export function toolMetrics(meter: Meter, names: readonly string[]) {
   )
   const answers = meter.histogram(
     'tool_answer_duration_seconds',
-    'From the creation of the action to the moment the service took the answer.',
+    'From the creation of the action to the moment the service accepted the answer.',
     { tool },
     WAIT,
   )

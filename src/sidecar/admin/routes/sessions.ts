@@ -15,7 +15,7 @@ const FIELDS = {
   metadata: Type.Record(Type.String(), Type.String()),
   created_at: nullable(time(), SERVICE_TIME),
   updated_at: time(SERVICE_TIME),
-  required_actions: Type.Array(asGiven('An entry of required_actions as the service gave it.')),
+  required_actions: Type.Array(asGiven('An entry of required_actions as the service sent it.')),
   at_rest: Type.Boolean({ description: 'It has nothing under way.' }),
   first_seen_at: time(),
   read_at: time('When we last read it, milliseconds since the epoch.'),
@@ -28,11 +28,11 @@ const SessionDetail = component(
   'SessionDetail',
   Type.Object({
     ...FIELDS,
-    turns: Type.Array(asGiven('A turn as the service gave it.'), {
+    turns: Type.Array(asGiven('A turn as the service sent it.'), {
       description: 'The newest first, at most 200.',
     }),
     calls: Type.Array(refTo(Call), { description: 'The newest first, at most 200.' }),
-    resource: asGiven('The session as the service gave it.'),
+    resource: asGiven('The session as the service sent it.'),
   }),
   [Call],
 )

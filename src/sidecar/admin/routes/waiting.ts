@@ -47,7 +47,7 @@ const OpenActionEntry = component(
       Type.String(),
       'The action to take for a function call that no configured tool answers.',
     ),
-    action: asGiven('The entry of required_actions as the service gave it.'),
+    action: asGiven('The entry of required_actions as the service sent it.'),
   }),
 )
 

@@ -12,7 +12,7 @@ export const store = section(
       default: '7d',
     }),
   },
-  { description: 'Where facts, deliveries and calls are kept.', default: {} },
+  { description: 'Where facts, deliveries and calls are stored.', default: {} },
 )
 
 export const admin = section(

@@ -64,7 +64,7 @@ export function Session({ id, route }) {
     )}
     ${facts.hasMore && html`<p><button onClick=${() => setLimit(limit + FACTS)}>Earlier facts</button> <span class="faint">the newest ${facts.rows.length} are shown</span></p>`}
     <details>
-      <summary>The session as the service gave it</summary>
+      <summary>The session as the service sent it</summary>
       <${Json} value=${session.resource} />
     </details>
   </div>`

@@ -99,7 +99,7 @@ function handlerTroubles({ name, state, since, last_error: error, pending, dead 
         `dead ${name}`,
         'bad',
         `${count(dead, 'dead letter')} for ${name}`,
-        'Read what the handler answered, fix it, then retry them.',
+        'Read the response of the handler, fix the handler, then retry them.',
         href(['deliveries'], { status: 'dead', handler: name }),
       ),
     )

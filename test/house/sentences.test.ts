@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import { parseSync, Visitor, type Expression } from 'oxc-parser'
+import { describe, expect, it } from 'vitest'
+import { SENTENCE_MOST, sentencesOf, wordsOf } from '../readme/prose.ts'
+import { sourcesIn } from './source.ts'
+
+const SRC = join(import.meta.dirname, '../../src')
+/** What is written for SQLite, for a shell or for a browser. */
+const NOT_PROSE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE|CREATE|REPLACE) |<\/|\bWHERE\b|compgen/
+/** Files with longer sentences in comments. The list only shrinks. */
+const STILL: readonly string[] = [
+  'sidecar/source/opening.ts',
+  'sidecar/source/subscription.ts',
+  'sidecar/store/sqlite/hints.ts',
+  'sidecar/store/sqlite/lock.ts',
+  'sidecar/store/sqlite/open.ts',
+  'sidecar/store/sqlite/owner.ts',
+]
+/** Ids of rules, one after the other. */
+const RULES = /^\s*(?:[A-Z]{3}-\d+(?:\.\.\d+)?\s*)+$/
+
+/** A text as it is written, `{}` for each part that is computed; null for what is no text. */
+function textOf(node: Expression): string | null {
+  if (node.type === 'Literal') return typeof node.value === 'string' ? node.value : null
+  if (node.type === 'TemplateLiteral') return node.quasis.map(({ value }) => value.cooked ?? '').join('{}')
+  if (node.type !== 'BinaryExpression' || node.operator !== '+') return null
+  const [left, right] = [textOf(node.left), textOf(node.right)]
+  return left === null && right === null ? null : (left ?? '{}') + (right ?? '{}')
+}
+
+/** Every text of a module: log lines, errors, help, metrics, labels. */
+function textsOf(code: string): string[] {
+  const found: string[] = []
+  const add = (node: Expression): void => {
+    const text = textOf(node)
+    if (text !== null && !NOT_PROSE.test(text) && !RULES.test(text)) found.push(...text.split('\n'))
+  }
+  new Visitor({ Literal: add, TemplateLiteral: add, BinaryExpression: add }).visit(
+    parseSync('a.ts', code).program,
+  )
+  return found
+}
+
+/** Every comment of a module; lines that follow each other are one. */
+function commentsOf(code: string): string[] {
+  const found: { text: string; end: number; line: boolean }[] = []
+  for (const { type, value, start, end } of parseSync('a.ts', code).comments) {
+    const last = found.at(-1)
+    if (type === 'Line' && last?.line === true && /^\n *$/.test(code.slice(last.end, start))) {
+      last.text += `\n${value}`
+      last.end = end
+    } else found.push({ text: value.replaceAll(/^\s*\*+ ?/gm, ''), end, line: type === 'Line' })
+  }
+  return found.map(({ text }) => text.trim().replaceAll(/\s@(?=returns|param|throws)/g, '\n\n@'))
+}
+
+function tooLong(texts: readonly string[]): string[] {
+  return texts.flatMap((text) => sentencesOf(text).filter((sentence) => wordsOf(sentence) > SENTENCE_MOST))
+}
+
+describe(`no sentence has more than ${SENTENCE_MOST} words`, () => {
+  const sources = sourcesIn(SRC)
+
+  it('and they are found', () => {
+    const code = "/**\n * One.\n * @returns two\n */\nlog(`a ${b} c` + 'd') // e\n// f\n"
+    expect(textsOf(code)).toContain('a {} cd')
+    expect(commentsOf(code)).toEqual(['One.\n\n@returns two', 'e\n f'])
+    expect(tooLong([`${'word '.repeat(36)}.`])).toHaveLength(1)
+    expect(sources.flatMap(({ text }) => textsOf(text)).length).toBeGreaterThan(5000)
+  })
+
+  it('in a log line, an error, a help text, a metric or a label', () => {
+    const found = sources.flatMap(({ path, text }) =>
+      tooLong(textsOf(text)).map((sentence) => `${path}: ${sentence}`),
+    )
+    expect(found).toEqual([])
+  })
+
+  it('in a comment', () => {
+    const found = sources.flatMap(({ path, text }) =>
+      tooLong(commentsOf(text)).map((sentence) => ({ path, sentence })),
+    )
+    expect(found.filter(({ path }) => !STILL.includes(path))).toEqual([])
+    expect(STILL.filter((path) => !found.some((long) => long.path === path))).toEqual([])
+  })
+})
