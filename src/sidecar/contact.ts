@@ -87,7 +87,10 @@ async function introduce(
         'create a new one in the Console of the service, and give it in service.token or service.token_file',
       )
     }
-    log.warn({ error: messageOf(error) }, 'the service cannot be reached yet; the sidecar starts, and tries again')
+    log.warn(
+      { error: messageOf(error) },
+      'the service cannot be reached yet; the sidecar starts, and tries again',
+    )
     return null
   }
   if (!health.usable) {

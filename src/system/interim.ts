@@ -8,8 +8,8 @@ const [CR, ONE, ZERO, TWO] = Buffer.from('\r102')
 const HEAD_END = Buffer.from('\r\n\r\n')
 
 /**
- * A server may send `100 Continue` that no request asked for, and a client must skip it (RFC 9110, section 15.2). undici
- * refuses this one interim answer and skips all others, so our sockets change it to `102`.
+ * A server may send `100 Continue` that no request asked for, and a client must skip it (RFC 9110, section 15.2).
+ * The client library undici refuses this one interim answer and skips all others, so our sockets change it to `102`.
  */
 export function connectSkippingContinue(timeout: number): buildConnector.connector {
   const connect = buildConnector({ timeout, allowH2: false })

@@ -190,7 +190,7 @@ mcp_servers:
 
   it('a scenario that a program makes is checked too', async () => {
     const scenario = { name: 'x', replies: [{ steps: ['dance'] }] }
-    await expect(startEmulator({ scenario })).rejects.toThrow('replies[0].steps[0]: "dance" is no step')
+    await expect(startEmulator({ scenario })).rejects.toThrow('replies[0].steps[0]: "dance" is not a step')
   })
 })
 

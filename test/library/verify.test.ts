@@ -177,6 +177,6 @@ describe('verifyToolCall', () => {
     expect(() => verifyToolCall({ ...signed({ id: 'call_1', body: CALL }), body: `${CALL} ` })).toThrow(
       CallbackRejected,
     )
-    expect(() => verifyToolCall(signed())).toThrow('no tool call')
+    expect(() => verifyToolCall(signed())).toThrow('not a tool call')
   })
 })
