@@ -278,7 +278,7 @@ describe('a directory that is unavailable', () => {
   test('that asks for a week is asked again after a day, and the log says so', async () => {
     await using bench = await startBench(() => unavailable('604800'))
     expect(await faultOf(bench.service.health())).toMatchObject({ retryAfter: 86_400_000 })
-    expect(bench.warnings).toEqual([expect.stringContaining('a day is the most')])
+    expect(bench.warnings).toEqual([expect.stringContaining('a day is the maximum')])
   })
 
   test('may give a date, by the clock of the service', async () => {

@@ -368,7 +368,7 @@ describe('a data file that cannot be used', () => {
   it.each([
     [
       'text',
-      'no data file of an emulator',
+      'not a data file of an emulator',
       (file: string) => writeFileSync(file, 'name: a scenario\n'.repeat(99)),
     ],
     [

@@ -52,7 +52,18 @@ function factsOf({ db }: Simulation): Logged[] {
 }
 
 function misplaced(simulation: Simulation, facts: readonly Logged[]): Fault[] {
-  return [...twice(simulation, facts), ...identities(facts), ...contents(facts), ...order(facts)]
+  const kept = withoutForgotten(simulation, facts)
+  return [...twice(simulation, facts), ...identities(kept), ...contents(kept), ...order(kept)]
+}
+
+/** Facts that were stored anew, without the earlier ones of their ids. */
+function withoutForgotten(simulation: Simulation, facts: readonly Logged[]): readonly Logged[] {
+  if (simulation.scenario.upkeep === null || (simulation.scenario.scope ?? null) === null) return facts
+  const last = new Map(facts.map((fact) => [fact.id, fact]))
+  return facts.filter((fact) => {
+    const again = last.get(fact.id)
+    return again === undefined || again === fact || !isForgotten(simulation, fact, again)
+  })
 }
 
 /** The same thing stored twice. */
