@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { Observer } from '../core/observer.ts'
@@ -27,40 +28,47 @@ export async function listen(context: Context, options: ListenOptions): Promise<
   const env = withoutGiven(options, context.env)
   await using stack = new AsyncDisposableStack()
   const app = await ownApp(options, env)
-  const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
-  stack.defer(() => rm(folder, { recursive: true, force: true }))
-  const config = {
+  const given = {
     service: serviceOf(options, env),
-    store: { url: `sqlite:${folder}/sidecar.db` },
     stream: { start_from: 'now' as const },
     admin: { listen: await chooseAdmin(env) },
     // Failures of the app are shown as lines.
     log: { level: 'error' as const },
   }
-  const { baseUrl, doubts } = await prove({ ...config, ...configOf(app) }, options, env)
+  const { baseUrl, doubts } = await prove({ ...given, ...configOf(app) }, options, env)
   const show = options.json === true ? showAppToPrograms(terminal, app) : showApp(terminal, app)
+  if (options.tools) show.note(OF_ALL)
+  const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
+  const remove = (): void => rmSync(folder, { recursive: true, force: true })
+  // A second Ctrl-C, or a closed pipe, ends the process at once.
+  process.once('exit', remove)
+  stack.defer(() => {
+    process.off('exit', remove)
+    remove()
+  })
+  const config = { ...given, store: { url: `sqlite:${folder}/sidecar.db` } }
   const sidecar = await follow({ terminal, env }, stack, app, { config, show, observers: [connection(show)] })
-  const hints = [
-    ...(options.tools
-      ? [
-          'The functions of all sessions are called in your app, also of those that another program answers:',
-          '  --no-tools leaves them to it; SIDECAR_SCOPE__METADATA=\'{"app":"billing"}\' follows only these sessions.',
-        ]
-      : []),
-    `The store is in ${folder} and is removed at the end. Ctrl-C ends it.`,
-  ]
+  const hints = [`The store is in ${folder} and is removed at the end. Ctrl-C ends it.`]
   show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar).url, hints })
   for (const doubt of doubts) show.note(doubt)
   throw await sidecar.failed
 }
 
-/** A flag counts before the environment. */
+/** Before the first call: another program may answer the functions of the same organization. */
+const OF_ALL: Advice = {
+  cause: 'function calls of all sessions run in your app, also those that another program answers',
+  fix: `--no-tools leaves them to it; SIDECAR_SCOPE__METADATA='{"app":"billing"}' follows only these sessions`,
+}
+
+/** A flag counts before the environment. The store of a shell that is prepared for `run` is not used. */
 function withoutGiven({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): Context['env'] {
   const given = [
     ...(baseUrl === undefined ? [] : ['SIDECAR_SERVICE__BASE_URL']),
     ...(tokenFile === undefined ? [] : ['SIDECAR_SERVICE__TOKEN', 'SIDECAR_SERVICE__TOKEN_FILE']),
   ]
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !given.includes(name)))
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !given.includes(name) && !name.startsWith('SIDECAR_STORE__')),
+  )
 }
 
 /** What a flag does not give, the environment may. */
@@ -100,7 +108,7 @@ async function prove(
     throw new OperatorError(
       `${baseUrl}: the token of the service: ${fault.message}`,
       3,
-      `create one in the Console of the service, and put it into ${tokenFile ?? 'SIDECAR_SERVICE__TOKEN'}`,
+      `create one in the Console of the service, and put it into ${tokenFile ?? env['SIDECAR_SERVICE__TOKEN_FILE'] ?? 'SIDECAR_SERVICE__TOKEN'}`,
     )
   if (fault?.subject === 'service') {
     const tls = adviceOnTls(fault.message)
@@ -125,7 +133,7 @@ function connection({ note }: AppShow): Partial<Observer> {
         lost = true
         note({
           cause: `the stream of the service is interrupted: ${lastError}`,
-          fix: 'wait: it connects again, and nothing is lost',
+          fix: 'nothing to do: it connects again, and the sessions are read meanwhile',
         })
       }
       if (state === 'live' && lost) {

@@ -111,9 +111,10 @@ describe('dev --forward-to', () => {
 
   test('prints a line that verifies a request, in Node and in Python', { timeout: LONG }, async () => {
     const { url } = await ownApp()
-    const { out } = await run(['dev', '--forward-to', url, '--once', '--send', 'say Hello']).ended
+    const { out } = await run(['dev', '--forward-to', url, '--once', '--send', CALL]).ended
     const [first] = got
-    if (first === undefined) throw new Error('nothing came')
+    const call = got.find(({ type }) => type === 'tool.call')
+    if (first === undefined || call === undefined) throw new Error('no callback or no call')
     const [, secret = ''] = /export CALLBACK_SECRET=(\S+)/.exec(out) ?? []
     const line = (language: string): string => new RegExp(`# ${language}\n +(.*)`).exec(out)?.[1] ?? ''
     await writeFile(path.join(folder, 'body'), first.body)
@@ -126,12 +127,19 @@ describe('dev --forward-to', () => {
     }
     const source = pathToFileURL(path.resolve(import.meta.dirname, '../../src/index.ts')).href
     const headers = JSON.stringify(first.headers)
-    const node = `const request = { headers: ${headers} }, body = (await import('node:fs')).readFileSync('body')
+    const verifying = (
+      headers: string,
+    ): string => `const request = { headers: ${headers} }, body = (await import('node:fs')).readFileSync('body')
       ${line('Node').replace("'agent-session-sidecar'", `'${source}'`)}
-      console.log(event.type)`
+      console.log(message.type)`
+    const node = verifying(headers)
     const other = `whsec_${Buffer.alloc(32).toString('base64')}`
     expect(outcome(process.execPath, ['--input-type=module', '-e', node], secret)).toBe(first.type)
     expect(outcome(process.execPath, ['--input-type=module', '-e', node], other)).toBe('CallbackRejected')
+    await writeFile(path.join(folder, 'body'), call.body)
+    const ofCall = verifying(JSON.stringify(call.headers))
+    expect(outcome(process.execPath, ['--input-type=module', '-e', ofCall], secret)).toBe('tool.call')
+    await writeFile(path.join(folder, 'body'), first.body)
     if (spawnSync('python3', ['--version']).status !== 0) return
     const python = `headers = ${headers}\nbody = open('body', 'rb').read()\n${line('Python')}\nprint(genuine)`
     expect(outcome('python3', ['-c', python], secret)).toBe('True')
@@ -192,7 +200,7 @@ describe('dev --forward-to', () => {
     ],
     [
       'http://localhost:PORT/moved',
-      /! http:\/\/localhost:\d+\/moved is redirected \(302\)\n +fix: name the address/,
+      /! http:\/\/localhost:\d+\/moved is redirected \(302\)\n +fix: give the address/,
     ],
   ])('says what is wrong with %s', { timeout: LONG }, async (address, expected) => {
     const app = await listen((asked, response) => {

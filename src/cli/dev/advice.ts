@@ -36,7 +36,7 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice 
   if (status >= 300 && status < 400)
     return {
       cause: `${url} is redirected (${status})`,
-      fix: 'name the address that it leads to; none is followed',
+      fix: 'give the address that it leads to: redirects are not followed',
     }
   return null
 }

@@ -250,8 +250,8 @@ async function startChild(config: string, stack: AsyncDisposableStack, show: Ste
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   const ended = once(child, 'exit')
-  await once(child, 'spawn')
   stack.defer(() => void child.kill('SIGKILL'))
+  await once(child, 'spawn')
   show.step('sidecar', `starts as process ${child.pid}`)
   return {
     async kill() {

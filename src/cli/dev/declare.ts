@@ -37,7 +37,10 @@ export function declareDev(program: Command): Command {
     )
     .option('--scenario <file>', 'scenario to run instead of the built-in tour')
   return declareForwarding(dev)
-    .option('--send <text>', 'send this message to a new session; then it goes on, or ends with --once')
+    .option(
+      '--send <text>',
+      'send this message to a new session; the command then keeps running; with --once it ends',
+    )
     .option('--watch', 'play the scenario again when its file changes')
     .option('--json', 'for programs: one JSON line per event')
     .addHelpText(
@@ -62,7 +65,10 @@ export function declareListen(program: Command): Command {
       'Follows the service from now on, and forwards callbacks and function calls to your own app, without a configuration file. What it stores is in a temporary folder, which is removed at the end. Variables SIDECAR_… set further keys, as for run.',
     )
     .option('--base-url <url>', 'address of the service; or SIDECAR_SERVICE__BASE_URL')
-    .option('--token-file <file>', 'its access token; or SIDECAR_SERVICE__TOKEN')
+    .option(
+      '--token-file <file>',
+      'file with its access token; or SIDECAR_SERVICE__TOKEN, or SIDECAR_SERVICE__TOKEN_FILE',
+    )
   return declareForwarding(listen)
     .option('--no-tools', 'leave all function calls to others')
     .option('--json', 'for programs: one JSON line per event')

@@ -27,7 +27,8 @@ export async function follow(
   const print = (record: DevRecord): void => show.record(record)
   const titles = (sessionId: string | null): string => sessionId ?? '(all)'
   for (const one of [observer(print, titles), runObserver(print, titles), ...observers]) sidecar.observe(one)
-  const closing = closeWithGrace({ logger: false }, async ({ err }) => {
+  // Longer than the stop waits for requests to the app.
+  const closing = closeWithGrace({ delay: 25_000, logger: false }, async ({ err }) => {
     if (err !== undefined) reportFailure(err, terminal)
     await stack.disposeAsync()
   })

@@ -44,6 +44,14 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
       2,
       'add --send TEXT or --scenario FILE',
     )
+  if (once && to.events !== undefined)
+    throw new OperatorError(
+      '--once compares all events, and --events leaves some out',
+      2,
+      'leave out --events or --once',
+    )
+  if (once && options.watch === true)
+    throw new OperatorError('--once ends, and --watch continues', 2, 'leave out --watch or --once')
   if (options.watch === true && file === undefined)
     throw new OperatorError('--watch has no file to watch', 2, 'add --scenario FILE')
   await using stack = new AsyncDisposableStack()

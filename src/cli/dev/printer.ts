@@ -146,7 +146,12 @@ function toolCells({ name, outcome, answer, ms }: ToolAnswered): Cells {
 
 function runCells({ name, status, error, ms, attempt }: RunFailed): Cells {
   const waits = status === 202
-  const next = waits ? 'the app answers later' : `attempt ${attempt}, again with the same idempotency-key`
+  const isFinal = status === 400 || status === 422
+  const next = waits
+    ? 'the app answers later'
+    : isFinal
+      ? 'not repeated: the agent gets an error'
+      : `attempt ${attempt}, again with the same idempotency-key`
   return {
     kind: { text: 'tool', style: 'magenta' },
     type: { text: name, style: null },

@@ -77,9 +77,9 @@ function isAccepted(record: CallbackDone | RunFailed): boolean {
   return record.kind === 'callback' ? record.outcome === 'delivered' : record.status === 202
 }
 
-/** The first line to paste into an app: it verifies a request by the library, or by the standard library of Python. */
+/** The first line to paste into an app: it verifies a callback or a function call. */
 const VERIFY = {
-  node: "import { verifyCallback } from 'agent-session-sidecar'; const event = verifyCallback({ headers: request.headers, body, secrets: [process.env.CALLBACK_SECRET] })",
+  node: "import { verifyCallback, verifyToolCall } from 'agent-session-sidecar'; const message = (request.headers['idempotency-key'] ? verifyToolCall : verifyCallback)({ headers: request.headers, body, secrets: [process.env.CALLBACK_SECRET] })",
   python:
     'import base64, hmac, os; genuine = hmac.compare_digest("v1," + base64.b64encode(hmac.digest(base64.b64decode(os.environ["CALLBACK_SECRET"][6:]), f"{headers[\'webhook-id\']}.{headers[\'webhook-timestamp\']}.".encode() + body, "sha256")).decode(), headers["webhook-signature"])',
 }
