@@ -53,7 +53,7 @@ function factsOf({ db }: Simulation): Logged[] {
 
 function misplaced(simulation: Simulation, facts: readonly Logged[]): Fault[] {
   const kept = withoutForgotten(simulation, facts)
-  return [...twice(simulation, facts), ...identities(kept), ...contents(kept), ...order(kept)]
+  return [...twice(simulation, facts), ...identities(facts), ...contents(kept), ...order(facts)]
 }
 
 /** Facts that were stored anew, without the earlier ones of their ids. */
