@@ -521,6 +521,20 @@ describe('an answer', () => {
     expect([world.service.messages, await world.facts()]).toEqual([[], ['call.not_delivered']])
   })
 
+  // Seed 4521. No other read reported that the session was deleted.
+  it('has its session read again when that is gone for the fresh turn', async () => {
+    const world = toolWorld()
+    world.service.reply = () => 'not_delivered'
+    world.service.message = () => {
+      throw refusal(404, 'not_found')
+    }
+    await world.found()
+    await world.clock.advance(5000)
+    expect(world.trace.slice(-3)).toEqual(['step post_undelivered', 'message', 'step not_delivered'])
+    expect(world.hints).toHaveLength(2)
+    expect(world.hints.at(-1)).toMatchObject({ sessionId: 'ses_1', scope: 'session' })
+  })
+
   it('sends a fresh turn again under the same key when it had no reply', async () => {
     const world = toolWorld()
     world.service.reply = () => 'not_delivered'

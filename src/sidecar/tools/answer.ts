@@ -3,11 +3,10 @@ import { stageOf, transition, type CallEvent } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
-import type { Hint } from '../../core/hint.ts'
 import { attributesOf, traceOf } from '../../core/tool.ts'
 import { isRequired, namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
 import { mayHaveActed, RETRY, sendFreshTurn } from './fresh-turn.ts'
-import { closeGone, endCall, SUPERSEDED, write } from './ledger.ts'
+import { closeGone, endCall, readAgain, SUPERSEDED, write } from './ledger.ts'
 
 /** After an answer that was taken, how long the session's next reading has to say that the action is gone, milliseconds. */
 const CONFIRM = 3000
@@ -17,9 +16,6 @@ const CONFIRM_MAX = 60_000
 const LOOKS = 8
 /** A scope that is missing is missing for long: the answer waits, milliseconds. */
 const FORBIDDEN = 60_000
-
-/** When the session is read again after a posting, milliseconds. */
-const READ_AFTER = 300
 
 /**
  * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
@@ -53,10 +49,6 @@ export async function answerCall(
     }
   }
   return await accepted(ports, policy, call, word)
-}
-
-function readAgain({ clock }: ToolPorts, { sessionId }: Call): Hint {
-  return { sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: READ_AFTER }
 }
 
 /**

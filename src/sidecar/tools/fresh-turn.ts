@@ -2,11 +2,12 @@ import type { Call } from '../../core/call.ts'
 import { stageOf } from '../../core/call-machine.ts'
 import { backoff } from '../../std/backoff.ts'
 import { isParticular, ServiceError } from '../../core/errors.ts'
+import type { Hint } from '../../core/hint.ts'
 import { messageOf } from '../../std/errors.ts'
 import { writeJson } from '../../std/json.ts'
 import type { Item } from '../../core/resource.ts'
 import { namesOf, type AnswerPolicy, type Progress, type ToolPorts } from './context.ts'
-import { endCall, write } from './ledger.ts'
+import { endCall, readAgain, write } from './ledger.ts'
 
 /**
  * The sandbox did not hold the call, and the agent continues without its result (rule ACT-21): a message with the
@@ -113,7 +114,8 @@ async function failed(
   const usedUp = particular && call.posts >= (looked ? LOOKS + TRIES : TRIES)
   if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
     log.error(details, `tools: an answer was not delivered, nor a fresh turn: ${message}`)
-    return await endNotDelivered(ports, call, message)
+    // Nothing else may report that the session was deleted.
+    return await endNotDelivered(ports, call, message, error.notFound ? [readAgain(ports, call)] : undefined)
   }
   const wait = backoff(RETRY, call.posts + 1, random, Math.max(RETRY.base, error.retryAfter ?? 0))
   // Attempts at an unreachable service do not count as searches either.
@@ -147,8 +149,9 @@ async function endNotDelivered(
   ports: ToolPorts,
   call: Call,
   error = call.error === LOST ? null : call.error,
+  hints?: readonly Hint[],
 ): Promise<Progress> {
-  return await endCall(ports, call, { type: 'not_delivered', error })
+  return await endCall(ports, call, { type: 'not_delivered', error }, hints)
 }
 
 function textOf(call: Call): string {

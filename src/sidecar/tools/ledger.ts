@@ -25,6 +25,14 @@ export async function write(
   return done ? { kind: 'due', at } : SUPERSEDED
 }
 
+/** When the session is read again after a posting, milliseconds. */
+const READ_AFTER = 300
+
+/** The service no longer waits for the call, or has deleted its session: a read shows which. */
+export function readAgain({ clock }: ToolPorts, { sessionId }: Call): Hint {
+  return { sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: READ_AFTER }
+}
+
 /** The last event of a call. */
 type Ending = Extract<CallEvent, { type: 'answered' | 'not_delivered' | 'failed' }>
 

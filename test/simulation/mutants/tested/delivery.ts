@@ -10,6 +10,13 @@ export const DELIVERY: readonly Mutant[] = [
     "if (how !== 'replay_stopped') this.#scarce = false",
   ),
   tested(
+    { file: 'tools/host.test.ts', only: 'gone for the fresh turn' },
+    'a session that only a fresh turn finds gone is not read again',
+    'sidecar/tools/fresh-turn.ts',
+    'error.notFound ? [readAgain(ports, call)] : undefined',
+    'undefined',
+  ),
+  tested(
     { file: 'e2e/fairness.test.ts' },
     'transient events take the slots of facts',
     'sidecar/deliver/worker.ts',
