@@ -100,8 +100,11 @@ function collect(request: DirectRequest, limit: number, done: BodyDone): void {
     isDone = true
     // The request keeps flowing, so that data before the close of the connection is discarded.
     request.giveTo(null)
+    // An idle connection keeps its last request, which must not keep the body.
+    request.off('close', cut)
     done(error, body)
   }
+  const cut = (): void => end(new BodyRefused(400, 'the body was cut'))
   request.giveTo((chunk) => {
     if (chunk === null) return end(null, buffer.bytes())
     if (buffer.length + chunk.length > limit)
@@ -110,7 +113,7 @@ function collect(request: DirectRequest, limit: number, done: BodyDone): void {
       return end(new BodyRefused(400, `a body must have chunks of at least ${CHUNK_BYTES} bytes`))
     buffer.append(chunk)
   })
-  request.on('close', () => end(new BodyRefused(400, 'the body was cut')))
+  request.on('close', cut)
 }
 
 /** Whether the headers announce a body. */

@@ -210,6 +210,8 @@ function served(route: Route): Served {
 }
 
 function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
+  // A client that left meanwhile would keep a place for a reader.
+  if (response.destroyed) return
   setHeaders(response, answer.headers ?? {})
   if (answer.stream !== undefined) {
     // The connection ends the body: chunks would need a separate encoding for every reader.

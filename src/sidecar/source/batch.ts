@@ -12,7 +12,7 @@ import type { Clock } from '../../std/ports.ts'
  */
 const PLENTY = 512 * 1024
 /** It gives way for so long between two chunks, and looks so often whether handlers are fast, milliseconds. */
-const LONGEST = 500
+const LONGEST = 100
 const LOOK = 20
 /** Handlers that take less than this between two looks do not lack the processor, characters. */
 const FAST = 8192

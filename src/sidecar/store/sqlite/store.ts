@@ -335,7 +335,9 @@ export function createSqliteStore(
 function showsNothing({ readings = [], ...others }: Batch): boolean {
   const isEmpty = ({ session, hint, facts, newCalls, opened, resolved, turns }: Reading): boolean =>
     session !== null &&
+    // The first read of a session has no hint that would be due again.
     hint.generation !== null &&
+    hint.generation >= 0 &&
     [facts, newCalls, opened, resolved, turns].every(({ length }) => length === 0)
   return readings.length > 0 && Object.keys(others).length === 0 && readings.every(isEmpty)
 }
