@@ -9,6 +9,18 @@ import type { SessionPlan } from './scenario.ts'
  */
 export type Fate = 'ours' | 'foreign' | 'moved'
 
+/**
+ * Whether a fact that was stored at `before` and again at `again` is stored anew: a session that left the scope is forgotten
+ * after the retention, and its state is reported again, under the same ids, when it returns.
+ */
+export function isStoredAnew(
+  fate: Fate | undefined,
+  retention: number | null,
+  { before, again }: { before: number; again: number },
+): boolean {
+  return fate === 'moved' && retention !== null && again - before > retention
+}
+
 /** What a session shows of whose it is. */
 export interface Belonging {
   fate: Fate

@@ -2,6 +2,7 @@ import { firstFault, reportOf, type Fault, type FactRow, type Report } from '../
 import { actions, contents, identities, naturalKey, order, transcript, turns } from '../../checker/reports.ts'
 import type { ModelSession, ModelTurn } from '../service/state.ts'
 import type { Simulation } from '../simulation.ts'
+import { isStoredAnew } from '../scope.ts'
 import { ABOUT } from './beginning.ts'
 
 /** A fact of the log, in the order of positions. */
@@ -80,14 +81,11 @@ function twice(simulation: Simulation, facts: readonly Logged[]): Fault[] {
   return faults
 }
 
-/**
- * A session that left the scope is forgotten after the retention: when it returns, its state is reported again, under the
- * same ids.
- */
+/** Transcript facts are never stored anew: what was pruned of the stream is known by its seq. */
 function isForgotten({ state, scenario }: Simulation, before: Logged, fact: Logged): boolean {
-  if (scenario.upkeep === null || fact.id !== before.id || typeof fact.data.seq === 'number') return false
-  const moved = state.sessions.get(fact.session_id ?? '')?.fate === 'moved'
-  return moved && fact.at - before.at > scenario.upkeep.retention
+  if (fact.id !== before.id || typeof fact.data.seq === 'number') return false
+  const fate = state.sessions.get(fact.session_id ?? '')?.fate
+  return isStoredAnew(fate, scenario.upkeep?.retention ?? null, { before: before.at, again: fact.at })
 }
 
 /**

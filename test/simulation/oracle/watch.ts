@@ -19,6 +19,7 @@ import { Arrows } from './arrows.ts'
 import { Attempts } from './attempts.ts'
 import { Beginning } from './beginning.ts'
 import { Belonging } from './belonging.ts'
+import { isStoredAnew } from '../scope.ts'
 import { Endings, hadTime, mayFail } from './endings.ts'
 import { Redeliveries } from './redeliveries.ts'
 import type { Fairness } from './fairness.ts'
@@ -403,12 +404,12 @@ export class Watch {
     receipt.sent++
   }
 
-  /** The session left the scope for longer than the retention, and came back (`isForgotten` judges the log by the same rule). */
+  /** Whether the last storing of a state fact is a new one (`isStoredAnew`). */
   #wasForgotten(id: string, sessionId: string | null): boolean {
     const { retention, state } = this.#parts
     const [again, before] = this.#stored.all(id)
-    if (retention === null || again === undefined || before === undefined) return false
-    return state.sessions.get(sessionId ?? '')?.fate === 'moved' && again - before > retention
+    if (again === undefined || before === undefined) return false
+    return isStoredAnew(state.sessions.get(sessionId ?? '')?.fate, retention, { before, again })
   }
 
   /** What was not on disk in a crash cannot be kept to; nor can a wait when the wall clock was set between two lives. */
