@@ -1,4 +1,5 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
+import { BoundedMap } from './bounded-map.ts'
 
 /** What one signature needs of its key (RFC 2104): what is hashed before the message, and before the hash of both. */
 interface Pads {
@@ -33,13 +34,12 @@ function hmac({ inner, outer }: Pads, block: Buffer, encoding: 'hex' | 'base64')
 
 /** Pads of the service's secrets; those in use are few. */
 const PADS_KEPT = 64
-const servicePads = new Map<string, Pads>()
+const servicePads = new BoundedMap<string, Pads>(PADS_KEPT)
 
 function servicePadsOf(secret: string): Pads {
   let pads = servicePads.get(secret)
   if (pads === undefined) {
     pads = padsOf(Buffer.from(secret))
-    if (servicePads.size >= PADS_KEPT) servicePads.clear()
     servicePads.set(secret, pads)
   }
   return pads
@@ -84,7 +84,7 @@ export function verifyServiceWebhook(
   body: Uint8Array | string,
   signature: string,
 ): boolean {
-  if (!isServiceSignature(signature)) return false
+  if (secrets.length === 0 || !isServiceSignature(signature)) return false
   given.write(signature, 'latin1')
   const message = serviceMessage(timestamp, body)
   let genuine = false

@@ -22,8 +22,7 @@ const LOOKUPS = 100
  * Separates the sessions of this sidecar from those of others in the organization (config/README.md, Several sidecars).
  */
 export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
-  /** False when every session is ours: then no owner is looked up or stored. */
-  active: boolean
+  readonly filter: Readonly<Pick<HintFilter, 'active'>>
   /** Whether the resource itself is in the scope. */
   isOurs(session: Session): boolean
   /** The stored owner; null: none. */
@@ -42,7 +41,7 @@ export interface Ownership extends Required<Pick<Subscriber, 'ownersNoted'>> {
 
 /** What the intake needs to know of sessions that are not ours. */
 export interface HintFilter {
-  /** As `Ownership.active`. */
+  /** False when every session is ours: then no owner is looked up or stored. */
   active: boolean
   /** Splits off the hints that may be about our sessions (`possible`), and those that are for certain. */
   sort(hints: readonly Hint[]): Promise<{ possible: Hint[]; certain: Hint[] }>
@@ -130,11 +129,10 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     if (isFull()) await wait(signal)
   }
 
-  const ownership: StartedOwnership = {
-    active: filter.active,
+  return {
+    filter,
     async begin(now) {
       filter.active = now
-      ownership.active = now
       if (now) held = await store.resources.heldFrames()
     },
     isOurs: (session) => inScope(session, scope),
@@ -185,5 +183,4 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
       waiters = []
     },
   }
-  return ownership
 }

@@ -288,7 +288,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     listed: Session | undefined,
     firstLook: boolean,
   ): Promise<boolean> => {
-    const noted = ownership.active ? await ownership.noted(sessionId) : null
+    const noted = ownership.filter.active ? await ownership.noted(sessionId) : null
     // The session was found to be foreign after its hint was claimed, and the hint is removed.
     if (noted !== null && isOthers(noted)) return true
     const before = await store.resources.known(sessionId)
@@ -298,7 +298,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     if (first === null) return await writeGone(entry, sessionId)
     const adoptedAt = before === null || before.deleted ? (noted?.adoptedAt ?? null) : null
     if (isOlder(first, before, latestThere())) return await writeNothing(entry, before)
-    if (ownership.active && !(await admit(first, noted))) return true
+    if (ownership.filter.active && !(await admit(first, noted))) return true
     const request: ReadRequest = {
       entry,
       before,
@@ -309,7 +309,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     const snapshot = await readSnapshot(request, first)
     if (snapshot === null) return await writeGone(entry, sessionId)
     // The metadata may have changed while the turns were read.
-    if (ownership.active && !(await admit(snapshot.session, noted))) return true
+    if (ownership.filter.active && !(await admit(snapshot.session, noted))) return true
     const knownTurns = snapshot.known?.turns ?? snapshot.placeholders
     // Reads of a failed first look may end late: newer state may be stored by now.
     if (isOlder(snapshot.session, snapshot.known, latestThere()))
@@ -393,7 +393,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     expectations.forget(sessionId)
     const known = await store.resources.known(sessionId)
     const isKnown = known !== null && !known.deleted
-    if (ownership.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
+    if (ownership.filter.active && !isKnown && (await ownership.noted(sessionId))?.owner !== 'ours') {
       // The owner of a deleted session cannot be found any more.
       await ownership.note(sessionId, 'gone')
       return true

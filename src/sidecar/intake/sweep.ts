@@ -154,7 +154,7 @@ export function createSweep(options: {
       if (quiet.length > 0)
         await intake.commit({
           readings: quiet.map((session) => known(session, clock.now())),
-          ...(ownership.active ? { owners: quiet.map(({ id }) => oursNow(id, clock.now())) } : {}),
+          ...(ownership.filter.active ? { owners: quiet.map(({ id }) => oursNow(id, clock.now())) } : {}),
         })
       await Promise.all(fresh.filter((session) => !isQuiet(session, quietBefore)).map(look))
     })
@@ -173,7 +173,7 @@ export function createSweep(options: {
         const listed = await walk(null, (sessions) => mark(sessions, channel, at))
         if (listed === null) return
         await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })
-        if (ownership.active) await forgetUnlisted(listed, at)
+        if (ownership.filter.active) await forgetUnlisted(listed, at)
         return
       }
       const { data } = await service.listSessions({ limit: PAGE })

@@ -7,11 +7,11 @@ import type { Batch } from '../../core/store.ts'
 import type { Clock } from '../../std/ports.ts'
 
 /**
- * 40,000 frames come at once: read as fast as they come, nearly all of them would be in memory before the first handlers have
- * theirs. Above so many characters of facts that handlers have not got, reading gives way to delivery.
+ * When 40,000 frames come at once, nearly all would be in memory before handlers have the first. Above this many characters
+ * of undelivered facts, reading gives way to delivery.
  */
 const PLENTY = 512 * 1024
-/** It gives way for so long between two chunks, and looks so often whether handlers are fast, milliseconds. */
+/** The longest pause between two chunks, and the time between two looks at the handlers, milliseconds. */
 const LONGEST = 100
 const LOOK = 20
 /** Handlers that take less than this between two looks do not lack the processor, characters. */

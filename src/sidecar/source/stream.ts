@@ -71,7 +71,7 @@ interface End {
 
 /**
  * Follows the organization-wide stream: one connection at a time, stored as fast as it is received, resumed at the last
- * committed seq. It never waits for a handler.
+ * committed seq. It does not wait for handlers, and only gives way to fast ones (`giveWay`).
  */
 export function createStream(options: StreamOptions): StreamSource {
   const { service, store, intake, ownership, observer, clock, random, log } = options

@@ -37,7 +37,7 @@ export const SCOPE: readonly Mutant[] = [
   mutant(
     'calls are taken on before it is known whose their session is',
     'sidecar/intake/reconcile.ts',
-    '    if (ownership.active && !(await admit(first, noted))) return true\n',
+    '    if (ownership.filter.active && !(await admit(first, noted))) return true\n',
     '',
   ),
   mutant(
