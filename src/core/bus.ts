@@ -1,3 +1,4 @@
+import type { Call } from './call.ts'
 import type { LaneNews } from './delivery.ts'
 import type { StoredFact } from './fact.ts'
 import type { Hint } from './hint.ts'
@@ -25,7 +26,8 @@ export interface Topics {
 
   /** `held`: all frames that are held now; absent: their number is as before. */
   ownersNoted(notes: readonly OwnerNote[], held: HeldFrames | undefined): void
-  callsAdded(callIds: readonly string[]): void
+  /** `written`: the calls of the commit that are not part of a reading, new or not. */
+  callsAdded(callIds: readonly string[], written: readonly Call[]): void
   hintsAdded(): void
   factsAdded(facts: readonly StoredFact[]): void
   /** Channels reported facts that were known. */
@@ -52,10 +54,10 @@ export class Bus implements Topics {
   }
 
   /** An answer unparks an agent, a callback only informs: what leads to answers goes first. */
-  publish(committed: Committed, { owners, readings, cursor }: Batch): void {
+  publish(committed: Committed, { owners, readings, cursor, newCalls: written = [] }: Batch): void {
     const { held, newCalls, hinted, facts, sightings, unattributed, stale, lanes } = committed
     if (owners !== undefined || held !== undefined) this.ownersNoted(owners ?? [], held)
-    if (newCalls.length > 0) this.callsAdded(newCalls)
+    if (newCalls.length > 0) this.callsAdded(newCalls, written)
     if (hinted) this.hintsAdded()
     if (facts.length > 0) this.factsAdded(facts)
     if (cursor !== undefined) this.cursorMoved(cursor)
@@ -94,8 +96,8 @@ export class Bus implements Topics {
     for (const one of this.#subscribers) one.ownersNoted?.(notes, held)
   }
 
-  callsAdded(callIds: readonly string[]): void {
-    for (const one of this.#subscribers) one.callsAdded?.(callIds)
+  callsAdded(callIds: readonly string[], written: readonly Call[]): void {
+    for (const one of this.#subscribers) one.callsAdded?.(callIds, written)
   }
 
   hintsAdded(): void {

@@ -26,8 +26,11 @@ export interface Store {
 }
 
 export interface FactLog {
-  /** The only way to add facts: all of a batch or nothing. */
-  commit(batch: Batch): Promise<Committed>
+  /**
+   * The only way to add facts: all of a batch or nothing. `patience`: it waits up to so many milliseconds to share the
+   * commit of another write.
+   */
+  commit(batch: Batch, patience?: number): Promise<Committed>
   /**
    * State facts, stored before `before` (our wall clock), that a channel should have reported and
    * did not. Each is returned once. `expected`: the types that each channel reports. A step of

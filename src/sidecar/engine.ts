@@ -3,6 +3,7 @@ import type { HandlerSpec } from '../core/handler.ts'
 import { fanOut, type Observer } from '../core/observer.ts'
 import type { Clock, Http, Log, Random } from '../std/ports.ts'
 import type { Service } from '../core/ports.ts'
+import type { Session } from '../core/resource.ts'
 import type { Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 import type { ToolSpec } from '../core/tool.ts'
@@ -12,6 +13,7 @@ import type { Dispatcher } from './deliver/dispatcher.ts'
 import { handlerLog } from './deliver/targets/module.ts'
 import { createAckBatcher } from './deliver/ack-batcher.ts'
 import { createIntake } from './intake/commit.ts'
+import { callsOf } from './intake/diff.ts'
 import { readFrame } from './intake/frame.ts'
 import { createItems } from './intake/items.ts'
 import { createHintFilter, createOwnership } from './intake/ownership.ts'
@@ -95,11 +97,10 @@ export function createEngine(options: EngineOptions): Engine {
   })
 
   const filter = createHintFilter(store, options.scope)
-  const intake = createIntake({ store, bus, filter })
+  const intake = createIntake({ store, bus, filter, hasTools: toolNames.size > 0 })
   const { hint, commit } = intake
   const ownership = createOwnership({ ...ports, store, scope: options.scope, filter, bus, commit })
   const expectations = createExpectations(clock)
-  const prefetch = createPrefetch({ service, hint, clock, log })
   const tools = createToolHost(
     {
       ...ports,
@@ -115,6 +116,16 @@ export function createEngine(options: EngineOptions): Engine {
     },
     new Map(options.tools.map((spec) => [spec.name, toolOf(spec, ports)])),
   )
+  const takeCalls = async (session: Session): Promise<string[]> => {
+    const calls = callsOf(session, { tools: toolNames, now: clock.now() })
+    if (calls.length > 0) {
+      // Tools get the session of their call before it is stored.
+      bus.sessionRead(session)
+      await tools.takeOn(calls, session)
+    }
+    return calls.map(({ callId }) => callId)
+  }
+  const prefetch = createPrefetch({ service, store, ownership, takeCalls, hint, clock, log })
 
   const stream = options.stream.enabled
     ? createStream({
@@ -165,7 +176,7 @@ export function createEngine(options: EngineOptions): Engine {
     prefetch,
     expectations,
     ownership,
-    takeCalls: tools.takeOn,
+    takeCalls,
   })
   const reconciler = createReconciler({
     ...ports,

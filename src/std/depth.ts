@@ -1,4 +1,4 @@
-import { parseJson, PASSED_ON } from './json.ts'
+import { parseJson, PASSED_ON, type JsonObject } from './json.ts'
 import { endOfString, nextStructure, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
 /** The maximum nesting of a document that our code, and the code of its readers, must handle. */
@@ -40,4 +40,9 @@ export function readResource(text: string): unknown {
 
 function refuseTooDeep(text: string): void {
   if (isTooDeep(text)) throw new Error(`nested more than ${DEEPEST} levels deep`)
+}
+
+/** Parses JSON that the store wrote itself. */
+export function objectOf(text: string): JsonObject {
+  return parseJson(text, PASSED_ON) as JsonObject
 }

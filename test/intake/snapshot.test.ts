@@ -10,6 +10,9 @@ import { createExpectations } from '../../src/sidecar/intake/schedule.ts'
 import { createIntake } from '../../src/sidecar/intake/commit.ts'
 import { createItems } from '../../src/sidecar/intake/items.ts'
 import { createHintFilter } from '../../src/sidecar/intake/ownership.ts'
+import { createPrefetch } from '../../src/sidecar/intake/snapshot.ts'
+import type { Hint } from '../../src/core/hint.ts'
+import type { Store } from '../../src/core/store.ts'
 import { createSessionReader } from '../../src/sidecar/intake/reconcile.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
@@ -38,7 +41,7 @@ function open(said: Partial<Service>) {
   const bus = new Bus()
   bus.subscribe({ factsAdded: (added) => facts.push(...added) })
   const ownership = everySession(store)
-  const intake = createIntake({ store, bus, filter: createHintFilter(store, null) })
+  const intake = createIntake({ store, bus, filter: createHintFilter(store, null), hasTools: false })
   const reader = createSessionReader({
     service: service as Service,
     store,
@@ -53,7 +56,7 @@ function open(said: Partial<Service>) {
     prefetch: { hinted: nothing, looked: nothing, take: nothing },
     expectations: createExpectations(clock),
     ownership,
-    takeCalls: async () => undefined,
+    takeCalls: async () => [],
   })
   /** Reads it when it is to be read. @returns the facts that this made, null when it is not. */
   const readOn = async (): Promise<string[] | null> => {
@@ -273,4 +276,52 @@ it('an action that was over before its turn was read is reported, and then its e
     'action.resolved',
     'turn.failed',
   ])
+})
+
+/** Which sessions a read that begins with their hint takes calls of, when the service answers. */
+function openPrefetch({ isOurs = true }: { isOurs?: boolean } = {}) {
+  const clock = new VirtualClock()
+  const taken: string[] = []
+  const { promise: session, resolve: answer } = Promise.withResolvers<Session>()
+  const known = { status: 'working', updatedAt: 2, deleted: false, atRest: false }
+  const service: Partial<Service> = { readSession: () => session, authorized: () => true }
+  const resources: Partial<Store['resources']> = { glance: async () => new Map([['s', known]]) }
+  const prefetch = createPrefetch({
+    clock,
+    log: keepingLog(),
+    service: service as Service,
+    store: { resources: resources as Store['resources'] },
+    ownership: { filter: { active: true }, isOurs: () => isOurs },
+    async takeCalls({ id }) {
+      taken.push(id)
+      return []
+    },
+    hint: async () => undefined,
+  })
+  prefetch.looked(true)
+  const hinted = (delay: number): void => {
+    const hint: Hint = { sessionId: 's', channel: 'stream', at: clock.now(), scope: 'session', delay }
+    prefetch.hinted([hint], [hint])
+  }
+  hinted(0)
+  return { clock, taken, answer, hinted }
+}
+
+it('a read that begins with its hint takes the calls of its session', async () => {
+  const { clock, taken, answer } = openPrefetch()
+  answer(sessionIs('requires_action', 2))
+  await clock.settle()
+  expect(taken).toEqual(['s'])
+})
+
+it.each([
+  { what: 'left the scope', isOurs: false, later: false, updatedAt: 2 },
+  { what: 'is to be read again since', isOurs: true, later: true, updatedAt: 2 },
+  { what: 'is known to be newer', isOurs: true, later: false, updatedAt: 1 },
+])('and none of a session that $what', async ({ isOurs, later, updatedAt }) => {
+  const { clock, taken, answer, hinted } = openPrefetch({ isOurs })
+  if (later) hinted(300)
+  answer(sessionIs('requires_action', updatedAt))
+  await clock.settle()
+  expect(taken).toEqual([])
 })

@@ -861,7 +861,7 @@ export const REGRESSIONS: readonly Regression[] = [
       ],
       { channels: STREAM, faultsUntil: 15_000 },
     ),
-    seed: 10,
+    seed: 3,
     steps: [[1, 'before', 'store.commit call failed', 'disk_error']],
   },
   {

@@ -788,10 +788,11 @@ describe('stopping', () => {
     const world = toolWorld()
     let aborted = false
     world.run = async () => ({ kind: 'failed', error: 'busy' })
-    await world.found()
     const { promise: written, resolve: goOn } = Promise.withResolvers<void>()
     world.beforeAdd = () => written
-    void world.host.takeOn([world.callAs('call_1')])
+    void world.takeOn(world.callAs('call_1'))
+    await world.clock.settle()
+    await world.found()
     world.run = (_, signal) => {
       signal.addEventListener('abort', () => (aborted = true))
       return never()
@@ -811,7 +812,7 @@ describe('stopping', () => {
   it('takes calls on no more, and writes none as running', async () => {
     const world = toolWorld()
     void world.host.stop(1000)
-    await world.host.takeOn([world.callAs('call_9')])
+    await world.takeOn(world.callAs('call_9'))
     await world.clock.advance(5000)
     expect(await world.call('call_9')).toMatchObject({ state: 'received', attempts: 0 })
     expect(world.runs).toEqual([])
@@ -819,9 +820,28 @@ describe('stopping', () => {
 })
 
 describe('a call that a reading found just now', () => {
+  it('and whose app answers in the commit that stores its next run is not run again', async () => {
+    const world = toolWorld()
+    world.run = () => never()
+    await world.found()
+    const { log } = world.store
+    const { commit } = log
+    log.commit = (batch) => {
+      const committed = commit(batch)
+      if (batch.calls?.[0]?.event.type !== 'run_begun_again') return committed
+      const result = { kind: 'output', text: 'late' } as const
+      void commit({ calls: [{ callId: 'call_1', event: { type: 'app_answered', result, at: 0 } }] })
+      return committed
+    }
+    await world.crash()
+    await world.clock.advance(5000)
+    expect(world.runs).toHaveLength(1)
+    expect(world.service.answers).toEqual([{ callId: 'call_1', answer: { output: 'late' }, key: 'call_1' }])
+  })
+
   it('is written as running in one step, and runs at once', async () => {
     const world = toolWorld()
-    await world.host.takeOn([world.callAs('call_9')])
+    await world.takeOn(world.callAs('call_9'))
     await world.clock.settle()
     expect(world.runs).toMatchObject([{ callId: 'call_9', attempt: 1, uncertain: false }])
     expect(world.trace.slice(0, 3)).toEqual(['add', 'run', 'step result_fixed'])
@@ -830,7 +850,7 @@ describe('a call that a reading found just now', () => {
   it('waits as received where its tool has no place', async () => {
     const world = toolWorld({ spec: { concurrency: 1 } })
     world.run = () => never()
-    await world.host.takeOn([world.callAs('call_8'), world.callAs('call_9')])
+    await world.takeOn(world.callAs('call_8'), world.callAs('call_9'))
     await world.clock.settle()
     expect([await world.call('call_8'), await world.call('call_9')]).toMatchObject([
       { state: 'running' },
@@ -840,8 +860,8 @@ describe('a call that a reading found just now', () => {
 
   it('that is known already is run once', async () => {
     const world = toolWorld()
-    await world.host.takeOn([world.callAs('call_9')])
-    await world.host.takeOn([world.callAs('call_9')])
+    await world.takeOn(world.callAs('call_9'))
+    await world.takeOn(world.callAs('call_9'))
     await world.clock.advance(5000)
     expect(world.runs).toHaveLength(1)
   })
@@ -858,7 +878,7 @@ describe('a call that a reading found just now', () => {
   it('crashes before it runs: it counts as interrupted, and is marked as uncertain', async () => {
     const world = toolWorld()
     world.run = () => never()
-    await world.host.takeOn([world.callAs('call_9')])
+    await world.takeOn(world.callAs('call_9'))
     await world.clock.settle()
     world.run = async () => output('again')
     world.service.waiting.add('call_9')

@@ -141,7 +141,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
     const incarnation = ++alive
     const dead = <T>(): Promise<T> => new Promise<T>(() => undefined)
     const whileAlive = <T>(run: () => Promise<T>): Promise<T> => (incarnation === alive ? run() : dead())
-    const host = createToolHost(
+    const host: ToolHost = createToolHost(
       {
         service: port as Service,
         store: {
@@ -158,7 +158,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
           await world.beforeAdd()
           const { newCalls } = await store.log.commit({ newCalls: calls })
           trace.push('add')
-          return new Set(newCalls)
+          host.callsAdded(newCalls, calls)
         },
         async step(step) {
           if (incarnation !== alive) return await dead()
@@ -255,8 +255,22 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         ],
       })
       revision = (revision ?? 0) + 1
-      this.host.callsAdded(newCalls)
+      this.host.callsAdded(newCalls, [])
       await clock.settle()
+    },
+    /** As a read does that finds calls and is not stored yet. */
+    async takeOn(...calls: Call[]): Promise<void> {
+      const session = {
+        id: 'ses_1',
+        title: 'One',
+        status: 'requires_action',
+        updated_at: 1,
+        required_actions: [],
+      }
+      await this.host.takeOn(
+        calls,
+        readSession(session, () => undefined),
+      )
     },
     call: async (callId = 'call_1') => {
       const call = await store.calls.get(callId)

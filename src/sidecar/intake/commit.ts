@@ -12,26 +12,41 @@ export interface Intake {
   hint(hints: readonly Hint[]): Promise<void>
   /** @returns false when another read of the session was stored first: read again. */
   reading(reading: Reading): Promise<boolean>
-  /** @returns the ids of the calls that were new. */
-  addCalls(calls: readonly Call[]): Promise<ReadonlySet<string>>
+  addCalls(calls: readonly Call[]): Promise<void>
   /**
    * @returns false when the transition table does not allow the step from the stored state; `hints` are stored anyway.
    */
-  step(step: CallStep & { facts?: readonly Fact[]; hints?: readonly Hint[] }): Promise<boolean>
+  step(
+    step: CallStep & { facts?: readonly Fact[]; hints?: readonly Hint[]; patience?: number },
+  ): Promise<boolean>
 }
 
-export function createIntake(options: { store: Pick<Store, 'log'>; bus: Bus; filter: HintFilter }): Intake {
-  const { store, bus, filter } = options
+/**
+ * A frame that announces a call waits so long for the read that it caused, milliseconds. Where the service is that near,
+ * frame and call share one commit.
+ */
+const CALL_NEAR = 1
 
-  const commit = async (batch: Batch): Promise<Committed> => {
+export function createIntake(options: {
+  store: Pick<Store, 'log'>
+  bus: Bus
+  filter: HintFilter
+  /** This sidecar runs function tools. */
+  hasTools: boolean
+}): Intake {
+  const { store, bus, filter, hasTools } = options
+
+  const commit = async (batch: Batch, given = 0): Promise<Committed> => {
     const { hints } = batch
+    let patience = given
     if (hints !== undefined) {
       const { possible, certain } = filter.active
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
       bus.hinted(possible, certain)
+      if (hasTools && batch.cursor !== undefined && certain.some(isCall)) patience = CALL_NEAR
     }
-    const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch)
+    const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)
     bus.publish(committed, batch)
     return committed
   }
@@ -46,12 +61,17 @@ export function createIntake(options: { store: Pick<Store, 'log'>; bus: Bus; fil
       return stale.length === 0
     },
     async addCalls(newCalls) {
-      const committed = await commit({ newCalls })
-      return new Set(committed.newCalls)
+      await commit({ newCalls })
     },
-    async step({ hints, ...step }) {
-      const { refused } = await commit(hints === undefined ? { calls: [step] } : { calls: [step], hints })
+    async step({ hints, patience = 0, ...step }) {
+      const calls = [step]
+      const { refused } = await commit(hints === undefined ? { calls } : { calls, hints }, patience)
       return refused.length === 0
     },
   }
+}
+
+/** Whether a hint announces an action, which may be a call, and is read at once. */
+function isCall({ delay, subject }: Hint): boolean {
+  return delay === 0 && subject?.startsWith('action.required/') === true
 }

@@ -252,6 +252,8 @@ export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   store: Store
   intake: Intake
   items: Items | null
+  /** Names of the function tools that this sidecar runs. */
+  tools: ReadonlySet<string>
   clock: Clock
   log: Log
   /** Whether the stream is connected: then it announces turns and sends their turn.ended frames. */

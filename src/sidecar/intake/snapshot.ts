@@ -1,5 +1,4 @@
 import type { Bus, Subscriber } from '../../core/bus.ts'
-import type { Call } from '../../core/call.ts'
 import { ServiceError, isParticular } from '../../core/errors.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Service } from '../../core/ports.ts'
@@ -8,7 +7,8 @@ import type { HintedSession, KnownSession, KnownTurn, Store } from '../../core/s
 import { messageOf } from '../../std/errors.ts'
 import type { JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
-import { baselineOf, callsOf, type Snapshot } from './diff.ts'
+import { baselineOf, type Snapshot } from './diff.ts'
+import type { Ownership } from './ownership.ts'
 import { QUIET } from './schedule.ts'
 
 /** The largest page that the service returns. */
@@ -28,17 +28,16 @@ const GONE_DELAY = 100
 /** How often a session is read again because it changed while its turns were read. */
 const REREAD = 3
 
+/** Accepts the calls of a session as it was just read. @returns their ids. */
+export type TakeCalls = (session: Session) => Promise<string[]>
+
 export interface SnapshotOptions {
   service: Service
   store: Store
   clock: Clock
   log: Log
-  /** Names of the function tools that this sidecar runs. */
-  tools: ReadonlySet<string>
-  /** Tools get the session of their call before it is stored. */
-  bus: Pick<Bus, 'sessionRead' | 'actionsGone'>
-  /** Accepts calls that a read found. */
-  takeCalls: (calls: readonly Call[]) => Promise<void>
+  bus: Pick<Bus, 'actionsGone'>
+  takeCalls: TakeCalls
   /** The announced turns of a session. */
   expectedTurns: (sessionId: string) => readonly string[]
 }
@@ -58,18 +57,7 @@ export interface ReadRequest {
 export type Snapshots = (request: ReadRequest, first: Session) => Promise<Snapshot | null>
 
 export function createSnapshots(options: SnapshotOptions): Snapshots {
-  const { service, store, bus, clock, log } = options
-
-  /** Accepts new calls at once: their tools run while the turns are read. @returns the ids of the new calls. */
-  const takeCalls = async (before: KnownSession | null, session: Session): Promise<string[]> => {
-    const known = new Set(before?.actions.map(({ callId }) => callId))
-    const context = { tools: options.tools, now: clock.now(), steady: clock.steady() }
-    const newCalls = callsOf(session, context).filter(({ callId }) => !known.has(callId))
-    if (newCalls.length === 0) return []
-    bus.sessionRead(session)
-    await options.takeCalls(newCalls)
-    return newCalls.map(({ callId }) => callId)
-  }
+  const { service, store, bus, log } = options
 
   /**
    * Reports accepted calls that were over before their turns were read: if the read fails, no later one finds them
@@ -117,7 +105,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   }
 
   return async ({ before, entry, ...request }, first) => {
-    const taken = await takeCalls(before, first)
+    const open = new Set(before?.actions.map(({ callId }) => callId))
+    // The tools run while the turns are read.
+    const calls = first.actions.length === 0 ? [] : await options.takeCalls(first)
+    const taken = calls.filter((callId) => !open.has(callId))
     const knownTurns = before?.turns ?? (await store.resources.knownTurns(first.id, []))
     const baseline = before?.baseline ?? baselineOf(first, request)
     const both = needsTurns(before, first, entry.scope !== 'session', request.streamConnected)
@@ -351,7 +342,8 @@ export function isOlder(seen: Session, known: KnownSession | null, latest: numbe
 
 /**
  * Reads that begin while their hint is still being committed: an urgent change then waits for the longer of the two,
- * not for their sum. A read answers only hints from before its begin, so a later hint drops it.
+ * not for their sum. A read answers only hints from before its begin, so a later hint drops it. The calls that it finds
+ * are accepted at once: a read of the session that is under way, of a turn that ended before, does not hold them up.
  */
 export interface Prefetch extends Required<Pick<Subscriber, 'hinted' | 'looked'>> {
   /**
@@ -370,10 +362,13 @@ interface ReadingAhead {
 export function createPrefetch(options: {
   clock: Clock
   service: Service
+  store: Pick<Store, 'resources'>
+  ownership: Pick<Ownership, 'filter' | 'isOurs'>
+  takeCalls: TakeCalls
   hint: (hints: readonly Hint[]) => Promise<void>
   log: Log
 }): Prefetch {
-  const { clock, service, hint, log } = options
+  const { clock, service, store, ownership, takeCalls, hint, log } = options
   const readings = new Map<string, ReadingAhead>()
   /** Before the first look is complete, dirty sessions are not read, and so not prefetched. */
   let looked = false
@@ -388,19 +383,27 @@ export function createPrefetch(options: {
     )
   }
 
+  /** Leaves a session that is new, older than what is known of it, or perhaps another's to the reader. */
+  const takeOn = async (session: Session): Promise<void> => {
+    const known = (await store.resources.glance([session.id])).get(session.id)
+    if (known === undefined || known.deleted || session.updatedAt < known.updatedAt) return
+    if (!ownership.filter.active || ownership.isOurs(session)) await takeCalls(session)
+  }
+
   const begin = (sessionId: string): void => {
     for (const [id, reading] of readings) if (isOld(reading)) readings.delete(id)
     if (readings.size >= AT_ONCE || !looked || !service.authorized()) return
     const reading = { session: readSession(service, sessionId), begunAt: clock.steady(), taken: false }
     readings.set(sessionId, reading)
-    reading.session.then(
-      (session) => {
+    reading.session
+      .then(async (session) => {
+        const isDropped = !reading.taken && readings.get(sessionId) !== reading
+        if (session !== null) return isDropped ? undefined : await takeOn(session)
         // No channel announces that a session is gone, and the hint of this read may be acknowledged already.
-        if (session === null && !reading.taken) noteGone(sessionId)
-      },
-      // The reader that takes the prefetch handles the failure; if none does, it is ignored.
-      () => undefined,
-    )
+        if (!reading.taken) noteGone(sessionId)
+      })
+      // The reader of the session handles the failure.
+      .catch(() => undefined)
   }
 
   return {

@@ -16,6 +16,11 @@ const CONFIRM_MAX = 60_000
 const LOOKS = 8
 /** A scope that is missing is missing for long: the answer waits, milliseconds. */
 const FORBIDDEN = 60_000
+/**
+ * That an answer was posted is written with the next commit, at most so many milliseconds later: a start that finds the
+ * call as finished asks the service first.
+ */
+const POSTED = 20
 
 /**
  * Posts a stored result, and nothing else; what was posted without a reply is posted again only after the service said
@@ -115,7 +120,12 @@ async function accepted(
   // A word that has a meaning of ours is none of the service's.
   const outcome = word === null || word === 'refused' ? 'accepted' : word
   // Other words are not shown: the next reading of the actions decides. Usually the frame that follows asks for it.
-  return await write(ports, call, { type: 'post_accepted', outcome }, { wait: CONFIRM, hints })
+  return await write(
+    ports,
+    call,
+    { type: 'post_accepted', outcome },
+    { wait: CONFIRM, hints, patience: POSTED },
+  )
 }
 
 async function failed(

@@ -15,14 +15,16 @@ export interface Step extends CallStep {
   /** Committed only with the step. */
   facts?: readonly Fact[]
   hints?: readonly Hint[]
+  /** Waits up to so many milliseconds to share the commit of another write. */
+  patience?: number
 }
 
 /** What running and answering calls need of other parts. */
 export interface ToolPorts {
   service: Service
   store: Store
-  /** Writes calls down. @returns the ids of those that were not known. */
-  add: (calls: readonly Call[]) => Promise<ReadonlySet<string>>
+  /** Stores calls; those that are new come back by `callsAdded`. */
+  add: (calls: readonly Call[]) => Promise<void>
   /** Writes a step of the ledger; false when the call has moved on. */
   step: (step: Step) => Promise<boolean>
   /** The same for the result of a run: tried again while the store refuses it, until the call is over (`over`). */

@@ -1,7 +1,8 @@
-import PQueue from 'p-queue'
 import { backoff } from '../../std/backoff.ts'
+import { Slots } from '../../std/slots.ts'
 import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
+import { summaryOf, type Session } from '../../core/resource.ts'
 import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
 import { forFunction } from '../../core/tool.ts'
@@ -35,16 +36,17 @@ const POSTS = 256
 export interface ToolHost extends Required<Pick<Subscriber, 'callsAdded' | 'actionsGone'>> {
   start(): void
   stop(grace: number): Promise<void>
-  /** Accepts calls that a read has just found: those that get a slot are stored as running at once. */
-  takeOn(calls: readonly Call[]): Promise<void>
+  /**
+   * Accepts calls that a read of `session` has just found: those that are new and get a slot are stored as running at
+   * once.
+   */
+  takeOn(calls: readonly Call[], session: Session): Promise<void>
   /** Stores the late answer of the app to a call that its tool deferred with 202. */
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
-/** A slot for a run, held while the call is stored. */
-interface Slot {
-  /** The call in state `running`, to be stored. */
-  running: Call
+/** A run whose slot is held while its call is stored. */
+interface Reserved {
   /** The call is stored: its tool runs. */
   begin(): void
   /** The call was not stored. */
@@ -53,13 +55,15 @@ interface Slot {
 
 export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Tool>): ToolHost {
   const { service, store, clock, random, log } = given
-  const queues = createQueues(tools)
+  const slots = createSlots(tools)
   const { ports, rest, postpone } = ledgerPorts(given)
   /** Calls under way, with the controller that aborts a run. */
   const active = new Map<string, AbortController>()
   /** Calls that this process accepted itself; any other call may have been interrupted by a crash. */
   const ours = new Set<string>()
   const gone = new Map<string, 'resolved' | 'deleted'>()
+  /** By the call as it is being stored. */
+  const reserved = new Map<Call, Reserved>()
   /** How many times in a row the progress of a call failed. */
   const failures = new Map<string, number>()
   const startedAt = clock.now()
@@ -70,7 +74,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     for (const call of await store.calls.claim(room())) void drive(call, hold(call.callId))
   }
 
-  const room = (): CallRoom => queues.room(active.size, rest.trying ? 1 : Infinity)
+  const room = (): CallRoom => roomOf(slots, active.size, rest.trying ? 1 : Infinity)
   const pollLoop: PollLoop = createPollLoop({
     clock,
     pass: claim,
@@ -179,15 +183,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   /** Runs a call if it was read recently; otherwise it is first read again. */
   const enter = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
     take(call.callId)
-    const queue = queues.of(call.name)
-    if (queue === undefined) return SUPERSEDED
-    return await queue.add(async () => {
+    const run = async (): Promise<Progress> => {
       // A read may have found, while the call waited for its slot, that the service no longer requires it.
       if (!pollLoop.running || abort.signal.aborted) return SUPERSEDED
       return (await isWanted(call, stageOf(call) === 'running'))
         ? await runTool(ports, tool, call, abort.signal)
         : SUPERSEDED
-    })
+    }
+    return (await forFunction(slots, call.name)?.run(run)) ?? SUPERSEDED
   }
 
   /**
@@ -208,35 +211,35 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     return state === 'required'
   }
 
-  /** Takes a slot of the tool for a call, held while the call is stored; null: none is free. */
-  const slotFor = (call: Call): Slot | null => {
+  /** Takes a slot of the tool for a call, held while the call is stored. @returns the call as it is to be stored. */
+  const reserve = (call: Call, session: Session): Call => {
     const tool = forFunction(tools, call.name)
-    const queue = queues.free(call.name)
-    if (tool === undefined || queue === null || active.has(call.callId)) return null
-    if (!pollLoop.running || !service.authorized()) return null
+    const free = forFunction(slots, call.name)
     const running = transition(call, { type: 'run_begun', at: clock.now() })
-    if (running === null) return null
+    if (tool === undefined || running === null || active.has(call.callId)) return call
+    if (!pollLoop.running || !service.authorized() || free?.take() !== true) return call
     const abort = hold(call.callId)
-    const { promise: written, resolve: settle } = Promise.withResolvers<boolean>()
-    const run = queue.add(async () => {
-      if (!(await written)) return SUPERSEDED
+    const end = (): void => {
+      reserved.delete(running)
+      free.free()
+    }
+    const run = async (): Promise<Progress> => {
       if (!pollLoop.running || abort.signal.aborted) return await withdraw(ports, running)
-      return (await isWanted(running, false))
-        ? await runBegun(ports, tool, running, abort.signal)
-        : SUPERSEDED
-    })
-    return {
-      running,
+      if (!isFresh(running) && !(await isWanted(running, false))) return SUPERSEDED
+      return await runBegun(ports, tool, { call: running, session: summaryOf(session) }, abort.signal)
+    }
+    reserved.set(running, {
       begin() {
+        reserved.delete(running)
         take(call.callId)
-        settle(true)
-        void drive(running, abort, run)
+        void drive(running, abort, run().finally(end))
       },
       leave() {
-        settle(false)
+        end()
         void letGo(call.callId, abort)
       },
-    }
+    })
+    return running
   }
 
   /** Handles a run that a crash interrupted. */
@@ -292,21 +295,23 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       await promise
       limit.cancel()
     },
-    callsAdded: () => pollLoop.wake(),
-    async takeOn(calls) {
-      const slots = new Map<string, Slot>()
-      for (const call of calls) {
-        const slot = slotFor(call)
-        if (slot !== null) slots.set(call.callId, slot)
+    callsAdded(callIds, written) {
+      const added = new Set(callIds)
+      for (const call of written) {
+        const run = reserved.get(call)
+        if (run !== undefined && added.delete(call.callId)) run.begin()
       }
-      let added: ReadonlySet<string> = new Set()
+      if (added.size > 0) pollLoop.wake()
+    },
+    async takeOn(found, session) {
+      const known = await Promise.all(found.map(({ callId }) => store.calls.get(callId)))
+      const calls = found.filter(({ callId }, index) => known[index] === null && !active.has(callId))
+      if (calls.length === 0) return
+      const written = calls.map((call) => reserve(call, session))
       try {
-        added = await ports.add(calls.map((call) => slots.get(call.callId)?.running ?? call))
+        await ports.add(written)
       } finally {
-        for (const [callId, slot] of slots) {
-          if (added.has(callId)) slot.begin()
-          else slot.leave()
-        }
+        for (const call of written) reserved.get(call)?.leave()
       }
     },
     actionsGone(callIds, why) {
@@ -327,42 +332,23 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 }
 
 /** The runs of each tool, up to its concurrency. */
-interface Queues {
-  of(name: string): PQueue | undefined
-  /** The tool's queue, if a run would begin at once. */
-  free(name: string): PQueue | null
-  /**
-   * The room for calls from the ledger. `active`: calls in memory; `most`: the limit for each tool, and for all calls
-   * that need no run.
-   */
-  room(active: number, most: number): CallRoom
+function createSlots(tools: ReadonlyMap<string, Tool>): ReadonlyMap<string, Slots> {
+  return new Map([...tools.values()].map(({ spec }) => [spec.name, new Slots(spec.concurrency)]))
 }
 
-function createQueues(tools: ReadonlyMap<string, Tool>): Queues {
-  const queues = new Map(
-    [...tools.values()].map(({ spec }) => [spec.name, new PQueue({ concurrency: spec.concurrency })]),
-  )
-  const taken = ({ size, pending }: PQueue): number => size + pending
-
+/**
+ * The room for calls from the ledger. `active`: calls in memory; `most`: the limit for each tool, and for all calls that
+ * need no run.
+ */
+function roomOf(slots: ReadonlyMap<string, Slots>, active: number, most: number): CallRoom {
+  const toRun = [...slots.values()].reduce((sum, { wanted }) => sum + wanted, 0)
+  const others = Math.min(most, POSTS - (active - toRun))
   return {
-    of: (name) => forFunction(queues, name),
-    free(name) {
-      const queue = forFunction(queues, name)
-      return queue === undefined || taken(queue) >= queue.concurrency ? null : queue
-    },
-    room(active, most) {
-      const inTurn = [...queues.values()].reduce((sum, queue) => sum + taken(queue), 0)
-      const others = Math.min(most, POSTS - (active - inTurn))
-      return {
-        others,
-        of(name) {
-          const queue = forFunction(queues, name)
-          // The tool is not configured: the call waits for no run.
-          return queue === undefined
-            ? others
-            : Math.min(most, queue.concurrency * CALLS_PER_RUN - taken(queue))
-        },
-      }
+    others,
+    of(name) {
+      const tool = forFunction(slots, name)
+      // The tool is not configured: the call waits for no run.
+      return tool === undefined ? others : Math.min(most, tool.size * CALLS_PER_RUN - tool.wanted)
     },
   }
 }

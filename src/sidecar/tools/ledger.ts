@@ -6,7 +6,7 @@ import type { SessionSummary } from '../../core/resource.ts'
 import { createCircuitBreaker, type Rest } from '../../std/circuit-breaker.ts'
 import { writeJson, type JsonObject } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
-import type { Progress, ToolPorts } from './context.ts'
+import type { Progress, Step, ToolPorts } from './context.ts'
 
 /** Writes what happens to calls: each event is stored before its effect is visible outside. */
 
@@ -17,10 +17,9 @@ export async function write(
   ports: ToolPorts,
   call: Call,
   event: CallEvent,
-  { wait = 0, hints }: { wait?: number; hints?: readonly Hint[] } = {},
+  { wait = 0, ...beside }: { wait?: number } & Pick<Step, 'hints' | 'patience'> = {},
 ): Promise<Progress> {
   const at = ports.clock.steady() + wait
-  const beside = hints === undefined ? {} : { hints }
   const done = await ports.step({ callId: call.callId, event, after: wait, ...beside })
   return done ? { kind: 'due', at } : SUPERSEDED
 }

@@ -1,5 +1,6 @@
 import type { Call } from '../../core/call.ts'
 import { stageOf, transition } from '../../core/call-machine.ts'
+import type { SessionSummary } from '../../core/resource.ts'
 import { backoff } from '../../std/backoff.ts'
 import { thrownName } from '../../std/errors.ts'
 import type { ToolCall, ToolResult, ToolSpec } from '../../core/tool.ts'
@@ -37,7 +38,15 @@ export async function runTool(
     const event = { type, at: ports.clock.now() } as const
     const running = transition(call, event)
     if (running === null || !(await ports.step({ callId: call.callId, event }))) return SUPERSEDED
-    return await runBegun(ports, tool, running, over)
+    // The run and then the late answer of an app may be in one commit, when the app was asked before a crash.
+    if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED
+    const session = (await ports.summaryOf(call.sessionId)) ?? {
+      title: null,
+      metadata: {},
+      status: 'working',
+    }
+    if (over.aborted) return await withdraw(ports, running)
+    return await runBegun(ports, tool, { call: running, session }, over)
   }
   return await giveUp(ports, tool.spec, call, 'the deadline is over')
 }
@@ -46,21 +55,11 @@ export async function runTool(
 export async function runBegun(
   ports: ToolPorts,
   tool: Tool,
-  running: Call,
+  { call: running, session }: { call: Call; session: SessionSummary },
   over: AbortSignal,
 ): Promise<Progress> {
-  const { store, clock, observer } = ports
+  const { clock, observer } = ports
   const { spec } = tool
-  // The run and then the late answer of an app may be in one commit, when the app was asked before a crash.
-  if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED
-  const session = (await ports.summaryOf(running.sessionId)) ?? {
-    title: null,
-    metadata: {},
-    status: 'working',
-  }
-  if (over.aborted) {
-    return await withdraw(ports, running)
-  }
   const left = timeLeft(ports, running)
   if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
   const limit = Math.min(spec.timeout, left)

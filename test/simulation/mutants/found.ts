@@ -203,14 +203,15 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a session that only a reading ahead finds gone is not noticed',
     'sidecar/intake/snapshot.ts',
-    'if (session === null && !reading.taken) noteGone(sessionId)',
+    'if (!reading.taken) noteGone(sessionId)',
     '',
   ),
-  mutant(
+  tested(
+    { file: 'tools/host.test.ts', only: 'in the commit that stores its next run' },
     'a tool runs though its app has answered in the commit that wrote the run down',
     'sidecar/tools/run.ts',
-    "if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED",
-    'await store.calls.get(running.callId)',
+    "if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED",
+    'await ports.store.calls.get(call.callId)',
   ),
   mutant(
     'a callback under way goes on after the stop',
@@ -218,7 +219,8 @@ export const FOUND: readonly Mutant[] = [
     '      for (const attempt of underWay) attempt.abort()\n',
     '',
   ),
-  mutant(
+  tested(
+    { file: 'tools/host.test.ts', only: 'ends a run of a call that a reading took for new' },
     'a call is released by a part that did not hold it',
     'sidecar/tools/host.ts',
     'if (active.get(callId) !== abort) return',

@@ -13,9 +13,9 @@ export const STORE: readonly Mutant[] = [
       ['sidecar/store/sqlite/log.ts', ' ON CONFLICT (id) DO NOTHING', ''],
       [
         'sidecar/intake/commit.ts',
-        'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch)',
+        'const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)',
         `const committed = await Promise.all((batch.facts ?? []).map(async (fact) => ((await store.read.fact(fact.id)) === null ? [fact] : [])))
-      .then((looked) => store.log.commit({ ...batch, scoped: filter.active, facts: looked.flat() }))`,
+      .then((looked) => store.log.commit({ ...batch, scoped: filter.active, facts: looked.flat() }, patience))`,
       ],
     ],
   },
@@ -41,7 +41,7 @@ export const STORE: readonly Mutant[] = [
   mutant(
     'a write settles before it is on disk',
     'sidecar/store/sqlite/committer.ts',
-    '      this.#queue.push({\n',
+    '      const write: Write = {\n',
     `      if (urgency === 'now' && !this.#db.inTransaction) {
         this.#begin.run()
         try {
@@ -52,7 +52,7 @@ export const STORE: readonly Mutant[] = [
           if (this.#db.inTransaction) this.#rollback.run()
         }
       }
-      this.#queue.push({\n`,
+      const write: Write = {\n`,
   ),
   // The others are tried again by their callers.
   tested(

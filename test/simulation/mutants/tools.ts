@@ -1,4 +1,4 @@
-import { mutant, type Mutant } from './mutant.ts'
+import { mutant, tested, type Mutant } from './mutant.ts'
 
 /** Bugs in function calls. */
 export const TOOLS: readonly Mutant[] = [
@@ -74,8 +74,8 @@ export const TOOLS: readonly Mutant[] = [
       ],
       [
         'sidecar/tools/run.ts',
-        "if ((await store.calls.get(running.callId))?.state !== 'running') return SUPERSEDED",
-        'await store.calls.get(running.callId)',
+        "if ((await ports.store.calls.get(call.callId))?.state !== 'running') return SUPERSEDED",
+        'await ports.store.calls.get(call.callId)',
       ],
     ],
   },
@@ -183,16 +183,44 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'a call runs before it is written as running',
     'sidecar/tools/host.ts',
-    '      let added: ReadonlySet<string> = new Set()\n',
-    '      for (const slot of slots.values()) slot.begin()\n      let added: ReadonlySet<string> = new Set()\n',
+    '        await ports.add(written)\n',
+    '        for (const call of written) reserved.get(call)?.begin()\n        await ports.add(written)\n',
   ),
+  tested(
+    { file: 'intake/snapshot.test.ts', only: 'left the scope' },
+    'a reading ahead runs the calls of a session that left the scope',
+    'sidecar/intake/snapshot.ts',
+    'if (!ownership.filter.active || ownership.isOurs(session)) await takeCalls(session)',
+    'await takeCalls(session)',
+  ),
+  tested(
+    { file: 'intake/snapshot.test.ts', only: 'read again since' },
+    'a reading ahead that a later hint dropped takes on its calls',
+    'sidecar/intake/snapshot.ts',
+    'const isDropped = !reading.taken && readings.get(sessionId) !== reading',
+    'const isDropped = false',
+  ),
+  {
+    name: 'a known call is run by every reader that finds it',
+    edits: [
+      [
+        'sidecar/tools/host.ts',
+        'known[index] === null && !active.has(callId)',
+        'known[index] !== undefined && !active.has(callId)',
+      ],
+      [
+        'sidecar/tools/host.ts',
+        'for (const call of written) reserved.get(call)?.leave()',
+        'for (const call of written) reserved.get(call)?.begin()',
+      ],
+    ],
+  },
   mutant(
-    'a known call is run by every reader that finds it',
+    'a place that is not used is kept',
     'sidecar/tools/host.ts',
-    'if (added.has(callId)) slot.begin()',
-    'if (added.size >= 0) slot.begin()',
+    'for (const call of written) reserved.get(call)?.leave()',
+    'reserved.clear()',
   ),
-  mutant('a place that is not used is kept', 'sidecar/tools/host.ts', '          else slot.leave()\n', ''),
   mutant(
     'a call that is written as running has no claim',
     'sidecar/store/sqlite/store.ts',

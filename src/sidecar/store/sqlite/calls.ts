@@ -1,7 +1,7 @@
 import { newCall, type Call, type CallRoom, type CallState } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Sqlite } from './open.ts'
-import { objectOf } from './sessions.ts'
+import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
 
 /** The columns, in the order of a row. */

@@ -4,9 +4,14 @@ import { StoreError } from '../../../core/store-error.ts'
 import type { Sqlite } from './open.ts'
 
 /** How soon a write must be on disk. */
-type Urgency =
+export type Urgency =
+  /** Before the other writes of its transaction: a tool runs as soon as its call is stored. */
+  | 'first'
   | 'now'
-  /** A power failure may lose it: a transaction of such writes alone does not wait for the disk. */
+  /**
+   * Survives a crash of the process. A power failure may lose it: a transaction of such writes alone does not wait for
+   * the disk.
+   */
   | 'relaxed'
   /** It waits for another write to share a transaction with, `patience` milliseconds at most. */
   | { patience: number }
@@ -71,24 +76,10 @@ export class Committer {
     this.#rollback = db.prepare('ROLLBACK')
   }
 
-  /** `effect` updates memory; it runs only after the commit. */
-  write<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
-    return this.#enqueue(run, effect, 'now')
-  }
-
-  /** Survives a crash of the process. A power failure may lose it, unless it shares a transaction with other writes. */
-  writeRelaxed<T>(run: () => T, effect?: (result: T) => void): Promise<T> {
-    return this.#enqueue(run, effect, 'relaxed')
-  }
-
-  /** Waits up to `patience` milliseconds to share a transaction. `run` is called inside that transaction. */
-  writePatiently<T>(run: () => T, effect: (result: T) => void, patience: number): Promise<T> {
-    return this.#enqueue(run, effect, { patience })
-  }
-
-  #enqueue<T>(run: () => T, effect: ((result: T) => void) | undefined, urgency: Urgency): Promise<T> {
+  /** `run` is called inside the transaction. `effect` updates memory; it runs only after the commit. */
+  write<T>(run: () => T, effect?: (result: T) => void, urgency: Urgency = 'now'): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({
+      const write: Write = {
         run,
         urgency,
         committed: (result) => {
@@ -100,7 +91,9 @@ export class Committer {
           this.#witness.onRefused?.(meaning)
           reject(meaning)
         },
-      })
+      }
+      if (urgency === 'first') this.#queue.unshift(write)
+      else this.#queue.push(write)
       if (typeof urgency === 'object') this.#wait(urgency.patience)
       else this.#schedule()
     })

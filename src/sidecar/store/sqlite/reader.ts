@@ -9,7 +9,8 @@ import type { Lanes } from './lanes.ts'
 import { list, mapListed, NOTHING, where, type Condition } from './listing.ts'
 import type { Sqlite } from './open.ts'
 import { callOf, type CallRow } from './calls.ts'
-import { objectOf, type SessionRow, recordOf } from './sessions.ts'
+import { type SessionRow, recordOf } from './sessions.ts'
+import { objectOf } from '../../../std/depth.ts'
 import { createWaiting } from './waiting.ts'
 
 /** Titles are in no index, and reading them takes about 2 µs each, while nothing else is done: older ones are left out. */

@@ -1,4 +1,5 @@
-import { writeJson, parseJson, PASSED_ON, type JsonObject } from '../../../std/json.ts'
+import { objectOf } from '../../../std/depth.ts'
+import { writeJson } from '../../../std/json.ts'
 import type { Action, Session, SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
 import type { SessionRecord } from '../../../core/store-reader.ts'
@@ -309,9 +310,4 @@ export interface SessionRow {
   first_seen: number
   read_at: number
   deleted_at: number | null
-}
-
-/** Parses JSON that the store wrote itself. */
-export function objectOf(text: string): JsonObject {
-  return parseJson(text, PASSED_ON) as JsonObject
 }

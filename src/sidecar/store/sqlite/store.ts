@@ -16,7 +16,7 @@ import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints, Facts, seqOf } from './log.ts'
-import { Committer, explain, type Witness } from './committer.ts'
+import { Committer, explain, type Urgency, type Witness } from './committer.ts'
 import { Hints } from './hints.ts'
 import { createMissed } from './missed.ts'
 import { SessionOwners, createScoping } from './session-owners.ts'
@@ -88,7 +88,7 @@ export function createSqliteStore(
 ): Store {
   ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
-  const begun = new BegunAttempts(db, clock, (run, effect) => committer.writeRelaxed(run, effect))
+  const begun = new BegunAttempts(db, clock, (run, effect) => committer.write(run, effect, 'relaxed'))
   const time = keepTime(checkpoints, clock)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
   const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
@@ -113,10 +113,9 @@ export function createSqliteStore(
     return lost
   }
 
-  const write = <T>(run: () => T, effect?: (result: T) => void, relaxed = false): Promise<T> => {
+  const write = <T>(run: () => T, effect?: (result: T) => void, urgency?: Urgency): Promise<T> => {
     const refused = refusal()
-    if (refused !== null) return Promise.reject(refused)
-    return relaxed ? committer.writeRelaxed(run, effect) : committer.write(run, effect)
+    return refused === null ? committer.write(run, effect, urgency) : Promise.reject(refused)
   }
 
   const ask = async <T>(run: () => T): Promise<T> => {
@@ -196,8 +195,8 @@ export function createSqliteStore(
     }
     for (const call of batch.newCalls ?? []) if (calls.add(call, now)) into.newCalls.push(call.callId)
     for (const step of batch.calls ?? []) {
-      if (calls.step(step, now)) facts.append(step.facts ?? [], into)
-      else into.refused.push(step.callId)
+      if (!calls.step(step, now)) into.refused.push(step.callId)
+      else if (step.facts !== undefined) facts.append(step.facts, into)
     }
     for (const [name, value] of Object.entries(batch.checkpoints ?? {})) checkpoints.set(name, value)
     return into
@@ -215,7 +214,7 @@ export function createSqliteStore(
   }
 
   const log: FactLog = {
-    commit: (batch) =>
+    commit: (batch, patience = 0) =>
       write(
         () => commit(batch),
         (committed) => {
@@ -225,7 +224,7 @@ export function createSqliteStore(
               calls.claimed(call.callId)
           }
         },
-        showsNothing(batch),
+        urgencyOf(batch, patience),
       ),
     missed: (expected, before) => write(() => missed(expected, before, clock.now())),
     prune: (before) => write(() => prune(before, clock.now())),
@@ -276,15 +275,13 @@ export function createSqliteStore(
     nextDue: (handler) => ask(() => waitUntil(lanes.next(handler))),
     read: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),
     async acknowledge(take, patience = 0) {
-      const refused = refusal()
-      if (refused !== null) throw refused
       const run = (): readonly Ack[] => {
         const all = take()
         lanes.acknowledge(all, clock.steady())
         return all
       }
       const effect = (all: readonly Ack[]): void => lanes.acknowledged(all)
-      await (patience > 0 ? committer.writePatiently(run, effect, patience) : committer.write(run, effect))
+      await write(run, effect, patience > 0 ? { patience } : 'now')
     },
     begin: (lane, positions) => lanes.begin(lane, positions),
     end: (lane) => begun.end(lane),
@@ -329,6 +326,12 @@ export function createSqliteStore(
       db.close()
     },
   }
+}
+
+function urgencyOf(batch: Batch, patience: number): Urgency {
+  if (batch.newCalls !== undefined) return 'first'
+  if (patience > 0) return { patience }
+  return showsNothing(batch) ? 'relaxed' : 'now'
 }
 
 /** Readings without anything new. A power failure may lose them: their hints are due again then, and they are repeated. */

@@ -2,7 +2,7 @@ import type { OpenAction, OpenFunction, OpenTurn, StoreReader } from '../../../c
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { list, mapListed, NOTHING } from './listing.ts'
 import type { Sqlite } from './open.ts'
-import { objectOf } from './sessions.ts'
+import { objectOf } from '../../../std/depth.ts'
 
 interface TurnRow {
   raw: string
