@@ -1,4 +1,5 @@
 import type { StoredFact } from './fact.ts'
+import type { Lease } from './lease.ts'
 
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead'
 
@@ -31,13 +32,15 @@ export interface PendingDelivery {
 
 /**
  * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the
- * others. Only the worker that claimed it may deliver it until the lease ends.
+ * others. Only the worker that claimed it delivers it.
  */
 export interface Lane {
   /** The store's own number of it. */
   id: number
   handler: string
   key: string
+  /** The right under which it was claimed. */
+  lease: Lease
 }
 
 /** Facts that a commit put into a lane. */

@@ -1,8 +1,9 @@
 import type { Call, CallRoom } from './call.ts'
 import type { CallStep } from './call-machine.ts'
-import type { Lane, LaneNews, PendingDelivery, Ack } from './delivery.ts'
+import type { Ack, Lane, LaneNews, PendingDelivery } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
+import type { Lease } from './lease.ts'
 import type { Action, Session, SessionSummary, Turn } from './resource.ts'
 import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
@@ -79,8 +80,8 @@ export interface Resources {
 
 /*
  * The verbs of the three work queues. `claim(room)`: what is due and free, as much as there is room for, the longest due
- * first; it is the caller's alone until it gives it back. `retry(…, after)` gives it back, due again after so many
- * milliseconds; `release` gives it back as it is. `nextDue`: milliseconds until something free is due, 0 when it is now,
+ * first; it is the caller's alone until it gives it back, or its lease ends. `retry(…, after)` gives it back, due again after
+ * so many milliseconds; `release` gives it back as it is. After the end of its lease both change nothing. `nextDue`: milliseconds until something free is due, 0 when it is now,
  * null when nothing is known to come. What a commit says of a claimed item (a reading of its hint, a step of its call, an ack of
  * its lane) is part of that commit.
  */
@@ -89,13 +90,13 @@ export interface Resources {
 export interface HintQueue {
   claim(room: number): Promise<HintedSession[]>
   /** The reading failed, which is counted. */
-  retry(sessionId: string | null, after: number): Promise<void>
+  retry(hint: ClaimedHint, after: number): Promise<void>
   /** Nothing failed, and nothing is answered yet: due again after `after`, or when what came since the claim is. */
-  defer(sessionId: string | null, after: number): Promise<void>
+  defer(hint: ClaimedHint, after: number): Promise<void>
   /** After the commit that cleared the hint, or that found it renewed. */
-  release(sessionId: string | null): Promise<void>
+  release(hint: ClaimedHint): Promise<void>
   /** The wish for a sweep is fulfilled, unless a new one came meanwhile; gives the claim back. */
-  finishSweep(generation: number): Promise<void>
+  finishSweep(hint: ClaimedHint): Promise<void>
   nextDue(): Promise<number | null>
 }
 
@@ -108,18 +109,13 @@ export interface LaneQueue {
   /** Pending deliveries of a lane after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
   read(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
   /**
-   * Writes the outcomes of attempts: those that `take` returns when the transaction begins, which other writes begin, or
-   * `patience` milliseconds from now. Where a transaction is tried again, so is `take`.
-   */
-  acknowledge(take: () => readonly Ack[], patience?: number): Promise<void>
-  /**
    * An attempt of the facts at `positions` begins. It is written if it takes long, so that a crash
    * cannot hide it.
    */
   begin(lane: Lane, positions: readonly number[]): void
-  /** Their outcome is known, and is acknowledged soon: what is not written of them yet need not be. */
+  /** Their outcome is known, and is committed soon: what is not written of them yet need not be. */
   end(lane: Lane): void
-  /** It ended, and nothing about it is stored. Otherwise `acknowledge` says how it ended. */
+  /** It ended, and nothing about it is stored. Otherwise an ack says how it ended. */
   drop(lane: Lane, positions: readonly number[]): void
 }
 
@@ -172,8 +168,6 @@ export interface Batch {
   hints?: readonly Hint[]
   /** The stream's cursor: never moves back. */
   cursor?: string
-  /** A transcript's turn.ended frames: `turn.completed` waits for them. */
-  endedTurns?: readonly { turnId: string; sessionId: string; at: number }[]
   readings?: readonly Reading[]
   /**
    * Calls that a read found, committed before the rest of the read, so that a tool need not wait
@@ -182,6 +176,11 @@ export interface Batch {
   newCalls?: readonly Call[]
   /** Steps of the call ledger; facts that depend on a step are committed only with it. */
   calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
+  /**
+   * Returns the outcomes of attempts. Called when the transaction begins, and again where it is tried again: what became
+   * known while it waited is part of it.
+   */
+  acks?: () => readonly Ack[]
   checkpoints?: Readonly<Record<string, string>>
   /**
    * With a scope: facts of foreign sessions are omitted, and frames of unknown sessions are held
@@ -196,7 +195,7 @@ export interface Committed {
   /** The facts that were new, in order. */
   facts: StoredFact[]
   lanes: LaneNews[]
-  /** Reads that are older than the stored state: nothing of them was written. */
+  /** Reads that are older than the stored state, or whose lease has ended: nothing of them was written. */
   stale: string[]
   /** Calls whose step was refused. */
   refused: string[]
@@ -212,10 +211,19 @@ export interface Committed {
   unattributed?: number
 }
 
-export interface HintedSession {
-  sessionId: string | null
+export interface HintClaim {
+  lease: Lease
   /** Changes with every hint: a read clears the hint only if no new one came meanwhile. */
   generation: number
+}
+
+/** What the queue needs of a hint that it gave out. */
+export interface ClaimedHint {
+  sessionId: string | null
+  claim: HintClaim
+}
+
+export interface HintedSession extends ClaimedHint {
   scope: HintScope
   seen: Seen
   /** Consecutive failed reads. */
@@ -274,8 +282,11 @@ export interface Reading {
   newCalls: readonly Call[]
   facts: readonly Fact[]
   at: number
-  /** Clears the hint unless its generation moved; `lookAfter` (milliseconds from now) makes it due again. */
-  hint: { generation: number | null; lookAfter: number | null; scope: HintScope }
+  /**
+   * `claim`: of the hint that caused the read, and that is cleared unless its generation moved; null: none did.
+   * `lookAfter` (milliseconds from now) makes it due again.
+   */
+  hint: { claim: HintClaim | null; lookAfter: number | null; scope: HintScope }
 }
 
 export interface HandlerRegistration {

@@ -11,14 +11,8 @@ export interface Frame {
 
 /** The meaning of a frame (rules EVT-08 to EVT-18). */
 export type Meaning =
-  | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[]; ended: EndedTurn | null }
+  | { kind: 'fact'; name: string; seq: string; fact: Fact; hints: Hint[] }
   | { kind: 'transient'; type: string; sessionId: string | null; body: string }
   /** The replay stopped at its limit: continue from here. */
   | { kind: 'stop'; fromSeq: string }
   | { kind: 'unreadable'; reason: string; seq: string | null }
-
-export interface EndedTurn {
-  turnId: string
-  sessionId: string
-  at: number
-}

@@ -115,13 +115,13 @@ it('shows the age of the oldest unread hint of a channel, without reads that the
   await hint('s-a', 'webhook', 9000)
   await hint('s-a', 'stream', 7000)
   await hint('s-b', 'stream', 8000)
-  const planned = { generation: null, lookAfter: 0, scope: 'turns' as const }
+  const planned = { claim: null, lookAfter: 0, scope: 'turns' as const }
   await metering.store.log.commit({ readings: [{ ...readingOf(sessionRaw('s-c')), hint: planned }] })
   metering.advance(1000)
   expect(await metering.valueOf('read_queue_depth')).toBe(2)
   expect(await metering.valueOf('read_oldest_pending_timestamp_seconds')).toBe(7)
   for (const entry of await metering.store.hints.claim(3)) {
-    const hint = { generation: entry.generation, lookAfter: null, scope: 'turns' as const }
+    const hint = { claim: entry.claim, lookAfter: null, scope: 'turns' as const }
     await metering.store.log.commit({ readings: [{ ...readingOf(sessionRaw(entry.sessionId ?? '')), hint }] })
   }
   metering.advance(1000)

@@ -122,7 +122,7 @@ export function readingOf(
     newCalls: extra.calls ?? [],
     facts: extra.facts ?? [],
     at: extra.at ?? clock.now(),
-    hint: { generation: null, lookAfter: null, scope: 'session' },
+    hint: { claim: null, lookAfter: null, scope: 'session' },
   }
 }
 
@@ -188,9 +188,8 @@ export async function acknowledgeFirst(
   if (grown === undefined || delivery === undefined) throw new Error('nothing is pending')
   const outcome = result === 'dead' ? { error: 'refused' } : { status: 200 }
   const attempt = { at: clock.now(), ms: 3, ...outcome }
-  await store.lanes.acknowledge(() => [
-    { lane: grown.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, after: null },
-  ])
+  const ack = { lane: grown.lane, pos: delivery.fact.pos, result, attempts: 1, attempt, after: null }
+  await store.log.commit({ acks: () => [ack] })
 }
 
 /** A value that a test knows to be a text. */

@@ -5,6 +5,7 @@ import type { CallbackEvent } from '../../src/core/handler.ts'
 import { DELIVERED, UNREACHABLE, FAILED, RESET, deliveryWorld } from './world.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { seededRandom } from '../support/ports.ts'
+import type { Store } from '../../src/core/store.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 
 /** State facts carry their session, so that nothing waits for a reading of it. */
@@ -16,6 +17,14 @@ function facts(count: number, sessionId = 'ses_1', from = 1): Fact[] {
 
 const seqs = (sent: readonly { seq: string | null }[]) => sent.map(({ seq }) => Number(seq))
 const DAY = 86_400_000
+
+/** The store refuses acks while `refuses`. @returns what ends that. */
+function refuseAcks({ log }: Pick<Store, 'log'>, refuses = (): boolean => true): () => void {
+  const { commit } = log
+  log.commit = (batch, patience) =>
+    batch.acks !== undefined && refuses() ? Promise.reject(new StoreError('full')) : commit(batch, patience)
+  return () => (log.commit = commit)
+}
 
 describe('delivering', () => {
   it('goes through a lane one at a time, in order, and lanes side by side under the concurrency', async () => {
@@ -41,10 +50,9 @@ describe('delivering', () => {
 
   it('claims a backlog that no commit reported', async () => {
     const world = await deliveryWorld()
-    await world.store.log.commit({ facts: facts(200) })
+    const { lanes } = await world.store.log.commit({ facts: facts(200) })
     // The commit claimed the lane for a worker that has stopped.
-    const [lane] = [{ id: 1, handler: 'app', key: 'ses_1' }]
-    await world.store.lanes.release(lane)
+    for (const { lane } of lanes) await world.store.lanes.release(lane)
     world.worker.reload()
     await world.clock.advance(1000)
     expect(seqs(world.sent)).toEqual(Array.from({ length: 200 }, (_, index) => index + 1))
@@ -93,12 +101,11 @@ describe('delivering', () => {
 
   it('never tries before Retry-After, though the attempt could not be stored for longer than that', async () => {
     const world = await deliveryWorld()
-    const { acknowledge } = world.store.lanes
-    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
+    const accept = refuseAcks(world.store)
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
     await world.clock.advance(60_000)
-    world.store.lanes.acknowledge = acknowledge
+    accept()
     await world.clock.advance(59_999)
     expect(world.sent).toHaveLength(1)
     world.reply = () => DELIVERED
@@ -109,10 +116,8 @@ describe('delivering', () => {
 
   it('dead-letters for good what was given up while the disk refused, though what came after it could be stored', async () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 1, base: 1000, max: 1000 } } })
-    const { acknowledge } = world.store.lanes
     let refusals = 1
-    world.store.lanes.acknowledge = (acks) =>
-      refusals-- > 0 ? Promise.reject(new StoreError('full')) : acknowledge(acks)
+    refuseAcks(world.store, () => refusals-- > 0)
     world.reply = ({ fact }) =>
       fact.seq === '1' ? { kind: 'retry', status: 503, floor: 120_000 } : DELIVERED
     await world.commit(facts(3))
@@ -123,12 +128,11 @@ describe('delivering', () => {
 
   it('puts off a lane that waits, as soon as that can be stored, so that a restart keeps to it', async () => {
     const world = await deliveryWorld()
-    const { acknowledge } = world.store.lanes
-    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
+    const accept = refuseAcks(world.store)
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
     await world.clock.advance(60_000)
-    world.store.lanes.acknowledge = acknowledge
+    accept()
     await world.clock.advance(5000)
     expect(await world.store.lanes.nextDue('app')).toBeGreaterThanOrEqual(55_000)
     expect(world.sent).toHaveLength(1)
@@ -136,8 +140,7 @@ describe('delivering', () => {
 
   it('delivers nothing more while it can write nothing down, says so once in a while, and goes on after', async () => {
     const world = await deliveryWorld({ spec: { concurrency: 2 } })
-    const { acknowledge } = world.store.lanes
-    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
+    const accept = refuseAcks(world.store)
     await world.commit(Array.from({ length: 40 }, (_, index) => facts(5, `ses_${index}`)).flat())
     await world.clock.advance(1000)
     const before = world.sent.length
@@ -146,7 +149,7 @@ describe('delivering', () => {
     const lines = world.log.lines.filter(({ message }) => message.includes('could not be stored'))
     expect(lines.length).toBeGreaterThanOrEqual(5)
     expect(lines.length).toBeLessThanOrEqual(7)
-    world.store.lanes.acknowledge = acknowledge
+    accept()
     await world.clock.advance(2000)
     expect(world.sent).toHaveLength(200)
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
@@ -154,7 +157,7 @@ describe('delivering', () => {
 
   it('stops at once although what became of an attempt cannot be stored', async () => {
     const world = await deliveryWorld()
-    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
+    refuseAcks(world.store)
     world.reply = () => ({ kind: 'retry', status: 503, floor: 120_000 })
     await world.commit(facts(1))
     await world.clock.advance(1000)
@@ -264,12 +267,11 @@ describe('delivering', () => {
 
   it('writes down as delivered, once the disk takes it, what it refused; nothing is sent twice', async () => {
     const world = await deliveryWorld()
-    const { acknowledge } = world.store.lanes
-    world.store.lanes.acknowledge = () => Promise.reject(new StoreError('full'))
+    const accept = refuseAcks(world.store)
     await world.commit(facts(1))
     await world.clock.advance(1000)
     expect(await world.counts()).toMatchObject({ pending: 1, dead: 0 })
-    world.store.lanes.acknowledge = acknowledge
+    accept()
     await world.clock.advance(10_000)
     expect(world.sent.map(({ seq, attempt }) => [seq, attempt])).toEqual([['1', 1]])
     expect(await world.counts()).toMatchObject({ pending: 0, dead: 0 })
@@ -318,13 +320,15 @@ describe('delivering', () => {
 
   it('waits for nothing any more once what held up a stop is over', async () => {
     const world = await deliveryWorld()
-    const settle = world.store.lanes.acknowledge.bind(world.store)
+    const { commit } = world.store.log
     const { promise: hung, resolve: goOn } = Promise.withResolvers<void>()
     let tries = 0
-    world.store.lanes.acknowledge = async (acks) => {
-      if (++tries === 1) throw new StoreError('full')
-      await hung
-      return settle(acks)
+    world.store.log.commit = async (batch) => {
+      if (batch.acks !== undefined) {
+        if (++tries === 1) throw new StoreError('full')
+        await hung
+      }
+      return await commit(batch)
     }
     await world.commit(facts(1, 'ses_read'))
     await world.clock.advance(1000)

@@ -89,7 +89,6 @@ describe('a frame of the stream', () => {
     )
     expect(fact(ended).type).toBe('stream.turn.ended')
     expect(ended).toMatchObject({
-      ended: { turnId: 't', sessionId: 's' },
       hints: [{ scope: 'turns', subject: 'turn.final/t' }],
     })
   })
@@ -173,15 +172,6 @@ describe('a frame of the stream', () => {
       const [hint] = (readFrame(frame({ type, session_id: 's' }, '3'), AT) as { hints: Hint[] }).hints
       expect(hint).not.toHaveProperty('subject')
     }
-  })
-
-  it.each([
-    ['turn.ended', { session_id: 's', turn_id: 't' }, { sessionId: 's', turnId: 't', at: AT }],
-    ['turn.ended', { session_id: 's' }, null],
-    ['turn.ended', { turn_id: 't' }, null],
-    ['turn.started', { session_id: 's', turn_id: 't' }, null],
-  ])('named %s with %j ends a turn only when both are known', (type, ids, ended) => {
-    expect(readFrame(frame({ type, ...ids }, '3'), AT)).toMatchObject({ ended })
   })
 
   it('with an empty id line has none: its seq is in the data', () => {

@@ -106,9 +106,10 @@ it('reads a session with held frames without a hint, and hints about a foreign o
   const wait = await store.hints.nextDue()
   expect(wait).not.toBeNull()
   await clock.advance(wait ?? 0)
-  expect(await store.hints.claim(10)).toMatchObject([{ sessionId: 'theirs' }])
+  const claimed = await store.hints.claim(10)
+  expect(claimed).toMatchObject([{ sessionId: 'theirs' }])
   await commit({ owners: [{ sessionId: 'theirs', owner: 'foreign', at: 1 }] })
-  await store.hints.release('theirs')
+  for (const one of claimed) await store.hints.release(one)
   const hint = { sessionId: 'theirs', channel: 'webhook', at: 1, scope: 'turns', delay: 0 } as const
   expect((await commit({ hints: [hint] })).hinted).toBe(false)
   expect(await store.hints.nextDue()).toBeNull()

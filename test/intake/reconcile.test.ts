@@ -26,10 +26,10 @@ it('sessions of which nothing can be written down are read now and then, one at 
   let full = true
   const read: string[] = []
   const reader: Pick<SessionReader, 'read'> = {
-    async read(_entry, sessionId) {
+    async read(entry, sessionId) {
       read.push(sessionId)
       if (full) throw new Error('the disk is full')
-      await store.hints.retry(sessionId, clock.steady() + 600_000)
+      await store.hints.retry(entry, clock.steady() + 600_000)
       return false
     },
   }

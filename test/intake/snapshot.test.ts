@@ -16,6 +16,7 @@ import type { Store } from '../../src/core/store.ts'
 import { createSessionReader } from '../../src/sidecar/intake/reconcile.ts'
 import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from '../support/fact.ts'
 import { everySession } from '../support/ownership.ts'
 import { keepingLog } from '../support/ports.ts'
 
@@ -63,7 +64,7 @@ function open(said: Partial<Service>) {
     facts.length = 0
     const [entry] = await store.hints.claim(1)
     if (entry === undefined) return null
-    if (await reader.read(entry, 's', undefined)) await store.hints.release('s')
+    if (await reader.read(entry, 's', undefined)) await store.hints.release(entry)
     return facts.map(({ type }) => type)
   }
   const read = async (): Promise<string[] | null> => {
@@ -248,7 +249,8 @@ it('a turn that a frame named and that does not exist does not block the others'
       throw new ServiceError({ code: 'turn_not_found', status: 404, message: 'there is no such turn' })
     },
   })
-  await intake.commit({ endedTurns: [{ turnId: 'turn_lost', sessionId: 's', at: 1 }] })
+  const lost = frameFact(1, 's', { type: 'stream.turn.ended', turnId: 'turn_lost' })
+  await intake.commit({ facts: [lost] })
   await read()
   expect(facts.filter(({ type }) => type === 'turn.settled')).toHaveLength(30)
 })

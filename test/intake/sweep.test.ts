@@ -126,7 +126,7 @@ it.each([
     for (const id of ['a', 'b']) {
       const known = asItIs(session(id), { revision: null, baseline: 0, atRest: id === 'a', at: clock.now() })
       await store.log.commit({
-        readings: [{ ...known, hint: { generation: null, lookAfter: null, scope: 'session' } }],
+        readings: [{ ...known, hint: { claim: null, lookAfter: null, scope: 'session' } }],
       })
     }
     await sweep.run(true, { poll: 1 })

@@ -36,8 +36,8 @@ export function noteClaims(store: Store, held: Claims): Store {
     ...store,
     log: {
       ...log,
-      async commit(batch) {
-        const committed = await log.commit(batch)
+      async commit(batch, patience) {
+        const committed = await log.commit(batch, patience)
         for (const { lane, claimed } of committed.lanes) if (claimed) held.take(`lane ${lane.id}`)
         for (const { callId, state } of batch.newCalls ?? [])
           if (state === 'running' && committed.newCalls.includes(callId)) held.take(`call ${callId}`)
@@ -51,20 +51,20 @@ export function noteClaims(store: Store, held: Claims): Store {
         for (const { sessionId } of dirty) held.take(`hint ${sessionId}`)
         return dirty
       },
-      async retry(sessionId, after) {
-        await hints.retry(sessionId, after)
-        held.give(`hint ${sessionId}`)
+      async retry(hint, after) {
+        await hints.retry(hint, after)
+        held.give(`hint ${hint.sessionId}`)
       },
-      async defer(sessionId, after) {
-        await hints.defer(sessionId, after)
-        held.give(`hint ${sessionId}`)
+      async defer(hint, after) {
+        await hints.defer(hint, after)
+        held.give(`hint ${hint.sessionId}`)
       },
-      async release(sessionId) {
-        await hints.release(sessionId)
-        held.give(`hint ${sessionId}`)
+      async release(hint) {
+        await hints.release(hint)
+        held.give(`hint ${hint.sessionId}`)
       },
-      async finishSweep(generation) {
-        await hints.finishSweep(generation)
+      async finishSweep(hint) {
+        await hints.finishSweep(hint)
         held.give('hint null')
       },
     },

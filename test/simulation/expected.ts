@@ -12,8 +12,8 @@ export function noteCommits(store: Store, { expected }: Counts): Store {
     ...store,
     log: {
       ...log,
-      async commit(batch) {
-        const committed = await log.commit(batch)
+      async commit(batch, patience) {
+        const committed = await log.commit(batch, patience)
         expected.facts += committed.facts.length
         for (const { type, body } of committed.facts) {
           const { action } = JSON.parse(body) as { action?: { name?: string; call_id: string } }

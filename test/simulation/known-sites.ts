@@ -52,7 +52,7 @@ export const KNOWN_SITES: readonly string[] = [
   'store.lanes.release',
   'store.lanes.retry',
   'store.lanes.nextDue',
-  'store.lanes.acknowledge',
+  'store.commit acks',
   'store.calls.claim',
   'store.calls.get',
   'store.calls.nextDue',

@@ -179,7 +179,7 @@ export const REGRESSIONS: readonly Regression[] = [
     scenario: story([{ do: 'say' }], { channels: STREAM }),
     steps: [
       [1, 'before', 'app handler', 'busy'],
-      [1, 'before', 'store.lanes.acknowledge', 'disk_error'],
+      [1, 'before', 'store.commit acks', 'disk_error'],
       [1, 'before', 'store.lanes.retry', 'disk_error'],
     ],
   },
@@ -611,7 +611,7 @@ export const REGRESSIONS: readonly Regression[] = [
       [29, 'before', 'weather', 'clock_ahead'],
       [3, 'before', 'store.commit hints', 'disk_error'],
       [2, 'before', 'http list items', 'reset'],
-      [2, 'before', 'store.lanes.acknowledge', 'disk_error'],
+      [2, 'before', 'store.commit acks', 'disk_error'],
       [2, 'after', 'http list items', 'reset_reply'],
       [2, 'before', 'store.commit reading', 'disk_error'],
       [31, 'before', 'weather', 'asleep'],

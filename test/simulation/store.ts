@@ -38,7 +38,6 @@ const SITES = {
   'lanes.release': true,
   'lanes.nextDue': true,
   'lanes.read': true,
-  'lanes.acknowledge': true,
   'calls.claim': true,
   'calls.nextDue': true,
   'calls.get': true,
@@ -120,7 +119,6 @@ const WRITES: ReadonlySet<Site> = new Set<Site>([
   'hints.defer',
   'hints.finishSweep',
   'lanes.retry',
-  'lanes.acknowledge',
   'settings.pauseHandler',
   'settings.saveSubscription',
   'log.missed',
@@ -147,6 +145,7 @@ const WRITTEN: Readonly<Partial<Record<CallEvent['type'], CallState>>> = {
 
 /** What a commit is mainly about. */
 function partOf(batch: Batch): string {
+  if (batch.acks !== undefined) return 'acks'
   if (batch.cursor !== undefined) return 'frames'
   if (batch.readings !== undefined) return 'reading'
   if (batch.calls !== undefined) return `call ${WRITTEN[batch.calls[0]?.event.type ?? 'postponed'] ?? 'note'}`

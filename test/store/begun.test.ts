@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
-import { read, ack } from './lane.ts'
+import { acknowledge, read, ack } from './lane.ts'
 
 async function begunWorld() {
   const path = join(folder(), 'store.db')
@@ -27,7 +27,7 @@ describe('an attempt that is under way', () => {
     expect(rows()).toBe(0)
     await clock.advance(1)
     expect(rows()).toBe(1)
-    await store.lanes.acknowledge(() => [ack(lane, delivery, 'retry')])
+    await acknowledge(store, () => [ack(lane, delivery, 'retry')])
     expect(rows()).toBe(0)
     await clock.advance(1000)
     expect(rows()).toBe(0)
@@ -41,7 +41,7 @@ describe('an attempt that is under way', () => {
     // Its outcome waits for others to share a commit with.
     await clock.advance(30)
     expect(rows()).toBe(0)
-    await store.lanes.acknowledge(() => [ack(lane, delivery, 'delivered')])
+    await acknowledge(store, () => [ack(lane, delivery, 'delivered')])
     await clock.advance(1000)
     expect(rows()).toBe(0)
   })

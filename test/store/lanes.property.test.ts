@@ -11,6 +11,7 @@ import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
 import { keepingLog } from '../support/ports.ts'
 import { everything } from './database.ts'
+import { acknowledge } from './lane.ts'
 
 const SESSIONS = ['ses_a', 'ses_b', 'ses_c']
 const root = mkdtempSync(join(tmpdir(), 'sidecar-lanes-'))
@@ -106,7 +107,7 @@ class Work implements Command {
       pending.slice(0, 5),
     )
     const taken = found.slice(0, this.count)
-    await store.lanes.acknowledge(() =>
+    await acknowledge(store, () =>
       taken.map(({ fact, attempts }) => ({
         lane,
         pos: fact.pos,

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Lane } from '../../src/core/delivery.ts'
 import { frameFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
-import { ATTEMPT, laneOf, read, seqs, ack } from './lane.ts'
+import { acknowledge, ATTEMPT, laneOf, read, seqs, ack } from './lane.ts'
 
 describe('a lane', () => {
   it('is claimed by the commit that fills it, until it is given back', async () => {
@@ -73,7 +73,7 @@ describe('a lane', () => {
     const [grown] = lanes
     const delivery = grown?.deliveries[0]
     if (grown === undefined || delivery === undefined) throw new Error('no lane')
-    await store.lanes.acknowledge(() => [ack(grown.lane, delivery, 'delivered')])
+    await acknowledge(store, () => [ack(grown.lane, delivery, 'delivered')])
     expect(await store.read.counts()).toMatchObject({
       deliveries: { app: { pending: 0 }, other: { pending: 1 } },
     })
@@ -88,7 +88,7 @@ describe('what became of an attempt', () => {
     const [one, two, three] = deliveries
     if (lane === undefined || one === undefined || two === undefined || three === undefined)
       throw new Error('none')
-    await store.lanes.acknowledge(() => [
+    await acknowledge(store, () => [
       ack(lane, one, 'delivered'),
       { ...ack(lane, two, 'dead'), attempt: { at: 2, error: 'verdict "dead"', ms: 3 } },
       {
@@ -117,8 +117,8 @@ describe('what became of an attempt', () => {
     const [first] = grown?.deliveries ?? []
     if (grown === undefined || first === undefined) throw new Error('no lane')
     const done = ack(grown.lane, first, 'delivered')
-    await store.lanes.acknowledge(() => [done])
-    await store.lanes.acknowledge(() => [done, { ...done, result: 'dead' }])
+    await acknowledge(store, () => [done])
+    await acknowledge(store, () => [done, { ...done, result: 'dead' }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 1, dead: 0 } } })
   })
 })
@@ -155,7 +155,7 @@ describe('a fact that is damaged on the disk', () => {
     const [grown] = lanes
     const delivery = grown?.deliveries[0]
     if (grown === undefined || delivery === undefined) throw new Error('nothing is pending')
-    await first.store.lanes.acknowledge(() => [ack(grown.lane, delivery, 'retry')])
+    await acknowledge(first.store, () => [ack(grown.lane, delivery, 'retry')])
     await first.store.close()
     const db = new Database(path)
     db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
@@ -180,7 +180,7 @@ describe('a fact that is damaged on the disk', () => {
     const { store, clock } = await damagedStore()
     const lane = await laneOf(store)
     const pending = await read(store, lane)
-    await store.lanes.acknowledge(() => pending.map((delivery) => ack(lane, delivery, 'delivered')))
+    await acknowledge(store, () => pending.map((delivery) => ack(lane, delivery, 'delivered')))
     await store.lanes.release(lane)
     expect(await store.operator.retry({})).toEqual({ count: 1 })
     expect(await read(store, await laneOf(store))).toEqual([])

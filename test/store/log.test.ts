@@ -201,7 +201,7 @@ describe('a log of its own database', () => {
       const reader = new Database(path)
       // Keeps the checkpoint of the start from ending, as a crash in its midst does.
       reader.exec('BEGIN; SELECT count(*) FROM facts')
-      const { epoch } = new Ownership(db)
+      const { epoch } = new Ownership(db).lease
       expect(epoch).toBe(start + 2)
       expect(await opened(copyStore(path, join(folder(), 'copy.db')))).toBe(10)
       reader.close()
@@ -220,7 +220,7 @@ describe('a log of its own database', () => {
       const db = new Database(path)
       db.pragma('journal_mode = WAL')
       migrate(db, from)
-      expect(new Ownership(db).epoch).toBe(1)
+      expect(new Ownership(db).lease.epoch).toBe(1)
       for (let last = from + 1; last <= knownMigrations().length; last++) {
         migrate(db, last)
         expect(await opened(copyStore(path, join(folder(), `killed-${from}-${last}.db`)))).toBe(0)

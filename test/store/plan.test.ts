@@ -6,6 +6,7 @@ import { Checkpoints } from '../../src/sidecar/store/sqlite/log.ts'
 import { BegunAttempts, Lanes } from '../../src/sidecar/store/sqlite/lanes.ts'
 import { createMissed } from '../../src/sidecar/store/sqlite/missed.ts'
 import { openDatabase } from '../../src/sidecar/store/sqlite/open.ts'
+import { Ownership } from '../../src/sidecar/store/sqlite/owner.ts'
 import { createPruning } from '../../src/sidecar/store/sqlite/prune.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { createRedelivery } from '../../src/sidecar/store/sqlite/redelivery.ts'
@@ -65,7 +66,7 @@ async function fill(store: Store): Promise<void> {
         newCalls: [],
         facts: [],
         at: NOW,
-        hint: { generation: null, lookAfter: null, scope: 'session' },
+        hint: { claim: null, lookAfter: null, scope: 'session' },
       },
     ],
   })
@@ -78,7 +79,7 @@ const ROOM = { others: 10, of: () => 10 }
 async function ask(store: Store): Promise<number> {
   const later = NOW + 60_000
   const hints = await store.hints.claim(10)
-  for (const { sessionId } of hints) await store.hints.release(sessionId)
+  for (const hint of hints) await store.hints.release(hint)
   const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
   const deliveries = await Promise.all(lanes.map((lane) => store.lanes.read(lane, 0, 10, 1e6)))
   for (const lane of lanes) await store.lanes.release(lane)
@@ -134,6 +135,7 @@ it('housekeeping looks at what is over, never at all of a table', () => {
   const checkpoints = new Checkpoints(db)
   const lanes = new Lanes(
     db,
+    new Ownership(db),
     new BegunAttempts(db, new VirtualClock(), async () => undefined),
     () => undefined,
   )

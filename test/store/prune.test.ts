@@ -6,7 +6,7 @@ import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, openStore } from './database.ts'
-import { ack } from './lane.ts'
+import { acknowledge, ack } from './lane.ts'
 
 const all = { limit: 10_000, order: 'asc' } as const
 const known = {
@@ -41,7 +41,7 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
   newCalls: [],
   facts: [],
   at: 1000,
-  hint: { generation: null, lookAfter: null, scope: 'session' },
+  hint: { claim: null, lookAfter: null, scope: 'session' },
   ...more,
 })
 
@@ -56,7 +56,7 @@ describe('retention', () => {
     const [first, second] = lanes
     if (first === undefined || second === undefined) throw new Error('no lanes')
     const attempt = { at: clock.now(), status: 200, ms: 1 }
-    await store.lanes.acknowledge(() => [
+    await acknowledge(store, () => [
       {
         lane: first.lane,
         pos: first.deliveries[0]?.fact.pos ?? 0,
@@ -155,7 +155,7 @@ describe('retention', () => {
     const { lanes } = await store.log.commit({
       facts: many.map((id) => frameFact(1 + Number(id), `ses_${id}`)),
     })
-    await store.lanes.acknowledge(() =>
+    await acknowledge(store, () =>
       lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'delivered'))),
     )
     for (const { lane } of lanes) await store.lanes.release(lane)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/store.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
-import { laneOf, read, seqs, ack } from './lane.ts'
+import { acknowledge, laneOf, read, seqs, ack } from './lane.ts'
 
 /** Three facts of two sessions, all dead. */
 async function deadLettered(ordered = true) {
@@ -17,7 +17,7 @@ async function deadLettered(ordered = true) {
     ],
   })
   const mine = lanes.filter(({ lane }) => lane.handler === 'app')
-  await store.lanes.acknowledge(() =>
+  await acknowledge(store, () =>
     mine.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'dead'))),
   )
   for (const { lane } of mine) await store.lanes.release(lane)
@@ -98,7 +98,7 @@ describe('much to be delivered again', () => {
     const { store } = opened
     const facts = Array.from({ length: MANY }, (_, index) => frameFact(index + 1, `ses_${index % 3}`))
     const { lanes } = await store.log.commit({ facts })
-    await store.lanes.acknowledge(() =>
+    await acknowledge(store, () =>
       lanes.flatMap(({ lane, deliveries }) => deliveries.map((delivery) => ack(lane, delivery, 'dead'))),
     )
     for (const { lane } of lanes) await store.lanes.release(lane)

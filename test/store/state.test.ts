@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { newCall, type Call, type CallRoom } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
-import type { Reading } from '../../src/core/store.ts'
+import type { HintedSession, Reading, Store } from '../../src/core/store.ts'
 import { readAction, readSession } from '../../src/core/wire.ts'
 import { turnFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
@@ -29,7 +29,7 @@ const reading = (revision: number | null, more: Partial<Reading> = {}): Reading 
   newCalls: [],
   facts: [],
   at: 1000,
-  hint: { generation: null, lookAfter: null, scope: 'session' },
+  hint: { claim: null, lookAfter: null, scope: 'session' },
   ...more,
 })
 
@@ -43,6 +43,16 @@ const call: Call = newCall({
   expiresAt: null,
   receivedAt: 7,
 })
+
+async function claimOne(store: Store): Promise<HintedSession> {
+  const [claimed] = await store.hints.claim(1)
+  if (claimed === undefined) throw new Error('no hint is due')
+  return claimed
+}
+
+async function release(store: Store, hint: HintedSession | undefined): Promise<void> {
+  if (hint !== undefined) await store.hints.release(hint)
+}
 
 /** For calls of each kind. */
 const room = (most: number): CallRoom => ({ others: most, of: () => most })
@@ -76,10 +86,11 @@ describe('hints', () => {
       ],
     })
     await clock.advance(30)
-    expect((await store.hints.claim(2)).map(({ sessionId }) => sessionId)).toEqual(['ses_1', 'ses_2'])
+    const first = await store.hints.claim(2)
+    expect(first.map(({ sessionId }) => sessionId)).toEqual(['ses_1', 'ses_2'])
     expect((await store.hints.claim(2)).map(({ sessionId }) => sessionId)).toEqual([null])
     expect(await store.hints.nextDue()).toBeNull()
-    await store.hints.release('ses_2')
+    await release(store, first[1])
     expect((await store.hints.claim(2)).map(({ sessionId }) => sessionId)).toEqual(['ses_2'])
   })
 
@@ -89,19 +100,15 @@ describe('hints', () => {
     const [first] = await store.hints.claim(1)
     await store.log.commit({ hints: [hint()] })
     await store.log.commit({
-      readings: [
-        reading(null, { hint: { generation: first?.generation ?? 0, lookAfter: null, scope: 'session' } }),
-      ],
+      readings: [reading(null, { hint: { claim: first?.claim ?? null, lookAfter: null, scope: 'session' } })],
     })
-    await store.hints.release('ses_1')
+    await release(store, first)
     const [second] = await store.hints.claim(1)
-    expect(second?.generation).toBeGreaterThan(first?.generation ?? Infinity)
+    expect(second?.claim.generation).toBeGreaterThan(first?.claim.generation ?? Infinity)
     await store.log.commit({
-      readings: [
-        reading(1, { hint: { generation: second?.generation ?? 0, lookAfter: null, scope: 'session' } }),
-      ],
+      readings: [reading(1, { hint: { claim: second?.claim ?? null, lookAfter: null, scope: 'session' } })],
     })
-    await store.hints.release('ses_1')
+    await release(store, second)
     expect(await store.hints.nextDue()).toBeNull()
   })
 
@@ -111,10 +118,10 @@ describe('hints', () => {
       await clock.advance(1000)
       return (await store.hints.claim(1))[0]
     }
-    const read = async (revision: number | null, generation = 0) => {
-      const done = { generation, lookAfter: null, scope: 'session' } as const
+    const read = async (revision: number | null, hinted: HintedSession | undefined) => {
+      const done = { claim: hinted?.claim ?? null, lookAfter: null, scope: 'session' } as const
       await store.log.commit({ readings: [reading(revision, { hint: done })] })
-      await store.hints.release('ses_1')
+      await release(store, hinted)
     }
     await store.log.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
     const first = await claimed()
@@ -122,22 +129,22 @@ describe('hints', () => {
       hints: [hint({ at: 200, channel: 'webhook', delay: 500 }), hint({ at: 300, delay: 700 })],
     })
     expect((await store.read.counts()).unread).toEqual({ count: 1, oldest: 100 })
-    await read(null, first?.generation)
+    await read(null, first)
     expect((await store.read.counts()).unread).toEqual({ count: 1, oldest: 200 })
     expect(await store.hints.nextDue()).toBe(500)
     const second = await claimed()
     expect(second).toMatchObject({ scope: 'session', seen: { webhook: 200, stream: 300 } })
     await store.log.commit({ hints: [hint({ at: 400, scope: 'artifacts' })] })
-    await read(1, second?.generation)
+    await read(1, second)
     expect(await claimed()).toMatchObject({ scope: 'artifacts', seen: { stream: 400 } })
   })
 
   it('that came while a reading failed are answered with those before', async () => {
     const { store } = await openStore()
     await store.log.commit({ hints: [hint({ at: 100, scope: 'turns' })] })
-    await store.hints.claim(1)
+    const claimed = await claimOne(store)
     await store.log.commit({ hints: [hint({ at: 200, channel: 'webhook' })] })
-    await store.hints.retry('ses_1', 0)
+    await store.hints.retry(claimed, 0)
     const again = await store.hints.claim(1)
     expect(again).toMatchObject([{ scope: 'turns', seen: { stream: 100, webhook: 200 }, failures: 1 }])
   })
@@ -145,8 +152,8 @@ describe('hints', () => {
   it('of a reading that failed are due later, and count', async () => {
     const { store, clock } = await openStore()
     await store.log.commit({ hints: [hint()] })
-    await store.hints.claim(1)
-    await store.hints.retry('ses_1', 1000)
+    const claimed = await claimOne(store)
+    await store.hints.retry(claimed, 1000)
     await clock.advance(999)
     expect(await store.hints.claim(1)).toEqual([])
     await clock.advance(1)
@@ -156,8 +163,8 @@ describe('hints', () => {
   it('of a reading that has to be made again are due later, and count as no failure', async () => {
     const { store, clock } = await openStore()
     await store.log.commit({ hints: [hint({ scope: 'turns' })] })
-    await store.hints.claim(1)
-    await store.hints.defer('ses_1', 1000)
+    const claimed = await claimOne(store)
+    await store.hints.defer(claimed, 1000)
     await clock.advance(999)
     expect(await store.hints.claim(1)).toEqual([])
     await clock.advance(1)
@@ -167,12 +174,12 @@ describe('hints', () => {
   it('that came while a reading found that it has to be made again do not wait for it', async () => {
     const { store, clock } = await openStore()
     await store.log.commit({ hints: [hint({ scope: 'turns', channel: 'webhook' })] })
-    await store.hints.claim(1)
+    const claimed = await claimOne(store)
     await store.log.commit({ hints: [hint({ scope: 'session', channel: 'stream' })] })
-    await store.hints.defer('ses_1', 2000)
+    await store.hints.defer(claimed, 2000)
     const again = await store.hints.claim(1)
     expect(again).toMatchObject([{ scope: 'turns', failures: 0 }])
-    await store.hints.defer('ses_1', 2000)
+    await store.hints.defer(claimed, 2000)
     await clock.advance(1999)
     expect(await store.hints.claim(1)).toEqual([])
   })
@@ -182,9 +189,9 @@ describe('hints', () => {
     await store.log.commit({ hints: [hint({ sessionId: null })] })
     const [first] = await store.hints.claim(1)
     await store.log.commit({ hints: [hint({ sessionId: null })] })
-    await store.hints.finishSweep(first?.generation ?? 0)
+    if (first !== undefined) await store.hints.finishSweep(first)
     const [second] = await store.hints.claim(1)
-    await store.hints.finishSweep(second?.generation ?? 0)
+    if (second !== undefined) await store.hints.finishSweep(second)
     expect(await store.hints.nextDue()).toBeNull()
   })
 
@@ -194,18 +201,18 @@ describe('hints', () => {
     await store.log.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
     const whole = await claimed()
     await store.log.commit({ hints: [hint({ sessionId: null, scope: 'session' })] })
-    await store.hints.finishSweep(whole?.generation ?? 0)
+    if (whole !== undefined) await store.hints.finishSweep(whole)
     const small = await claimed()
     expect([whole?.scope, small?.scope]).toEqual(['turns', 'session'])
     await store.log.commit({ hints: [hint({ sessionId: null, scope: 'turns' })] })
-    await store.hints.finishSweep(small?.generation ?? 0)
+    if (small !== undefined) await store.hints.finishSweep(small)
     expect(await claimed()).toMatchObject({ scope: 'turns' })
   })
 
   it('can be wished for later by the reading itself', async () => {
     const { store, clock } = await openStore()
     await store.log.commit({
-      readings: [reading(null, { hint: { generation: null, lookAfter: 700.5, scope: 'artifacts' } })],
+      readings: [reading(null, { hint: { claim: null, lookAfter: 700.5, scope: 'artifacts' } })],
     })
     expect(await store.hints.nextDue()).toBe(701)
     await clock.advance(701)
@@ -223,9 +230,11 @@ describe('a reading', () => {
       await store.log.commit({ readings: [made] })
       return pragma.mock.calls.some(([text]) => text === 'synchronous = NORMAL')
     }
-    const answered = { generation: 1, lookAfter: null, scope: 'session' } as const
+    await store.log.commit({ hints: [hint()] })
+    const { claim } = await claimOne(store)
+    const answered = { claim, lookAfter: null, scope: 'session' } as const
     expect(await isRelaxed(reading(null, { hint: answered }))).toBe(true)
-    expect(await isRelaxed(reading(1, { hint: { ...answered, generation: null } }))).toBe(false)
+    expect(await isRelaxed(reading(1, { hint: { ...answered, claim: null } }))).toBe(false)
     const fact = turnFact('turn.completed', 'trn_1')
     expect(await isRelaxed(reading(2, { hint: answered, facts: [fact] }))).toBe(false)
     expect(await isRelaxed(reading(3, { hint: answered, session: null }))).toBe(false)

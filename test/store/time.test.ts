@@ -69,7 +69,7 @@ it('artifacts are awaited no more eagerly after the wall clock was set back', as
         newCalls: [],
         facts: [],
         at: 1000,
-        hint: { generation: null, lookAfter: null, scope: 'artifacts' },
+        hint: { claim: null, lookAfter: null, scope: 'artifacts' },
       },
     ],
   })

@@ -250,7 +250,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
             newCalls: [call],
             facts: [],
             at: clock.now(),
-            hint: { generation: null, lookAfter: null, scope: 'session' },
+            hint: { claim: null, lookAfter: null, scope: 'session' },
           },
         ],
       })

@@ -34,7 +34,7 @@ interface Batch {
   owners: AckOwner[]
 }
 
-export function createAckBatcher(store: Pick<Store, 'lanes'>, clock: Clock, log: Log): AckBatcher {
+export function createAckBatcher(store: Pick<Store, 'log'>, clock: Clock, log: Log): AckBatcher {
   let open: Batch = { acks: [], owners: [] }
   let writing = false
   const stopping = new AbortController()
@@ -61,7 +61,7 @@ export function createAckBatcher(store: Pick<Store, 'lanes'>, clock: Clock, log:
     for (;;) {
       const last = stopping.signal.aborted
       try {
-        await store.lanes.acknowledge(take, last ? 0 : PATIENCE)
+        await store.log.commit({ acks: take }, last ? 0 : PATIENCE)
         return accepted()
       } catch (error) {
         take()

@@ -42,9 +42,7 @@ export function readFrame(frame: Frame, at: number): Meaning {
     seen: { stream: at },
     subject: null,
   }
-  const ended =
-    name === 'turn.ended' && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
-  return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at), ended }
+  return { kind: 'fact', name, seq, fact, hints: hintsOf(name, sessionId, turnId, data, payload, at) }
 }
 
 function hintsOf(

@@ -11,11 +11,11 @@ import { createCircuitBreaker } from '../../std/circuit-breaker.ts'
 import { messageOf } from '../../std/errors.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
-import { asItIs, baselineOf, diff, diffGone, type DiffContext, type Difference } from './diff.ts'
+import { asItIs, baselineOf, diff, diffGone, type DiffContext } from './diff.ts'
 import type { Intake } from './commit.ts'
 import type { Items } from './items.ts'
 import type { Ownership } from './ownership.ts'
-import { FrameWaits, hintAfter, type Expectations } from './schedule.ts'
+import { FrameWaits, hintAfter, type Expectations, type ReadEntry } from './schedule.ts'
 import {
   atHand,
   createSnapshots,
@@ -176,11 +176,11 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     try {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
-        await store.hints.finishSweep(entry.generation)
+        await store.hints.finishSweep(entry)
         bus.swept(null)
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
-        if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)
+        if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)
       }
       rest.end()
     } catch (error) {
@@ -192,12 +192,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const failed = async (entry: HintedSession, error: unknown): Promise<void> => {
     const { sessionId } = entry
     // The hint stays, and the session is read after the next start; the store may be closed by now.
-    if (!pollLoop.running) return await store.hints.release(sessionId)
+    if (!pollLoop.running) return await store.hints.release(entry)
     const wait = waitAfter(error, entry.failures + 1)
     try {
-      await store.hints.retry(sessionId, wait)
+      await store.hints.retry(entry, wait)
     } catch (cause) {
-      await store.hints.release(sessionId)
+      await store.hints.release(entry)
       return rest.refused(cause)
     }
     rest.end()
@@ -245,7 +245,7 @@ function problemOf(error: unknown): object {
 /** How much the clocks of the service's machines may differ, milliseconds. */
 const CLOCKS_DIFFER = 60_000
 /** The entry for reads of the first look, which no hint caused. */
-const FIRST: HintedSession = { sessionId: null, generation: -1, scope: 'turns', seen: {}, failures: 0 }
+const FIRST: ReadEntry = { sessionId: null, claim: null, scope: 'turns', seen: {}, failures: 0 }
 
 export interface ReadOptions extends Omit<SnapshotOptions, 'expectedTurns'> {
   service: Service
@@ -285,7 +285,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   const frameWaits = new FrameWaits()
 
   const read = async (
-    entry: HintedSession,
+    entry: ReadEntry,
     sessionId: string,
     listed: Session | undefined,
     firstLook: boolean,
@@ -318,7 +318,11 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       return await writeNothing(entry, snapshot.known)
     const context = contextOf(request)
     const difference = diff(snapshot, context)
-    if (difference.waitUntil !== null) return await putOff(difference, difference.waitUntil, context.steady)
+    // The frame of the turn's end may be here already.
+    if (difference.waitUntil !== null) {
+      frameWaits.begin(difference.reading.turns, context.steady)
+      return await defer(entry, Math.max(0, difference.waitUntil - clock.steady()))
+    }
     // The hint is removed with the read. Items that were read after it would be lost in a crash, or when they cannot be
     // read.
     const items = await options.items?.read(
@@ -363,18 +367,13 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     frameWait: { ms: frameWaits.limit(streamConnected && !firstLook), since: frameWaits.since },
   })
 
-  /** Postpones the read until the frame of the turn's end arrives (it may be here already) or its wait is over. */
-  const putOff = async ({ reading }: Difference, until: number, steady: number): Promise<false> => {
-    frameWaits.begin(reading.turns, steady)
-    await store.hints.defer(reading.sessionId, Math.max(0, until - clock.steady()))
+  const defer = async ({ sessionId, claim }: ReadEntry, after: number): Promise<false> => {
+    if (claim !== null) await store.hints.defer({ sessionId, claim }, after)
     return false
   }
 
-  const write = async (entry: HintedSession, reading: Reading): Promise<boolean> => {
-    if (!(await intake.reading(reading))) {
-      if (entry !== FIRST) await store.hints.defer(entry.sessionId, 0)
-      return false
-    }
+  const write = async (entry: ReadEntry, reading: Reading): Promise<boolean> => {
+    if (!(await intake.reading(reading))) return await defer(entry, 0)
     frameWaits.end(reading.turns)
     if (reading.resolved.length > 0) {
       options.bus.actionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
@@ -383,7 +382,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
   }
 
   /** The stored state is newer than this read: only acknowledges the hint. */
-  const writeNothing = async (entry: HintedSession, known: KnownSession): Promise<boolean> => {
+  const writeNothing = async (entry: ReadEntry, known: KnownSession): Promise<boolean> => {
     const { session, revision, baseline, atRest } = known
     const reading = asItIs(session, { revision, baseline, atRest, at: clock.now() })
     const unseen = expectations.weigh(session, known.turns, known)
@@ -391,7 +390,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     return await write(entry, { ...reading, hint })
   }
 
-  const writeGone = async (entry: HintedSession, sessionId: string): Promise<boolean> => {
+  const writeGone = async (entry: ReadEntry, sessionId: string): Promise<boolean> => {
     expectations.forget(sessionId)
     const known = await store.resources.known(sessionId)
     const isKnown = known !== null && !known.deleted
@@ -400,7 +399,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       await ownership.note(sessionId, 'gone')
       return true
     }
-    const hint = { generation: entry.generation, lookAfter: null, scope: 'session' as const }
+    const hint = { claim: entry.claim, lookAfter: null, scope: 'session' as const }
     const context = { now: clock.now(), seen: firstOf(entry.seen, clock.now()) }
     const reading = { ...diffGone(sessionId, known, context), hint }
     if (isKnown) return await write(entry, reading)
@@ -420,7 +419,7 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       // A session that was created after our start makes facts, whenever it is read.
       if (baseline === 0)
         return await intake.hint([{ sessionId, channel: 'poll', at, scope: 'turns', delay: 0 }])
-      const hint = { generation: null, lookAfter: 0, scope: 'turns' as const }
+      const hint = { claim: null, lookAfter: 0, scope: 'turns' as const }
       await intake.commit({
         readings: [{ ...asItIs(session, { revision: null, baseline, atRest: false, at }), hint }],
       })

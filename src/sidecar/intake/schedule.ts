@@ -2,7 +2,7 @@ import type { Subscriber } from '../../core/bus.ts'
 import { joinScopes, type HintScope } from '../../core/hint.ts'
 import type { Session } from '../../core/resource.ts'
 import { isOthers } from '../../core/scope.ts'
-import type { HintedSession, KnownSession, KnownTurn, Reading } from '../../core/store.ts'
+import type { HintClaim, HintedSession, KnownSession, KnownTurn, Reading } from '../../core/store.ts'
 
 /** What settled longer ago than this has no artifacts on the way and is not read again, milliseconds. */
 export const QUIET = 3_600_000
@@ -204,6 +204,9 @@ export class FrameWaits {
   }
 }
 
+/** What a session is read for: a claimed hint, or the first look, which no hint caused. */
+export type ReadEntry = Omit<HintedSession, 'claim'> & { claim: HintClaim | null }
+
 /** How much of a session's items was read; `none`: the rest cannot be read now and is requested again. */
 export type ItemsRead = 'all' | 'more' | 'none'
 
@@ -212,7 +215,7 @@ export type ItemsRead = 'all' | 'more' | 'none'
  * `items`: how much of them was read; `unseen`: announced changes that the read did not show.
  */
 export function hintAfter(
-  { generation }: HintedSession,
+  { claim }: Pick<ReadEntry, 'claim'>,
   { turns, atRest }: { turns: readonly KnownTurn[]; atRest: boolean },
   steady: number,
   { items = 'all', unseen = null }: { items?: ItemsRead | undefined; unseen?: Expectation | null } = {},
@@ -228,7 +231,7 @@ export function hintAfter(
   if (looks.length === 0 && !(atRest && items === 'all')) looks.push({ after: SAFETY_LOOK, scope: 'session' })
   const scopes = looks.map(({ scope }) => scope)
   return {
-    generation,
+    claim,
     lookAfter: looks.length === 0 ? null : Math.min(...looks.map(({ after }) => after)),
     scope: scopes.length === 0 ? 'session' : scopes.reduce(joinScopes),
   }

@@ -3,13 +3,13 @@ import { ServiceError, isParticular } from '../../core/errors.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Service } from '../../core/ports.ts'
 import { isFinal, isSettled, type Action, type Session, type Turn } from '../../core/resource.ts'
-import type { HintedSession, KnownSession, KnownTurn, Store } from '../../core/store.ts'
+import type { KnownSession, KnownTurn, Store } from '../../core/store.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import { baselineOf, type Snapshot } from './diff.ts'
 import type { Ownership } from './ownership.ts'
-import { QUIET } from './schedule.ts'
+import { QUIET, type ReadEntry } from './schedule.ts'
 
 /** The largest page that the service returns. */
 export const PAGE = 100
@@ -44,7 +44,7 @@ export interface SnapshotOptions {
 
 /** One read of a session. */
 export interface ReadRequest {
-  entry: HintedSession
+  entry: ReadEntry
   /** The stored state when the read began. */
   before: KnownSession | null
   firstLook: boolean
@@ -311,7 +311,7 @@ function needsTurns(
  * than the store.
  */
 export function atHand(
-  { scope }: HintedSession,
+  { scope }: Pick<ReadEntry, 'scope'>,
   before: KnownSession | null,
   listed: Session | undefined,
   latest: number,

@@ -196,7 +196,7 @@ function isQuiet(session: Session, before: number): boolean {
 
 /** Stores a session that was idle before our start, without facts. */
 function known(session: Session, at: number): Reading {
-  const hint = { generation: null, lookAfter: null, scope: 'session' as const }
+  const hint = { claim: null, lookAfter: null, scope: 'session' as const }
   return { ...asItIs(session, { revision: null, baseline: session.updatedAt, atRest: true, at }), hint }
 }
 

@@ -1,6 +1,6 @@
 import type { ConnectionEnd, StreamConnection } from '../../protocol/connection.ts'
 import type { Fact } from '../../core/fact.ts'
-import type { EndedTurn, Meaning } from '../../protocol/frame.ts'
+import type { Meaning } from '../../protocol/frame.ts'
 import { joinScopes, type Hint } from '../../core/hint.ts'
 import { isBefore } from '../../core/seq.ts'
 import type { Batch } from '../../core/store.ts'
@@ -67,14 +67,12 @@ export function createBatcher(): (batch: readonly Pending[]) => Batch {
   return (batch) => {
     const facts: Fact[] = []
     const hints: Hint[] = []
-    const endedTurns: EndedTurn[] = []
     let cursor: string | undefined
     for (const { meaning, at } of batch) {
       const { seq } = meaning
       if (seq !== null && (cursor === undefined || isBefore(cursor, seq))) cursor = seq
       if (meaning.kind === 'unreadable') continue
       facts.push(meaning.fact)
-      if (meaning.ended !== null) endedTurns.push(meaning.ended)
       hints.push(...meaning.hints)
       const { sessionId } = meaning.fact
       if (sessionId === null || hinted.has(sessionId)) continue
@@ -86,7 +84,6 @@ export function createBatcher(): (batch: readonly Pending[]) => Batch {
     }
     return {
       facts,
-      endedTurns,
       ...(hints.length === 0 ? {} : { hints: merge(hints) }),
       ...(cursor === undefined ? {} : { cursor }),
     }

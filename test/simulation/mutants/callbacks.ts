@@ -54,7 +54,7 @@ export const CALLBACKS: readonly Mutant[] = [
     'transient events share the slots of facts',
     'sidecar/deliver/worker.ts',
     "if (pollLoop.running && health.state === 'up') transients.offer(fact)",
-    "if (pollLoop.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '' }, [{ attempts: 0, cut: 0, fact }])",
+    "if (pollLoop.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '', lease: { owner: '', epoch: 0 } }, [{ attempts: 0, cut: 0, fact }])",
   ),
   {
     name: 'one lane of a handler keeps the others waiting',

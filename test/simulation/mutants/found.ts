@@ -102,7 +102,7 @@ export const FOUND: readonly Mutant[] = [
     'known state is not read again after an older event',
     'sidecar/intake/reconcile.ts',
     'const hint = hintAfter(entry, known, clock.steady(), { unseen })',
-    'const hint = { generation: entry.generation, lookAfter: null, scope: entry.scope }',
+    'const hint = { claim: entry.claim, lookAfter: null, scope: entry.scope }',
   ),
   mutant(
     'old frames are dropped without a read',
@@ -197,8 +197,8 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a hint that was put off is given back twice',
     'sidecar/intake/reconcile.ts',
-    'if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)',
-    'await reader.read(entry, sessionId, listed)\n        await store.hints.release(sessionId)',
+    'if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)',
+    'await reader.read(entry, sessionId, listed)\n        await store.hints.release(entry)',
   ),
   mutant(
     'a session that only a reading ahead finds gone is not noticed',

@@ -23,7 +23,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'a claimed hint is not given back',
     'sidecar/intake/reconcile.ts',
-    'if (await reader.read(entry, sessionId, listed)) await store.hints.release(sessionId)',
+    'if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)',
     'await reader.read(entry, sessionId, listed)',
   ),
   mutant(

@@ -22,8 +22,8 @@ export const STORE: readonly Mutant[] = [
   mutant(
     'the cursor is committed without its facts',
     'sidecar/store/sqlite/store.ts',
-    'if (batch.facts !== undefined) facts.append(batch.facts, into)',
-    'if (batch.facts !== undefined && (batch.cursor === undefined || batch.facts.length < 2)) facts.append(batch.facts, into)',
+    '      facts.append(batch.facts, into)\n',
+    '      if (batch.cursor === undefined || batch.facts.length < 2) facts.append(batch.facts, into)\n',
   ),
   mutant(
     'checkpoint first',
@@ -95,8 +95,22 @@ export const STORE: readonly Mutant[] = [
   mutant(
     'a commit does not check the epoch',
     'sidecar/store/sqlite/owner.ts',
-    'if (this.#commit.run(this.epoch, this.owner).changes !== 1) throw this.lose(this.#fenced())',
-    'this.#commit.run(this.epoch, this.owner)',
+    'if (this.#commit.run(epoch, owner).changes !== 1) throw this.lose(this.#fenced())',
+    'this.#commit.run(epoch, owner)',
+  ),
+  tested(
+    { file: 'store/lease.test.ts', only: 'of a lane is settled by the next one alone' },
+    'an ack of a former owner is accepted',
+    'sidecar/store/sqlite/lanes.ts',
+    'if (number === null || !this.#ownership.holds(lane.lease)) continue',
+    'if (number === null) continue',
+  ),
+  tested(
+    { file: 'store/lease.test.ts', only: 'and its reading is not stored' },
+    'a reading of a former owner is accepted',
+    'sidecar/store/sqlite/store.ts',
+    'if ((claim !== null && !ownership.holds(claim.lease)) || !sessions.write(reading)) {',
+    'if (!sessions.write(reading)) {',
   ),
   mutant(
     'a start does not fence the former owner',

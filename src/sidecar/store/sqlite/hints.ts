@@ -1,6 +1,7 @@
 import type { Hint, HintScope } from '../../../core/hint.ts'
-import type { HintedSession, Reading } from '../../../core/store.ts'
+import type { ClaimedHint, HintClaim, HintedSession, Reading } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
+import type { Ownership } from './owner.ts'
 import { seenOf, type SeenColumns } from './log.ts'
 
 interface HintRow extends SeenColumns {
@@ -53,10 +54,12 @@ export class Hints {
   readonly #restart
   readonly #ensure
   readonly #drop
+  readonly #ownership: Ownership
   #generation: number
 
   /** `generation` must be above every one that an earlier process gave. */
-  constructor(db: Sqlite, generation: number) {
+  constructor(db: Sqlite, ownership: Ownership, generation: number) {
+    this.#ownership = ownership
     this.#generation = generation
     this.#add = db.prepare<[string, number, number, number, number | null, number | null, number | null]>(
       `INSERT INTO hints (session_id, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
@@ -130,7 +133,7 @@ export class Hints {
       this.#claimed.set(row.session_id, null)
       dirty.push({
         sessionId: row.session_id === SWEEP ? null : row.session_id,
-        generation: row.generation,
+        claim: { lease: this.#ownership.lease, generation: row.generation },
         scope: scopeOf(row.scope),
         seen: seenOf(row),
         failures: row.failures,
@@ -158,40 +161,41 @@ export class Hints {
   }
 
   /** Inside the transaction of the reading. */
-  done(sessionId: string, { generation, lookAfter, scope }: Reading['hint'], now: number): void {
-    if (generation !== null) this.#answer(sessionId, generation)
+  done(sessionId: string, { claim, lookAfter, scope }: Reading['hint'], now: number): void {
+    if (claim !== null) this.#answer(sessionId, claim)
     if (lookAfter === null) return
     this.#again.run(sessionId, ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope])
   }
 
   /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
-  swept(generation: number): void {
-    this.#answer(SWEEP, generation)
+  swept({ claim }: ClaimedHint): void {
+    if (this.#ownership.holds(claim.lease)) this.#answer(SWEEP, claim)
   }
 
   /**
    * All that was asked before the claim is answered, and what was asked since is all that is left: else the oldest hint of
    * a busy session would stand in the row, and its widest scope, for as long as more of them come.
    */
-  #answer(key: string, generation: number): void {
+  #answer(key: string, { generation }: HintClaim): void {
     if (this.#clear.run(key, generation).changes > 0) return
     const since = this.#claimed.get(key)
     if (since !== undefined && since !== null) this.#restart.run({ ...since, session_id: key })
   }
 
   /** After a reading that failed: it is due again later. */
-  postpone(sessionId: string | null, dueAt: number): void {
-    this.#release.run(Math.ceil(dueAt), sessionId ?? SWEEP)
+  postpone({ sessionId, claim }: ClaimedHint, dueAt: number): void {
+    if (this.#ownership.holds(claim.lease)) this.#release.run(Math.ceil(dueAt), sessionId ?? SWEEP)
   }
 
   /** After a reading that has to be made again: what came since its claim waits for nothing. */
-  defer(sessionId: string | null, dueAt: number): void {
+  defer({ sessionId, claim }: ClaimedHint, dueAt: number): void {
+    if (!this.#ownership.holds(claim.lease)) return
     const key = sessionId ?? SWEEP
     const since = this.#claimed.get(key)?.due_at ?? Infinity
     this.#defer.run(Math.ceil(Math.min(dueAt, since)), key)
   }
 
-  release(sessionId: string | null): void {
-    this.#claimed.delete(sessionId ?? SWEEP)
+  release({ sessionId, claim }: ClaimedHint): void {
+    if (this.#ownership.holds(claim.lease)) this.#claimed.delete(sessionId ?? SWEEP)
   }
 }

@@ -47,9 +47,11 @@ export class Lanes {
   readonly #listHandlers
   readonly #begun: BegunAttempts
   readonly onDamage: (pos: number) => void
+  readonly #ownership: Ownership
 
-  constructor(db: Sqlite, begun: BegunAttempts, onDamage: (pos: number) => void) {
+  constructor(db: Sqlite, ownership: Ownership, begun: BegunAttempts, onDamage: (pos: number) => void) {
     this.#db = db
+    this.#ownership = ownership
     this.#begun = begun
     this.onDamage = onDamage
     this.#addDelivery = db.prepare<[number, number, number]>(
@@ -144,7 +146,7 @@ export class Lanes {
     if (row === undefined) throw new Error('the lane was not written')
     for (const fact of facts) this.#addDelivery.run(fact.pos, number, row.id)
     into.lanes.push({
-      lane: { id: row.id, handler, key },
+      lane: { id: row.id, handler, key, lease: this.#ownership.lease },
       claimed: row.pending === facts.length && !this.#claimed.has(row.id),
       deliveries: facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
     })
@@ -179,7 +181,7 @@ export class Lanes {
       if (lanes.length === limit) break
       if (this.#claimed.has(row.id)) continue
       this.#claimed.add(row.id)
-      lanes.push({ id: row.id, handler, key: row.key })
+      lanes.push({ id: row.id, handler, key: row.key, lease: this.#ownership.lease })
     }
     return lanes
   }
@@ -193,16 +195,16 @@ export class Lanes {
     return null
   }
 
-  release(lane: Lane): void {
-    this.#claimed.delete(lane.id)
+  release({ id, lease }: Lane): void {
+    if (this.#ownership.holds(lease)) this.#claimed.delete(id)
   }
 
   isClaimed(id: number): boolean {
     return this.#claimed.has(id)
   }
 
-  postpone(lane: Lane, dueAt: number): void {
-    this.#postpone.run(Math.ceil(dueAt), lane.id)
+  postpone({ id, lease }: Lane, dueAt: number): void {
+    if (this.#ownership.holds(lease)) this.#postpone.run(Math.ceil(dueAt), id)
   }
 
   read(lane: Lane, after: number, limit: number, maxBytes: number): PendingDelivery[] {
@@ -244,13 +246,13 @@ export class Lanes {
     const done = new Map<number, { handler: number; count: number }>()
     for (const { lane, pos, result, attempts, attempt, after } of acks) {
       const number = this.numberOf(lane.handler)
-      if (number === null) continue
+      if (number === null || !this.#ownership.holds(lane.lease)) continue
       this.#begun.store(lane, number, pos)
       const status = STATUS[result]
       const answer = attempt.answer ?? null
       const { changes } = this.#record.run(status, attempts, attemptText(attempt), answer, pos, number)
       if (result === 'retry') {
-        if (after !== null) this.postpone(lane, now + after)
+        if (after !== null) this.#postpone.run(Math.ceil(now + after), lane.id)
         continue
       }
       if (changes !== 1) continue

@@ -1,6 +1,7 @@
 import { StoreError } from '../../../core/store-error.ts'
 import type { OwnerMark } from './owner-page.ts'
 import type { Sqlite } from './open.ts'
+import type { Lease } from '../../../core/lease.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { Checkpoints } from './log.ts'
 
@@ -10,8 +11,8 @@ import type { Checkpoints } from './log.ts'
  * is rolled back. Readers do not take it.
  */
 export class Ownership {
-  readonly epoch: number
-  readonly owner: string
+  /** What is claimed in this store is claimed under it. */
+  readonly lease: Lease
   /** Called once, when it is lost. */
   onLost: ((error: StoreError) => void) | null = null
   readonly #commit
@@ -39,8 +40,7 @@ export class Ownership {
       .immediate()
     if (taken === undefined) throw new StoreError('damaged')
     db.pragma('wal_checkpoint(TRUNCATE)')
-    this.epoch = taken.epoch
-    this.owner = taken.owner
+    this.lease = taken
     this.#commit = db.prepare<[number, string]>(
       'UPDATE owner SET commits = commits + 1 WHERE epoch = ? AND owner = ?',
     )
@@ -54,20 +54,26 @@ export class Ownership {
    * @throws {StoreError} when another process has taken the store.
    */
   confirm(): void {
-    if (this.#commit.run(this.epoch, this.owner).changes !== 1) throw this.lose(this.#fenced())
+    const { epoch, owner } = this.lease
+    if (this.#commit.run(epoch, owner).changes !== 1) throw this.lose(this.#fenced())
   }
 
   /** For a process that has nothing to write. */
   check(): void {
     const row = this.#row.get()
-    if (row?.epoch !== this.epoch || row.owner !== this.owner) this.lose(this.#fenced())
+    if (row === undefined || !this.holds(row)) this.lose(this.#fenced())
+  }
+
+  /** Whether what was claimed under `lease` is claimed still. */
+  holds({ epoch, owner }: Lease): boolean {
+    return epoch === this.lease.epoch && owner === this.lease.owner
   }
 
   /** Whether `owner` took the store from us, or from the process that took it from us. */
   isSucceededBy(owner: string): boolean {
     try {
       const row = this.#row.get()
-      return row !== undefined && row.epoch > this.epoch && [row.owner, row.previous].includes(owner)
+      return row !== undefined && row.epoch > this.lease.epoch && [row.owner, row.previous].includes(owner)
     } catch {
       // A file that was overwritten is no database any more.
       return false
@@ -88,7 +94,10 @@ export class Ownership {
   }
 
   #fenced(): StoreError {
-    return new StoreError('fenced', new Error(`epoch ${this.epoch}, now ${this.#row.get()?.epoch ?? 'none'}`))
+    return new StoreError(
+      'fenced',
+      new Error(`epoch ${this.lease.epoch}, now ${this.#row.get()?.epoch ?? 'none'}`),
+    )
   }
 }
 

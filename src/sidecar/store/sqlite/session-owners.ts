@@ -6,10 +6,7 @@ import { type Checkpoints, seqOf, type Facts } from './log.ts'
 import type { Sqlite } from './open.ts'
 import type { Clock } from '../../../std/ports.ts'
 import type { Hints } from './hints.ts'
-import type { Sessions } from './sessions.ts'
-
-/** The type of the fact that a turn.ended frame becomes. */
-const TURN_ENDED = 'stream.turn.ended'
+import { type Sessions, TURN_ENDED } from './sessions.ts'
 
 interface OwnerRow {
   owner: Owner
@@ -18,7 +15,7 @@ interface OwnerRow {
 }
 
 /** The part of a batch that is ours, or may be. */
-export interface Sifted extends Required<Pick<Batch, 'facts' | 'hints' | 'endedTurns'>> {
+export interface Sifted extends Required<Pick<Batch, 'facts' | 'hints'>> {
   /** Sessions whose frames were held; each needs a hint, since only a reading releases them. */
   held: ReadonlySet<string>
 }
@@ -121,7 +118,7 @@ export class SessionOwners {
   }
 
   /** Frames of an unknown session are held, those of a foreign one are dropped, and so are hints about it. */
-  sift({ facts = [], hints = [], endedTurns = [] }: Batch): Sifted {
+  sift({ facts = [], hints = [] }: Batch): Sifted {
     const rows = new Map<string, OwnerRow | undefined>()
     const rowOf = (id: string): OwnerRow | undefined => {
       if (!rows.has(id)) rows.set(id, this.#get.get(id))
@@ -142,7 +139,6 @@ export class SessionOwners {
     }
     return {
       facts: facts.filter(isOurs),
-      endedTurns: endedTurns.filter(({ sessionId }) => rowOf(sessionId)?.owner === 'ours'),
       hints: hints.filter(({ sessionId }) => sessionId === null || !isOthers(sessionId)),
       held,
     }
@@ -156,16 +152,6 @@ export class SessionOwners {
     const cursor = seqOf(this.#checkpoints.get('stream'))
     return cursor !== null && cursor >= boundary
   }
-}
-
-/** The turn whose end a frame reports. */
-function endedBy({
-  type,
-  turnId,
-  sessionId,
-  at,
-}: Fact): { turnId: string; sessionId: string; at: number } | null {
-  return type === TURN_ENDED && turnId !== null && sessionId !== null ? { turnId, sessionId, at } : null
 }
 
 /** A row that we wrote ourselves. */
@@ -191,10 +177,7 @@ export function createScoping(parts: ScopingParts): (batch: Batch, into: Committ
   const release = (sessionId: string, into: Committed): number => {
     const released = owners.release(sessionId)
     facts.release(released, into)
-    for (const fact of released) {
-      const ended = endedBy(fact)
-      if (ended !== null) sessions.endTurn(ended.turnId, ended.sessionId, ended.at)
-    }
+    for (const fact of released) if (fact.type === TURN_ENDED) sessions.endTurn(fact)
     return released.length
   }
 

@@ -1,11 +1,14 @@
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
+import { transcriptType, type Fact } from '../../../core/fact.ts'
 import type { Action, Session, SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
 import type { SessionRecord } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import type { Sqlite } from './open.ts'
 
+/** The type of the fact that a turn.ended frame becomes. */
+export const TURN_ENDED = transcriptType('turn.ended')
 /** How many of the newest settled turns a comparison needs, to find where it may stop reading. */
 const SETTLED_KEPT = 3
 
@@ -217,8 +220,9 @@ export class Sessions {
     )
   }
 
-  endTurn(turnId: string, sessionId: string, at: number): void {
-    this.#endTurn.run(turnId, sessionId, at)
+  /** The final fact of a turn waits for the stream's turn.ended frame. */
+  endTurn({ turnId, sessionId, seq, at }: Fact): void {
+    if (seq !== null && turnId !== null && sessionId !== null) this.#endTurn.run(turnId, sessionId, at)
   }
 
   /** The session left the scope: its actions are resolved, and a read that is under way is not stored. */

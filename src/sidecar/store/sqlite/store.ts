@@ -26,7 +26,7 @@ import { createSettings } from './settings.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
 import { Ownership, keepTime, recoverTime } from './owner.ts'
-import { Sessions } from './sessions.ts'
+import { Sessions, TURN_ENDED } from './sessions.ts'
 import { watchFile, type FileWatch } from './watch.ts'
 
 export interface StoreOptions extends Witness {
@@ -91,9 +91,9 @@ export function createSqliteStore(
   const begun = new BegunAttempts(db, clock, (run, effect) => committer.write(run, effect, 'relaxed'))
   const time = keepTime(checkpoints, clock)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
-  const lanes = new Lanes(db, begun, (pos) => markDamaged(pos))
+  const lanes = new Lanes(db, ownership, begun, (pos) => markDamaged(pos))
   const facts = new Facts(db, checkpoints, (added, into) => lanes.fanOut(added, into))
-  const hints = new Hints(db, clock.now() * 1000)
+  const hints = new Hints(db, ownership, clock.now() * 1000)
   const calls = new Calls(db)
   const sessions = new Sessions(db, (callId, sessionId) =>
     lines.error(
@@ -162,7 +162,7 @@ export function createSqliteStore(
       .finally(() => damaged.delete(pos))
   }
 
-  const commit = (given: Batch): Committed => {
+  const commit = (given: Batch, acks: readonly Ack[]): Committed => {
     const into: Committed = {
       facts: [],
       lanes: [],
@@ -174,8 +174,10 @@ export function createSqliteStore(
     }
     const now = clock.steady()
     const batch = given.scoped === true ? scoping(given, into) : given
-    if (batch.facts !== undefined) facts.append(batch.facts, into)
-    for (const { turnId, sessionId, at } of batch.endedTurns ?? []) sessions.endTurn(turnId, sessionId, at)
+    if (batch.facts !== undefined) {
+      facts.append(batch.facts, into)
+      for (const fact of batch.facts) if (fact.type === TURN_ENDED) sessions.endTurn(fact)
+    }
     if (batch.hints !== undefined && batch.hints.length > 0) {
       hints.add(batch.hints, now)
       for (const { subject, channel, at } of batch.hints)
@@ -184,7 +186,8 @@ export function createSqliteStore(
     }
     if (batch.cursor !== undefined) advance('stream', batch.cursor)
     for (const reading of batch.readings ?? []) {
-      if (!sessions.write(reading)) {
+      const { claim } = reading.hint
+      if ((claim !== null && !ownership.holds(claim.lease)) || !sessions.write(reading)) {
         into.stale.push(reading.sessionId)
         continue
       }
@@ -199,6 +202,7 @@ export function createSqliteStore(
       else if (step.facts !== undefined) facts.append(step.facts, into)
     }
     for (const [name, value] of Object.entries(batch.checkpoints ?? {})) checkpoints.set(name, value)
+    if (acks.length > 0) lanes.acknowledge(acks, now)
     return into
   }
 
@@ -214,18 +218,24 @@ export function createSqliteStore(
   }
 
   const log: FactLog = {
-    commit: (batch, patience = 0) =>
-      write(
-        () => commit(batch),
+    commit(batch, patience = 0) {
+      let acks: readonly Ack[] = []
+      return write(
+        () => {
+          if (batch.acks !== undefined) acks = batch.acks()
+          return commit(batch, acks)
+        },
         (committed) => {
           lanes.claimFresh(committed)
+          lanes.acknowledged(acks)
           for (const call of batch.newCalls ?? []) {
             if (call.state === 'running' && committed.newCalls.includes(call.callId))
               calls.claimed(call.callId)
           }
         },
         urgencyOf(batch, patience),
-      ),
+      )
+    },
     missed: (expected, before) => write(() => missed(expected, before, clock.now())),
     prune: (before) => write(() => prune(before, clock.now())),
   }
@@ -245,20 +255,20 @@ export function createSqliteStore(
 
   const hintQueue: HintQueue = {
     claim: (room) => ask(() => hints.claim(room, clock.steady())),
-    async retry(sessionId, after) {
-      await write(() => hints.postpone(sessionId, clock.steady() + after))
-      hints.release(sessionId)
+    async retry(hint, after) {
+      await write(() => hints.postpone(hint, clock.steady() + after))
+      hints.release(hint)
     },
-    async defer(sessionId, after) {
-      await write(() => hints.defer(sessionId, clock.steady() + after))
-      hints.release(sessionId)
+    async defer(hint, after) {
+      await write(() => hints.defer(hint, clock.steady() + after))
+      hints.release(hint)
     },
-    async release(sessionId) {
-      hints.release(sessionId)
+    async release(hint) {
+      hints.release(hint)
     },
-    async finishSweep(generation) {
-      await write(() => hints.swept(generation))
-      hints.release(null)
+    async finishSweep(hint) {
+      await write(() => hints.swept(hint))
+      hints.release(hint)
     },
     nextDue: () => ask(() => waitUntil(hints.next())),
   }
@@ -274,15 +284,6 @@ export function createSqliteStore(
     },
     nextDue: (handler) => ask(() => waitUntil(lanes.next(handler))),
     read: (lane, after, limit, maxBytes) => ask(() => lanes.read(lane, after, limit, maxBytes)),
-    async acknowledge(take, patience = 0) {
-      const run = (): readonly Ack[] => {
-        const all = take()
-        lanes.acknowledge(all, clock.steady())
-        return all
-      }
-      const effect = (all: readonly Ack[]): void => lanes.acknowledged(all)
-      await write(run, effect, patience > 0 ? { patience } : 'now')
-    },
     begin: (lane, positions) => lanes.begin(lane, positions),
     end: (lane) => begun.end(lane),
     drop: (lane, positions) => lanes.drop(lane, positions),
@@ -339,8 +340,7 @@ function showsNothing({ readings = [], ...others }: Batch): boolean {
   const isEmpty = ({ session, hint, facts, newCalls, opened, resolved, turns }: Reading): boolean =>
     session !== null &&
     // The first read of a session has no hint that would be due again.
-    hint.generation !== null &&
-    hint.generation >= 0 &&
+    hint.claim !== null &&
     [facts, newCalls, opened, resolved, turns].every(({ length }) => length === 0)
   return readings.length > 0 && Object.keys(others).length === 0 && readings.every(isEmpty)
 }

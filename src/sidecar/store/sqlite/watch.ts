@@ -56,7 +56,7 @@ export function watchFile(parts: {
   /** A copy in its place, or a process that has the file open under another name and so with another log. */
   function overwritten(): boolean {
     const owner = ownerOf(main)
-    if (owner === ownership.owner || (owner !== null && owner === begun)) return false
+    if (owner === ownership.lease.owner || (owner !== null && owner === begun)) return false
     if (owner !== null) return !ownership.isSucceededBy(owner)
     // A `VACUUM` by hand moves the row to another page; the header stays.
     const header = Buffer.alloc(HEADER)

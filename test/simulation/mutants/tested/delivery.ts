@@ -21,7 +21,7 @@ export const DELIVERY: readonly Mutant[] = [
     'transient events take the slots of facts',
     'sidecar/deliver/worker.ts',
     'await send(fact, { test: false })',
-    "await send(fact, { test: false })\n      lanes.begin({ id: -1, handler: spec.name, key: '' }, [{ attempts: 0, cut: 0, fact }])",
+    "await send(fact, { test: false })\n      lanes.begin({ id: -1, handler: spec.name, key: '', lease: { owner: '', epoch: 0 } }, [{ attempts: 0, cut: 0, fact }])",
   ),
   tested(
     { file: 'deliver/transients.test.ts', only: 'which never wait for them' },

@@ -1,0 +1,83 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Hint } from '../../src/core/hint.ts'
+import type { HintClaim, Reading } from '../../src/core/store.ts'
+import { frameFact } from '../support/fact.ts'
+import { folder, openStore } from './database.ts'
+import { ack, acknowledge, laneOf, read } from './lane.ts'
+
+const hint = (sessionId: string | null): Hint => ({
+  sessionId,
+  channel: 'stream',
+  at: 100,
+  scope: 'session',
+  delay: 0,
+})
+
+const gone = (sessionId: string, claim: HintClaim): Reading => ({
+  sessionId,
+  revision: null,
+  session: null,
+  baseline: 0,
+  atRest: true,
+  turns: [],
+  opened: [],
+  resolved: [],
+  newCalls: [],
+  facts: [frameFact(2, sessionId)],
+  at: 1000,
+  hint: { claim, lookAfter: null, scope: 'session' },
+})
+
+/** What a former owner had claimed, and the store of the owner after it. */
+async function takenOver() {
+  const path = join(folder(), 'sidecar.db')
+  const before = await openStore({ path })
+  const { lanes } = await before.store.log.commit({
+    facts: [frameFact(1)],
+    hints: [hint(null), hint('ses_1')],
+  })
+  const [sweep, session] = await before.store.hints.claim(2)
+  const [lane] = lanes
+  const [delivery] = lane?.deliveries ?? []
+  if (lane === undefined || delivery === undefined || sweep === undefined || session === undefined)
+    throw new Error('nothing was claimed')
+  await before.store.close()
+  const { store } = await openStore({ path })
+  return { store, former: { lane: lane.lane, delivery, sweep, session } }
+}
+
+describe('what a former owner claimed', () => {
+  it('of a lane is settled by the next one alone', async () => {
+    const { store, former } = await takenOver()
+    await acknowledge(store, () => [ack(former.lane, former.delivery, 'delivered')])
+    await store.lanes.retry(former.lane, 60_000)
+    expect(await store.lanes.nextDue('app')).toBe(0)
+    const lane = await laneOf(store)
+    expect(lane).toMatchObject({ id: former.lane.id, lease: { epoch: former.lane.lease.epoch + 1 } })
+    await store.lanes.release(former.lane)
+    expect(await store.lanes.claim({ handler: 'app', lanes: 1 })).toEqual([])
+    const pending = await read(store, lane)
+    expect(pending).toMatchObject([{ attempts: 0 }])
+    await acknowledge(store, () => pending.map((delivery) => ack(lane, delivery, 'delivered')))
+    expect(await read(store, lane)).toEqual([])
+  })
+
+  it('of a hint is settled by the next one alone, and its reading is not stored', async () => {
+    const { store, former } = await takenOver()
+    const { session, sweep } = former
+    const committed = await store.log.commit({ readings: [gone('ses_1', session.claim)] })
+    expect(committed).toMatchObject({ stale: ['ses_1'], facts: [] })
+    await store.hints.retry(session, 60_000)
+    await store.hints.defer(session, 60_000)
+    await store.hints.finishSweep(sweep)
+    const claimed = await store.hints.claim(2)
+    expect(claimed).toMatchObject([
+      { sessionId: null, failures: 0 },
+      { sessionId: 'ses_1', failures: 0 },
+    ])
+    await store.hints.release(session)
+    await store.hints.release(sweep)
+    expect(await store.hints.claim(2)).toEqual([])
+  })
+})
