@@ -1,4 +1,4 @@
-import type { Call } from './call.ts'
+import type { AddedCall, Call } from './call.ts'
 import type { LaneNews } from './delivery.ts'
 import type { StoredFact } from './fact.ts'
 import type { Hint } from './hint.ts'
@@ -27,7 +27,7 @@ export interface Topics {
   /** `held`: all frames that are held now; absent: their number is as before. */
   ownersNoted(notes: readonly OwnerNote[], held: HeldFrames | undefined): void
   /** `written`: the calls of the commit that are not part of a reading, new or not. */
-  callsAdded(callIds: readonly string[], written: readonly Call[]): void
+  callsAdded(added: readonly AddedCall[], written: readonly Call[]): void
   hintsAdded(): void
   factsAdded(facts: readonly StoredFact[]): void
   /** Channels reported facts that were known. */
@@ -96,8 +96,8 @@ export class Bus implements Topics {
     for (const one of this.#subscribers) one.ownersNoted?.(notes, held)
   }
 
-  callsAdded(callIds: readonly string[], written: readonly Call[]): void {
-    for (const one of this.#subscribers) one.callsAdded?.(callIds, written)
+  callsAdded(added: readonly AddedCall[], written: readonly Call[]): void {
+    for (const one of this.#subscribers) one.callsAdded?.(added, written)
   }
 
   hintsAdded(): void {

@@ -1,4 +1,5 @@
 import type { Call, CallResult } from './call.ts'
+import type { Lease } from './lease.ts'
 
 /**
  * The states of a function call, and every arrow between them. The store takes each step inside its transaction, from the
@@ -63,6 +64,8 @@ export interface CallStep {
   event: CallEvent
   /** Nothing more is done for the call for so many milliseconds; absent: when it is due stays as it is. */
   after?: number
+  /** The right under which the call was claimed: after its end the step is refused. Absent: no claim is needed. */
+  lease?: Lease
 }
 
 type Arrows = Readonly<Partial<Record<CallEvent['type'], CallStage>>>

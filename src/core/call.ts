@@ -1,4 +1,5 @@
 import type { JsonObject } from '../std/json.ts'
+import type { Lease } from './lease.ts'
 
 /**
  * A function call that this sidecar accepted: `received → running → finished → answered |
@@ -77,6 +78,18 @@ export function newCall(
 
 /** `error` is posted as the answer's `error`, `output` as its `output`. */
 export type CallResult = { kind: 'output' | 'error'; text: string }
+
+/** A call that its tool host alone takes further, until it releases it. */
+export interface ClaimedCall {
+  call: Call
+  lease: Lease
+}
+
+/** A call that a commit added. `lease`: it is claimed for the caller; null: it is in the queue. */
+export interface AddedCall {
+  callId: string
+  lease: Lease | null
+}
 
 /** The number of further calls that the tool host can run; 0 or less: none. */
 export interface CallRoom {

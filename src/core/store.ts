@@ -1,4 +1,4 @@
-import type { Call, CallRoom } from './call.ts'
+import type { AddedCall, Call, CallRoom, ClaimedCall } from './call.ts'
 import type { CallStep } from './call-machine.ts'
 import type { Ack, Lane, LaneNews, PendingDelivery } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
@@ -127,8 +127,8 @@ export interface LaneRoom {
 
 /** Function calls that are to be run or answered. */
 export interface CallQueue {
-  claim(room: CallRoom): Promise<Call[]>
-  release(callId: string): Promise<void>
+  claim(room: CallRoom): Promise<ClaimedCall[]>
+  release(callId: string, lease: Lease): Promise<void>
   /** When the next call is due that there is room for. */
   nextDue(room: CallRoom): Promise<number | null>
   get(callId: string): Promise<Call | null>
@@ -197,14 +197,14 @@ export interface Committed {
   lanes: LaneNews[]
   /** Reads that are older than the stored state, or whose lease has ended: nothing of them was written. */
   stale: string[]
-  /** Calls whose step was refused. */
+  /** Calls whose step was refused: the table has no such arrow, or the lease has ended. */
   refused: string[]
   /** Channels that reported a known fact. */
   sightings: { channel: Channel; type: string; at: number; factAt: number }[]
   /** True when hints were added. */
   hinted: boolean
-  /** Ids of the calls that were new. */
-  newCalls: string[]
+  /** The calls that were new. */
+  newCalls: AddedCall[]
   /** All that are held now; absent: the commit changed nothing of them. */
   held?: HeldFrames
   /** Frames that were dropped because their session was deleted before its owner was known. */

@@ -39,8 +39,7 @@ export function noteClaims(store: Store, held: Claims): Store {
       async commit(batch, patience) {
         const committed = await log.commit(batch, patience)
         for (const { lane, claimed } of committed.lanes) if (claimed) held.take(`lane ${lane.id}`)
-        for (const { callId, state } of batch.newCalls ?? [])
-          if (state === 'running' && committed.newCalls.includes(callId)) held.take(`call ${callId}`)
+        for (const { callId, lease } of committed.newCalls) if (lease !== null) held.take(`call ${callId}`)
         return committed
       },
     },
@@ -88,11 +87,11 @@ export function noteClaims(store: Store, held: Claims): Store {
       ...calls,
       async claim(room) {
         const claimed = await calls.claim(room)
-        for (const { callId } of claimed) held.take(`call ${callId}`)
+        for (const { call } of claimed) held.take(`call ${call.callId}`)
         return claimed
       },
-      async release(callId) {
-        await calls.release(callId)
+      async release(callId, lease) {
+        await calls.release(callId, lease)
         held.give(`call ${callId}`)
       },
     },

@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { newCall, type CallRoom } from '../../src/core/call.ts'
+import type { CallStep } from '../../src/core/call-machine.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { HintClaim, Reading } from '../../src/core/store.ts'
 import { frameFact } from '../support/fact.ts'
@@ -29,22 +31,42 @@ const gone = (sessionId: string, claim: HintClaim): Reading => ({
   hint: { claim, lookAfter: null, scope: 'session' },
 })
 
+const ROOM: CallRoom = { others: 9, of: () => 9 }
+const CALL = newCall({
+  callId: 'call_1',
+  sessionId: 'ses_1',
+  turnId: null,
+  name: 'lookup',
+  action: {},
+  createdAt: null,
+  expiresAt: null,
+  receivedAt: 1,
+})
+
 /** What a former owner had claimed, and the store of the owner after it. */
 async function takenOver() {
   const path = join(folder(), 'sidecar.db')
   const before = await openStore({ path })
   const { lanes } = await before.store.log.commit({
     facts: [frameFact(1)],
+    newCalls: [CALL],
     hints: [hint(null), hint('ses_1')],
   })
   const [sweep, session] = await before.store.hints.claim(2)
   const [lane] = lanes
+  const [call] = await before.store.calls.claim(ROOM)
   const [delivery] = lane?.deliveries ?? []
-  if (lane === undefined || delivery === undefined || sweep === undefined || session === undefined)
+  if (
+    lane === undefined ||
+    delivery === undefined ||
+    sweep === undefined ||
+    session === undefined ||
+    call === undefined
+  )
     throw new Error('nothing was claimed')
   await before.store.close()
   const { store } = await openStore({ path })
-  return { store, former: { lane: lane.lane, delivery, sweep, session } }
+  return { store, former: { lane: lane.lane, delivery, sweep, session, call } }
 }
 
 describe('what a former owner claimed', () => {
@@ -79,5 +101,21 @@ describe('what a former owner claimed', () => {
     await store.hints.release(session)
     await store.hints.release(sweep)
     expect(await store.hints.claim(2)).toEqual([])
+  })
+
+  it('of a call is taken further by the next one alone; the late answer of its app needs no claim', async () => {
+    const { store, former } = await takenOver()
+    const step = async (one: CallStep): Promise<readonly string[]> =>
+      (await store.log.commit({ calls: [one] })).refused
+    const begun: CallStep = { callId: 'call_1', event: { type: 'run_begun', at: 2 } }
+    expect(await step({ ...begun, lease: former.call.lease })).toEqual(['call_1'])
+    expect(await store.calls.get('call_1')).toMatchObject({ state: 'received', attempts: 0 })
+    const [claimed] = await store.calls.claim(ROOM)
+    await store.calls.release('call_1', former.call.lease)
+    expect(await store.calls.claim(ROOM)).toEqual([])
+    expect(claimed?.lease.epoch).toBe(former.call.lease.epoch + 1)
+    expect(await step({ ...begun, ...(claimed && { lease: claimed.lease }) })).toEqual([])
+    const result = { kind: 'output', text: '42' } as const
+    expect(await step({ callId: 'call_1', event: { type: 'app_answered', result, at: 3 } })).toEqual([])
   })
 })

@@ -84,7 +84,7 @@ async function ask(store: Store): Promise<number> {
   const deliveries = await Promise.all(lanes.map((lane) => store.lanes.read(lane, 0, 10, 1e6)))
   for (const lane of lanes) await store.lanes.release(lane)
   const calls = await store.calls.claim(ROOM)
-  for (const { callId } of calls) await store.calls.release(callId)
+  for (const { call, lease } of calls) await store.calls.release(call.callId, lease)
   const known = await store.resources.known('ses_2', ['trn_1'])
   const subject = 'turn.final/trn_1'
   await store.log.commit({

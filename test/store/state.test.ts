@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { newCall, type Call, type CallRoom } from '../../src/core/call.ts'
+import { newCall, type Call, type CallRoom, type ClaimedCall } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { HintedSession, Reading, Store } from '../../src/core/store.ts'
 import { readAction, readSession } from '../../src/core/wire.ts'
@@ -258,7 +258,7 @@ describe('a reading', () => {
     const first = await store.log.commit({
       readings: [reading(null, { opened: [action], newCalls: [call] })],
     })
-    expect(first.newCalls).toEqual(['call_1'])
+    expect(first.newCalls).toEqual([{ callId: 'call_1', lease: null }])
     expect((await store.resources.known('ses_1'))?.actions.map(({ callId }) => callId)).toEqual(['call_1'])
     const second = await store.log.commit({
       readings: [reading(1, { newCalls: [call], resolved: ['call_1'] })],
@@ -284,7 +284,7 @@ describe('a reading', () => {
     const session = readSession(raw, () => undefined)
     await store.log.commit({ readings: [reading(null, { session })] })
     const due = await store.calls.claim(room(10))
-    expect(due.map(({ callId }) => callId)).toEqual(['call_1'])
+    expect(due.map(({ call }) => call.callId)).toEqual(['call_1'])
   })
 
   it('of a deleted session keeps its stored state, as deleted and idle', async () => {
@@ -346,11 +346,12 @@ describe('the ledger of calls', () => {
   it('hands a call to one taker while it is due and open', async () => {
     const { store, clock } = await known()
     expect(await store.calls.claim(room(0))).toEqual([])
-    expect(await store.calls.claim(room(5))).toHaveLength(1)
+    const [claimed] = await store.calls.claim(room(5))
+    if (claimed === undefined) throw new Error('no call is due')
     expect(await store.calls.claim(room(5))).toEqual([])
     expect(await store.calls.nextDue(room(1))).toBeNull()
     await store.log.commit({ calls: [{ callId: 'call_1', event: { type: 'postponed' }, after: 10 }] })
-    await store.calls.release('call_1')
+    await store.calls.release('call_1', claimed.lease)
     expect(await store.calls.claim(room(5))).toEqual([])
     expect(await store.calls.nextDue(room(1))).toBe(10)
     await store.log.commit({
@@ -373,7 +374,8 @@ describe('the ledger of calls', () => {
     })
     const rooms: Record<string, number> = { busy: 0, quick: 2 }
     const tight = { others: 1, of: (name: string) => rooms[name] ?? 1 }
-    const namesOf = (calls: readonly Call[]) => calls.map(({ callId }) => callId.split('_')[0])
+    const namesOf = (calls: readonly ClaimedCall[]) =>
+      calls.map(({ call: { callId } }) => callId.split('_')[0])
     expect(namesOf(await store.calls.claim(tight))).toEqual(['busy', 'quick', 'quick', 'removed'])
     expect(await store.calls.nextDue({ others: 0, of: (name) => (name === 'busy' ? -1 : 0) })).toBeNull()
     expect(await store.calls.nextDue(tight)).toBe(0)

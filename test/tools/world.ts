@@ -2,6 +2,7 @@ import { plainTracer } from '../../src/core/trace.ts'
 import { onTestFinished } from 'vitest'
 import { newCall, type Call, type CallRoom } from '../../src/core/call.ts'
 import { ServiceError } from '../../src/core/errors.ts'
+import type { Lease } from '../../src/core/lease.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import { fanOut, type CallReport } from '../../src/core/observer.ts'
 import type { Answer, Service } from '../../src/core/ports.ts'
@@ -136,6 +137,8 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
   }
   let revision: number | null = null
   let alive = 0
+  /** What was ever claimed. */
+  const claims = new Map<string, Lease>()
 
   const boot = (): ToolHost => {
     const incarnation = ++alive
@@ -147,10 +150,15 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
         store: {
           ...store,
           calls: {
-            claim: (room) => whileAlive(() => store.calls.claim(room)),
+            claim: (room) =>
+              whileAlive(async () => {
+                const found = await store.calls.claim(room)
+                for (const { call, lease } of found) claims.set(call.callId, lease)
+                return found
+              }),
             get: (callId) => whileAlive(() => store.calls.get(callId)),
             nextDue: (room) => whileAlive(() => world.nextCall(room)),
-            release: (callId) => whileAlive(() => store.calls.release(callId)),
+            release: (callId, lease) => whileAlive(() => store.calls.release(callId, lease)),
           },
         },
         async add(calls) {
@@ -158,6 +166,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
           await world.beforeAdd()
           const { newCalls } = await store.log.commit({ newCalls: calls })
           trace.push('add')
+          for (const { callId, lease } of newCalls) if (lease !== null) claims.set(callId, lease)
           host.callsAdded(newCalls, calls)
         },
         async step(step) {
@@ -219,8 +228,7 @@ export function toolWorld(options: { spec?: Partial<ToolSpec>; path?: string } =
     /** The process dies: nothing of it goes on, and a new one starts on what was stored. */
     async crash(): Promise<void> {
       alive++
-      const claimed = (await store.read.calls({ limit: 100 })).rows.map(({ callId }) => callId)
-      for (const callId of claimed) await store.calls.release(callId)
+      for (const [callId, lease] of claims) await store.calls.release(callId, lease)
       await clock.leap(1000)
       world.beforeStep = async () => undefined
       this.host = boot()

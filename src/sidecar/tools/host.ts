@@ -2,6 +2,7 @@ import { backoff } from '../../std/backoff.ts'
 import { Slots } from '../../std/slots.ts'
 import type { Subscriber } from '../../core/bus.ts'
 import type { Call, CallRoom } from '../../core/call.ts'
+import type { Lease } from '../../core/lease.ts'
 import { summaryOf, type Session } from '../../core/resource.ts'
 import { stageOf, transition } from '../../core/call-machine.ts'
 import { messageOf } from '../../std/errors.ts'
@@ -10,7 +11,15 @@ import { ServiceError } from '../../core/errors.ts'
 import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import { answerCall } from './answer.ts'
 import { answerLater, awaitApp, type AnswerOutcome, type LateAnswer } from './late-answer.ts'
-import { isRequired, namesOf, REMOVED, type AnswerPolicy, type Progress, type Tool } from './context.ts'
+import {
+  isRequired,
+  namesOf,
+  REMOVED,
+  type AnswerPolicy,
+  type Progress,
+  type Tool,
+  type ToolPorts,
+} from './context.ts'
 import { closeGone, ledgerPorts, SUPERSEDED, type GivenPorts } from './ledger.ts'
 import { giveUp, runBegun, runTool, withdraw } from './run.ts'
 
@@ -45,10 +54,18 @@ export interface ToolHost extends Required<Pick<Subscriber, 'callsAdded' | 'acti
   answer(callId: string, answer: LateAnswer): Promise<AnswerOutcome>
 }
 
+/** A claim of a call. */
+interface Hold {
+  abort: AbortController
+  lease: Lease
+  /** Their steps are refused when the lease has ended. */
+  ports: ToolPorts
+}
+
 /** A run whose slot is held while its call is stored. */
 interface Reserved {
   /** The call is stored: its tool runs. */
-  begin(): void
+  begin(lease: Lease): void
   /** The call was not stored. */
   leave(): void
 }
@@ -71,7 +88,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 
   const claim = async (): Promise<void> => {
     if (!pollLoop.running || !service.authorized() || rest.until > clock.steady()) return
-    for (const call of await store.calls.claim(room())) void drive(call, hold(call.callId))
+    for (const { call, lease } of await store.calls.claim(room()))
+      void drive(call, under(lease, hold(call.callId)))
   }
 
   const room = (): CallRoom => roomOf(slots, active.size, rest.trying ? 1 : Infinity)
@@ -93,18 +111,25 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     return abort
   }
 
+  const under = (lease: Lease, abort: AbortController): Hold => ({
+    abort,
+    lease,
+    ports: {
+      ...ports,
+      step: (step) => ports.step({ ...step, lease }),
+      keep: (step, over) => ports.keep({ ...step, lease }, over),
+    },
+  })
+
   /** Advances a call until it has to wait or ends. `begun`: its run that is under way. */
-  const drive = async (
-    first: Call,
-    abort: AbortController,
-    begun: Promise<Progress> | null = null,
-  ): Promise<void> => {
+  const drive = async (first: Call, held: Hold, begun: Promise<Progress> | null = null): Promise<void> => {
     const { callId } = first
+    const { abort, lease } = held
     let call: Call | null = first
     let step = begun
     try {
       while ((pollLoop.running || step !== null) && call !== null && call.endedAt === null) {
-        const progress: Progress = await (step ?? advance(call, abort))
+        const progress: Progress = await (step ?? advance(call, held))
         step = null
         if (progress.kind !== 'due' || progress.at > clock.steady()) break
         call = await store.calls.get(callId)
@@ -116,14 +141,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       failures.set(callId, count)
       const asked = error instanceof ServiceError ? error.retryAfter : null
       const wait = backoff(RETRY, count, random, asked ?? RETRY.base)
-      if (await postpone(callId, wait)) {
+      if (await postpone({ callId, lease }, wait)) {
         log.warn(
           { ...namesOf(ports, first), error: messageOf(error), wait },
           'tools: a call could not be taken further',
         )
       }
     } finally {
-      await store.calls.release(callId)
+      await store.calls.release(callId, lease)
       await letGo(callId, abort)
     }
     pollLoop.wake()
@@ -137,18 +162,18 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     if (active.size === 0) idle?.()
   }
 
-  const advance = async (call: Call, abort: AbortController): Promise<Progress> => {
+  const advance = async (call: Call, held: Hold): Promise<Progress> => {
     const why = gone.get(call.callId)
-    if (why !== undefined) return await closeOver(call, why)
+    if (why !== undefined) return await closeOver(held.ports, call, why)
     const tool = forFunction(tools, call.name)
     switch (stageOf(call)) {
       case 'received':
-        return tool === undefined ? await orphaned(call) : await enter(tool, call, abort)
+        return tool === undefined ? await orphaned(call, held) : await enter(tool, call, held)
       case 'running':
-        return tool === undefined ? await orphaned(call) : await runAgain(tool, call, abort)
+        return tool === undefined ? await orphaned(call, held) : await runAgain(tool, call, held)
       case 'deferred':
-        if (tool === undefined) return await orphaned(call)
-        return await awaitApp(ports, tool, call, !ours.has(call.callId))
+        if (tool === undefined) return await orphaned(call, held)
+        return await awaitApp(held.ports, tool, call, !ours.has(call.callId))
       case 'finished':
       case 'unconfirmed':
       case 'refused':
@@ -156,7 +181,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       case 'accepted':
       case 'undelivered':
       case 'resent':
-        return await post(tool?.spec ?? REMOVED, call)
+        return await post(held.ports, tool?.spec ?? REMOVED, call)
       case 'answered':
       case 'not_delivered':
       case 'failed':
@@ -173,21 +198,21 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
    * A post whose outcome could not be stored may have been accepted: the call counts as ours again only when its
    * outcome is stored.
    */
-  const post = async (policy: AnswerPolicy, call: Call): Promise<Progress> => {
+  const post = async (by: ToolPorts, policy: AnswerPolicy, call: Call): Promise<Progress> => {
     const restarted = !ours.delete(call.callId)
-    const progress = await answerCall(ports, policy, call, restarted)
+    const progress = await answerCall(by, policy, call, restarted)
     if (progress.kind === 'due') take(call.callId)
     return progress
   }
 
   /** Runs a call if it was read recently; otherwise it is first read again. */
-  const enter = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
+  const enter = async (tool: Tool, call: Call, held: Hold): Promise<Progress> => {
     take(call.callId)
     const run = async (): Promise<Progress> => {
       // A read may have found, while the call waited for its slot, that the service no longer requires it.
-      if (!pollLoop.running || abort.signal.aborted) return SUPERSEDED
-      return (await isWanted(call, stageOf(call) === 'running'))
-        ? await runTool(ports, tool, call, abort.signal)
+      if (!pollLoop.running || held.abort.signal.aborted) return SUPERSEDED
+      return (await isWanted(held.ports, call, stageOf(call) === 'running'))
+        ? await runTool(held.ports, tool, call, held.abort.signal)
         : SUPERSEDED
     }
     return (await forFunction(slots, call.name)?.run(run)) ?? SUPERSEDED
@@ -204,10 +229,10 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   /**
    * Whether the call may run. Reads it again when it is not fresh or a crash interrupted it; closes it when it is over.
    */
-  const isWanted = async (call: Call, cutShort: boolean): Promise<boolean> => {
+  const isWanted = async (by: ToolPorts, call: Call, cutShort: boolean): Promise<boolean> => {
     if (!cutShort && isFresh(call)) return true
     const state = await isRequired(ports, call)
-    if (state !== 'required') await closeGone(ports, call, state, !ours.has(call.callId))
+    if (state !== 'required') await closeGone(by, call, state, !ours.has(call.callId))
     return state === 'required'
   }
 
@@ -223,16 +248,17 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       reserved.delete(running)
       free.free()
     }
-    const run = async (): Promise<Progress> => {
-      if (!pollLoop.running || abort.signal.aborted) return await withdraw(ports, running)
-      if (!isFresh(running) && !(await isWanted(running, false))) return SUPERSEDED
-      return await runBegun(ports, tool, { call: running, session: summaryOf(session) }, abort.signal)
+    const run = async (by: ToolPorts): Promise<Progress> => {
+      if (!pollLoop.running || abort.signal.aborted) return await withdraw(by, running)
+      if (!isFresh(running) && !(await isWanted(by, running, false))) return SUPERSEDED
+      return await runBegun(by, tool, { call: running, session: summaryOf(session) }, abort.signal)
     }
     reserved.set(running, {
-      begin() {
+      begin(lease) {
         reserved.delete(running)
         take(call.callId)
-        void drive(running, abort, run().finally(end))
+        const held = under(lease, abort)
+        void drive(running, held, run(held.ports).finally(end))
       },
       leave() {
         end()
@@ -243,18 +269,19 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   /** Handles a run that a crash interrupted. */
-  const runAgain = async (tool: Tool, call: Call, abort: AbortController): Promise<Progress> => {
+  const runAgain = async (tool: Tool, call: Call, held: Hold): Promise<Progress> => {
     log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a run was cut short')
-    if (tool.spec.afterCrash === 'fail') return await giveUp(ports, tool.spec, call, 'cut short by a crash')
-    return await enter(tool, call, abort)
+    if (tool.spec.afterCrash === 'fail')
+      return await giveUp(held.ports, tool.spec, call, 'cut short by a crash')
+    return await enter(tool, call, held)
   }
 
   /** Handles a call whose tool is no longer configured. */
-  const orphaned = async (call: Call): Promise<Progress> => {
+  const orphaned = async (call: Call, { ports: by, lease }: Hold): Promise<Progress> => {
     const state = await isRequired(ports, call)
-    if (state !== 'required') return await closeGone(ports, call, state, !ours.has(call.callId))
+    if (state !== 'required') return await closeGone(by, call, state, !ours.has(call.callId))
     log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is not configured any more')
-    await postpone(call.callId, ORPHANED)
+    await postpone({ callId: call.callId, lease }, ORPHANED)
     return SUPERSEDED
   }
 
@@ -263,7 +290,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
     if (why === undefined) return
     try {
       const call = await store.calls.get(callId)
-      if (call !== null && call.endedAt === null) await closeOver(call, why)
+      if (call !== null && call.endedAt === null) await closeOver(ports, call, why)
       gone.delete(callId)
     } catch (error) {
       log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that is over could not be closed')
@@ -271,8 +298,8 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   }
 
   /** Closes a call that the service no longer requires. Nothing else is done with the call until that is stored. */
-  const closeOver = async (call: Call, why: 'resolved' | 'deleted'): Promise<Progress> => {
-    const progress = await closeGone(ports, call, why, !ours.has(call.callId))
+  const closeOver = async (by: ToolPorts, call: Call, why: 'resolved' | 'deleted'): Promise<Progress> => {
+    const progress = await closeGone(by, call, why, !ours.has(call.callId))
     gone.delete(call.callId)
     failures.delete(call.callId)
     // A call whose fresh turn is not sent yet stays open, and remains ours: whether a message lacks its reply is known.
@@ -295,13 +322,13 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       await promise
       limit.cancel()
     },
-    callsAdded(callIds, written) {
-      const added = new Set(callIds)
+    callsAdded(added, written) {
+      const leases = new Map(added.map(({ callId, lease }) => [callId, lease]))
       for (const call of written) {
-        const run = reserved.get(call)
-        if (run !== undefined && added.delete(call.callId)) run.begin()
+        const lease = leases.get(call.callId)
+        if (lease !== undefined && lease !== null) reserved.get(call)?.begin(lease)
       }
-      if (added.size > 0) pollLoop.wake()
+      if (added.some(({ lease }) => lease === null)) pollLoop.wake()
     },
     async takeOn(found, session) {
       const known = await Promise.all(found.map(({ callId }) => store.calls.get(callId)))

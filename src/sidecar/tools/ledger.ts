@@ -112,7 +112,7 @@ export interface LedgerPorts {
   ports: ToolPorts
   rest: Rest
   /** Puts a call off by `wait` milliseconds. False: the store refused even that, and is left alone for a while. */
-  postpone(callId: string, wait: number): Promise<boolean>
+  postpone(claim: Pick<Step, 'callId' | 'lease'>, wait: number): Promise<boolean>
 }
 
 export function ledgerPorts(given: GivenPorts): LedgerPorts {
@@ -140,9 +140,9 @@ export function ledgerPorts(given: GivenPorts): LedgerPorts {
   return {
     ports: { ...given, step, keep },
     rest,
-    async postpone(callId, wait) {
+    async postpone(claim, wait) {
       try {
-        await step({ callId, event: { type: 'postponed' }, after: wait })
+        await step({ ...claim, event: { type: 'postponed' }, after: wait })
         return true
       } catch (error) {
         rest.refused(error)

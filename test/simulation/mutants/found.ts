@@ -155,7 +155,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a call that is over is forgotten before its end is written',
     'sidecar/tools/host.ts',
-    '    if (why !== undefined) return await closeOver(call, why)\n',
+    '    if (why !== undefined) return await closeOver(held.ports, call, why)\n',
     '',
   ),
   mutant(

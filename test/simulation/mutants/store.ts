@@ -106,6 +106,13 @@ export const STORE: readonly Mutant[] = [
     'if (number === null) continue',
   ),
   tested(
+    { file: 'store/lease.test.ts', only: 'of a call is taken further by the next one alone' },
+    'a step of a former owner is accepted',
+    'sidecar/store/sqlite/calls.ts',
+    '    if (lease !== undefined && !this.#ownership.holds(lease)) return false\n',
+    '',
+  ),
+  tested(
     { file: 'store/lease.test.ts', only: 'and its reading is not stored' },
     'a reading of a former owner is accepted',
     'sidecar/store/sqlite/store.ts',

@@ -23,8 +23,8 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'after_crash: fail is forgotten',
     'sidecar/tools/host.ts',
-    "if (tool.spec.afterCrash === 'fail') return",
-    'if (tool.spec.afterCrash.length > 9) return',
+    "if (tool.spec.afterCrash === 'fail')",
+    'if (tool.spec.afterCrash.length > 9)',
   ),
   mutant(
     'a tool that must not run twice is tried again',
@@ -84,8 +84,8 @@ export const TOOLS: readonly Mutant[] = [
     edits: [
       [
         'sidecar/tools/host.ts',
-        'return await post(tool?.spec ?? REMOVED, call)',
-        'return tool === undefined || ours.has(call.callId) ? await post(REMOVED, call) : await enter(tool, call, abort)',
+        'return await post(held.ports, tool?.spec ?? REMOVED, call)',
+        'return tool === undefined || ours.has(call.callId) ? await post(held.ports, REMOVED, call) : await enter(tool, call, held)',
       ],
       [
         'sidecar/tools/run.ts',
@@ -224,13 +224,13 @@ export const TOOLS: readonly Mutant[] = [
   mutant(
     'a call that is written as running has no claim',
     'sidecar/store/sqlite/store.ts',
-    "if (call.state === 'running' && committed.newCalls.includes(call.callId))",
-    "if (call.state === 'answered' && committed.newCalls.includes(call.callId))",
+    'if (lease !== null) calls.claimed(callId)',
+    'if (lease !== null && callId.length > 99) calls.claimed(callId)',
   ),
   mutant(
     'a run that was not begun stays written as running',
     'sidecar/tools/host.ts',
-    'if (!pollLoop.running || abort.signal.aborted) return await withdraw(ports, running)',
+    'if (!pollLoop.running || abort.signal.aborted) return await withdraw(by, running)',
     'if (!pollLoop.running || abort.signal.aborted) return SUPERSEDED',
   ),
   mutant(

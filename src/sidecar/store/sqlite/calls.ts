@@ -1,6 +1,8 @@
-import { newCall, type Call, type CallRoom, type CallState } from '../../../core/call.ts'
+import { newCall, type Call, type CallRoom, type CallState, type ClaimedCall } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
+import type { Lease } from '../../../core/lease.ts'
 import type { Sqlite } from './open.ts'
+import type { Ownership } from './owner.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
 
@@ -29,6 +31,7 @@ interface Due {
 /** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
 export class Calls {
   readonly #claimed = new Set<string>()
+  readonly #ownership: Ownership
   readonly #insert
   readonly #update
   readonly #get
@@ -40,7 +43,8 @@ export class Calls {
   readonly #openOf
   readonly #wake
 
-  constructor(db: Sqlite) {
+  constructor(db: Sqlite, ownership: Ownership) {
+    this.#ownership = ownership
     this.#insert = db.prepare<CallRow>(
       `INSERT INTO calls (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `@${name}`).join(', ')})
        ON CONFLICT DO NOTHING`,
@@ -87,7 +91,8 @@ export class Calls {
     return this.#insert.run(callRow(call, Math.floor(now))).changes === 1
   }
 
-  step({ callId, event, after }: CallStep, now: number): boolean {
+  step({ callId, event, after, lease }: CallStep, now: number): boolean {
+    if (lease !== undefined && !this.#ownership.holds(lease)) return false
     const row = this.#get.get(callId)
     if (row === undefined) return false
     const stepped = transition(callOf(row), event)
@@ -113,7 +118,7 @@ export class Calls {
     return this.#openOf.all(sessionId).map(callOf)
   }
 
-  claim(room: CallRoom, now: number): Call[] {
+  claim(room: CallRoom, now: number): ClaimedCall[] {
     const calls = this.#take(room.others, (limit) => this.#moving.all(now, limit))
     for (const name of this.#names.all()) {
       calls.push(...this.#take(room.of(name), (limit) => this.#waiting.all(name, now, limit)))
@@ -121,12 +126,12 @@ export class Calls {
     return calls
   }
 
-  #take(room: number, find: (limit: number) => CallRow[]): Call[] {
+  #take(room: number, find: (limit: number) => CallRow[]): ClaimedCall[] {
     if (room <= 0) return []
     const rows = find(room + this.#claimed.size).filter(({ call_id: id }) => !this.#claimed.has(id))
     return rows.slice(0, room).map((row) => {
       this.#claimed.add(row.call_id)
-      return callOf(row)
+      return { call: callOf(row), lease: this.#ownership.lease }
     })
   }
 
@@ -135,8 +140,8 @@ export class Calls {
     this.#claimed.add(callId)
   }
 
-  release(callId: string): void {
-    this.#claimed.delete(callId)
+  release(callId: string, lease: Lease): void {
+    if (this.#ownership.holds(lease)) this.#claimed.delete(callId)
   }
 
   next(room: CallRoom): number | null {

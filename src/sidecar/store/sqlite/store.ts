@@ -1,4 +1,6 @@
 import type { Ack } from '../../../core/delivery.ts'
+import type { Call } from '../../../core/call.ts'
+import type { Lease } from '../../../core/lease.ts'
 import type { Clock, Log } from '../../../std/ports.ts'
 import type {
   Batch,
@@ -94,7 +96,7 @@ export function createSqliteStore(
   const lanes = new Lanes(db, ownership, begun, (pos) => markDamaged(pos))
   const facts = new Facts(db, checkpoints, (added, into) => lanes.fanOut(added, into))
   const hints = new Hints(db, ownership, clock.now() * 1000)
-  const calls = new Calls(db)
+  const calls = new Calls(db, ownership)
   const sessions = new Sessions(db, (callId, sessionId) =>
     lines.error(
       { callId, sessionId },
@@ -173,6 +175,9 @@ export function createSqliteStore(
       newCalls: [],
     }
     const now = clock.steady()
+    const addCall = (call: Call, lease: Lease | null): void => {
+      if (calls.add(call, now)) into.newCalls.push({ callId: call.callId, lease })
+    }
     const batch = given.scoped === true ? scoping(given, into) : given
     if (batch.facts !== undefined) {
       facts.append(batch.facts, into)
@@ -192,11 +197,11 @@ export function createSqliteStore(
         continue
       }
       facts.append(reading.facts, into)
-      for (const call of reading.newCalls) if (calls.add(call, now)) into.newCalls.push(call.callId)
+      for (const call of reading.newCalls) addCall(call, null)
       calls.wakeOthers(reading.sessionId, reading.session?.actions.map(({ callId }) => callId) ?? [])
       hints.done(reading.sessionId, reading.hint, now)
     }
-    for (const call of batch.newCalls ?? []) if (calls.add(call, now)) into.newCalls.push(call.callId)
+    for (const call of batch.newCalls ?? []) addCall(call, call.state === 'running' ? ownership.lease : null)
     for (const step of batch.calls ?? []) {
       if (!calls.step(step, now)) into.refused.push(step.callId)
       else if (step.facts !== undefined) facts.append(step.facts, into)
@@ -228,10 +233,7 @@ export function createSqliteStore(
         (committed) => {
           lanes.claimFresh(committed)
           lanes.acknowledged(acks)
-          for (const call of batch.newCalls ?? []) {
-            if (call.state === 'running' && committed.newCalls.includes(call.callId))
-              calls.claimed(call.callId)
-          }
+          for (const { callId, lease } of committed.newCalls) if (lease !== null) calls.claimed(callId)
         },
         urgencyOf(batch, patience),
       )
@@ -291,8 +293,8 @@ export function createSqliteStore(
 
   const callQueue: CallQueue = {
     claim: (room) => ask(() => calls.claim(room, clock.steady())),
-    async release(callId) {
-      calls.release(callId)
+    async release(callId, lease) {
+      calls.release(callId, lease)
     },
     nextDue: (room) => ask(() => waitUntil(calls.next(room))),
     get: (callId) => ask(() => calls.get(callId)),
