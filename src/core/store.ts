@@ -33,16 +33,12 @@ export interface FactLog {
    */
   commit(batch: Batch, patience?: number): Promise<Committed>
   /**
-   * State facts, stored before `before` (our wall clock), that a channel should have reported and
-   * did not. Each is returned once. `expected`: the types that each channel reports. A step of
-   * bounded length; `more` means that another step follows.
+   * State facts, older than `age` milliseconds, that a channel should have reported and did not. Each is returned once.
+   * `expected`: the types that each channel reports. A step of bounded length; `more` means that another step follows.
    */
-  missed(expected: Expected, before: number): Promise<{ missed: Miss[]; more: boolean }>
-  /**
-   * Removes delivered facts older than `before` (our wall clock), and counts them. A step, as
-   * above.
-   */
-  prune(before: number): Promise<{ facts: number; more: boolean }>
+  missed(expected: Expected, age: number): Promise<{ missed: Miss[]; more: boolean }>
+  /** Removes delivered facts older than `age` milliseconds, and counts them. A step, as above. */
+  prune(age: number): Promise<{ facts: number; more: boolean }>
 }
 
 /** Sessions, turns and actions as last read; with a scope, whose sessions are. */
@@ -57,11 +53,8 @@ export interface Resources {
   summary(sessionId: string): Promise<SessionSummary | null>
   /** The stored state of each of `ids`, for comparison with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
-  /**
-   * Sessions that are not known to be deleted and were not read since `before` (our wall clock), by
-   * id after `after`.
-   */
-  unseen(before: number, after: string, limit: number): Promise<string[]>
+  /** Sessions that are not known to be deleted, by id after `after`. */
+  alive(after: string, limit: number): Promise<string[]>
   /** Sessions that we believe to exist and that are not at rest, by id after `after`. */
   active(after: string, limit: number): Promise<string[]>
   /**
@@ -71,10 +64,8 @@ export interface Resources {
   count(): Promise<{ alive: number; active: number; foreign: number }>
   /** The owner of each of `ids`; only with a scope. */
   owners(ids: readonly string[]): Promise<Map<string, OwnerRecord>>
-  /**
-   * Sessions with only an owner entry, older than `before` (our wall clock), by id after `after`.
-   */
-  strangers(before: number, after: string, limit: number): Promise<string[]>
+  /** Sessions with only an owner entry, older than `age` milliseconds, by id after `after`. */
+  strangers(age: number, after: string, limit: number): Promise<string[]>
   heldFrames(): Promise<HeldFrames>
 }
 
@@ -261,8 +252,8 @@ export interface KnownTurn {
   settled: boolean
   /** Our wall clock: when the stream's turn.ended came. */
   endedFrameAt: number | null
-  /** Steady milliseconds: when we first read it as final. */
-  finalReadAt: number | null
+  /** Milliseconds since we first read it as final. */
+  finalFor: number | null
   /** The final fact is out. */
   finalFact: boolean
 }
@@ -292,7 +283,8 @@ export interface Reading {
 export interface HandlerRegistration {
   name: string
   ordered: boolean
-  wants(type: string): boolean
+  /** The types that it selects, in the form of core/pattern.ts. */
+  events: readonly string[]
 }
 
 export interface SubscriptionRecord {

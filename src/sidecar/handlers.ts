@@ -1,5 +1,4 @@
 import type { HandlerSpec } from '../core/handler.ts'
-import { compilePatterns } from '../core/pattern.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Http } from '../std/ports.ts'
 import type { Tracer } from '../core/trace.ts'
@@ -39,7 +38,7 @@ export function registerHandlers(
       name,
       // A batch is of one session, so that a bad one delays no other session.
       ordered: ordered || batch.max > 1,
-      wants: compilePatterns(events).wants,
+      events,
     })),
   )
 }

@@ -59,9 +59,9 @@ export function createMaintenance(options: {
   const round = async (): Promise<void> => {
     let wait = interval
     try {
-      const looked = await store.log.missed(expected, clock.now() - MISSED_AFTER)
+      const looked = await store.log.missed(expected, MISSED_AFTER)
       for (const miss of looked.missed) observer.missed(miss)
-      const pruned = mayPrune() ? await store.log.prune(clock.now() - retention) : NOTHING
+      const pruned = mayPrune() ? await store.log.prune(retention) : NOTHING
       if (pruned.facts > 0) log.debug({ facts: pruned.facts }, 'store: pruned')
       if (looked.more || (pruned.more && pruned.facts > 0)) wait = AGAIN
       else if (pruned.more) wait = Math.min(interval, ON)

@@ -31,7 +31,7 @@ export async function applyScope(
   }
   if (scope !== null) return true
   const [[stranger], { frames }] = await Promise.all([
-    store.resources.strangers(Number.MAX_SAFE_INTEGER, '', 1),
+    store.resources.strangers(-Infinity, '', 1),
     store.resources.heldFrames(),
   ])
   return stranger !== undefined || frames > 0
@@ -40,7 +40,7 @@ export async function applyScope(
 /** @returns how many sessions are not ours any more. */
 async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<number> {
   let left = 0
-  let ids = await store.resources.unseen(Number.MAX_SAFE_INTEGER, '', PAGE)
+  let ids = await store.resources.alive('', PAGE)
   for (let last = ids.at(-1); last !== undefined; last = ids.at(-1)) {
     const owners: OwnerNote[] = []
     for (const sessionId of ids) {
@@ -51,7 +51,7 @@ async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<num
       owners.push({ sessionId, owner, at: clock.now() })
     }
     await store.log.commit({ scoped: true, owners })
-    ids = await store.resources.unseen(Number.MAX_SAFE_INTEGER, last, PAGE)
+    ids = await store.resources.alive(last, PAGE)
   }
   return left
 }

@@ -8,7 +8,7 @@ let running: Running
 beforeEach(async () => {
   running = await startAdmin({
     async seed(store) {
-      await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+      await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
       const committed = await store.log.commit({ facts: [frameFact('1', 's-a'), frameFact('2', 's-b')] })
       await acknowledgeFirst(store, committed, 'app', 'dead')
     },

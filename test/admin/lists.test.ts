@@ -18,8 +18,8 @@ beforeAll(async () => {
   running = await startAdmin({
     async seed(store) {
       await store.settings.registerHandlers([
-        { name: 'app', ordered: true, wants: (type) => type.startsWith('turn.') },
-        { name: 'audit', ordered: true, wants: () => true },
+        { name: 'app', ordered: true, events: ['turn.*'] },
+        { name: 'audit', ordered: true, events: ['*'] },
       ])
       for (const [index, id] of ['s-a', 's-b', 's-c'].entries()) {
         await store.log.commit({ readings: [readingOf(sessionRaw(id), { at: 1000 + index })] })

@@ -56,7 +56,7 @@ it('does not take a transcript fact for the turn that it talks of', async () => 
 })
 
 it('reads what is true now from the store', async () => {
-  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   const waiting = sessionRaw('s-b', {
     status: 'requires_action',
     required_actions: [actionRaw('c1'), actionRaw('c2', { type: 'approval', created_at: 1_600_000_000_000 })],
@@ -129,7 +129,7 @@ it('shows the age of the oldest unread hint of a channel, without reads that the
 })
 
 it('shows dead letters as long as they are kept', async () => {
-  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   const committed = await metering.store.log.commit({ facts: [frameFact('1', 's-a')] })
   await acknowledgeFirst(metering.store, committed, 'app', 'dead')
   expect(await metering.valueOf('callback_dead_letters_kept', { handler: 'app' })).toBe(1)
@@ -181,7 +181,7 @@ it('omits unknown values', async () => {
 })
 
 it('shows an unreachable or paused handler as down', async () => {
-  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(1)
   metering.metrics.observer.handler('app', 'down')
   expect(await metering.valueOf('handler_up', { handler: 'app' })).toBe(0)

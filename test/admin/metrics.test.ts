@@ -38,7 +38,7 @@ async function everythingHappens(): Promise<void> {
   const { observer } = metering.metrics
   const turn = turnRaw('turn_1', 's-a')
   const fact = stored(turnFact('turn.completed', turn))
-  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await metering.store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   const session = sessionRaw('s-a', { status: 'requires_action', required_actions: [actionRaw('call_1')] })
   await metering.store.log.commit({
     readings: [readingOf(session, { facts: [fact], turns: [turn], settled: false })],

@@ -32,7 +32,7 @@ beforeAll(async () => {
   running = await startAdmin({
     relay,
     async seed(store) {
-      await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+      await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
       const turn = turnRaw('turn_1', 's-a')
       const session = sessionRaw('s-a', {
         status: 'requires_action',

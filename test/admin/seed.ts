@@ -106,7 +106,7 @@ export function readingOf(
       final: true,
       settled: extra.settled ?? true,
       endedFrameAt: null,
-      finalReadAt: null,
+      finalFor: null,
       finalFact: true,
     }
   })

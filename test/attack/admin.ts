@@ -73,7 +73,7 @@ export async function attackRelay(count: number, random: Random): Promise<Tally>
 }
 
 async function seed(store: Store): Promise<void> {
-  await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   await store.log.commit({ readings: [readingOf(sessionRaw('s-a'), { turns: [turnRaw('turn_1', 's-a')] })] })
   await store.log.commit({
     facts: [

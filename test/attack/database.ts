@@ -37,7 +37,7 @@ export function attackDatabase(count: number, random: Random): Promise<Tally> {
 
 async function fill(path: string): Promise<Buffer> {
   const store = openSqliteStore({ path, clock: new VirtualClock(), log: keepingLog() })
-  await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   await store.log.commit({ facts: FACTS, cursor: '60' })
   await store.close()
   return readFileSync(path)
@@ -106,7 +106,7 @@ async function look(file: string, mine: string): Promise<string> {
 async function read(path: string): Promise<Fact[]> {
   const store = openSqliteStore({ path, clock: new VirtualClock(), log: keepingLog() })
   try {
-    await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+    await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
     const facts: Fact[] = []
     for (const lane of await store.lanes.claim({ handler: 'app', lanes: 10 }))
       for (const { fact } of await store.lanes.read(lane, 0, FACTS.length, 1e9)) facts.push(fact)

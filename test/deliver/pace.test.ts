@@ -36,7 +36,7 @@ async function paceBeside(others: readonly (() => Promise<Verdict>)[]): Promise<
   }
   const replies = [quick, ...others]
   const specs = replies.map((_, index) => ({ ...SPEC, name: `h${index}`, timeout: TIMEOUT }))
-  await store.settings.registerHandlers(specs.map(({ name }) => ({ name, ordered: true, wants: () => true })))
+  await store.settings.registerHandlers(specs.map(({ name }) => ({ name, ordered: true, events: ['*'] })))
   const acks = createAckBatcher(store, clock, log)
   const ports = {
     store,

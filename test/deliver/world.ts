@@ -96,7 +96,7 @@ export async function deliveryWorld(
   }
   const moduleParts = { clock, log, tracer: plainTracer(seededRandom()) }
   const records = await store.settings.registerHandlers([
-    { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, wants: () => true },
+    { name: spec.name, ordered: spec.ordered || spec.batch.max > 1, events: ['*'] },
   ])
   const acks = createAckBatcher(store, clock, log)
   const worker = createWorker(

@@ -76,7 +76,7 @@ function knownTurn(one: Turn): KnownTurn {
     final,
     settled: isSettled(one),
     endedFrameAt: null,
-    finalReadAt: null,
+    finalFor: null,
     finalFact: final,
   }
 }
@@ -448,9 +448,9 @@ describe('a comparison', () => {
     const rest = { read: true, endedFrameAt: null }
     expect(new Map(reading.turns.map(({ turn: { id }, ...entry }) => [id, entry]))).toEqual(
       new Map([
-        ['t', { ...rest, final: true, settled: false, finalReadAt: 4000, finalFact: true }],
-        ['u', { ...rest, final: false, settled: false, finalReadAt: null, finalFact: false }],
-        ['v', { ...rest, final: true, settled: true, finalReadAt: 5000, finalFact: true }],
+        ['t', { ...rest, final: true, settled: false, finalFor: 1000, finalFact: true }],
+        ['u', { ...rest, final: false, settled: false, finalFor: null, finalFact: false }],
+        ['v', { ...rest, final: true, settled: true, finalFor: 0, finalFact: true }],
       ]),
     )
     expect(collecting(turns)).toEqual(['t'])
@@ -472,15 +472,16 @@ describe('a comparison', () => {
 
   it('no longer waits for a turn that names no artifacts an hour after its end', () => {
     const before = known(session('working'), [{ ...turn('t', 'failed'), artifacts: null }])
-    const steady = CONTEXT.steady + 3_600_000
-    const ended = before.turns.map((entry) => ({ ...entry, finalReadAt: CONTEXT.steady }))
+    const HOUR = 3_600_000
     const look = looked(
       'idle',
       before.turns.map((entry) => entry.turn),
     )
-    const at = (steady: number) =>
-      compare({ ...before, turns: ended }, [], look, { ...CONTEXT, steady }, new Map()).reading.atRest
-    expect([at(steady - 1), at(steady)]).toEqual([false, true])
+    const after = (finalFor: number) => {
+      const turns = before.turns.map((entry) => ({ ...entry, finalFor }))
+      return compare({ ...before, turns }, [], look, CONTEXT, new Map()).reading.atRest
+    }
+    expect([after(HOUR - 1), after(HOUR)]).toEqual([false, true])
   })
 
   // Found by the simulation: the end was reported once more, after it had been delivered and

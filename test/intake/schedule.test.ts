@@ -32,7 +32,7 @@ const turnIs = (id: string, status: string): KnownTurn => ({
   final: status === 'completed',
   settled: false,
   endedFrameAt: null,
-  finalReadAt: null,
+  finalFor: null,
   finalFact: false,
 })
 

@@ -45,7 +45,7 @@ export const KNOWN_SITES: readonly string[] = [
   'store.resources.knownTurns',
   'store.resources.summary',
   'store.resources.glance',
-  'store.resources.unseen',
+  'store.resources.alive',
   'store.resources.count',
   'store.lanes.claim',
   'store.lanes.read',

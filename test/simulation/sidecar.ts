@@ -83,7 +83,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
   const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
   const stored = storeOf(life, inner, sites, disk, {
     stored: (batch, committed) => watch.stored(life, batch, committed),
-    pruned: (before) => watch.pruned(before),
+    pruned: (age) => watch.pruned(clock.now() - age),
     paused: (handler, reason) => watch.paused(handler, reason),
     noted: (checkpoint, value) => watch.beginning.noted(life, checkpoint, value),
     looked: () => watch.looked(life),

@@ -22,7 +22,7 @@ const SITES = {
   'resources.knownTurns': true,
   'resources.summary': true,
   'resources.glance': true,
-  'resources.unseen': true,
+  'resources.alive': true,
   'resources.active': true,
   'resources.count': true,
   'resources.owners': true,
@@ -56,7 +56,7 @@ const SITES = {
 /** The reports about calls; for writes also after the end of the process that called the store. */
 export interface Written {
   stored(batch: Batch, committed: Committed): void
-  pruned(before: number): void
+  pruned(age: number): void
   paused(handler: string, reason: string | null): void
   noted(checkpoint: string, value: string | null): void
   /** Asked when there is work. */

@@ -134,8 +134,8 @@ describe('a commit', () => {
   it('fans a fact out to each handler that selects its type, and to no other', async () => {
     const { store } = await openStore({}, [
       everything('all'),
-      everything('turns', { wants: (type) => type.startsWith('turn.') }),
-      everything('none', { wants: () => false }),
+      everything('turns', { events: ['turn.*'] }),
+      everything('none', { events: [] }),
     ])
     const { lanes } = await store.log.commit({
       facts: [frameFact(1), turnFact('turn.completed', 'trn_1'), frameFact(2, 'ses_2')],
@@ -216,13 +216,13 @@ describe('a full disk', () => {
   })
 
   it('takes facts again after pruning made room', async () => {
-    const { store, clock } = await openStore({ maxPages: 100 }, [])
+    const { store } = await openStore({ maxPages: 100 }, [])
     let seq = 0
     const fill = async () => {
       for (;;) await store.log.commit({ facts: [large(++seq)] })
     }
     await expect(fill()).rejects.toMatchObject({ kind: 'full' })
-    expect((await store.log.prune(clock.now() + 1)).facts).toBeGreaterThan(10)
+    expect((await store.log.prune(-1)).facts).toBeGreaterThan(10)
     await expect(store.log.commit({ facts: [large(++seq)] })).resolves.toMatchObject({
       facts: [{ seq: String(seq) }],
     })

@@ -17,7 +17,7 @@ export function folder(): string {
 export const everything = (name: string, more: Partial<HandlerRegistration> = {}): HandlerRegistration => ({
   name,
   ordered: true,
-  wants: () => true,
+  events: ['*'],
   ...more,
 })
 

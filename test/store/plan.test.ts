@@ -45,7 +45,7 @@ async function fill(store: Store): Promise<void> {
   const session = readSession({ id: 'ses_2', status: 'working', updated_at: 1 }, () => undefined)
   const turnOf = (id: string) => readTurn({ id, status: 'completed', created_at: 1 }, 'ses_2')
   const action = readAction({ call_id: 'call_1', type: 'function_call', created_at: 1 })
-  const known = { read: true, final: true, endedFrameAt: null, finalReadAt: null, finalFact: true }
+  const known = { read: true, final: true, endedFrameAt: null, finalFor: null, finalFact: true }
   const { lanes } = await store.log.commit({
     facts: [frameFact(1), turnFact('turn.completed', 'trn_1')],
     newCalls: [call],
@@ -77,7 +77,6 @@ const ROOM = { others: 10, of: () => 10 }
 
 /** All that the sidecar asks again and again. @returns how many answers had something in them. */
 async function ask(store: Store): Promise<number> {
-  const later = NOW + 60_000
   const hints = await store.hints.claim(10)
   for (const hint of hints) await store.hints.release(hint)
   const lanes = await store.lanes.claim({ handler: 'app', lanes: 10 })
@@ -97,7 +96,7 @@ async function ask(store: Store): Promise<number> {
     calls,
     known?.turns ?? [],
     known?.actions ?? [],
-    await store.resources.unseen(later, '', 10),
+    await store.resources.alive('', 10),
     await store.resources.active('', 10),
   ]
   const dues = [

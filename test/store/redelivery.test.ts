@@ -56,8 +56,8 @@ describe('dead letters', () => {
   })
 
   it('find a lane again when pruning took theirs', async () => {
-    const { store, clock } = await deadLettered()
-    await store.log.prune(clock.now() - 1)
+    const { store } = await deadLettered()
+    await store.log.prune(1)
     expect(await store.operator.retry({})).toEqual({ count: 3 })
     expect(await store.lanes.claim({ handler: 'app', lanes: 10 })).toHaveLength(2)
   })
@@ -74,7 +74,7 @@ describe('a replay', () => {
     const stored = await store.log.commit({ facts })
     await store.settings.registerHandlers([
       everything('app'),
-      everything('late', { wants: (type) => type !== 'turn.completed' }),
+      everything('late', { events: ['agent.message'] }),
       everything('later'),
     ])
     expect(await store.operator.replay('late', { at: 1000 })).toEqual({ count: 2 })

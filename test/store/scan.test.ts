@@ -9,7 +9,7 @@ const RARE = 12_345
 
 async function longLog() {
   const clock = new VirtualClock()
-  const rare = everything('rare', { wants: (type) => type === 'agent.rare' })
+  const rare = everything('rare', { events: ['agent.rare'] })
   const { store } = await openStore({ clock }, [everything('app'), rare])
   const facts = Array.from({ length: MANY }, (_, index) =>
     frameFact(index + 1, `ses_${index % 7}`, {

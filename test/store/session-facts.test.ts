@@ -35,7 +35,7 @@ function unlisted(path: string): number {
 
 it('the list has the facts of 10,000 held frames once they are released, though no later fact comes', async () => {
   const path = join(folder(), 'sidecar.db')
-  const { store } = await openStore({ path }, [everything('app', { wants: () => false })])
+  const { store } = await openStore({ path }, [everything('app', { events: [] })])
   const held = Array.from({ length: 10_000 }, (_, n) => frameFact(n + 1, 'ses_1'))
   await store.log.commit({ facts: held, scoped: true })
   await store.log.commit({ scoped: true, owners: [{ sessionId: 'ses_1', owner: 'ours', at: 1 }] })
@@ -45,7 +45,7 @@ it('the list has the facts of 10,000 held frames once they are released, though 
 
 it('a transaction that is rolled back leaves no gap in the list', async () => {
   const path = join(folder(), 'sidecar.db')
-  const { store } = await openStore({ path }, [everything('app', { wants: () => false })])
+  const { store } = await openStore({ path }, [everything('app', { events: [] })])
   const broken = frameFact(9999, 'ses_1', { at: Number.NaN })
   const [good, bad] = await Promise.allSettled([
     store.log.commit({ facts: facts(1, 2000) }),
@@ -58,7 +58,7 @@ it('a transaction that is rolled back leaves no gap in the list', async () => {
 
 it('the facts of a session are found whole and in order, those that its list has and the newest', async () => {
   const path = join(folder(), 'sidecar.db')
-  const { store } = await openStore({ path }, [everything('app', { wants: () => false })])
+  const { store } = await openStore({ path }, [everything('app', { events: [] })])
   const expected = (last: number) =>
     Array.from({ length: last }, (_, n) => n + 1).flatMap((seq) =>
       seq % SESSIONS === 2 ? [String(seq)] : [],
@@ -77,7 +77,7 @@ it('the facts of a session are found whole and in order, those that its list has
   await again.store.log.commit({ facts: facts(12_301, 100) })
   expect(await framesOf(again.store, 'ses_2')).toEqual(expected(12_400))
   // A log that begins behind all that was pruned keeps no entry of it.
-  for (let more = true; more;) ({ more } = await again.store.log.prune(Number.MAX_SAFE_INTEGER))
+  for (let more = true; more;) ({ more } = await again.store.log.prune(-Infinity))
   expect((await framesOf(again.store, 'ses_2')).length).toBe(20)
   const left = new Database(path, { readonly: true })
   expect(left.prepare('SELECT count(*) FROM session_facts').pluck().get()).toBe(0)

@@ -52,7 +52,7 @@ it('artifacts are awaited no more eagerly after the wall clock was set back', as
     final: true,
     settled: false,
     endedFrameAt: null,
-    finalReadAt: NOON - 500,
+    finalFor: 500,
     finalFact: true,
   }
   await before.store.log.commit({
@@ -76,7 +76,7 @@ it('artifacts are awaited no more eagerly after the wall clock was set back', as
   await before.store.close()
   const after = await openStore({ path, clock: new VirtualClock(NOON - HOUR) })
   const [known] = (await after.store.resources.known('ses_1'))?.turns ?? []
-  expect(known?.finalReadAt).toBe(NOON - HOUR - 500)
+  expect(known?.finalFor).toBe(500)
 })
 
 it('a restart after an hour leaves what is due then as it was', async () => {

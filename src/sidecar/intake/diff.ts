@@ -94,7 +94,7 @@ export function diff(snapshot: Snapshot, context: DiffContext): Difference {
   const atRest =
     (session.status === 'idle' || session.status === 'failed') &&
     session.actions.length === 0 &&
-    turns.all.every((turn) => turn.final && !isCollecting(turn, context.steady))
+    turns.all.every((turn) => turn.final && !isCollecting(turn))
 
   const add = (type: StateType, subject: string, key: (string | number)[], data: JsonObject) =>
     facts.push(stateFact({ type, subject, key, data }, session.id, context))
@@ -243,7 +243,7 @@ function diffTurns(
       final,
       settled,
       endedFrameAt: old?.endedFrameAt ?? null,
-      finalReadAt: old?.finalReadAt ?? (final ? (frameWait.since.get(turn.id) ?? steady) : null),
+      finalFor: old?.finalFor ?? (final ? steady - (frameWait.since.get(turn.id) ?? steady) : null),
       finalFact: final,
     }
     changes.all.push(next)
@@ -252,7 +252,7 @@ function diffTurns(
     if (old?.read !== true) changes.started.push(turn)
     if (final && old?.finalFact !== true) {
       changes.ended.push(turn)
-      const until = (next.finalReadAt ?? steady) + frameWait.ms
+      const until = steady - (next.finalFor ?? 0) + frameWait.ms
       if (next.endedFrameAt === null && until > steady) {
         changes.waitUntil = Math.max(changes.waitUntil ?? until, until)
       }

@@ -175,9 +175,9 @@ function agrees({ status, actions }: Session, turns: Turns): boolean {
  * Whether the artifacts of a final turn are still on the way. A turn whose artifacts stay null for long has none: the
  * sidecar stops waiting, and the turn still settles if artifacts appear later.
  */
-export function isCollecting({ turn, final, settled, finalReadAt }: KnownTurn, steady: number): boolean {
+export function isCollecting({ turn, final, settled, finalFor }: KnownTurn): boolean {
   if (!final || settled) return false
-  return turn.artifacts !== null || steady - (finalReadAt ?? steady) < QUIET
+  return turn.artifacts !== null || (finalFor ?? 0) < QUIET
 }
 
 /** How long a turn's end waits for the stream's turn.ended frame (test/README.md, Guarantees), milliseconds. */
@@ -196,7 +196,7 @@ export class FrameWaits {
   }
 
   begin(turns: readonly KnownTurn[], steady: number): void {
-    for (const { turn, finalReadAt } of turns) this.since.set(turn.id, finalReadAt ?? steady)
+    for (const { turn, finalFor } of turns) this.since.set(turn.id, steady - (finalFor ?? 0))
   }
 
   end(turns: readonly KnownTurn[]): void {
@@ -220,13 +220,13 @@ export function hintAfter(
   steady: number,
   { items = 'all', unseen = null }: { items?: ItemsRead | undefined; unseen?: Expectation | null } = {},
 ): Reading['hint'] {
-  const collecting = turns.filter((turn) => isCollecting(turn, steady))
+  const collecting = turns.filter(isCollecting)
   const looks: { after: number; scope: HintScope }[] = []
   if (items === 'more') looks.push({ after: 0, scope: 'session' })
-  if (unseen !== null) looks.push({ after: soonAfter(unseen.since, steady), scope: unseen.scope })
+  if (unseen !== null) looks.push({ after: soonAfter(steady - unseen.since), scope: unseen.scope })
   if (collecting.length > 0) {
-    const youngest = Math.max(...collecting.map(({ finalReadAt }) => finalReadAt ?? steady))
-    looks.push({ after: soonAfter(youngest, steady), scope: 'artifacts' })
+    const youngest = Math.min(...collecting.map(({ finalFor }) => finalFor ?? 0))
+    looks.push({ after: soonAfter(youngest), scope: 'artifacts' })
   }
   if (looks.length === 0 && !(atRest && items === 'all')) looks.push({ after: SAFETY_LOOK, scope: 'session' })
   const scopes = looks.map(({ scope }) => scope)
@@ -238,6 +238,6 @@ export function hintAfter(
 }
 
 /** A delay that grows with the time waited so far, so that the reads become rarer. */
-function soonAfter(since: number, steady: number): number {
-  return Math.min(SOON.max, Math.max(SOON.base, steady - since))
+function soonAfter(waited: number): number {
+  return Math.min(SOON.max, Math.max(SOON.base, waited))
 }

@@ -126,7 +126,7 @@ export function createSweep(options: {
   const forgetUnlisted = async (listed: ReadonlySet<string>, before: number): Promise<void> => {
     let after = ''
     for (;;) {
-      const ids = await store.resources.strangers(before, after, COMPARE)
+      const ids = await store.resources.strangers(clock.now() - before, after, COMPARE)
       const owners = ids
         .filter((sessionId) => !listed.has(sessionId))
         .map((sessionId) => ({ sessionId, owner: 'unknown' as const, at: before }))
@@ -137,7 +137,7 @@ export function createSweep(options: {
     }
   }
 
-  const aliveAfter = (after: string) => store.resources.unseen(Number.MAX_SAFE_INTEGER, after, COMPARE)
+  const aliveAfter = (after: string) => store.resources.alive(after, COMPARE)
   const activeAfter = (after: string) => store.resources.active(after, COMPARE)
 
   const firstLook = async (look: (session: Session) => Promise<void>): Promise<void> => {

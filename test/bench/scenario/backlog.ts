@@ -67,7 +67,7 @@ async function fill(folder: string, count: number): Promise<void> {
     log: keepingLog(),
     onCommit: deafObserver.commit,
   })
-  await store.settings.registerHandlers([{ name: 'app', ordered: true, wants: () => true }])
+  await store.settings.registerHandlers([{ name: 'app', ordered: true, events: ['*'] }])
   for (let seq = 1; seq <= count; seq += TOGETHER) {
     const facts = Array.from({ length: Math.min(TOGETHER, count - seq + 1) }, (_, index) =>
       frameFact(seq + index, `ses_${(seq + index) % SESSIONS}`, { at: Date.now() }),

@@ -1,5 +1,6 @@
 import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
 import type { StoredFact } from '../../../core/fact.ts'
+import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
@@ -14,8 +15,9 @@ const TYPES_REMEMBERED = 1000
 /** The state of a delivery after an attempt: pending, delivered or dead. */
 const STATUS: Record<Ack['result'], number> = { retry: 0, delivered: 1, dead: 2 }
 
-interface Registered extends HandlerRegistration {
+interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
   number: number
+  wants(type: string): boolean
 }
 
 interface HandlerRow {
@@ -100,9 +102,11 @@ export class Lanes {
     for (const { name } of handlers) insert.run(name)
     const known = new Map(this.handlers().map((record) => [record.name, record]))
     this.#byType.clear()
-    this.#handlers = handlers.map((handler) => ({
-      ...handler,
-      number: known.get(handler.name)?.number ?? 0,
+    this.#handlers = handlers.map(({ name, ordered, events }) => ({
+      name,
+      ordered,
+      wants: compilePatterns(events).wants,
+      number: known.get(name)?.number ?? 0,
     }))
     this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
     for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)

@@ -5,6 +5,7 @@ import type { Action, Session, SessionSummary } from '../../../core/resource.ts'
 import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
 import type { SessionRecord } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
+import type { Clock } from '../../../std/ports.ts'
 import type { Sqlite } from './open.ts'
 
 /** The type of the fact that a turn.ended frame becomes. */
@@ -19,6 +20,7 @@ interface ActionRow {
 
 /** Sessions, turns and actions as they were last read. */
 export class Sessions {
+  readonly #clock: Clock
   readonly #get
   readonly #put
   readonly #unsettled
@@ -30,7 +32,7 @@ export class Sessions {
   readonly #addAction
   readonly #ownerOf
   readonly #resolve
-  readonly #unseen
+  readonly #alive
   readonly #active
   readonly #countAlive
   readonly #countActive
@@ -40,7 +42,8 @@ export class Sessions {
   readonly onTwin: (callId: string, sessionId: string) => void
 
   /** `onTwin`: an action has the id of an action of another turn, and makes no fact. */
-  constructor(db: Sqlite, onTwin: (callId: string, sessionId: string) => void) {
+  constructor(db: Sqlite, clock: Clock, onTwin: (callId: string, sessionId: string) => void) {
+    this.#clock = clock
     this.onTwin = onTwin
     this.#get = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
     this.#put = db.prepare(
@@ -81,9 +84,9 @@ export class Sessions {
       "SELECT session_id, iif(json_valid(raw), raw ->> 'turn_id', NULL) AS turn_id FROM actions WHERE call_id = ?",
     )
     this.#resolve = db.prepare<[number, string]>('UPDATE actions SET resolved_at = ? WHERE call_id = ?')
-    this.#unseen = db
-      .prepare<[number, string, number], string>(
-        'SELECT id FROM sessions WHERE deleted_at IS NULL AND read_at < ? AND id > ? ORDER BY id LIMIT +?',
+    this.#alive = db
+      .prepare<[string, number], string>(
+        'SELECT id FROM sessions WHERE deleted_at IS NULL AND id > ? ORDER BY id LIMIT +?',
       )
       .pluck()
     this.#active = db
@@ -127,7 +130,8 @@ export class Sessions {
     const further = turnIds.filter((turnId) => !rows.has(turnId))
     // Webhooks announce a hundred turns of one session in a second.
     if (further.length > 0) for (const row of this.#named.all(JSON.stringify(further))) rows.set(row.id, row)
-    return [...rows.values()].map(turnOf)
+    const now = this.#clock.steady()
+    return [...rows.values()].map((row) => turnOf(row, now))
   }
 
   openActions(id: string): Action[] {
@@ -206,7 +210,7 @@ export class Sessions {
     return true
   }
 
-  #writeTurn({ turn, final, settled, finalFact, endedFrameAt, finalReadAt }: KnownTurn): void {
+  #writeTurn({ turn, final, settled, finalFact, endedFrameAt, finalFor }: KnownTurn): void {
     this.#putTurn.run(
       turn.id,
       turn.sessionId,
@@ -216,7 +220,7 @@ export class Sessions {
       settled ? 1 : 0,
       finalFact ? 1 : 0,
       endedFrameAt,
-      finalReadAt === null ? null : Math.round(finalReadAt),
+      finalFor === null ? null : Math.round(this.#clock.steady() - finalFor),
     )
   }
 
@@ -231,8 +235,8 @@ export class Sessions {
     this.#resolveAll.run(at, id)
   }
 
-  unseen(before: number, after: string, limit: number): string[] {
-    return this.#unseen.all(before, after, limit)
+  alive(after: string, limit: number): string[] {
+    return this.#alive.all(after, limit)
   }
 
   active(after: string, limit: number): string[] {
@@ -269,7 +273,7 @@ export function recordOf(row: SessionRow): SessionRecord {
   }
 }
 
-function turnOf(row: TurnRow): KnownTurn {
+function turnOf(row: TurnRow, now: number): KnownTurn {
   const parsed = row.raw === null ? null : parseTurn(objectOf(row.raw))
   return {
     turn: parsed ?? {
@@ -286,7 +290,7 @@ function turnOf(row: TurnRow): KnownTurn {
     final: row.final === 1,
     settled: row.settled === 1,
     endedFrameAt: row.ended_frame_at,
-    finalReadAt: row.final_read_at,
+    finalFor: row.final_read_at === null ? null : now - row.final_read_at,
     finalFact: row.final_fact === 1,
   }
 }

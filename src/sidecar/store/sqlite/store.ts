@@ -97,7 +97,7 @@ export function createSqliteStore(
   const facts = new Facts(db, checkpoints, (added, into) => lanes.fanOut(added, into))
   const hints = new Hints(db, ownership, clock.now() * 1000)
   const calls = new Calls(db, ownership)
-  const sessions = new Sessions(db, (callId, sessionId) =>
+  const sessions = new Sessions(db, clock, (callId, sessionId) =>
     lines.error(
       { callId, sessionId },
       'store: an action has the id of an earlier one: it makes no fact, and its call is not run',
@@ -238,8 +238,8 @@ export function createSqliteStore(
         urgencyOf(batch, patience),
       )
     },
-    missed: (expected, before) => write(() => missed(expected, before, clock.now())),
-    prune: (before) => write(() => prune(before, clock.now())),
+    missed: (expected, age) => write(() => missed(expected, clock.now() - age, clock.now())),
+    prune: (age) => write(() => prune(clock.now() - age, clock.now())),
   }
 
   const resources: Resources = {
@@ -247,11 +247,11 @@ export function createSqliteStore(
     knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
     summary: (id) => ask(() => sessions.summary(id)),
     glance: (ids) => ask(() => sessions.glance(ids)),
-    unseen: (before, after, limit) => ask(() => sessions.unseen(before, after, limit)),
+    alive: (after, limit) => ask(() => sessions.alive(after, limit)),
     active: (after, limit) => ask(() => sessions.active(after, limit)),
     count: () => ask(() => ({ ...sessions.count(), foreign: owners.countForeign() })),
     owners: (ids) => ask(() => owners.of(ids)),
-    strangers: (before, after, limit) => ask(() => owners.strangers(before, after, limit)),
+    strangers: (age, after, limit) => ask(() => owners.strangers(clock.now() - age, after, limit)),
     heldFrames: () => ask(() => owners.held()),
   }
 
