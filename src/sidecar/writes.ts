@@ -1,4 +1,4 @@
-import type { Readiness } from './admin/routes/probes.ts'
+import type { Readiness } from './admin/probes.ts'
 import type { StatusReport } from './admin/routes/status.ts'
 import type { Observer } from '../core/observer.ts'
 import type { Clock } from '../std/ports.ts'

@@ -1,7 +1,8 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { READERS, type Relay } from '../../src/sidecar/admin/relay/relay.ts'
-import { Problem, ProblemDocument } from '../../src/sidecar/admin/problem.ts'
+import { ProblemDocument } from '../../src/sidecar/admin/openapi.ts'
+import { Problem } from '../../src/sidecar/admin/problem.ts'
 import { exchangeRaw } from './raw.ts'
 import { send, startAdmin, type Reply, type Running } from './running.ts'
 

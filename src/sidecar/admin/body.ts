@@ -47,7 +47,7 @@ export class BodyReader {
   }
 
   /** `done` gets the body, or why it was not read to its end. */
-  read(request: DirectRequest, limit: number, done: BodyDone): void {
+  read(request: IncomingMessage, limit: number, done: BodyDone): void {
     const refusal = this.refusalOf(request, limit)
     if (refusal !== null) return done(refusal)
     const announced = announcedBytes(request)
@@ -91,7 +91,7 @@ export class DirectRequest extends IncomingMessage {
 }
 
 /** `limit`: bytes, the announced ones where there are any. */
-function collect(request: DirectRequest, limit: number, done: BodyDone): void {
+function collect(request: IncomingMessage, limit: number, done: BodyDone): void {
   const buffer = new ByteBuffer(limit, announcedBytes(request))
   let chunks = 0
   let isDone = false
@@ -99,13 +99,13 @@ function collect(request: DirectRequest, limit: number, done: BodyDone): void {
     if (isDone) return
     isDone = true
     // The request keeps flowing, so that data before the close of the connection is discarded.
-    request.giveTo(null)
+    give(request, null)
     // An idle connection keeps its last request, which must not keep the body.
     request.off('close', cut)
     done(error, body)
   }
   const cut = (): void => end(new BodyRefused(400, 'the body was cut'))
-  request.giveTo((chunk) => {
+  give(request, (chunk) => {
     if (chunk === null) return end(null, buffer.bytes())
     if (buffer.length + chunk.length > limit)
       return end(new BodyRefused(413, `a body without a content-length has at most ${limit} bytes`))
@@ -114,6 +114,13 @@ function collect(request: DirectRequest, limit: number, done: BodyDone): void {
     buffer.append(chunk)
   })
   request.on('close', cut)
+}
+
+/** Gives the body of `request` to a reader, or discards the rest of it. */
+function give(request: IncomingMessage, taker: Taker | null): void {
+  if (request instanceof DirectRequest) return request.giveTo(taker)
+  request.removeAllListeners('data').removeAllListeners('end').resume()
+  if (taker !== null) request.on('data', taker).on('end', () => taker(null))
 }
 
 /** Whether the headers announce a body. */

@@ -103,6 +103,24 @@ function refuseForeign(headers: IncomingHttpHeaders): void {
   }
 }
 
+/** Login, logout and state of the login. */
+export const LOGIN = '/console/login'
+
+/** Whether `path` belongs to the console: files without a secret, and the routes of a login. */
+export function isConsolePath(path: string): boolean {
+  return path === '/' || path.startsWith('/console/')
+}
+
+/** A header that a form or link of another page cannot send. */
+const CONSOLE_HEADER = 'x-sidecar-console'
+
+/** @throws {Problem} when another page may have made the browser send the request. */
+export function refuseForms(headers: IncomingHttpHeaders): void {
+  if (headers[CONSOLE_HEADER] === undefined) {
+    throw new Problem('forbidden', `a request with the console's cookie has the header ${CONSOLE_HEADER}`)
+  }
+}
+
 /** `host` with or without a port. */
 function isLocalName(host: string): boolean {
   const name = /^(\[[^\]]*\]|[^:]*)(?::\d{1,5})?$/.exec(host)?.[1]

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
-import { createServer, STATUS_CODES, type ServerResponse } from 'node:http'
+import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { DirectRequest } from './body.ts'
 import { keepConnections, type ConnectionOptions } from './connections.ts'
 
 export interface Address {
@@ -25,7 +24,7 @@ export const STEADY = { steady: () => performance.now() }
  */
 const CHECKED_EVERY = 2_000
 
-export interface ListenerOptions {
+export interface ListenerOptions<Request extends typeof IncomingMessage> {
   listen: Address
   /** Bytes of all headers of a request. */
   headers: number
@@ -33,14 +32,18 @@ export interface ListenerOptions {
   times: { headers: number; request: number; idle: number; checkedEvery?: number }
   connections: ConnectionOptions
   refusal?: Refusal
-  serve: (request: DirectRequest, response: ServerResponse) => void
+  /** The class of requests; without one it is Node's. */
+  IncomingMessage?: Request
+  serve: (request: InstanceType<Request>, response: ServerResponse) => void
 }
 
-export function createListener(options: ListenerOptions): Listener {
+export function createListener<Request extends typeof IncomingMessage>(
+  options: ListenerOptions<Request>,
+): Listener {
   const { headers, times, connections, refusal } = options
   const server = createServer(
     {
-      IncomingMessage: DirectRequest,
+      ...(options.IncomingMessage === undefined ? {} : { IncomingMessage: options.IncomingMessage }),
       maxHeaderSize: headers,
       // Node takes the longer of the two times for that of the whole request: the first must be the shorter.
       headersTimeout: times.headers,

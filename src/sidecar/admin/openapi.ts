@@ -1,9 +1,37 @@
 import { Type, type TObject } from 'typebox'
 import { component, type Component } from './component.ts'
-import { PROBLEM_CONTENT, ProblemDocument } from './problem.ts'
-import { ok, route, type Route, type TextType } from './route.ts'
+import { PROBLEM_CONTENT, PROBLEM_TYPE } from './problem.ts'
+import { route, type Description, type Route, type TextType } from './route.ts'
 
-const Description = component(
+export const ProblemDocument = component(
+  'Problem',
+  Type.Object(
+    {
+      type: Type.String({ description: `${PROBLEM_TYPE} and one word that names the kind.` }),
+      title: Type.String(),
+      status: Type.Integer(),
+      detail: Type.String({ description: 'The details, for people.' }),
+      instance: Type.String({ description: 'The requested path.' }),
+      error: Type.Optional(
+        Type.Object(
+          { code: Type.String(), message: Type.String(), request_id: Type.String() },
+          { description: "The same in the form that the service's own clients read; only below /v1." },
+        ),
+      ),
+      errors: Type.Optional(
+        Type.Array(
+          Type.Object({
+            field: Type.String({ description: 'A query parameter, or a JSON Pointer into the body.' }),
+            detail: Type.String(),
+          }),
+          { description: 'Every fault of the request.' },
+        ),
+      ),
+    },
+    { description: 'RFC 9457 problem details.' },
+  ),
+)
+const Document = component(
   'OpenApi',
   Type.Record(Type.String(), Type.Unknown(), { description: 'An OpenAPI 3.1 document.' }),
 )
@@ -11,7 +39,7 @@ const Description = component(
 /** The description of `routes`, and of itself; also where clients of the service look for one. */
 export function openApiRoutes(options: {
   version: string
-  routes: readonly Route[]
+  routes: readonly Description[]
   /** Whether a token is required now. */
   secured: () => boolean
 }): Route[] {
@@ -21,16 +49,20 @@ export function openApiRoutes(options: {
         method: 'GET',
         path,
         summary: 'This description.',
-        success: { status: 200, description: 'An OpenAPI document.', content: Description },
+        success: { status: 200, description: 'An OpenAPI document.', content: Document },
       },
-      () => ok(describe([...options.routes, ...own], options.version, options.secured())),
+      () => describe([...options.routes, ...own], options.version, options.secured()),
     ),
   )
   return own
 }
 
 /** OpenAPI 3.1, made from the schemas that check the requests. */
-function describe(routes: readonly Route[], version: string, secured: boolean): Record<string, unknown> {
+function describe(
+  routes: readonly Description[],
+  version: string,
+  secured: boolean,
+): Record<string, unknown> {
   const paths: Record<string, Record<string, unknown>> = {}
   for (const one of routes) {
     paths[one.path] = { ...paths[one.path], [one.method.toLowerCase()]: operation(one, secured) }
@@ -57,7 +89,7 @@ function describe(routes: readonly Route[], version: string, secured: boolean): 
 }
 
 function operation(
-  { method, path, summary, open, query, body, success, problems }: Route,
+  { method, path, summary, open, query, body, success, problems }: Description,
   secured: boolean,
 ): object {
   const locked = secured && !open

@@ -1,7 +1,7 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 import type { Listed } from '../../core/listed.ts'
 import { asked, component, refTo, type Component } from './component.ts'
-import { ok, route, type Route } from './route.ts'
+import { route, type Route } from './route.ts'
 
 /** Like the pages of the service: a `limit` above the maximum is refused, not clamped (rule LIM-03). */
 const PAGING = {
@@ -79,7 +79,7 @@ export function listRoute<Row, Entry extends TSchema, Query extends TProperties>
         has_more: more,
         last_id: last === undefined ? '' : idOf(last),
       }
-      return ok(page)
+      return page
     },
   )
 }

@@ -1,6 +1,4 @@
 import { STATUS_CODES } from 'node:http'
-import { Type, type Static } from 'typebox'
-import { component } from './component.ts'
 import type { Refusal } from './listener.ts'
 
 /** The kinds of problems; the `type` of a problem is `PROBLEM_TYPE` and this word. */
@@ -35,40 +33,25 @@ const STATUS: Record<ProblemCode, number> = {
   internal_error: 500,
 }
 
-const PROBLEM_TYPE = 'urn:session-sidecar:problem:'
+export const PROBLEM_TYPE = 'urn:session-sidecar:problem:'
 
 export const PROBLEM_CONTENT = 'application/problem+json'
 
-export const ProblemDocument = component(
-  'Problem',
-  Type.Object(
-    {
-      type: Type.String({ description: `${PROBLEM_TYPE} and one word that names the kind.` }),
-      title: Type.String(),
-      status: Type.Integer(),
-      detail: Type.String({ description: 'The details, for people.' }),
-      instance: Type.String({ description: 'The requested path.' }),
-      error: Type.Optional(
-        Type.Object(
-          { code: Type.String(), message: Type.String(), request_id: Type.String() },
-          { description: "The same in the form that the service's own clients read; only below /v1." },
-        ),
-      ),
-      errors: Type.Optional(
-        Type.Array(
-          Type.Object({
-            field: Type.String({ description: 'A query parameter, or a JSON Pointer into the body.' }),
-            detail: Type.String(),
-          }),
-          { description: 'Every fault of the request.' },
-        ),
-      ),
-    },
-    { description: 'RFC 9457 problem details.' },
-  ),
-)
+export interface Fault {
+  field: string
+  detail: string
+}
 
-export type Fault = NonNullable<Static<typeof ProblemDocument.schema>['errors']>[number]
+/** A problem as it is sent: RFC 9457 problem details. */
+interface Document {
+  type: string
+  title: string
+  status: number
+  detail: string
+  instance: string
+  error?: { code: string; message: string; request_id: string }
+  errors?: Fault[]
+}
 
 /** A refusal. Thrown anywhere below a route. */
 export class Problem extends Error {
@@ -93,7 +76,7 @@ export class Problem extends Error {
   }
 
   /** `url`: of the request; the answer omits its query. */
-  document(url: string, requestId: string): Static<typeof ProblemDocument.schema> {
+  document(url: string, requestId: string): Document {
     const forService = { code: this.code, message: this.message, request_id: requestId }
     return {
       type: PROBLEM_TYPE + this.code,

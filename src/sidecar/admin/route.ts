@@ -1,26 +1,6 @@
-import type { ServerResponse } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject } from 'typebox'
 import { asked, type Component } from './component.ts'
-
-/** The input of a route's handler; query and body are checked and complete. */
-export interface Input<Query, Body> {
-  /** The parts of the path that vary, decoded. */
-  params: Readonly<Record<string, string>>
-  query: Query
-  body: Body
-  /** The header by which a client resumes an event stream. */
-  lastEventId: string | undefined
-}
-
-export interface Answer {
-  status: number
-  /** What JSON can hold; with a `contentType` it is sent as it is. */
-  body: unknown
-  contentType?: string
-  headers?: Readonly<Record<string, string>>
-  /** Streams the answer in place of `body`; the head is sent before. */
-  stream?: (response: ServerResponse) => void
-}
 
 /** A body that only its type describes. */
 export type TextType = 'text/plain' | 'text/event-stream'
@@ -39,31 +19,33 @@ interface Definition<Query extends TObject, Body extends TObject> {
   problems?: readonly number[]
 }
 
-export interface Route extends Required<Definition<TObject, TObject>> {
-  handle(input: Input<unknown, unknown>): Answer | Promise<Answer>
+/** A route as it is described to people; its schemas check its requests. */
+export type Description = Required<Definition<TObject, TObject>>
+
+/** A request whose query and body are checked and complete. */
+export interface Asked<Query, Body> extends Pick<FastifyRequest, 'headers'> {
+  /** The parts of the path that vary, decoded. */
+  params: Readonly<Record<string, string>>
+  query: Query
+  body: Body
+}
+
+export interface Route extends Description {
+  /** @returns what is sent as JSON; a route of text sends its answer itself. */
+  handle(request: Asked<unknown, unknown>, reply: FastifyReply): unknown
 }
 
 const NOTHING = asked({})
 
-/** The schemas that describe a route to people are those that check its requests. */
+export function described<Query extends TObject, Body extends TObject>(
+  definition: Definition<Query, Body>,
+): Description {
+  return { open: false, query: NOTHING, body: NOTHING, problems: [], ...definition }
+}
+
 export function route<Query extends TObject = TObject, Body extends TObject = TObject>(
   definition: Definition<Query, Body>,
-  handle: (input: Input<Static<Query>, Static<Body>>) => Answer | Promise<Answer>,
+  handle: (request: Asked<Static<Query>, Static<Body>>, reply: FastifyReply) => unknown,
 ): Route {
-  return {
-    open: false,
-    query: NOTHING,
-    body: NOTHING,
-    problems: [],
-    ...definition,
-    handle,
-  }
-}
-
-export function ok(body: unknown): Answer {
-  return { status: 200, body }
-}
-
-export function accepted(body: unknown): Answer {
-  return { status: 202, body }
+  return { ...described(definition), handle }
 }

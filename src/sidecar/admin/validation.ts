@@ -1,44 +1,35 @@
-import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
-import type { TObject } from 'typebox'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { guess } from '../../std/nearest.ts'
 import { Problem, type Fault } from './problem.ts'
 
-const SETTINGS = {
+const COMPILERS = {
   // The schema gives the type of a text in a query.
-  query: { coerceTypes: true, useDefaults: true, allErrors: true },
+  query: new Ajv({ coerceTypes: true, useDefaults: true, allErrors: true }),
   // In JSON a number is a number.
-  body: { useDefaults: true, allErrors: true, allowUnionTypes: true },
+  body: new Ajv({ useDefaults: true, allErrors: true, allowUnionTypes: true }),
 }
-const compilers = new Map<Part, Ajv>()
 
-type Part = 'query' | 'body'
+type Part = keyof typeof COMPILERS
 
 const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
 
-/** Checks `value` against `schema` and fills in defaults. @throws {Problem} with every fault. */
-export type Check = (value: unknown) => Promise<void>
-
-/** The schema is compiled at the first value, and its compiler is loaded then: both would delay a start. */
-export function createCheck(part: Part, schema: TObject): Check {
+/**
+ * Checks a value and fills in defaults; `error` has every fault. The schema is compiled at the first value: all together
+ * would delay the first request of all.
+ */
+export function createCheck(schema: object, httpPart: string | undefined) {
+  const part = httpPart === 'body' ? 'body' : 'query'
+  const known = Object.keys('properties' in schema ? (schema.properties ?? {}) : {})
   let validate: ValidateFunction | null = null
-  const known = Object.keys(schema.properties)
-  return async (value) => {
-    validate ??= (await compilerOf(part)).compile(schema)
-    if (validate(value)) return
+  return (value: unknown): true | { error: Problem } => {
+    validate ??= COMPILERS[part].compile(schema)
+    if (validate(value)) return true
     const errors = (validate.errors ?? []).filter(({ keyword }) => keyword !== 'anyOf')
     const faults = errors.map((error) => faultOf(part, error, known))
     const detail = faults.map(({ detail }) => detail).join('; ')
-    throw new Problem('invalid_request', detail === '' ? 'the request cannot be read' : detail, {
-      errors: faults,
-    })
+    const problem = detail === '' ? 'the request cannot be read' : detail
+    return { error: new Problem('invalid_request', problem, { errors: faults }) }
   }
-}
-
-async function compilerOf(part: Part): Promise<Ajv> {
-  const { Ajv } = await import('ajv')
-  const compiler = compilers.get(part) ?? new Ajv(SETTINGS[part])
-  compilers.set(part, compiler)
-  return compiler
 }
 
 function faultOf(
@@ -46,13 +37,12 @@ function faultOf(
   { keyword, instancePath, params, message }: ErrorObject,
   known: readonly string[],
 ): Fault {
-  const called = CALLED[part]
   if (keyword === 'additionalProperties') {
     const name = String(params['additionalProperty']).slice(0, 64)
     const list = known.length === 0 ? 'No parameter is accepted.' : `Accepted: ${known.join(', ')}.`
     return {
       field: fieldOf(part, `${instancePath}/${name}`),
-      detail: `unknown ${called} "${name}".${guess(name, known)} ${list}`,
+      detail: `unknown ${CALLED[part]} "${name}".${guess(name, known)} ${list}`,
     }
   }
   const field = fieldOf(part, instancePath)

@@ -3,7 +3,7 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import type { Log } from '../../std/ports.ts'
-import { BodyReader, type DirectRequest } from './body.ts'
+import { BodyReader, DirectRequest } from './body.ts'
 import { createListener, STEADY, type Listener } from './listener.ts'
 
 /** The headers of a delivery; undefined when one is missing or came more than once. */
@@ -98,7 +98,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
         { reason: messageOf(error) },
         'webhooks: a delivery could not be accepted; the service sends it again',
       )
-      answer(response, 503)
+      answer(response, 503, CLOSING)
     }
   }
   const take = (request: DirectRequest, response: ServerResponse): void => {
@@ -121,6 +121,7 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
     })
   }
   return createListener({
+    IncomingMessage: DirectRequest,
     listen: options.listen,
     headers: HEADERS,
     times: { ...(options.times ?? TIMES), idle: KEEP_ALIVE },

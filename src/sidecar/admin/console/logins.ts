@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import { sameSecret } from '../../../std/signature.ts'
 
 /** Milliseconds until a login expires. */
@@ -37,4 +38,23 @@ export function createLogins(now: () => number): Logins {
       if (id !== null) logins.delete(id)
     },
   }
+}
+
+/** The id of the login of the browser that sent `request`; null when it sent none. */
+export function loginOf({ headers, socket }: IncomingMessage): string | null {
+  const name = cookieOf(socket.localPort ?? 0)
+  for (const pair of (headers.cookie ?? '').split(';')) {
+    const [key, value] = pair.trim().split('=', 2)
+    if (key === name && value !== undefined && /^[\w-]{43}$/.test(value)) return value
+  }
+  return null
+}
+
+export function isLoggedIn(request: IncomingMessage, token: string | null, logins: Logins): boolean {
+  return token !== null && logins.expiryOf(loginOf(request), token) !== null
+}
+
+/** All ports of a host share cookies: the name separates two sidecars on one machine. */
+export function cookieOf(port: number): string {
+  return `session_sidecar_${port}`
 }

@@ -1,7 +1,8 @@
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { asked, oneOf } from '../component.ts'
 import { Problem } from '../problem.ts'
-import { route, type Answer, type Route } from '../route.ts'
+import type { FastifyReply } from 'fastify'
+import { route, type Asked, type Route } from '../route.ts'
 import type { Relay } from './relay.ts'
 
 const SUBSCRIPTION = asked({
@@ -13,11 +14,6 @@ const SUBSCRIPTION = asked({
   ),
   transient: oneOf(['0', '1'], { default: '1', description: '0 leaves out transient frames.' }),
 })
-
-interface Asked {
-  query: { last_event_id?: string; transient: string }
-  lastEventId: string | undefined
-}
 
 /** The relay under the service's own paths. `relay` null: the stream is off, and there is nothing to relay. */
 export function relayRoutes(relay: Relay | null): Route[] {
@@ -37,7 +33,7 @@ export function relayRoutes(relay: Relay | null): Route[] {
         success,
         problems,
       },
-      (asked) => streamOf(relay, null, asked),
+      (request, reply) => stream(relay, null, request, reply),
     ),
     route(
       {
@@ -48,23 +44,29 @@ export function relayRoutes(relay: Relay | null): Route[] {
         success,
         problems,
       },
-      ({ params, ...asked }) => streamOf(relay, params['session_id'] ?? '', asked),
+      (request, reply) => stream(relay, request.params['session_id'] ?? '', request, reply),
     ),
   ]
 }
 
-function streamOf(relay: Relay | null, sessionId: string | null, { query, lastEventId }: Asked): Answer {
+function stream(
+  relay: Relay | null,
+  sessionId: string | null,
+  { query, headers }: Asked<Static<typeof SUBSCRIPTION>, unknown>,
+  reply: FastifyReply,
+): void {
   if (relay === null) {
     throw new Problem('not_found', 'there is no stream to relay: stream.enabled is false')
   }
-  const cursor = cursorOf(lastEventId, query.last_event_id)
+  const cursor = cursorOf([headers['last-event-id']].flat()[0], query.last_event_id)
   relay.checkRoom()
-  return {
-    status: 200,
-    contentType: 'text/event-stream',
-    body: null,
-    stream: (response) => relay.open({ sessionId, cursor, transient: query.transient === '1' }, response),
-  }
+  const { raw } = reply.hijack()
+  // A client that left meanwhile would keep a place for a reader.
+  if (raw.destroyed) return
+  // The connection ends the body: chunks would need a separate encoding for every reader.
+  raw.removeHeader('transfer-encoding')
+  raw.writeHead(200, { 'content-type': 'text/event-stream' })
+  relay.open({ sessionId, cursor, transient: query.transient === '1' }, raw)
 }
 
 /** The header names the newer place: a client that reconnects keeps the address that it first asked for. */

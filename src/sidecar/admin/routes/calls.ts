@@ -5,7 +5,7 @@ import type { AdminActions } from '../actions.ts'
 import { component, nullable, oneOf, time } from '../component.ts'
 import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
-import { accepted, route, type Route } from '../route.ts'
+import { route, type Route } from '../route.ts'
 
 const STATES: readonly CallState[] = ['received', 'running', 'finished', ...FINAL_CALL_STATES]
 const State = oneOf(STATES)
@@ -90,7 +90,7 @@ export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
           throw new Problem('invalid_request', 'give exactly one of "output" (a string) and "error" (true)')
         }
         await actions.answerCall(callId, output === undefined ? { error: true } : { output })
-        return accepted({ call_id: callId, answer: output === undefined ? 'error' : 'output' })
+        return { call_id: callId, answer: output === undefined ? 'error' : 'output' }
       },
     ),
   ]

@@ -5,7 +5,7 @@ import type { AdminActions } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
 import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
-import { accepted, ok, route, type Route } from '../route.ts'
+import { route, type Route } from '../route.ts'
 import { timeOf, TimeGiven } from '../time.ts'
 import { requireHandler } from './handlers.ts'
 
@@ -83,7 +83,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         success: { status: 200, description: 'The delivery.', content: Delivery },
         problems: [404],
       },
-      async ({ params }) => ok(deliveryOf(await requireDelivery(store, params['id'] ?? ''))),
+      async ({ params }) => deliveryOf(await requireDelivery(store, params['id'] ?? '')),
     ),
     route(
       {
@@ -98,7 +98,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         await requireDelivery(store, id)
         const { count } = await actions.retryDelivery(id)
         if (count === 0) throw new Problem('conflict', 'the delivery is pending, and is due already')
-        return accepted({ count, dry_run: false })
+        return { count, dry_run: false }
       },
     ),
     route(
@@ -127,7 +127,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
           handler,
           since: sinceOf(since),
         })
-        return accepted({ count, dry_run: dryRun })
+        return { count, dry_run: dryRun }
       },
     ),
   ]

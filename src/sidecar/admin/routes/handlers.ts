@@ -6,7 +6,7 @@ import { asked, component, nullable, oneOf, time } from '../component.ts'
 import { guess } from '../../../std/nearest.ts'
 import { listRoute, slice } from '../page.ts'
 import { Problem } from '../problem.ts'
-import { accepted, ok, route, type Route } from '../route.ts'
+import { route, type Route } from '../route.ts'
 import { timeOf } from '../time.ts'
 
 const Handler = component(
@@ -95,7 +95,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
           await requireHandler(actions, name)
           if (change === 'pause') await actions.pauseHandler(name)
           else await actions.resumeHandler(name)
-          return accepted({ handler: name, paused: change === 'pause' })
+          return { handler: name, paused: change === 'pause' }
         },
       ),
     ),
@@ -121,10 +121,8 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
       async ({ params, body: { type, data } }) => {
         const handler = params['name'] ?? ''
         await requireHandler(actions, handler)
-        return ok({
-          handler,
-          ...(await actions.testHandler(handler, { type, data: isObject(data) ? data : {} })),
-        })
+        const test = await actions.testHandler(handler, { type, data: isObject(data) ? data : {} })
+        return { handler, ...test }
       },
     ),
     route(
@@ -148,7 +146,7 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
           handler,
           from: /^\d{1,40}$/.test(String(from)) ? { seq: String(from) } : { at: timeOf('from', from) },
         })
-        return accepted({ handler, count })
+        return { handler, count }
       },
     ),
   ]

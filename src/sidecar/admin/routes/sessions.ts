@@ -3,7 +3,7 @@ import type { SessionRecord, StoreReader } from '../../../core/store-reader.ts'
 import { asGiven, component, nullable, refTo, time } from '../component.ts'
 import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
-import { ok, route, type Route } from '../route.ts'
+import { route, type Route } from '../route.ts'
 import { Call, callOf } from './calls.ts'
 
 const SERVICE_TIME = "Milliseconds since the epoch on the service's clock."
@@ -79,7 +79,7 @@ export function sessionRoutes(store: StoreReader): Route[] {
           calls: record.calls.map(callOf),
           resource: record.session.raw,
         }
-        return ok(detail)
+        return detail
       },
     ),
   ]

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { STORE_REFUSALS } from '../../../core/observer.ts'
 import { component, nullable, oneOf, time } from '../component.ts'
-import { ok, route, type Route } from '../route.ts'
+import { route, type Route } from '../route.ts'
 
 const Channel = Type.Object({
   state: oneOf(['disabled', 'connecting', 'live', 'waiting', 'stopped']),
@@ -102,16 +102,14 @@ const Status = component(
 /** As it is sent. */
 export type StatusReport = Static<typeof Status.schema>
 
-export function statusRoutes(status: () => StatusReport | Promise<StatusReport>): Route[] {
-  return [
-    route(
-      {
-        method: 'GET',
-        path: '/api/status',
-        summary: 'The state of the sidecar and its channels.',
-        success: { status: 200, description: 'The status.', content: Status },
-      },
-      async () => ok(await status()),
-    ),
-  ]
+export function statusRoute(status: () => StatusReport | Promise<StatusReport>): Route {
+  return route(
+    {
+      method: 'GET',
+      path: '/api/status',
+      summary: 'The state of the sidecar and its channels.',
+      success: { status: 200, description: 'The status.', content: Status },
+    },
+    status,
+  )
 }

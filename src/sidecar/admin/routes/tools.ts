@@ -15,25 +15,23 @@ const Tool = component(
 
 type Entry = ReturnType<AdminActions['tools']>[number]
 
-export function toolRoutes(actions: AdminActions): Route[] {
-  return [
-    listRoute(
-      {
-        path: '/api/tools',
-        summary: 'The configured function tools: `data` is the `tools` array to declare on a session.',
-        of: 'tools',
-        entry: Tool,
-        // One page holds all tools that a session can declare.
-        query: limitOf(100),
-        idOf: ({ name }: Entry) => name,
-        show: (tool: Entry) => tool,
-      },
-      (query) =>
-        slice(
-          actions.tools().filter(({ name }) => name !== ANY_FUNCTION),
-          query,
-          ({ name }) => name,
-        ),
-    ),
-  ]
+export function toolRoute(actions: AdminActions): Route {
+  return listRoute(
+    {
+      path: '/api/tools',
+      summary: 'The configured function tools: `data` is the `tools` array to declare on a session.',
+      of: 'tools',
+      entry: Tool,
+      // One page holds all tools that a session can declare.
+      query: limitOf(100),
+      idOf: ({ name }: Entry) => name,
+      show: (tool: Entry) => tool,
+    },
+    (query) =>
+      slice(
+        actions.tools().filter(({ name }) => name !== ANY_FUNCTION),
+        query,
+        ({ name }) => name,
+      ),
+  )
 }

@@ -1,0 +1,74 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createThrottledLog } from '../../std/throttled-log.ts'
+import type { Log } from '../../std/ports.ts'
+import { ActionRefused } from './actions.ts'
+import { BodyRefused, hasBody } from './body.ts'
+import { LOGIN } from './guard.ts'
+import { STEADY } from './listener.ts'
+import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
+
+/** Answers a request with the problem that an error is. */
+export type Refuse = (error: unknown, request: IncomingMessage, response: ServerResponse) => void
+
+export function createRefuse(log: Log): Refuse {
+  const logWrongToken = createThrottledLog(STEADY, (times) =>
+    log.warn({ times }, 'admin: a request had a wrong admin token'),
+  )
+  let refusals = 0
+  return (error, request, response) => {
+    const problem = problemOf(error)
+    const url = request.url ?? ''
+    if (isWrongToken(problem, request)) logWrongToken()
+    if (problem.status === 500) log.error({ err: error, path: pathOf(url) }, 'admin: a request failed')
+    if (response.headersSent) return void response.destroy()
+    // A refused request does not keep its connection.
+    if (problem.status === 401 || problem.status === 429) response.setHeader('connection', 'close')
+    dropBody(request, response)
+    const id = `req-${(++refusals).toString(36)}`
+    const text = JSON.stringify(problem.document(url, id))
+    response
+      .writeHead(problem.status, {
+        ...SECURITY,
+        ...problem.headers,
+        'content-type': PROBLEM_CONTENT,
+        'content-length': Buffer.byteLength(text),
+      })
+      .end(text)
+  }
+}
+
+/** Browsers must not display, cache or frame these answers, or give them to another origin. */
+export const SECURITY = {
+  'cache-control': 'no-store',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+
+/** The connection closes: what is left of the body is discarded. */
+export function dropBody(request: IncomingMessage, response: ServerResponse): void {
+  if (!hasBody(request) || request.complete) return
+  request.resume()
+  response.setHeader('connection', 'close')
+}
+
+/** A request without a token is not suspicious. */
+function isWrongToken({ code }: Problem, { headers, url }: IncomingMessage): boolean {
+  return code === 'unauthorized' && (headers.authorization !== undefined || pathOf(url ?? '') === LOGIN)
+}
+
+/** A refusal of ours or of the framework is shown to the client, and no other error. */
+function problemOf(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof ActionRefused) return new Problem(error.code, error.message)
+  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
+  if (!(error instanceof Error) || typeof status !== 'number') return INTERNAL
+  if (error instanceof BodyRefused && status === 503)
+    return new Problem('not_ready', error.message, { headers: { 'retry-after': '1' } })
+  if (status === 413) return new Problem('too_large', error.message)
+  if (status === 415) return new Problem('unsupported_media_type', 'a body must be application/json')
+  return status < 500 ? new Problem('invalid_request', error.message) : INTERNAL
+}
+
+const INTERNAL = new Problem('internal_error', 'the sidecar failed; see its log')
