@@ -6,7 +6,7 @@ import { visible, type Terminal } from './terminal.ts'
  * Prints the reason for the end of a command and returns its exit code. A user's mistake or an
  * external condition is printed as a plain message, a bug with its stack.
  */
-export function reportFailure(error: unknown, terminal: Terminal): number {
+export function reportFailure(error: unknown, terminal: Pick<Terminal, 'err' | 'paintErr'>): number {
   const label = terminal.paintErr(['bold', 'red'], 'error:')
   if (error instanceof OperatorError) {
     const lines = error.reason.split('\n')

@@ -7,6 +7,7 @@ import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
 import { jsonLine } from './terminal.ts'
+import { asTyped } from './working-folder.ts'
 
 interface InitOptions {
   baseUrl?: string
@@ -21,7 +22,7 @@ const SECRET_FILE = 'callback-secret.txt'
 
 /** Writes a commented configuration and a secret for callbacks, from flags or, on a terminal, a few questions. */
 export async function init(
-  { terminal }: Context,
+  { terminal, env }: Context,
   options: InitOptions,
   [file = DEFAULT_FILE]: string[],
 ): Promise<number> {
@@ -48,7 +49,7 @@ export async function init(
   terminal.out(
     `wrote ${file}\n${kept ? 'kept' : 'wrote'} ${secretFile}: your app checks the signature of callbacks with it\n\n` +
       `Next:\n${answers.tokenFile === null ? '  export SERVICE_TOKEN=svc_pat_…\n' : ''}` +
-      `  session-sidecar check -c ${file}\n  session-sidecar run -c ${file}\n`,
+      asTyped(`  session-sidecar check -c ${file}\n  session-sidecar run -c ${file}\n`, env),
   )
   return 0
 }

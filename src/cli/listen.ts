@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -84,6 +84,12 @@ function serviceOf({ baseUrl, tokenFile }: ListenOptions, env: Context['env']): 
       'the token of the service is missing',
       2,
       'add --token-file FILE, or set SIDECAR_SERVICE__TOKEN',
+    )
+  if (tokenFile !== undefined && !existsSync(tokenFile))
+    throw new OperatorError(
+      `${tokenFile} does not exist`,
+      2,
+      'create an access token in the Console of the service, and write it into that file',
     )
   return {
     base_url: baseUrl ?? '',

@@ -13,7 +13,7 @@ import type { ForwardOptions } from './dev/own-app.ts'
 import { reportFailure } from './failure.ts'
 import { declareStore } from './store/declare.ts'
 import { processTerminal, type Terminal } from './terminal.ts'
-import { callersFolder } from './working-folder.ts'
+import { asTyped, callersFolder } from './working-folder.ts'
 
 /** Options of `dev` that make sense with the user's own app only. */
 const OWN_APP = ['send', 'watch', 'tool', 'events', 'secretFile']
@@ -45,7 +45,10 @@ async function runProgram(argv: readonly string[], terminal: Terminal, env: Cont
     return code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE
-    return reportFailure(error, terminal)
+    return reportFailure(error, {
+      paintErr: terminal.paintErr,
+      err: (text) => terminal.err(asTyped(text, env)),
+    })
   }
 }
 
@@ -80,13 +83,13 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
     words.some((word) => word === name || word === 'completion') ? new Command(name) : new Brief(name)
   program
     .description(
-      'Runs beside an app that uses the Agent Session Service: sends it one ordered, durable, deduplicated list of facts, and answers function tools exactly once. Without a command: dev.',
+      'Runs beside an app that uses the Agent Session Service: sends it one ordered, durable, deduplicated list of facts, and runs its function tools. Without a command: dev.',
     )
     .version(version(), '-V, --version', 'the version of this program')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => terminal.out(text),
-      writeErr: (text) => terminal.err(text),
+      writeOut: (text) => terminal.out(asTyped(text, context.env)),
+      writeErr: (text) => terminal.err(asTyped(text, context.env)),
       outputError: (text, write) =>
         write(text.replace(/^error:/, terminal.paintErr(['bold', 'red'], 'error:'))),
       getOutHelpWidth: () => terminal.width ?? 100,
@@ -139,7 +142,7 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
       terminal.err(
         terminal.paintErr(
           'dim',
-          `Starting the service, the sidecar${forwardTo === undefined ? ' and an app' : ''} ...\n`,
+          `Starting the service${forwardTo === undefined ? ', the sidecar and an app' : ' and the sidecar'} ...\n`,
         ),
       )
     if (options.crash === true) return (await import('./dev/crash.ts')).crash

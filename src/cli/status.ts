@@ -4,6 +4,7 @@ import type { Context } from './context.ts'
 import { needsOf, rowsOf, type Seen } from './status/needs.ts'
 import { grid, outline } from './status/outline.ts'
 import { jsonLine, visible, type Terminal } from './terminal.ts'
+import { asTyped } from './working-folder.ts'
 import { count } from './text.ts'
 
 interface StatusOptions extends AdminOptions {
@@ -30,7 +31,7 @@ export async function status({ terminal, env }: Context, options: StatusOptions)
     client.list('/api/actions', {}, ACTIONS),
   ])
   const seen = { status, handlers, actions, now: Date.now() }
-  terminal.out(`${render(seen, options.verbose === true, terminal).join('\n')}\n`)
+  terminal.out(asTyped(`${render(seen, options.verbose === true, terminal).join('\n')}\n`, env))
   return 0
 }
 

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Environment } from '../sidecar/config/expand.ts'
 
 /**
  * The folder in which `npm start` was called. npm runs a script in the folder of its package, so
@@ -14,6 +15,13 @@ export function callersFolder(env: NodeJS.ProcessEnv, cwd: string): string | nul
   const own = realOf(fileURLToPath(new URL('../../', import.meta.url)))
   if (own === null || folder === own || realOf(cwd) !== own) return null
   return realOf(env['npm_package_json']) === path.join(own, 'package.json') ? folder : null
+}
+
+/** Our messages name commands of the program; in the repository people type `npm start -- check`. */
+export function asTyped(text: string, env: Environment): string {
+  return env['npm_lifecycle_event'] === 'start' && env['npm_package_name'] === 'agent-session-sidecar'
+    ? text.replaceAll(/\bsession-sidecar(?= [[a-z-])/g, 'npm start --')
+    : text
 }
 
 /** null if there is none. */

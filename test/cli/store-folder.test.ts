@@ -139,6 +139,15 @@ describe('npm start', () => {
     for (const line of out.trimEnd().split('\n')) expect(JSON.parse(line)).toHaveProperty('subject')
   })
 
+  test('names commands as they are typed in the repository', async () => {
+    const { err, code } = await npm(await folderWith({}), 'check')
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: 'error: sidecar.yaml does not exist; npm start -- init writes one, and -c names another\n',
+    })
+    expect((await npm(ROOT, 'check', '--help')).out).toContain('Usage: npm start -- check [options]')
+  })
+
   test('of another package does not move a program that it runs', async () => {
     const [called, cwd] = [await folderWith({}), await folderWithStore()]
     const env = { INIT_CWD: called, npm_lifecycle_event: 'start', npm_package_json: `${cwd}/package.json` }

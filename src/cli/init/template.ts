@@ -67,7 +67,7 @@ const EXAMPLE_TOOL = `
 
 function toolText(name: string, url: string, secret: string): string {
   return `
-# Function tools that your app answers, each call once. "session-sidecar tools --json" prints the
+# Function tools that your app answers. "session-sidecar tools --json" prints the
 # declaration for a session.
 tools:
   - name: ${quoted(name)}
