@@ -30,9 +30,9 @@ const LOOKED_UP = 500
 /**
  * With `start_from: now` there is no cursor until the first frame is stored. If the connection or the sidecar fails
  * before that, the frames in between are only in a replay from the very beginning. Seqs ascend over all sessions, so
- * the new frames begin with the first frame of a session that was created after our start, and at the latest at the end
- * of the replay: transient frames are not replayed (rule EVT-18). Durations show nothing: the sidecar, the network or
- * the service may pause.
+ * the new frames begin with the first frame of a session that was created after our start. They begin at the latest at
+ * the end of the replay, which a transient frame shows: none is replayed (rule EVT-18). Durations show nothing: the
+ * sidecar, the network or the service may pause.
  */
 export interface Opening {
   /** A persisted frame arrived; a later batch contains it. */
@@ -143,7 +143,7 @@ function createOpening(
     const known = isNew.get(sessionId)
     if (known !== undefined) return known
     if (isNew.size >= LOOKED_UP) {
-      if (!tooLong) log.warn({}, 'stream: the replay is too long to find where the news begins')
+      if (!tooLong) log.warn({}, 'stream: the replay is too long to find where the new frames begin')
       tooLong = true
       return false
     }

@@ -157,7 +157,7 @@ export function createStream(options: StreamOptions): StreamSource {
     let open = false
     try {
       const queue = new FrameQueue(
-        (batch) => commitNews(batch, opening),
+        (batch) => commitNew(batch, opening),
         () => abort?.abort(),
       )
       const { connection, cursor } = await resumable.connect({
@@ -225,13 +225,13 @@ export function createStream(options: StreamOptions): StreamSource {
     return null
   }
 
-  const commitNews = async (batch: readonly Pending[], opening: Opening | null): Promise<void> => {
-    const news = opening === null ? batch : await opening.sift(batch)
+  const commitNew = async (batch: readonly Pending[], opening: Opening | null): Promise<void> => {
+    const fresh = opening === null ? batch : await opening.sift(batch)
     // A service that repeats frames may send some from before the begin of the transcript.
     await write(
       began === null
-        ? news
-        : news.filter(({ meaning: { seq } }) => seq === null || !isBefore(seq, began ?? '')),
+        ? fresh
+        : fresh.filter(({ meaning: { seq } }) => seq === null || !isBefore(seq, began ?? '')),
     )
   }
 

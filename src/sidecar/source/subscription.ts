@@ -9,8 +9,8 @@ import type { Store, SubscriptionRecord } from '../../core/store.ts'
 /** How long the secret of a subscription that we replaced stays valid: the service retries for about nine hours. */
 const RETIRED_KEPT = 12 * 3_600_000
 /**
- * An active subscription of our address whose secret we do not have is replaced so often in so many milliseconds: another
- * deployment with the same public_url does the same, and without an end to it each would delete the other's for ever.
+ * Two deployments with the same public_url replace each other's subscription, since neither has the secret of the other's.
+ * So many replacements are allowed in so many milliseconds.
  */
 const REPLACED_MOST = 2
 const REPLACED_WITHIN = 3_600_000
