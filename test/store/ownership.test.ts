@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { StoreError } from '../../src/core/store-error.ts'
 import { backupStore } from '../../src/sidecar/store/sqlite/backup.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/sidecar/store/sqlite/store.ts'
@@ -108,6 +108,27 @@ describe('a second process on the same files', () => {
     await clock.advance(NOTICED)
     expect(lost).toEqual([])
     await commitFrames(store, 300, 1)
+  })
+
+  it('goes on where a full disk refuses the file what the log of the first has', async () => {
+    const { store, path, expectLost } = await watched()
+    const { pragma } = Database.prototype
+    const full = vi.spyOn(Database.prototype, 'pragma').mockImplementation(function (
+      this: typeof Database.prototype,
+      text,
+      options,
+    ) {
+      if (text.startsWith('wal_checkpoint'))
+        throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')
+      return pragma.call(this, text, options)
+    })
+    const other = second(path)
+    full.mockRestore()
+    await commitFrames(other, 6, 1)
+    await expect(commitFrames(store, 7, 1)).rejects.toMatchObject({ kind: 'fenced' })
+    await expectLost('fenced', 'another process has taken the store over')
+    const { rows } = await other.read.facts({ limit: 100, order: 'asc' })
+    expect(rows.map(({ seq }) => seq)).toEqual(['1', '2', '3', '4', '5', '6'])
   })
 
   it.each(['while the first runs', 'again and again'])('under a hard link is refused: %s', async (times) => {

@@ -133,7 +133,12 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
     const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
     if (artifacts === 'gone') return null
-    return { ...both, known, placeholders, errorItem, artifacts }
+    // A tool may have run and answered before a crash, or the next start, let a reading of its call be stored.
+    const seen = new Set(both.passed.map(({ callId }) => callId))
+    const unreported = (await store.resources.unreported(session.id)).filter(
+      ({ callId }) => !seen.has(callId),
+    )
+    return { ...both, passed: [...both.passed, ...unreported], known, placeholders, errorItem, artifacts }
   }
 }
 

@@ -1,6 +1,8 @@
 import { newCall, type Call, type CallRoom, type CallState, type ClaimedCall } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Lease } from '../../../core/lease.ts'
+import type { Action } from '../../../core/resource.ts'
+import { parseAction } from '../../../core/wire.ts'
 import type { Sqlite } from './open.ts'
 import type { Ownership } from './owner.ts'
 import { objectOf } from '../../../std/depth.ts'
@@ -40,8 +42,8 @@ export class Calls {
   readonly #moving
   readonly #nextWaiting
   readonly #nextMoving
-  readonly #openOf
   readonly #wake
+  readonly #unreported
 
   constructor(db: Sqlite, ownership: Ownership) {
     this.#ownership = ownership
@@ -77,13 +79,20 @@ export class Calls {
     this.#nextMoving = db.prepare<[number], Due>(
       `SELECT call_id, due_at FROM calls WHERE ${moving} ORDER BY due_at LIMIT +?`,
     )
-    this.#openOf = db.prepare<[string], CallRow>(
-      'SELECT * FROM calls WHERE session_id = ? AND ended_at IS NULL',
-    )
+    this.#unreported = db
+      .prepare<[string], string>(
+        `SELECT action FROM calls WHERE session_id = ?
+           AND NOT EXISTS (SELECT 1 FROM actions WHERE actions.call_id = calls.call_id)`,
+      )
+      .pluck()
     this.#wake = db.prepare<[string, string]>(
       `UPDATE calls SET due_at = 0 WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL
          AND call_id NOT IN (SELECT value FROM json_each(?))`,
     )
+  }
+
+  unreported(sessionId: string): Action[] {
+    return this.#unreported.all(sessionId).flatMap((action) => parseAction(objectOf(action)) ?? [])
   }
 
   /** @returns false when the call is known already. */
@@ -112,10 +121,6 @@ export class Calls {
   get(callId: string): Call | null {
     const row = this.#get.get(callId)
     return row === undefined ? null : callOf(row)
-  }
-
-  openOf(sessionId: string): Call[] {
-    return this.#openOf.all(sessionId).map(callOf)
   }
 
   claim(room: CallRoom, now: number): ClaimedCall[] {

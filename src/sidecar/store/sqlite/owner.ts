@@ -3,6 +3,7 @@ import type { OwnerMark } from './owner-page.ts'
 import type { Sqlite } from './open.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { Clock } from '../../../std/ports.ts'
+import { explain } from './committer.ts'
 import type { Checkpoints } from './log.ts'
 
 /**
@@ -39,7 +40,7 @@ export class Ownership {
       })
       .immediate()
     if (taken === undefined) throw new StoreError('damaged')
-    db.pragma('wal_checkpoint(TRUNCATE)')
+    emptyLog(db)
     this.lease = taken
     this.#commit = db.prepare<[number, string]>(
       'UPDATE owner SET commits = commits + 1 WHERE epoch = ? AND owner = ?',
@@ -98,6 +99,16 @@ export class Ownership {
       'fenced',
       new Error(`epoch ${this.lease.epoch}, now ${this.#row.get()?.epoch ?? 'none'}`),
     )
+  }
+}
+
+/** A full disk may refuse the file what the log has. The former owner is fenced by now: this one goes on with the log as it is. */
+function emptyLog(db: Sqlite): void {
+  try {
+    db.pragma('wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    const meaning = explain(error)
+    if (!(meaning instanceof StoreError && meaning.kind === 'full')) throw error
   }
 }
 

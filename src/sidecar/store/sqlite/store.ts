@@ -245,6 +245,7 @@ export function createSqliteStore(
   const resources: Resources = {
     known: (id, turnIds = []) => ask(() => sessions.known(id, turnIds)),
     knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
+    unreported: (id) => ask(() => calls.unreported(id)),
     summary: (id) => ask(() => sessions.summary(id)),
     glance: (ids) => ask(() => sessions.glance(ids)),
     alive: (after, limit) => ask(() => sessions.alive(after, limit)),
