@@ -43,15 +43,23 @@ export class AnswerParser {
   #body: ByteBuffer | null = null
   #truncated = false
   #begun = false
+  #passOn: ((piece: Buffer) => void) | null = null
 
   /** `maxHead`: bytes of one head, of all interim answers, or of all trailers. */
   constructor(maxHead: number) {
     this.#maxHead = maxHead
   }
 
+  /** A whole answer begins with the next byte: what comes of its body is passed on as part of its chunk, and not kept. */
+  expectStream(passOn: (piece: Buffer) => void): void {
+    this.expect(0)
+    this.#passOn = passOn
+  }
+
   /** An answer begins with the next byte. Of its body `maxBody` bytes are kept. */
   expect(maxBody: number): void {
     this.#maxBody = maxBody
+    this.#passOn = null
     this.#state = 'head'
     this.#rest = ''
     this.#tail = ''
@@ -65,6 +73,11 @@ export class AnswerParser {
   /** Something of the answer came. */
   get begun(): boolean {
     return this.#begun
+  }
+
+  /** Its head is there. */
+  get headed(): boolean {
+    return this.#state !== 'head'
   }
 
   /** The answer is there, or as much of it as is wanted. */
@@ -188,6 +201,7 @@ export class AnswerParser {
 
   /** A body in one piece is decoded where it lies, what comes in pieces is copied. */
   #keep(chunk: Buffer, from: number, to: number): void {
+    if (this.#passOn !== null) return this.#passOn(chunk.subarray(from, to))
     const kept = this.#body?.length ?? 0
     const end = Math.min(to, from + this.#maxBody - kept)
     this.#truncated = end < to

@@ -1,7 +1,5 @@
-import type { Client } from 'undici'
 import { NetworkFault } from '../std/errors.ts'
 import type { Http, HttpPool, HttpReply, HttpRequest } from '../std/ports.ts'
-import { connectSkippingContinue } from './interim.ts'
 import { Sender } from './sender.ts'
 import { openStream } from './stream.ts'
 
@@ -17,20 +15,12 @@ const COMMON: HttpPool = { size: 32 }
 
 /**
  * HTTP/1.1: `exchange` and `send` on connections of our own (sender.ts), which are kept alive, and
- * bounded for each pool and origin; `open` on a connection of undici for each stream.
+ * bounded for each pool and origin; `open` on one more for each stream.
  */
 export function createHttp(options: HttpOptions = {}): Http {
   const { connectTimeout = 10_000, maxHeaderSize = 16_384 } = options
   const sender = new Sender({ connectTimeout, maxHeaderSize })
-  const client: Client.Options = {
-    connect: connectSkippingContinue(connectTimeout),
-    maxHeaderSize,
-    // Each exchange has its own timer, and the reader of a stream monitors it.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
-  }
-  const streams = new Set<Client>()
+  const streams = new Set<(fault: NetworkFault) => void>()
   let closed = false
 
   function exchange(request: HttpRequest): Promise<HttpReply> {
@@ -52,14 +42,12 @@ export function createHttp(options: HttpOptions = {}): Http {
     send: (request, settled) => sender.send(request, request.pool ?? COMMON, settled),
     async open(request) {
       if (closed) throw new NetworkFault('aborted', 'closed')
-      return openStream(request, client, streams)
+      return openStream(request, { connectTimeout, maxHeaderSize }, streams)
     },
     async close() {
       closed = true
       sender.close()
-      const open = [...streams]
-      streams.clear()
-      await Promise.all(open.map((stream) => stream.destroy(new NetworkFault('aborted', 'closed'))))
+      for (const end of streams) end(new NetworkFault('aborted', 'closed'))
     },
   }
 }

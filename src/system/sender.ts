@@ -1,4 +1,4 @@
-import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect as connectPlain, isIP, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectSecure } from 'node:tls'
 import { BoundedMap } from '../std/bounded-map.ts'
 import { NetworkFault } from '../std/errors.ts'
@@ -80,26 +80,13 @@ export class Sender {
   }
 
   #newTarget(url: string, pool: HttpPool, { origins, targets }: Pooled): Target {
-    const { protocol, host, hostname, port, pathname, search } = new URL(url)
-    if (protocol !== 'http:' && protocol !== 'https:')
-      throw new NetworkFault('other', `${protocol} is not HTTP`)
-    const key = `${protocol}//${host}`
+    const { key, address, start } = placeOf(url, pool.fresh === true ? 'close' : 'keep-alive')
     let origin = origins.get(key)
     if (origin === undefined) {
-      const secure = protocol === 'https:'
-      const address = {
-        secure,
-        host: hostname.replace(/^\[(.*)\]$/, '$1'),
-        port: port === '' ? (secure ? 443 : 80) : Number(port),
-      }
       origin = new Origin(key, address, pool, { ...this.#options, wakeBy: (at) => this.#wakeBy(at) })
       origins.set(key, origin)
     }
-    const connection = pool.fresh === true ? 'close' : 'keep-alive'
-    const target = {
-      origin,
-      start: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}\r\n`,
-    }
+    const target = { origin, start }
     targets.set(url, target)
     return target
   }
@@ -120,6 +107,30 @@ export class Sender {
       for (const origin of origins.values()) next = Math.min(next, origin.sweep(now))
     this.#wakeBy(next)
   }
+}
+
+/** What a URL says of the connection, and of the head of a request. @throws {NetworkFault} */
+export function placeOf(url: string, connection: 'close' | 'keep-alive'): Place {
+  const { protocol, host, hostname, port, pathname, search } = new URL(url)
+  if (protocol !== 'http:' && protocol !== 'https:')
+    throw new NetworkFault('other', `${protocol} is not HTTP`)
+  const secure = protocol === 'https:'
+  return {
+    key: `${protocol}//${host}`,
+    address: {
+      secure,
+      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: port === '' ? (secure ? 443 : 80) : Number(port),
+    },
+    start: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}\r\n`,
+  }
+}
+
+interface Place {
+  key: string
+  address: Address
+  /** Of the head of a request, what follows the method. */
+  start: string
 }
 
 function sweep(sender: Sender): void {
@@ -316,7 +327,12 @@ class Connection {
     this.#since = now
     exchange.holder = this
     this.#parser = new AnswerParser(origin.options.maxHeaderSize)
-    this.#socket = open(origin, (chunk) => this.#read(chunk))
+    const buffer = Buffer.allocUnsafeSlow(READ)
+    const callback = (length: number): boolean => {
+      this.#read(buffer.subarray(0, length))
+      return true
+    }
+    this.#socket = connect(origin.address, { buffer, callback }, origin)
     this.#socket
       .once(origin.address.secure ? 'secureConnect' : 'connect', () => this.#opened())
       .once('end', () => this.#ended())
@@ -448,29 +464,27 @@ class Connection {
   }
 }
 
-function open(origin: Origin, read: (chunk: Buffer) => void): Socket {
-  const { host, port, secure } = origin.address
-  const buffer = Buffer.allocUnsafeSlow(READ)
+/** `onread`: absent for a socket that is read as a stream. `resumable`: has the TLS session of the last connection. */
+export function connect(
+  { host, port, secure }: Address,
+  onread?: OnReadOpts,
+  resumable: { session: Buffer | undefined } = { session: undefined },
+): Socket {
   const options = {
     host,
     port,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: PROBED,
-    onread: {
-      buffer,
-      callback(length: number) {
-        read(buffer.subarray(0, length))
-        return true
-      },
-    },
+    ...(onread === undefined ? {} : { onread }),
   }
   if (!secure) return connectPlain(options)
   const name = isIP(host) === 0 ? { servername: host } : {}
-  const resumed = origin.session === undefined ? {} : { session: origin.session }
+  const { session } = resumable
+  const resumed = session === undefined ? {} : { session }
   return connectSecure({ ...options, ...name, ...resumed, ALPNProtocols: ['http/1.1'] }).on(
     'session',
-    (session) => (origin.session = session),
+    (next) => (resumable.session = next),
   )
 }
 
@@ -488,7 +502,10 @@ const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 
 /** The whole request, in the shared buffer where it fits. @throws {NetworkFault} for a header that is none. */
-function encode({ method, headers, body }: HttpRequest, { start }: Target): Buffer {
+export function encode(
+  { method, headers, body }: Pick<HttpRequest, 'method' | 'headers' | 'body'>,
+  { start }: Pick<Place, 'start'>,
+): Buffer {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   let head = method + start
   for (const name in headers) {

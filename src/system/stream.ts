@@ -1,105 +1,93 @@
-import { Client } from 'undici'
-import type { Dispatcher } from 'undici'
 import { NetworkFault } from '../std/errors.ts'
 import type { HttpStream, HttpStreamRequest } from '../std/ports.ts'
+import { AnswerParser } from './answer-parser.ts'
 import { networkFault, type Stage } from './fault.ts'
+import { connect, encode, placeOf, type SenderOptions } from './sender.ts'
+
+/** Node's timers take no more, milliseconds. */
+const LONGEST = 2 ** 31 - 1
 
 /**
- * Opens one GET with an endless answer. It has a connection of its own, which closes when the body
- * ends, when the reader stops reading, or with the signal. Back-pressure reaches the peer: unread
- * data is not received.
+ * Opens one GET with an endless answer. It has a connection of its own, which closes when the body ends, when the reader
+ * stops reading, or with the signal. Back-pressure reaches the peer: unread data is not received. `open`: what ends each of
+ * them.
  * @throws {NetworkFault}
  */
 export async function openStream(
-  request: HttpStreamRequest,
-  options: Client.Options,
-  open: Set<Client>,
+  { url, headers, timeout, signal }: HttpStreamRequest,
+  { connectTimeout, maxHeaderSize }: SenderOptions,
+  open: Set<(fault: NetworkFault) => void>,
 ): Promise<HttpStream> {
-  const { origin, pathname, search } = address(request.url)
-  const client = new Client(origin, options)
-  open.add(client)
-  let cut: NetworkFault | null = null
+  if (signal.aborted) throw new NetworkFault('aborted', 'aborted by the caller')
+  const { socket, bytes, secure } = begin(url, headers)
   // A stream that breaks in its body is a reset connection, not an unreadable answer.
   let stage: Stage = 'connecting'
-  client.once('connect', () => (stage = 'sent'))
+  let cut: NetworkFault | null = null
   const close = (fault: NetworkFault | null): void => {
     cut ??= fault
-    clearTimeout(timer)
-    request.signal.removeEventListener('abort', onAbort)
-    if (open.delete(client)) void client.destroy(fault)
+    clearTimeout(connecting)
+    clearTimeout(answering)
+    signal.removeEventListener('abort', onAbort)
+    open.delete(close)
+    socket.destroy()
   }
+  const closeAfter = (ms: number, fault: NetworkFault): NodeJS.Timeout =>
+    setTimeout(close, Math.min(ms, LONGEST), fault)
+  const connecting = closeAfter(connectTimeout, new NetworkFault('unreachable', 'no connection in time'))
+  const answering = closeAfter(timeout, new NetworkFault('timeout', 'no answer in time'))
   const onAbort = (): void => close(new NetworkFault('aborted', 'aborted by the caller'))
-  const timer = setTimeout(
-    () => close(new NetworkFault('timeout', 'no answer in time')),
-    Math.min(request.timeout, 2 ** 31 - 1),
-  )
-  request.signal.addEventListener('abort', onAbort, { once: true })
-  if (request.signal.aborted) onAbort()
-  try {
-    const { headers } = request
-    const reply = await client.request({ method: 'GET', path: pathname + search, headers })
-    clearTimeout(timer)
-    const fault = (error: unknown): NetworkFault => cut ?? networkFault(error, stage)
-    return {
-      status: reply.statusCode,
-      headers: singleValued(reply.headers),
-      chunks: { [Symbol.asyncIterator]: () => reader(reply.body, close, fault) },
-    }
-  } catch (error) {
-    const fault = cut ?? networkFault(error, stage)
-    close(fault)
-    throw fault
-  }
-}
+  signal.addEventListener('abort', onAbort)
+  open.add(close)
+  socket.once(secure ? 'secureConnect' : 'connect', () => {
+    clearTimeout(connecting)
+    stage = 'sent'
+    socket.write(bytes)
+  })
 
-/**
- * Not a generator: a generator that never started skips its `finally`, and the connection would
- * stay open.
- */
-function reader(
-  body: Dispatcher.ResponseData['body'],
-  close: (fault: NetworkFault | null) => void,
-  faultOf: (error: unknown) => NetworkFault,
-): AsyncIterator<Uint8Array, undefined> {
-  const inner: AsyncIterator<unknown> = body[Symbol.asyncIterator]()
+  const pieces: Buffer[] = []
+  const parser = new AnswerParser(maxHeaderSize)
+  parser.expectStream((piece) => pieces.push(piece))
+  const received: AsyncIterator<Buffer, undefined> = socket[Symbol.asyncIterator]()
+  /** Closes the connection on a failure. */
+  const readOn = async (): Promise<void> => {
+    try {
+      const { done, value } = await received.next()
+      if (done !== true) parser.read(value)
+      else if (!parser.end()) throw new Error('other side closed')
+    } catch (error) {
+      const fault = cut ?? networkFault(error, stage)
+      close(fault)
+      throw fault
+    }
+  }
+
+  while (!parser.headed) await readOn()
+  clearTimeout(answering)
   const done = { done: true, value: undefined } as const
-  return {
+  // Not a generator: one that never started skips its `finally`, and the connection would stay open.
+  const reader: AsyncIterator<Uint8Array, undefined> = {
     async next() {
-      try {
-        const result = await inner.next()
-        if (result.done !== true && result.value instanceof Uint8Array)
-          return { done: false, value: result.value }
-        close(null)
-        return done
-      } catch (error) {
-        const fault = faultOf(error)
-        close(fault)
-        throw fault
-      }
+      while (pieces.length === 0 && !parser.complete) await readOn()
+      const value = pieces.shift()
+      if (value !== undefined) return { done: false, value }
+      close(null)
+      return done
     },
     async return() {
       close(null)
       return done
     },
   }
+  const { status, headers: answered } = parser.reply
+  return { status, headers: answered, chunks: { [Symbol.asyncIterator]: () => reader } }
 }
 
-function address(url: string): URL {
+function begin(url: string, headers: Record<string, string>) {
   try {
-    return new URL(url)
+    const place = placeOf(url, 'keep-alive')
+    const bytes = Buffer.from(encode({ method: 'GET', headers }, place))
+    return { socket: connect(place.address), bytes, secure: place.address.secure }
   } catch (error) {
     throw networkFault(error, 'connecting')
   }
-}
-
-/**
- * undici has an array for a repeated header; converted in place, since nearly every answer has
- * none.
- */
-export function singleValued(headers: Record<string, string | string[] | undefined>): Record<string, string> {
-  for (const name in headers) {
-    const value = headers[name]
-    if (Array.isArray(value)) headers[name] = value.join(', ')
-  }
-  return headers as Record<string, string>
 }

@@ -1,9 +1,9 @@
 import { Client, type Dispatcher } from 'undici'
 import { NetworkFault } from '../../src/std/errors.ts'
 import type { HttpReply, HttpRequest } from '../../src/std/ports.ts'
-import { networkFault, type Stage } from '../../src/system/fault.ts'
-import { connectSkippingContinue } from '../../src/system/interim.ts'
-import { singleValued } from '../../src/system/stream.ts'
+import type { Stage } from '../../src/system/fault.ts'
+import { connectSkippingContinue } from './interim.ts'
+import { singleValued, undiciFault } from './undici-fault.ts'
 
 /** The exchange as undici makes it, on a connection of its own. */
 export function undiciExchange(request: HttpRequest): Promise<HttpReply | NetworkFault> {
@@ -65,7 +65,7 @@ class Reading implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#settled(networkFault(error, this.#stage))
+    this.#settled(undiciFault(error, this.#stage))
   }
 
   #finish(truncated: boolean): void {
