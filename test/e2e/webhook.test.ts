@@ -75,6 +75,22 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     )
   })
 
+  test('another query of public_url replaces the subscription, and with it the secret', async () => {
+    await using rig = await Rig.open({ details, channels: ['webhook', 'poll'] })
+    const url = `${rig.config.webhooks?.public_url}?2`
+    await rig.stop()
+    rig.config = { ...rig.config, webhooks: { ...rig.config.webhooks, public_url: url } }
+    await rig.start()
+    await until('the new subscription alone', () => {
+      const [first, ...others] = rig.emulator.ledger().subscriptions
+      return first?.url === url && others.length === 0
+    })
+    await rig.client.start('say Hello')
+    await until('a delivery that was taken', () =>
+      rig.emulator.ledger().deliveries.some(({ attempts }) => attempts.some(({ status }) => status === 200)),
+    )
+  })
+
   // [fault webhook-8]
   test('a subscription that the service gave up is created again, and missed events are delivered', async () => {
     await using rig = await Rig.open({ details, channels: ['webhook'] })
