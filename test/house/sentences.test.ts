@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseSync, Visitor, type Expression } from 'oxc-parser'
 import { describe, expect, it } from 'vitest'
@@ -6,7 +7,9 @@ import { sourcesIn } from './source.ts'
 
 const SRC = join(import.meta.dirname, '../../src')
 /** What is written for SQLite, for a shell or for a browser. */
-const NOT_PROSE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE|CREATE|REPLACE) |<\/|\bWHERE\b|compgen/
+const NOT_PROSE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE|CREATE|REPLACE) |\bWHERE\b|compgen/
+/** A tag of a template; `{}` stands for what is computed. */
+const TAG = /<\/?[\w{!/][^>]*>/g
 /** Files with longer sentences in comments. The list only shrinks. */
 const STILL: readonly string[] = [
   'sidecar/store/sqlite/hints.ts',
@@ -31,12 +34,21 @@ function textsOf(code: string): string[] {
   const found: string[] = []
   const add = (node: Expression): void => {
     const text = textOf(node)
-    if (text !== null && !NOT_PROSE.test(text) && !RULES.test(text)) found.push(...text.split('\n'))
+    if (text === null || NOT_PROSE.test(text) || RULES.test(text)) return
+    found.push(...(text.search(TAG) < 0 ? text.split('\n') : labelsOf(text)))
   }
   new Visitor({ Literal: add, TemplateLiteral: add, BinaryExpression: add }).visit(
     parseSync('a.ts', code).program,
   )
   return found
+}
+
+/** What a browser shows of HTML: the text between tags, and the attributes that are read. */
+function labelsOf(html: string): string[] {
+  const read = [...html.matchAll(/\b(?:title|aria-label|placeholder|alt|content)="([^"]*)"/g)]
+  return [...html.split(TAG), ...read.map(([, label = '']) => label)]
+    .map((label) => label.replaceAll(/\s+/g, ' ').trim())
+    .filter((label) => label !== '')
 }
 
 /** Every comment of a module; lines that follow each other are one. */
@@ -62,6 +74,11 @@ describe(`no sentence has more than ${SENTENCE_MOST} words`, () => {
   it('and they are found', () => {
     const code = "/**\n * One.\n * @returns two\n */\nlog(`a ${b} c` + 'd') // e\n// f\n"
     expect(textsOf(code)).toContain('a {} cd')
+    expect(labelsOf('<a title="One two" href={}>\n Three {}<br />four</a>')).toEqual([
+      'Three {}',
+      'four',
+      'One two',
+    ])
     expect(commentsOf(code)).toEqual(['One.\n\n@returns two', 'e\n f'])
     expect(tooLong([`${'word '.repeat(36)}.`])).toHaveLength(1)
     expect(sources.flatMap(({ text }) => textsOf(text)).length).toBeGreaterThan(5000)
@@ -72,6 +89,14 @@ describe(`no sentence has more than ${SENTENCE_MOST} words`, () => {
       tooLong(textsOf(text)).map((sentence) => `${path}: ${sentence}`),
     )
     expect(found).toEqual([])
+  })
+
+  it('in a page of the console', () => {
+    const page = readFileSync(join(SRC, 'sidecar/admin/console/web/index.html'), 'utf8')
+    expect(labelsOf(page).length).toBeGreaterThan(0)
+    expect(tooLong(labelsOf(page))).toEqual([])
+    const templates = sources.filter(({ path }) => path.includes('console/web/'))
+    expect(templates.flatMap(({ text }) => textsOf(text))).toContain('All sessions')
   })
 
   it('in a comment', () => {

@@ -42,7 +42,7 @@ export function Actions() {
       <h2>Function calls <span class="faint">${calls.length}</span></h2>
       ${calls.length === 0 ? html`<${Empty}>No function call is open.<//>` : calls.map((action) => html`<${Action} key=${action.call_id} action=${action} />`)}
     </section>
-    ${data.actions.has_more && html`<p class="faint">The hundred oldest.</p>`}
+    ${data.actions.has_more && html`<p class="faint">Only the hundred oldest are shown.</p>`}
   </div>`
 }
 

@@ -75,7 +75,7 @@ function Attempts({ delivery }) {
     </table>
     ${
       delivery.last_answer &&
-      html`<p class="faint">What ${delivery.handler} last answered when it did not take it:</p>
+      html`<p class="faint">The last failed response of ${delivery.handler}:</p>
         <${Json} value=${delivery.last_answer} />`
     }
   </div>`

@@ -75,7 +75,7 @@ function Now({ list }) {
     ${
       list.length === 0
         ? html`<p class="all-well">
-            <${Badge} word="nothing" tone="good" /> All channels, handlers and queues are well.
+            <${Badge} word="nothing" tone="good" /> All channels, handlers and queues work.
           </p>`
         : html`<ul class="troubles">
             ${list.map(
@@ -111,7 +111,7 @@ function OpenTurns({ page }) {
             )}
           </ul>`
     }
-    ${page.has_more && html`<p class="faint">The ten oldest. <a href=${href(['sessions'], { status: 'working' })}>All sessions that work</a></p>`}
+    ${page.has_more && html`<p class="faint">Only the ten oldest are shown. <a href=${href(['sessions'], { status: 'working' })}>All working sessions</a></p>`}
   </section>`
 }
 
@@ -177,7 +177,7 @@ function Throughput({ minutes }) {
     <dl class="facts">
       <dt>Facts</dt>
       <dd>${sum('facts')} <span class="faint">(at most ${most} a minute)</span></dd>
-      <dt>Callbacks taken</dt>
+      <dt>Callbacks delivered</dt>
       <dd>${sum('delivered')}</dd>
       <dt>Attempts that failed</dt>
       <dd>${sum('failed')}</dd>

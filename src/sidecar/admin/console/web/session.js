@@ -48,7 +48,7 @@ export function Session({ id, route }) {
         <option value="transcript">transcript only</option>
       </select>
     </div>
-    ${groups.length === 0 && html`<${Empty}>No facts are kept of this session.<//>`}
+    ${groups.length === 0 && html`<${Empty}>No facts of this session are stored.<//>`}
     ${groups.map(
       (group, index) =>
         html`<${Turn}
@@ -101,7 +101,7 @@ function Head({ session }) {
     <dd><code>${session.id}</code></dd>
     <dt>Changed</dt>
     <dd>${date(session.updated_at)}, <${Age} at=${session.updated_at} /> ago</dd>
-    <dt>Read by us</dt>
+    <dt>Read by the sidecar</dt>
     <dd><${Age} at=${session.read_at} suffix=" ago" /></dd>
     ${
       metadata.length > 0 &&
