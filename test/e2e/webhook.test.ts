@@ -81,10 +81,8 @@ describe.for(PROFILES)('webhooks (%s)', (details) => {
     await rig.stop()
     rig.config = { ...rig.config, webhooks: { ...rig.config.webhooks, public_url: url } }
     await rig.start()
-    await until('the new subscription alone', () => {
-      const [first, ...others] = rig.emulator.ledger().subscriptions
-      return first?.url === url && others.length === 0
-    })
+    await until('one subscription', () => rig.emulator.ledger().subscriptions.length === 1)
+    expect(rig.emulator.ledger().subscriptions).toMatchObject([{ url, active: true }])
     await rig.client.start('say Hello')
     await until('a delivery that was taken', () =>
       rig.emulator.ledger().deliveries.some(({ attempts }) => attempts.some(({ status }) => status === 200)),
