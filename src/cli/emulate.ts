@@ -1,15 +1,7 @@
-import closeWithGrace from 'close-with-grace'
 import type { ListenAddress } from '../sidecar/config/listen.ts'
-import { OperatorError } from '../std/errors.ts'
-import {
-  DataFileError,
-  startEmulator,
-  type Emulator,
-  type EmulatorOptions,
-  type OpenPart,
-} from '../emulator/index.ts'
+import { startEmulator, type OpenPart } from '../emulator/index.ts'
 import type { Context } from './context.ts'
-import { reportFailure } from './failure.ts'
+import { closeAtEnd } from './closing.ts'
 import { readScenario } from './scenario.ts'
 import { jsonLine } from './terminal.ts'
 
@@ -27,7 +19,8 @@ interface EmulateOptions {
 
 export async function emulate({ terminal }: Context, options: EmulateOptions): Promise<number> {
   const { listen, token, scenario, data } = options
-  const emulator = await start({
+  await using stack = new AsyncDisposableStack()
+  const emulator = await startEmulator({
     listen,
     token,
     openDetails: options.openDetails,
@@ -37,6 +30,8 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
     ...(scenario === undefined ? {} : { scenario: readScenario(scenario) }),
     ...(data === undefined ? {} : { data }),
   })
+  stack.defer(() => emulator.close())
+  closeAtEnd(stack, terminal)
   const { paint } = terminal
   const address = emulator.baseUrl
   terminal.out(
@@ -45,24 +40,5 @@ export async function emulate({ terminal }: Context, options: EmulateOptions): P
       : `${paint('dim', 'address')}  ${address}\n${paint('dim', 'token')}    ${token}\n\n` +
           `Try:\n  curl -H 'Authorization: Bearer ${token}' ${address}/v1/health\n`,
   )
-  closeWithGrace({ logger: false }, async ({ err }) => {
-    if (err !== undefined) reportFailure(ofOperator(err), terminal)
-    await emulator.close()
-  })
   return await new Promise<never>(() => undefined)
-}
-
-/**
- * @throws {OperatorError} for a data file that cannot be used.
- */
-async function start(options: EmulatorOptions): Promise<Emulator> {
-  try {
-    return await startEmulator(options)
-  } catch (error) {
-    throw ofOperator(error)
-  }
-}
-
-function ofOperator(error: unknown): unknown {
-  return error instanceof DataFileError ? new OperatorError(error.message, 2) : error
 }

@@ -21,8 +21,10 @@ export function reportFailure(error: unknown, terminal: Pick<Terminal, 'err' | '
     return 1
   }
   if (isSystemError(error)) {
-    const fix = FIXES[error.code]
-    terminal.err(`${label} ${visible(systemMessage(error))}\n${fix === undefined ? '' : fixLine(fix)}`)
+    const { reason, fix } = refusalOf(error)
+    const place = error.address === undefined ? error.path : `${error.address}:${error.port}`
+    const text = place === undefined || reason === error.message ? reason : `${place}: ${reason}`
+    terminal.err(`${label} ${visible(text)}\n${fix === undefined ? '' : fixLine(fix)}`)
     return 1
   }
   const stack = error instanceof Error ? error.stack : undefined
@@ -48,29 +50,49 @@ function isSystemError(error: unknown): error is SystemError {
   return error instanceof Error && 'code' in error && 'syscall' in error && typeof error.code === 'string'
 }
 
-const REASONS: Record<string, string> = {
-  EADDRINUSE: 'is in use by another program',
-  EADDRNOTAVAIL: 'is not an address of this machine',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  ENOENT: 'does not exist',
-  ENOSPC: 'no space left on the device',
-  EROFS: 'the file system is read-only',
-  EMFILE: 'too many open files',
+interface Refusal {
+  reason: string
+  fix?: string
 }
 
-const FIXES: Record<string, string> = {
-  EADDRINUSE:
-    'stop that program, or use another port: --listen, or admin.listen and webhooks.listen of the configuration',
-  EADDRNOTAVAIL: 'use 127.0.0.1, 0.0.0.0 or an address that `ip address` lists',
-  EACCES: 'use another path, a port above 1023, or a user who may do it',
-  EROFS: 'use a path on a file system that can be written',
-  ENOSPC: 'free some space, or use another path',
+const DENIED = {
+  reason: 'permission denied',
+  fix: 'use another path, a port above 1023, or a user who may do it',
 }
 
-function systemMessage(error: SystemError): string {
-  const reason = REASONS[error.code]
-  if (reason === undefined) return error.message
-  const place = error.address === undefined ? error.path : `${error.address}:${error.port}`
-  return place === undefined ? reason : `${place}: ${reason}`
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  EADDRINUSE: {
+    reason: 'is in use by another program',
+    fix: 'stop that program, or use another port: --listen, or admin.listen and webhooks.listen of the configuration',
+  },
+  EADDRNOTAVAIL: {
+    reason: 'is not an address of this machine',
+    fix: 'use 127.0.0.1, 0.0.0.0 or an address that `ip address` lists',
+  },
+  EACCES: DENIED,
+  EPERM: DENIED,
+  ENOENT: { reason: 'does not exist', fix: 'correct the path' },
+  ENOSPC: { reason: 'no space left on the device', fix: 'free some space, or use another path' },
+  EROFS: {
+    reason: 'the file system is read-only',
+    fix: 'use a path on a file system that can be written',
+  },
+  EMFILE: { reason: 'too many open files', fix: 'raise the limit: ulimit -n' },
+}
+
+/** inotify reports its own limits with the codes of a full disk and of too many files. */
+const REFUSED_WATCHES: Readonly<Record<string, Refusal>> = {
+  ENOSPC: {
+    reason: 'cannot be watched: all watches of this user are in use',
+    fix: 'end programs that watch files, or raise the limit: sysctl fs.inotify.max_user_watches',
+  },
+  EMFILE: {
+    reason: 'cannot be watched: too many programs of this user watch files',
+    fix: 'end some of them, or raise the limit: sysctl fs.inotify.max_user_instances',
+  },
+}
+
+function refusalOf({ code, syscall, message }: SystemError): Refusal {
+  const own = syscall === 'watch' ? REFUSED_WATCHES[code] : undefined
+  return own ?? REFUSALS[code] ?? { reason: message }
 }

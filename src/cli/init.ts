@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
+import { createFolder } from '../std/folder.ts'
 import type { Context } from './context.ts'
 import type { Dialogue } from './dialogue.ts'
 import { configText, toolUrl, type Answers } from './init/template.ts'
@@ -39,7 +40,7 @@ export async function init(
   )
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   await prove(answers, secret)
-  await mkdir(folder, { recursive: true })
+  createFolder(folder)
   await writeNew(file, text, 0o644)
   if (!kept) await writeNew(secretFile, `${secret}\n`, 0o600)
   if (options.json === true) {

@@ -11,8 +11,9 @@ import type { Finding } from './check/finding.ts'
 import type { Context } from './context.ts'
 import { adviceOnTls, type Advice } from './dev/advice.ts'
 import { chooseAdmin, consoleOf } from './dev/config.ts'
-import { follow } from './dev/follow.ts'
+import { appObservers } from './dev/observe.ts'
 import { configOf, ownApp, type ForwardOptions } from './dev/own-app.ts'
+import { startSidecar } from './dev/parts.ts'
 import { showApp, showAppToPrograms, type AppShow } from './dev/show-app.ts'
 
 interface ListenOptions extends ForwardOptions {
@@ -46,10 +47,11 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     process.off('exit', remove)
     remove()
   })
-  const config = { ...given, store: { url: `sqlite:${folder}/sidecar.db` } }
-  const sidecar = await follow({ terminal, env }, stack, app, { config, show, observers: [connection(show)] })
+  const config = { ...given, store: { url: `sqlite:${folder}/sidecar.db` }, ...configOf(app) }
+  const observers = [...appObservers(show), connection(show)]
+  const sidecar = await startSidecar({ terminal, env }, stack, config, observers)
   const hints = [`The store is in ${folder} and is removed at the end. Ctrl-C ends it.`]
-  show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar).url, hints })
+  show.started({ service: baseUrl, token: null, admin: consoleOf(sidecar), hints })
   for (const doubt of doubts) show.note(doubt)
   throw await sidecar.failed
 }

@@ -82,6 +82,8 @@ export interface ToolRunReport {
   seconds: number
   /** From 1. */
   attempt: number
+  /** Of the HTTP answer without an output, if there was one. */
+  status: number | null
   /** The reason, if there is no output. */
   error: string | null
 }

@@ -65,17 +65,17 @@ export interface ToolCall {
 
 /**
  * `rejected`: the tool will never accept this call; it is not retried. Errors are for people, never
- * for the model.
+ * for the model. `status`: of the HTTP answer, if there was one.
  */
 export type ToolResult =
   | { kind: 'output'; output: string }
-  | { kind: 'deferred' }
-  | { kind: 'rejected'; error: string }
+  | { kind: 'deferred'; status?: number }
+  | { kind: 'rejected'; error: string; status?: number }
   /**
    * `ran`: whether the tool may have had an effect, if it did not report a failure itself.
    * `retryAfter`: milliseconds.
    */
-  | { kind: 'failed'; error: string; ran?: 'no' | 'unknown'; retryAfter?: number }
+  | { kind: 'failed'; error: string; status?: number; ran?: 'no' | 'unknown'; retryAfter?: number }
 
 /** An in-process tool, arguments already checked. */
 export type ModuleTool = (

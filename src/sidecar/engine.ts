@@ -58,8 +58,7 @@ export interface EngineOptions {
   webhooks: {
     enabled: boolean
     publicUrl: string | null
-    /** Replaced in place. */
-    secrets: readonly string[]
+    secrets: () => readonly string[]
     tolerance: number
   }
 }
@@ -204,7 +203,7 @@ export function createEngine(options: EngineOptions): Engine {
       log,
       observer,
       tolerance: options.webhooks.tolerance,
-      secrets: { configured: options.webhooks.secrets, subscribed: subscription?.secrets ?? [] },
+      secrets: [options.webhooks.secrets, ...(subscription === null ? [] : [subscription.secrets])],
       storeHints: hint,
     }),
     async start() {

@@ -66,7 +66,7 @@ export async function startAll(
   stack.defer(() => http.close())
   const startedAt = clock.now()
   let adminToken = config.admin.token
-  const webhookSecrets = [...config.webhooks.secrets]
+  let webhookSecrets: readonly string[] = config.webhooks.secrets
   let health: Health | null = null
   let looked = false
   let draining = false
@@ -160,7 +160,7 @@ export async function startAll(
       enabled: config.webhooks.enabled,
       publicUrl: config.webhooks.publicUrl,
       tolerance: config.webhooks.tolerance,
-      secrets: webhookSecrets,
+      secrets: () => webhookSecrets,
     },
     bus,
   })
@@ -277,7 +277,7 @@ export async function startAll(
       void refreshHealth()
     }
     if (change.of === 'admin.token') adminToken = first ?? null
-    if (change.of === 'webhooks.secrets') webhookSecrets.splice(0, webhookSecrets.length, ...change.secrets)
+    if (change.of === 'webhooks.secrets') webhookSecrets = change.secrets
     if (change.of === 'handler' || change.of === 'tool') replaceSecrets(specs, change)
   }
 

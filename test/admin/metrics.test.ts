@@ -71,6 +71,7 @@ async function everythingHappens(): Promise<void> {
     outcome: 'output',
     seconds: 0.2,
     attempt: 1,
+    status: null,
     error: null,
   })
   observer.call({

@@ -27,7 +27,7 @@ test('ten thousand unknown names of every kind leave the metrics as long as befo
         )
     }
     for (const tool of names('tool')) {
-      const run = { outcome: 'output', seconds: 1, attempt: 1, error: null } as const
+      const run = { outcome: 'output', seconds: 1, attempt: 1, status: null, error: null } as const
       observer.toolRun({ tool, callId: 'c', sessionId: 's', ...run })
       observer.call({ tool, callId: 'c', sessionId: 's', outcome: tool, seconds: 1, call: callOf('c', 's') })
     }

@@ -63,7 +63,7 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
     startFrom: 'beginning',
     stream: { enabled: false },
     polling: { enabled: true, interval: 5000, sweep: SWEEP },
-    webhooks: { enabled: false, publicUrl: null, secrets: [], tolerance: 300_000 },
+    webhooks: { enabled: false, publicUrl: null, secrets: () => [], tolerance: 300_000 },
   })
   try {
     await service.discover()

@@ -35,6 +35,15 @@ describe('dev --crash', () => {
     expect(code).toBe(0)
   })
 
+  test('ends with the reason when an error occurs that nothing caught', { timeout: LONG }, async () => {
+    const cwd = await folderWith({})
+    const fail = `if (process.argv.includes('--crash')) setTimeout(() => { throw new Error('a fault') }, 500)`
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(fail)}` }
+    const { code, err } = await start(['dev', '--crash'], { cwd, env }).ended
+    expect(err).toContain('error: unexpected error, please report it: Error: a fault')
+    expect(code).toBe(1)
+  })
+
   test('is a demonstration of its own', async () => {
     const { code, err } = await start(['dev', '--crash', '--forward-to', '3000']).ended
     expect(code).toBe(2)

@@ -159,9 +159,10 @@ describe('the example app', () => {
     const app = await startExampleApp()
     const body = JSON.stringify({
       id: 'evt_1',
-      type: 'turn.settled',
+      type: 'tool.call',
       session_id: 's',
       data: {},
+      call_id: 'call_1',
       arguments: { sku: 'TEA-01' },
     })
     const post = async (

@@ -29,3 +29,13 @@ test('a full disk at the start is reported in a sentence, without a stack', () =
   expect(code).toBe(1)
   expect(said).toBe('error: the store cannot be written; is the disk full? (database or disk is full)\n')
 })
+
+test.each([
+  ['ENOSPC', 'all watches of this user are in use', 'max_user_watches'],
+  ['EMFILE', 'too many programs of this user watch files', 'max_user_instances'],
+])('a folder that cannot be watched (%s) is no full disk', (code, cause, limit) => {
+  const { said } = reported(Object.assign(new Error(code), { code, syscall: 'watch', path: '/app' }))
+  expect(said).toMatch(new RegExp(`^error: /app: cannot be watched: ${cause}\\n {2}fix: .*${limit}\\n$`))
+  const full = reported(Object.assign(new Error(code), { code, syscall: 'write', path: '/app' }))
+  expect(full.said).not.toContain('watch')
+})

@@ -101,6 +101,12 @@ test.each([
     ['error: the secret for callbacks cannot be kept in bad.yaml: a Standard Webhooks secret is "whsec_"'],
   ],
   [
+    'a configuration where no folder can be',
+    ['init', '/proc/x/y/sidecar.yaml', '--base-url', 'https://agents.example.com'],
+    1,
+    ['error: /proc/x: does not exist', '  fix: correct the path'],
+  ],
+  [
     'nothing to send',
     ['dev', '--forward-to', '3000', '--once'],
     2,

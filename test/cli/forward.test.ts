@@ -196,7 +196,7 @@ describe('dev --forward-to', () => {
     ],
     [
       'http://localhost:PORT/gone',
-      /! your app answered 410, so it gets no more callbacks\n +fix: resume them: npm start -- handlers/,
+      /! your app answered 410, so it gets no more callbacks\n +fix: resume them: npm start -- handlers resume app --url http:\/\/127\.0\.0\.1:\d+\n/,
     ],
     [
       'http://localhost:PORT/moved',

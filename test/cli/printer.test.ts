@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { renderRecord, renderTitles } from '../../src/cli/dev/printer.ts'
 import type { DevRecord } from '../../src/cli/dev/record.ts'
-import { renderSummary } from '../../src/cli/dev/summary.ts'
+import { renderSummary } from '../../src/cli/dev/show.ts'
 import { coloured, plain } from '../../src/cli/terminal.ts'
 
 const records: DevRecord[] = [
@@ -106,4 +106,24 @@ test('the summary names what is missing', () => {
   expect(text).toContain('✗ 1 still under way\n')
   expect(text).toContain('missing  turn.settled turn_0\n')
   expect(text).toContain('and 2 more\n')
+})
+
+test.each([
+  ['deferred', 202, null, 'app 202', 'the app answers later'],
+  ['rejected', 409, 'the tool answered 409', 'app 409', 'not repeated: the agent gets an error'],
+  [
+    'failed',
+    null,
+    'the app answered 422 once',
+    'app no answer',
+    'attempt 2, again with the same idempotency-key, the app answered 422 once',
+  ],
+] as const)('says what follows a run that was %s', (outcome, status, error, answer, next) => {
+  const report = { tool: 'look', callId: 'c', sessionId: 's', outcome, status, error, seconds: 1, attempt: 2 }
+  const line = renderRecord(
+    { kind: 'run', at: 1000, session: 'x', report },
+    { start: 0, width: null, paint: plain },
+  )
+  expect(line).toContain(answer)
+  expect(line.endsWith(next)).toBe(true)
 })

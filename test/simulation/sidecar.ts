@@ -116,7 +116,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     webhooks: {
       enabled: channels.webhook,
       publicUrl: channels.webhook ? WEBHOOK_URL : null,
-      secrets: [],
+      secrets: () => [],
       tolerance: 300_000,
     },
     bus,

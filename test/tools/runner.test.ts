@@ -88,20 +88,28 @@ describe('a tool over HTTP', () => {
     ['200 with a body: byte for byte', answer(200, ' {"a": 1}\n'), output(' {"a": 1}\n')],
     ['200 with none', answer(200), output('(no output)')],
     ['204', answer(204), output('(no output)')],
-    ['202: later', answer(202, 'ignored'), { kind: 'deferred' }],
-    ['400', answer(400, 'why'), { kind: 'rejected', error: 'the tool answered 400' }],
-    ['422', answer(422, 'why'), { kind: 'rejected', error: 'the tool answered 422' }],
-    ['500', answer(500, 'stack trace'), { kind: 'failed', error: 'the tool answered 500', retryAfter: 0 }],
-    ['302: not followed', answer(302), { kind: 'failed', error: 'the tool answered 302', retryAfter: 0 }],
+    ['202: later', answer(202, 'ignored'), { kind: 'deferred', status: 202 }],
+    ['400', answer(400, 'why'), { kind: 'rejected', error: 'the tool answered 400', status: 400 }],
+    ['422', answer(422, 'why'), { kind: 'rejected', error: 'the tool answered 422', status: 422 }],
+    [
+      '500',
+      answer(500, 'stack trace'),
+      { kind: 'failed', error: 'the tool answered 500', status: 500, retryAfter: 0 },
+    ],
+    [
+      '302: not followed',
+      answer(302),
+      { kind: 'failed', error: 'the tool answered 302', status: 302, retryAfter: 0 },
+    ],
     [
       '503 and when',
       answer(503, '', { 'retry-after': '7' }),
-      { kind: 'failed', error: 'the tool answered 503', retryAfter: 7000 },
+      { kind: 'failed', error: 'the tool answered 503', status: 503, retryAfter: 7000 },
     ],
     [
       '201: nothing that the protocol knows',
       answer(201, 'x'),
-      { kind: 'failed', error: 'the tool answered 201', retryAfter: 0 },
+      { kind: 'failed', error: 'the tool answered 201', status: 201, retryAfter: 0 },
     ],
   ])('answers %s', async (_, reply, result) => {
     expect(await overHttp(() => reply).run(CALL, signal)).toEqual(result)

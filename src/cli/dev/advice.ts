@@ -1,5 +1,6 @@
 import { count, span } from '../text.ts'
 import type { OwnApp } from './own-app.ts'
+import type { ToolRunReport } from '../../core/observer.ts'
 import type { CallbackDone, RunFailed } from './record.ts'
 
 /** Why the user's app did not accept a request, and how to fix it. */
@@ -8,13 +9,14 @@ export interface Advice {
   fix: string
 }
 
-/** null if the line of the record says all. */
-export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice | null {
-  const { status, error } = record
-  const isTool = record.kind === 'run'
-  const url = isTool
-    ? (app.tools[record.name] ?? app.tools['*'] ?? '').replace('{name}', record.name)
-    : app.url
+/**
+ * null if the line of the record says all. `address`: the option by which a command finds the sidecar, empty at the usual
+ * port.
+ */
+export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp, address: string): Advice | null {
+  const { status, error } = answerOf(record)
+  const tool = record.kind === 'run' ? record.report.tool : null
+  const url = tool === null ? app.url : (app.tools[tool] ?? app.tools['*'] ?? '').replace('{name}', tool)
   if (status === null) return withoutAnswer(url, error ?? '')
   if (status === 401 || status === 403)
     return {
@@ -24,14 +26,15 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice 
   if (status === 404 || status === 405)
     return {
       cause: `your app has no route POST ${new URL(url).pathname} (${status})`,
-      fix: isTool
-        ? `add the route, or name another one: --tool ${record.name}=URL`
-        : 'add the route, or name another one: --forward-to http://localhost:3000/agent-events',
+      fix:
+        tool === null
+          ? 'add the route, or name another one: --forward-to http://localhost:3000/agent-events'
+          : `add the route, or name another one: --tool ${tool}=URL`,
     }
-  if (status === 410 && !isTool)
+  if (status === 410 && tool === null)
     return {
       cause: 'your app answered 410, so it gets no more callbacks',
-      fix: 'resume them: npm start -- handlers resume app',
+      fix: `resume them: npm start -- handlers resume app${address}`,
     }
   if (status >= 300 && status < 400)
     return {
@@ -39,6 +42,13 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp): Advice 
       fix: 'give the address that it leads to: redirects are not followed',
     }
   return null
+}
+
+/** What the app answered; `status` is null without an answer. */
+export function answerOf(record: CallbackDone | RunFailed): Pick<ToolRunReport, 'status' | 'error'> & {
+  outcome: string
+} {
+  return record.kind === 'run' ? record.report : record
 }
 
 function withoutAnswer(url: string, error: string): Advice | null {

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyReply, type FastifyRequest } from 'fastify'
-import { isObject, parseJson, stringOf, type JsonObject } from '../../std/json.ts'
-import { callbackKey, verifyCallbackSignature } from '../../std/signature.ts'
+import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import type { Received } from './compare.ts'
-import { verifyCallback, type Event, type TranscriptEvent } from '../../index.ts'
+import { verifyCallback, verifyToolCall, type VerifyOptions } from '../../index.ts'
 
 /**
  * An app as a user would write it: one endpoint that receives facts, two that answer function
@@ -29,9 +28,6 @@ const KEPT = 50_000
 const ORDERS: Record<string, string> = { '42': 'shipped', '43': 'waiting for stock' }
 const STOCK: Record<string, number> = { 'TEA-01': 12, 'TEA-02': 0 }
 
-/** Seconds that a signature's timestamp may be off. */
-const TOLERANCE = 300
-
 export async function startExampleApp(): Promise<ExampleApp> {
   const secret = `whsec_${randomBytes(24).toString('base64')}`
   const received = new Map<string, Received>()
@@ -41,7 +37,7 @@ export async function startExampleApp(): Promise<ExampleApp> {
   app.addContentTypeParser('*', { parseAs: 'string' }, (_request, body, done) => done(null, body))
 
   app.post('/agent-events', async (request, reply) => {
-    const event = eventIn(request, secret)
+    const event = genuine(verifyCallback, request, secret)
     if (event === null) return await reply.code(401).send()
     // The same event may come twice with the same id.
     received.set(event.id, { event, times: (received.get(event.id)?.times ?? 0) + 1 })
@@ -68,9 +64,9 @@ export async function startExampleApp(): Promise<ExampleApp> {
 
   function tool(path: string, answer: (args: JsonObject, reply: FastifyReply) => FastifyReply): void {
     app.post(path, async (request, reply) => {
-      const call = callIn(request, secret)
+      const call = genuine(verifyToolCall, request, secret)
       if (call === null) return await reply.code(401).send()
-      return await answer(isObject(call['arguments']) ? call['arguments'] : {}, reply)
+      return await answer(isObject(call.arguments) ? call.arguments : {}, reply)
     })
   }
 
@@ -97,23 +93,15 @@ export function configOfExample({ url, secret }: ExampleApp): Pick<ConfigInput, 
   }
 }
 
-function eventIn({ headers, body }: FastifyRequest, secret: string): Event | TranscriptEvent | null {
+/** What the sidecar signed; null for any other request. */
+function genuine<T>(
+  verify: (signed: VerifyOptions) => T,
+  { headers, body }: FastifyRequest,
+  secret: string,
+): T | null {
   try {
-    return verifyCallback({ headers, body: typeof body === 'string' ? body : '', secrets: [secret] })
+    return verify({ headers, body: typeof body === 'string' ? body : '', secrets: [secret] })
   } catch {
     return null
   }
-}
-
-/** A tool call that the sidecar signed; null for any other request. */
-function callIn(request: FastifyRequest, secret: string): JsonObject | null {
-  const id = stringOf(request.headers['webhook-id'])
-  const timestamp = stringOf(request.headers['webhook-timestamp'])
-  const signature = stringOf(request.headers['webhook-signature'])
-  const { body } = request
-  if (id === null || timestamp === null || signature === null || typeof body !== 'string') return null
-  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE)) return null
-  if (!verifyCallbackSignature([callbackKey(secret)], id, timestamp, body, signature)) return null
-  const parsed = parseJson(body)
-  return isObject(parsed) ? parsed : null
 }

@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
-import type { Sidecar } from '../../sidecar/sidecar.ts'
 import type { Environment } from '../../sidecar/config/expand.ts'
-import { freePort } from './port.ts'
+import type { Sidecar } from '../../sidecar/sidecar.ts'
 
 /** Where the commands look for a sidecar. */
 const ADMIN = '127.0.0.1:8481'
@@ -26,7 +26,7 @@ export async function devConfig(
   service: { baseUrl: string; token: string },
   env: Environment,
 ): Promise<BaseConfig> {
-  const webhooks = `127.0.0.1:${await freePort()}`
+  const webhooks = `127.0.0.1:${await freePort(0)}`
   const listen = await chooseAdmin(env)
   return {
     service: { base_url: service.baseUrl, token: service.token },
@@ -49,4 +49,23 @@ async function freshStore(adminPort: string): Promise<string> {
   const file = `data/dev-${adminPort}.db`
   for (const suffix of ['', '-wal', '-shm']) await rm(file + suffix, { force: true })
   return file
+}
+
+/** `wanted` if it is free on loopback, else a free port. 0 means any. */
+async function freePort(wanted: number): Promise<number> {
+  return (await tryPort(wanted)) ?? (await tryPort(0)) ?? 0
+}
+
+async function tryPort(port: number): Promise<number | null> {
+  const server = createServer()
+  return await new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE' || error.code === 'EACCES') resolve(null)
+      else reject(error)
+    })
+    server.listen({ host: '127.0.0.1', port }, () => {
+      const address = server.address() as AddressInfo
+      server.close(() => resolve(address.port))
+    })
+  })
 }

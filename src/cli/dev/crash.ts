@@ -5,22 +5,22 @@ import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import path from 'node:path'
-import closeWithGrace from 'close-with-grace'
-import { playTour, startEmulator, type Emulator } from '../../emulator/index.ts'
+import { playTour, type Emulator } from '../../emulator/index.ts'
 import type { Call } from '../../core/call.ts'
 import type { DeliveryRecord } from '../../core/delivery.ts'
 import { openSqliteStore } from '../../sidecar/store/sqlite/store.ts'
 import { OperatorError } from '../../std/errors.ts'
 import type { Log } from '../../std/ports.ts'
 import { systemClock } from '../../system/clock.ts'
+import { closeAtEnd } from '../closing.ts'
 import type { Context } from '../context.ts'
 import { jsonLine, type Terminal } from '../terminal.ts'
 import { count } from '../text.ts'
 import { settled, type Comparison } from './compare.ts'
 import { startCrashApp, type CrashApp } from './crash-app.ts'
 import { startGateway, type Gateway } from './crash-gateway.ts'
+import { startService, TOKEN } from './parts.ts'
 
-const TOKEN = 'svc_pat_dev'
 const TOOL = 'refund_order'
 /** Milliseconds until each moment must have come. */
 const PATIENCE = 30_000
@@ -35,16 +35,14 @@ const ALL = 1000
  */
 export async function crash({ terminal }: Context, options: { json?: boolean }): Promise<number> {
   await using stack = new AsyncDisposableStack()
-  const closing = closeWithGrace({ logger: false }, () => stack.disposeAsync())
-  stack.defer(() => closing.uninstall())
+  closeAtEnd(stack, terminal)
   const show = showSteps(terminal, options.json === true)
 
   const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-crash-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   const app = stack.use(await startCrashApp(secret, TOOL))
-  const emulator = await startEmulator({ token: TOKEN })
-  stack.defer(() => emulator.close())
+  const emulator = await startService(stack, { name: 'lines' })
   const gateway = stack.use(await startGateway(emulator))
   const config = await writeConfig(folder, { app, gateway, secret })
   const run = (): Promise<Child> => startChild(config, stack, show)

@@ -1,18 +1,18 @@
 import { watch } from 'node:fs'
 import path from 'node:path'
-import { playTour, startEmulator, type Emulator, type Scenario } from '../../emulator/index.ts'
-import { codeOf, OperatorError } from '../../std/errors.ts'
+import { playTour, type Emulator, type Scenario } from '../../emulator/index.ts'
+import { OperatorError } from '../../std/errors.ts'
 import type { Context, Run } from '../context.ts'
 import { reportFailure } from '../failure.ts'
 import { readScenario } from '../scenario.ts'
 import { Accepted } from './accepted.ts'
 import { isComplete, settled } from './compare.ts'
 import { consoleOf, devConfig } from './config.ts'
-import { follow } from './follow.ts'
-import { ownApp, type ForwardOptions } from './own-app.ts'
-import { showToPrograms } from './show.ts'
+import { appObservers } from './observe.ts'
+import { configOf, ownApp, type ForwardOptions } from './own-app.ts'
+import { startService, startSidecar, TOKEN } from './parts.ts'
+import { renderSummary, showToPrograms } from './show.ts'
 import { showApp, showAppToPrograms } from './show-app.ts'
-import { renderSummary } from './summary.ts'
 
 interface PlayOptions {
   once?: boolean
@@ -23,7 +23,6 @@ interface PlayOptions {
 }
 
 const SERVICE_PORT = 4010
-const TOKEN = 'svc_pat_dev'
 /** An editor writes a file in several steps. Milliseconds. */
 const CALM = 100
 
@@ -57,19 +56,16 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   await using stack = new AsyncDisposableStack()
   const start = Date.now()
   const app = await ownApp(to, env)
-  const emulator = await startAt(SERVICE_PORT, scenario)
-  stack.defer(() => emulator.close())
-
+  const emulator = await startService(stack, scenario, SERVICE_PORT)
   const show = json ? showAppToPrograms(terminal, app) : showApp(terminal, app)
   const accepted = new Accepted()
-  const config = await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)
-  const sidecar = await follow({ terminal, env: {} }, stack, app, {
-    config,
-    show,
-    observers: once ? [accepted.observer] : [],
-  })
+  const config = { ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)), ...configOf(app) }
+  const sidecar = await startSidecar({ terminal, env: {} }, stack, config, [
+    ...appObservers(show),
+    ...(once ? [accepted.observer] : []),
+  ])
   const hints = [...(play.sessions?.length === 0 ? howToSend(emulator.baseUrl) : []), 'Ctrl-C ends it.']
-  show.started({ service: emulator.baseUrl, token: TOKEN, admin: consoleOf(sidecar).url, hints })
+  show.started({ service: emulator.baseUrl, token: TOKEN, admin: consoleOf(sidecar), hints })
 
   await playTour({ baseUrl: emulator.baseUrl, token: TOKEN, scenario: play })
   if (once) {
@@ -90,16 +86,6 @@ function howToSend(baseUrl: string): string[] {
     'Send a message: with --send, from your app, or so (each line is a step of the agent; `help` lists them):',
     `  curl -s ${baseUrl}/v1/sessions -H 'Authorization: Bearer ${TOKEN}' -H 'Content-Type: application/json' -d '${body}'`,
   ]
-}
-
-/** At a port that an app can be configured for, if it is free. */
-async function startAt(port: number, scenario: Scenario): Promise<Emulator> {
-  try {
-    return await startEmulator({ scenario, token: TOKEN, allowHttpWebhooks: true, listen: { port } })
-  } catch (error) {
-    if (codeOf(error) !== 'EADDRINUSE' || port === 0) throw error
-    return await startAt(0, scenario)
-  }
 }
 
 /** The sessions of the file, and one for `--send`. */

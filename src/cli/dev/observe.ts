@@ -1,7 +1,24 @@
+import type { Emulator } from '../../emulator/index.ts'
 import { CHANNELS, type Channel, type Seen } from '../../core/fact.ts'
-import type { CallReport, Observer, ToolRunReport } from '../../core/observer.ts'
+import type { CallReport, Observer } from '../../core/observer.ts'
 import type { DevRecord } from './record.ts'
-import type { Titles } from './titles.ts'
+
+/** The title of a session for people, or its id where it has none. */
+type Titles = (sessionId: string | null) => string
+
+/** The title is requested from the emulator once per session. */
+export function titlesOf(emulator: Pick<Emulator, 'ledger'>): Titles {
+  const titles = new Map<string, string>()
+  return (sessionId) => {
+    if (sessionId === null) return '(all sessions)'
+    if (!titles.has(sessionId)) {
+      // The largest cursor: no events are needed.
+      const { sessions } = emulator.ledger(Number.MAX_SAFE_INTEGER)
+      for (const { id, title } of sessions) titles.set(id, title)
+    }
+    return titles.get(sessionId) ?? sessionId
+  }
+}
 
 /** Turns the reports of the sidecar into the records that `dev` prints. */
 export function observer(print: (record: DevRecord) => void, titles: Titles): Partial<Observer> {
@@ -40,15 +57,19 @@ export function observer(print: (record: DevRecord) => void, titles: Titles): Pa
   }
 }
 
+/** What the user's own app is shown: sessions by their ids, and also the runs of tools without an output. */
+export function appObservers(show: { record(record: DevRecord): void }): Partial<Observer>[] {
+  const print = (record: DevRecord): void => show.record(record)
+  const titles: Titles = (sessionId) => sessionId ?? '(all)'
+  return [observer(print, titles), runObserver(print, titles)]
+}
+
 /** The runs without an output, for the developer of the tool. */
-export function runObserver(print: (record: DevRecord) => void, titles: Titles): Partial<Observer> {
+function runObserver(print: (record: DevRecord) => void, titles: Titles): Partial<Observer> {
   return {
-    toolRun({ tool: name, sessionId, outcome, seconds, attempt, error }: ToolRunReport) {
-      if (outcome === 'output') return
-      const [, digits] = / answered (\d{3})$/.exec(error ?? '') ?? []
-      const status = outcome === 'deferred' ? 202 : digits === undefined ? null : Number(digits)
-      const [at, session, ms] = [Date.now(), titles(sessionId), seconds * 1000]
-      print({ kind: 'run', at, name, session, status, error, ms, attempt })
+    toolRun(report) {
+      if (report.outcome !== 'output')
+        print({ kind: 'run', at: Date.now(), session: titles(report.sessionId), report })
     },
   }
 }

@@ -5,7 +5,7 @@ import path from 'node:path'
 import type { ConfigInput } from '../../sidecar/config/schema.ts'
 import { ANY_FUNCTION } from '../../core/tool.ts'
 import { codeOf, messageOf, OperatorError } from '../../std/errors.ts'
-import { createFolder } from '../../sidecar/store/sqlite/lock.ts'
+import { createFolder, PRIVATE } from '../../std/folder.ts'
 import { callbackKey } from '../../std/signature.ts'
 import type { Context } from '../context.ts'
 
@@ -60,7 +60,7 @@ function usersSecretFile(env: Context['env']): string {
  */
 async function keepSecret(file: string): Promise<string> {
   try {
-    createFolder(path.dirname(file))
+    createFolder(path.dirname(file), PRIVATE)
     await writeFile(file, `whsec_${randomBytes(32).toString('base64')}\n`, { flag: 'wx', mode: 0o600 })
   } catch (error) {
     if (codeOf(error) !== 'EEXIST' && codeOf(error) !== 'EROFS') throw unusable(file, error)

@@ -144,19 +144,21 @@ function toolCells({ name, outcome, answer, ms }: ToolAnswered): Cells {
   }
 }
 
-function runCells({ name, status, error, ms, attempt }: RunFailed): Cells {
-  const waits = status === 202
-  const isFinal = status === 400 || status === 422
-  const next = waits
-    ? 'the app answers later'
-    : isFinal
-      ? 'not repeated: the agent gets an error'
-      : `attempt ${attempt}, again with the same idempotency-key`
+const AFTER_RUN = {
+  output: () => '',
+  deferred: () => 'the app answers later',
+  rejected: () => 'not repeated: the agent gets an error',
+  failed: (attempt: number) => `attempt ${attempt}, again with the same idempotency-key`,
+}
+
+function runCells({ report }: RunFailed): Cells {
+  const { tool, outcome, status, error, seconds, attempt } = report
+  const next = AFTER_RUN[outcome](attempt)
   return {
     kind: { text: 'tool', style: 'magenta' },
-    type: { text: name, style: null },
-    result: { text: `app ${status ?? 'no answer'}`, style: waits ? 'yellow' : 'red' },
-    ms,
+    type: { text: tool, style: null },
+    result: { text: `app ${status ?? 'no answer'}`, style: outcome === 'deferred' ? 'yellow' : 'red' },
+    ms: seconds * 1000,
     detail: error === null || status !== null ? next : `${next}, ${error}`,
     quiet: false,
   }

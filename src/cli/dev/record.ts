@@ -1,6 +1,6 @@
 import type { CallResult } from '../../core/call.ts'
 import type { Channel } from '../../core/fact.ts'
-import type { CallbackOutcome } from '../../core/observer.ts'
+import type { CallbackOutcome, ToolRunReport } from '../../core/observer.ts'
 
 /** The records that `dev` and `listen` print, one line each. Times in milliseconds, `at` on our wall clock. */
 export type DevRecord = FactSeen | CallbackDone | ToolAnswered | RunFailed
@@ -51,10 +51,6 @@ export interface ToolAnswered {
 export interface RunFailed {
   kind: 'run'
   at: number
-  name: string
   session: string
-  status: number | null
-  error: string | null
-  ms: number
-  attempt: number
+  report: ToolRunReport
 }

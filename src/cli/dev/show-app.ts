@@ -1,16 +1,16 @@
 import { jsonLine, type Terminal } from '../terminal.ts'
-import { adviceOn, type Advice } from './advice.ts'
+import { adviceOn, answerOf, type Advice } from './advice.ts'
 import type { OwnApp } from './own-app.ts'
 import { renderRecord, renderTitles, SHORT_ID } from './printer.ts'
-import type { CallbackDone, DevRecord, RunFailed } from './record.ts'
+import type { CallbackDone, DevRecord, FactSeen, RunFailed } from './record.ts'
 
 /** Where the requests come from and go to. */
 export interface Forwarding {
   service: string
   /** Of the emulator, for the user's own requests; null: the real service. */
   token: string | null
-  /** The sidecar's console. */
-  admin: string
+  /** The sidecar's console; `usual`: the commands find it by themselves. */
+  admin: { url: string; usual: boolean }
   /** More to say at the start, a line each. */
   hints: readonly string[]
 }
@@ -33,12 +33,16 @@ export function showApp(terminal: Terminal, app: OwnApp): AppShow {
 
   /** A probe of an app that does not listen says nothing new. */
   const isNew = (record: CallbackDone | RunFailed, target: string, cause: string | undefined): boolean =>
-    record.status !== null || cause === undefined || shown.get(target) !== cause
+    answerOf(record).status !== null || cause === undefined || shown.get(target) !== cause
 
+  /** Names the sidecar in a command, where the command does not find it. */
+  let address = ''
   /** What came before the start was reported. */
   let early: DevRecord[] | null = []
   return {
     started(forwarding) {
+      const { url, usual } = forwarding.admin
+      address = usual ? '' : ` --url ${url}`
       terminal.out(`${startText(forwarding, app, paint)}\n${renderTitles(screen)}\n`)
       const waiting = early ?? []
       early = null
@@ -47,8 +51,8 @@ export function showApp(terminal: Terminal, app: OwnApp): AppShow {
     record(record) {
       if (early !== null) return void early.push(record)
       if (record.kind === 'fact') return
-      const target = record.kind === 'callback' ? '' : record.name
-      const advice = record.kind === 'tool' || isAccepted(record) ? null : adviceOn(record, app)
+      const target = targetOf(record)
+      const advice = record.kind === 'tool' || isAccepted(record) ? null : adviceOn(record, app, address)
       if (record.kind === 'tool' || isNew(record, target, advice?.cause))
         terminal.out(`${renderRecord({ ...record, session: record.session.slice(0, SHORT_ID) }, screen)}\n`)
       if (advice === null) shown.delete(target)
@@ -67,14 +71,26 @@ export function showAppToPrograms(terminal: Terminal, app: OwnApp): AppShow {
   const { url, tools, secretFile } = app
   return {
     started: ({ service, token, admin }) =>
-      line({ kind: 'started', service, token, admin, app: url, tools, secret_file: secretFile }),
-    record: line,
+      line({ kind: 'started', service, token, admin: admin.url, app: url, tools, secret_file: secretFile }),
+    record: (record) => line(record.kind === 'run' ? runLine(record) : record),
     note: (advice) => line({ kind: 'note', ...advice }),
   }
 }
 
+function runLine({ kind, at, session, report }: RunFailed): object {
+  const { tool: name, outcome, status, error, seconds, attempt } = report
+  return { kind, at, name, session, outcome, status, error, ms: seconds * 1000, attempt }
+}
+
+/** The function; empty for callbacks. */
+function targetOf(record: Exclude<DevRecord, FactSeen>): string {
+  if (record.kind === 'run') return record.report.tool
+  return record.kind === 'tool' ? record.name : ''
+}
+
 function isAccepted(record: CallbackDone | RunFailed): boolean {
-  return record.kind === 'callback' ? record.outcome === 'delivered' : record.status === 202
+  const { outcome } = answerOf(record)
+  return outcome === 'delivered' || outcome === 'deferred'
 }
 
 /** The first line to paste into an app: it verifies a callback or a function call. */
@@ -94,7 +110,7 @@ function startText(
   return [
     '\n',
     row('service', service, token === null ? 'from now on' : `emulated; token ${token}`),
-    row('sidecar', admin, 'console, API and metrics'),
+    row('sidecar', admin.url, 'console, API and metrics'),
     row('callbacks', `POST ${app.url}`, app.events.join(' ')),
     ...Object.entries(app.tools).map(([name, url]) =>
       row(

@@ -1,9 +1,8 @@
-import { jsonLine } from '../terminal.ts'
-import type { Terminal } from '../terminal.ts'
+import { jsonLine, type Paint, type Terminal } from '../terminal.ts'
+import { count, span } from '../text.ts'
 import { isComplete, type Comparison } from './compare.ts'
 import { renderRecord, renderTitles } from './printer.ts'
 import type { DevRecord } from './record.ts'
-import { renderSummary } from './summary.ts'
 
 /** The addresses of the parts of the demonstration. */
 export interface Addresses {
@@ -21,14 +20,11 @@ export interface Show {
   /** `took`: milliseconds since the start. */
   ended(comparison: Comparison, took: number): void
   /** The tour is over and everything keeps running. */
-  staying(): void
+  staying(console: { url: string; usual: boolean }): void
 }
 
 /** For people. */
-export function showToPeople(
-  terminal: Terminal,
-  { start, console }: { start: number; console: () => { url: string; usual: boolean } },
-): Show {
+export function showToPeople(terminal: Terminal, start: number): Show {
   const { paint } = terminal
   const screen = { start, width: terminal.width, paint }
   const row = (name: string, url: string, about: string): string =>
@@ -48,8 +44,7 @@ export function showToPeople(
     },
     record: (record) => terminal.out(`${renderRecord(record, screen)}\n`),
     ended: (comparison, took) => terminal.out(renderSummary(comparison, took, paint)),
-    staying() {
-      const { url: admin, usual } = console()
+    staying({ url: admin, usual }) {
       const url = usual ? '' : ` --url ${admin}`
       terminal.out(
         [
@@ -84,4 +79,23 @@ export function showToPrograms(terminal: Terminal): Show {
     },
     staying: () => undefined,
   }
+}
+
+/** At most this many names of missing facts are printed. */
+const NAMED = 10
+
+/** The result of a tour, compared with the emulator's own ledger. */
+export function renderSummary(comparison: Comparison, took: number, paint: Paint): string {
+  const { facts, expected, missing, repeated, calls, underWay } = comparison
+  const mark = (well: boolean): string => (well ? paint('green', '✓') : paint('red', '✗'))
+  const lines = [
+    `${mark(facts.delivered === facts.made)} ${facts.delivered} of ${count(facts.made, 'fact')} delivered`,
+    `${mark(missing.length === 0)} ${expected.length - missing.length} of ${count(expected.length, 'fact')} expected by the emulator's ledger`,
+    `${mark(calls.answered === calls.asked)} ${calls.answered} of ${count(calls.asked, 'function call')} answered`,
+    `${mark(underWay.length === 0)} ${underWay.length === 0 ? 'everything is idle' : `${underWay.length} still under way`}`,
+    ...(repeated === 0 ? [] : [`${mark(true)} ${count(repeated, 'callback')} came more than once (same id)`]),
+    ...missing.slice(0, NAMED).map((fact) => `    ${paint('red', 'missing')}  ${fact}`),
+    ...(missing.length > NAMED ? [`    and ${missing.length - NAMED} more`] : []),
+  ]
+  return `\n${lines.map((line) => `  ${line}`).join('\n')}\n  ${paint('dim', `in ${span(took)}`)}\n`
 }

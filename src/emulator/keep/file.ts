@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
-import { closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
+import { OperatorError } from '../../std/errors.ts'
+import { createFolder } from '../../std/folder.ts'
 
 /** Marks the file as an emulator's: "SEMU". */
 const APPLICATION_ID = 0x53454d55
@@ -26,8 +28,12 @@ const TABLES = `
 `
 
 /** A data file that cannot be used, in words for the person who named it. */
-export class DataFileError extends Error {
+export class DataFileError extends OperatorError {
   override readonly name = 'DataFileError'
+
+  constructor(message: string) {
+    super(message, 2)
+  }
 }
 
 /** A record written, one removed, or all of its kind below a place removed. */
@@ -160,7 +166,7 @@ export function damaged(path: string, what: string): DataFileError {
 
 /** It holds tokens and keys: only our user may read it. SQLite gives its side files the same mode. */
 function open(path: string): Database.Database {
-  mkdirSync(dirname(path), { recursive: true })
+  createFolder(dirname(path))
   closeSync(openSync(path, 'a', 0o600))
   return new Database(path, { timeout: BUSY_MS })
 }

@@ -22,8 +22,8 @@ const ANOTHER_URL = 'give each deployment a webhooks.public_url of its own'
 export interface SubscriptionKeeper {
   start(): Promise<void>
   stop(): void
-  /** Secrets of our subscriptions, the newest first; replaced in place. */
-  readonly secrets: readonly string[]
+  /** Secrets of our subscriptions, the newest first. */
+  secrets(): readonly string[]
   active(): boolean
 }
 
@@ -46,7 +46,6 @@ export function createSubscriptionKeeper(options: {
 }): SubscriptionKeeper {
   const { url, service, store, observer, clock, random, log } = options
   let records: readonly SubscriptionRecord[] = []
-  const secrets: string[] = []
   let active = false
   let timer: Timer | null = null
   /** Steady milliseconds: when we replaced active subscriptions of another deployment. */
@@ -55,7 +54,6 @@ export function createSubscriptionKeeper(options: {
 
   const keep = (all: readonly SubscriptionRecord[]): void => {
     records = all
-    secrets.splice(0, secrets.length, ...all.map(({ secret }) => secret))
   }
 
   const tend = async (): Promise<void> => {
@@ -149,7 +147,7 @@ export function createSubscriptionKeeper(options: {
       running = false
       timer?.cancel()
     },
-    secrets,
+    secrets: () => records.map(({ secret }) => secret),
     active: () => active,
   }
 }

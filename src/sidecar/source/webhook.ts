@@ -49,8 +49,8 @@ export interface WebhookReceiver {
 export interface WebhookOptions {
   /** Milliseconds that a timestamp may be off our clock. */
   tolerance: number
-  /** Every secret that is valid now; both lists are replaced in place. */
-  secrets: { configured: readonly string[]; subscribed: readonly string[] }
+  /** Every secret that is valid now, in lists: of the configuration, and of our subscriptions. */
+  secrets: readonly (() => readonly string[])[]
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
@@ -74,7 +74,6 @@ interface Pending {
  */
 export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver {
   const { observer, clock, log } = options
-  const { configured, subscribed } = options.secrets
   /** By signature, which covers the timestamp and the body: the same one is the same delivery. */
   const stored = new BoundedMap<string, true>(REMEMBERED)
   const pending = new Map<string, Pending>()
@@ -153,9 +152,7 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     const refusal = screen({ signature, timestamp })
     if (refusal !== null) return answer(refusal)
     if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
-    const isGenuine =
-      verifyServiceWebhook(configured, timestamp, body, signature) ||
-      verifyServiceWebhook(subscribed, timestamp, body, signature)
+    const isGenuine = options.secrets.some((now) => verifyServiceWebhook(now(), timestamp, body, signature))
     if (!isGenuine) return answer(answered(401, 'forged'))
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
     const first = pending.get(signature)

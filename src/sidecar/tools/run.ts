@@ -85,6 +85,7 @@ export async function runBegun(
     outcome: result.kind,
     seconds: (clock.steady() - started) / 1000,
     attempt: running.attempts,
+    status: ('status' in result ? result.status : null) ?? null,
     error: 'error' in result ? result.error : null,
   })
   // The tool has run: its result is held until it is stored.

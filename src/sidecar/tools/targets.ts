@@ -112,11 +112,13 @@ function resultOf(
     if (reply.truncated || !fits(body)) return TOO_LONG
     return { kind: 'output', output: body === '' ? NO_OUTPUT : body }
   }
-  if (status === 202) return { kind: 'deferred' }
-  if (status === 400 || status === 422) return { kind: 'rejected', error: `the tool answered ${status}` }
+  if (status === 202) return { kind: 'deferred', status }
+  const error = `the tool answered ${status}`
+  if (status === 400 || status === 422) return { kind: 'rejected', error, status }
   return {
     kind: 'failed',
-    error: `the tool answered ${status}`,
+    error,
+    status,
     ...(GATEWAY.has(status) ? { ran: 'unknown' } : {}),
     retryAfter: retryAfter(reply.headers['retry-after'], now) ?? 0,
   }

@@ -1,7 +1,8 @@
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
+import { createFolder, PRIVATE } from '../../../std/folder.ts'
 import { explainOpening } from './refusal.ts'
 
 /** A program that only reads holds a database without a log for a moment, milliseconds. */
@@ -16,23 +17,11 @@ const WRITABLE =
  */
 export function createPrivately(file: string): void {
   try {
-    createFolder(dirname(file))
+    createFolder(dirname(file), PRIVATE)
     if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK)
     else closeSync(openSync(file, 'a', 0o600))
   } catch (error) {
     throw new OperatorError(`store: cannot open ${file}: ${messageOf(error)}`, 2, WRITABLE)
-  }
-}
-
-/** Step by step: Node's `recursive` goes round for ever below a folder that denies that anything can be there, as /proc does. */
-export function createFolder(folder: string): void {
-  if (existsSync(folder)) return
-  createFolder(dirname(folder))
-  try {
-    mkdirSync(folder, { mode: 0o700 })
-  } catch (error) {
-    // Another process may make it as well.
-    if (!existsSync(folder)) throw error
   }
 }
 

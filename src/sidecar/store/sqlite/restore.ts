@@ -1,10 +1,11 @@
 import { existsSync, linkSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { messageOf, OperatorError } from '../../../std/errors.ts'
+import { createFolder, PRIVATE } from '../../../std/folder.ts'
 import { inspectSound } from './backup.ts'
 import { copyDatabase, writeCopy, type Progress } from './copy.ts'
 import type { Inspection } from './inspect.ts'
-import { assertOneName, createFolder, lock } from './lock.ts'
+import { assertOneName, lock } from './lock.ts'
 import { assertOwnLog, hasOwnLog } from './wal.ts'
 
 export interface Restored extends Inspection {
@@ -34,7 +35,7 @@ export async function restoreStore(
   if (realpathSync(source) === target)
     throw new OperatorError(`store: ${source} is the store itself. Name the copy to restore.`, 2)
   assertOwnLog(source)
-  createFolder(dirname(target))
+  createFolder(dirname(target), PRIVATE)
   const unlock = lock(target)
   try {
     // SQLite would write a log into the file that does not belong to it.

@@ -1,0 +1,46 @@
+import { startEmulator, type Emulator, type Scenario } from '../../emulator/index.ts'
+import type { Observer } from '../../core/observer.ts'
+import type { ConfigInput } from '../../sidecar/config/schema.ts'
+import { createSidecar, type Sidecar } from '../../sidecar/sidecar.ts'
+import { codeOf } from '../../std/errors.ts'
+import { closeAtEnd } from '../closing.ts'
+import type { Context } from '../context.ts'
+
+/** Of every emulator that a command starts. */
+export const TOKEN = 'svc_pat_dev'
+
+/** The emulator, at `port` or, if that is in use, at a free one. `stack` closes it. */
+export async function startService(
+  stack: AsyncDisposableStack,
+  scenario: Scenario,
+  port = 0,
+): Promise<Emulator> {
+  try {
+    const emulator = await startEmulator({
+      scenario,
+      token: TOKEN,
+      allowHttpWebhooks: true,
+      listen: { port },
+    })
+    stack.defer(() => emulator.close())
+    return emulator
+  } catch (error) {
+    if (codeOf(error) !== 'EADDRINUSE' || port === 0) throw error
+    return await startService(stack, scenario)
+  }
+}
+
+/** A sidecar that reports to `observers`. `stack` stops it, also on Ctrl-C. */
+export async function startSidecar(
+  { terminal, env }: Context,
+  stack: AsyncDisposableStack,
+  config: ConfigInput,
+  observers: readonly Partial<Observer>[],
+): Promise<Sidecar> {
+  const sidecar = await createSidecar({ config, env })
+  stack.defer(() => sidecar.stop())
+  for (const one of observers) sidecar.observe(one)
+  closeAtEnd(stack, terminal)
+  await sidecar.start()
+  return sidecar
+}
