@@ -75,7 +75,10 @@ class PlainSpan implements Span {
   }
 
   get traceparent(): string {
-    this.#traceparent ??= traceparentOf({ ...traceContext(this.#source), spanId: this.#random.hex(8) })
+    if (this.#traceparent === null) {
+      const { traceId, flags } = traceContext(this.#source)
+      this.#traceparent = `00-${traceId}-${this.#random.hex(8)}-${flags}`
+    }
     return this.#traceparent
   }
 

@@ -9,6 +9,7 @@ const COMMA = 0x2c
  */
 export function memberTexts(text: string, names: readonly string[]): (string | undefined)[] {
   const found: (string | undefined)[] = names.map(() => undefined)
+  const escapes = text.includes('\\')
   let at = 0
   while (at < text.length) {
     const code = text.charCodeAt(at)
@@ -18,12 +19,13 @@ export function memberTexts(text: string, names: readonly string[]): (string | u
       continue
     }
     const keyEnd = endOfString(text, at)
-    const key = nameOf(text.slice(at, keyEnd))
+    const index = escapes
+      ? names.indexOf(nameOf(text.slice(at, keyEnd)))
+      : indexOfName(text, at, keyEnd, names)
     at = keyEnd
     while (text.charCodeAt(at) !== COLON) at++
     at = skipSpace(text, at + 1)
     const end = endOfValue(text, at)
-    const index = names.indexOf(key)
     if (index !== -1) found[index] = text.slice(at, end)
     at = end
   }
@@ -69,6 +71,17 @@ export interface Span {
 
 function nameOf(quoted: string): string {
   return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1)
+}
+
+/** The index of the name that is quoted from `start` to before `end`; -1: it is none of them. */
+function indexOfName(text: string, start: number, end: number, names: readonly string[]): number {
+  let index = names.length - 1
+  while (
+    index >= 0 &&
+    !(names[index]?.length === end - start - 2 && text.startsWith(names[index] ?? '', start + 1))
+  )
+    index--
+  return index
 }
 
 function skipSpace(text: string, from: number): number {

@@ -35,6 +35,7 @@ export class AnswerParser {
   #interim = 0
   #framing = new Framing()
   #status = 0
+  /** The status line and the headers. */
   #head = ''
   /** Of a body of known length, or of a chunk: bytes that are still to come. */
   #left = 0
@@ -171,6 +172,8 @@ export class AnswerParser {
   }
 
   #acceptHead(text: string): void {
+    // The answers of one server differ in their `date`, once a second.
+    if (text === this.#head) return this.#beginBody()
     if (text.length > this.#maxHead) throw unreadable('its headers are too long')
     const lineEnd = text.indexOf('\r\n')
     const status = statusOf(text, lineEnd)
@@ -180,8 +183,13 @@ export class AnswerParser {
     if (status === 101) throw unreadable('101 Switching Protocols, which the request did not ask for')
     if (status < 200) return this.#countInterim(text.length + 2)
     this.#status = status
-    this.#head = text.slice(lineEnd + 2)
+    this.#head = text
     this.#framing = framing
+    this.#beginBody()
+  }
+
+  #beginBody(): void {
+    const framing = this.#framing
     this.#left = framing.length ?? 0
     if (framing.chunked) this.#state = 'chunk size'
     else if (framing.length === null) this.#state = 'endless'
@@ -349,7 +357,7 @@ class Reply {
 
 function headersOf(head: string): Record<string, string> {
   const headers = new Map<string, string>()
-  for (const line of head.split('\r\n')) {
+  for (const line of head.split('\r\n').slice(1)) {
     const colon = line.indexOf(':')
     if (colon === -1) continue
     const name = line.slice(0, colon).toLowerCase()

@@ -122,7 +122,7 @@ export function placeOf(url: string, connection: 'close' | 'keep-alive'): Place 
       host: hostname.replace(/^\[(.*)\]$/, '$1'),
       port: port === '' ? (secure ? 443 : 80) : Number(port),
     },
-    start: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}\r\n`,
+    start: ` ${pathname}${search} HTTP/1.1\r\nhost: ${host}\r\nconnection: ${connection}`,
   }
 }
 
@@ -497,6 +497,8 @@ function forgetShared(): void {
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i
+/** CR LF and `name: `, of the names that requests have; the configuration and our code know few. */
+const labels = new BoundedMap<string, string>(TARGETS_KEPT)
 /** What no value of a header may hold. */
 // oxlint-disable-next-line no-control-regex
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/
@@ -510,15 +512,23 @@ export function encode(
   let head = method + start
   for (const name in headers) {
     const value = headers[name] ?? ''
-    if (!NAME.test(name) || NO_VALUE.test(value))
+    const label = labels.get(name) ?? labelOf(name)
+    if (label === null || NO_VALUE.test(value))
       throw new NetworkFault('other', `the header ${JSON.stringify(name)} cannot be sent`)
-    head += `${name}: ${value}\r\n`
+    head += label + value
   }
   const length = bytes?.length ?? 0
-  head += method === 'GET' ? '\r\n' : `content-length: ${length}\r\n\r\n`
+  head += method === 'GET' ? '\r\n\r\n' : `\r\ncontent-length: ${length}\r\n\r\n`
   const size = head.length + length
   const target = head.length <= HEAD && size <= SHARED ? shared : Buffer.allocUnsafeSlow(size)
   target.write(head, 0, 'latin1')
   if (bytes !== undefined) target.set(bytes, head.length)
   return target.subarray(0, size)
+}
+
+function labelOf(name: string): string | null {
+  if (!NAME.test(name)) return null
+  const label = `\r\n${name}: `
+  labels.set(name, label)
+  return label
 }

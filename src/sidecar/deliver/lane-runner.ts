@@ -83,7 +83,10 @@ export class LaneRunner {
 
   /** Starts a claimed lane. `deliveries`: all its pending deliveries; null: they must be read from the store. */
   begin(lane: Lane, deliveries: readonly PendingDelivery[] | null, probe = false): void {
-    const active = new ActiveLane(lane, deliveries, this.#ports.window, this.#onAcknowledged)
+    const active = new ActiveLane(lane, deliveries, this.#ports.window, {
+      acknowledged: this.#onAcknowledged,
+      ended: this.#onEnded,
+    })
     active.probe = probe
     this.#lanes.set(lane.id, active)
     this.#next(active)
@@ -239,41 +242,48 @@ export class LaneRunner {
 
   #attempt(active: ActiveLane, first: PendingDelivery, taken: number): void {
     const { clock, store } = this.#ports
+    const { attempt } = active
     active.state = 'sending'
     const batch = this.#batch.max === 1 ? [first] : active.head(this.#batch.max)
     const session = this.#summaryOf(active, first.fact)
-    const outgoing = batch.map((delivery): Outgoing => ({
+    attempt.batch = batch
+    attempt.outgoing = batch.map((delivery): Outgoing => ({
       fact: delivery.fact,
       attempt: attemptNumber(delivery),
       session,
     }))
-    const positions = batch.map(({ fact }) => fact.pos)
-    const at = clock.now()
-    const started = clock.steady()
-    let again = false
-    const ended = (verdict: Verdict): void => {
-      if (this.#phase === 'stopped') return
-      // The handler may have closed a kept-alive connection at this moment: the request is sent once more.
-      if (
-        !again &&
-        verdict.kind === 'unreachable' &&
-        verdict.reset &&
-        this.#keeper.health.state !== 'paused'
-      ) {
-        again = true
-        return this.#keeper.target.send(outgoing, ended)
-      }
-      if (verdict.kind === 'aborted') active.dueAt = clock.steady() + FAILED
-      else {
-        store.lanes.end(active.lane)
-        const weighed = this.#keeper.health.weigh(verdict, first.fact.pos)
-        const attempt = attemptOf(weighed, at, clock.steady() - started)
-        this.#apply(weighed, { lane: active, batch, attempt }, positions)
-      }
-      this.#take(active, taken + 1)
+    attempt.positions = batch.map(({ fact }) => fact.pos)
+    attempt.at = clock.now()
+    attempt.started = clock.steady()
+    attempt.taken = taken
+    attempt.again = false
+    store.lanes.begin(active.lane, attempt.positions)
+    this.#keeper.target.send(attempt.outgoing, active.ended)
+  }
+
+  readonly #onEnded = (active: ActiveLane, verdict: Verdict): void => {
+    if (this.#phase === 'stopped') return
+    const { clock, store } = this.#ports
+    const { attempt } = active
+    // The handler may have closed a kept-alive connection at this moment: the request is sent once more.
+    if (
+      !attempt.again &&
+      verdict.kind === 'unreachable' &&
+      verdict.reset &&
+      this.#keeper.health.state !== 'paused'
+    ) {
+      attempt.again = true
+      return this.#keeper.target.send(attempt.outgoing, active.ended)
     }
-    store.lanes.begin(active.lane, positions)
-    this.#keeper.target.send(outgoing, ended)
+    if (verdict.kind === 'aborted') active.dueAt = clock.steady() + FAILED
+    else {
+      const { batch, positions, at, started } = attempt
+      store.lanes.end(active.lane)
+      const weighed = this.#keeper.health.weigh(verdict, positions[0] ?? 0)
+      const outcome = attemptOf(weighed, at, clock.steady() - started)
+      this.#apply(weighed, { lane: active, batch, attempt: outcome }, positions)
+    }
+    this.#take(active, attempt.taken + 1)
   }
 
   #apply(verdict: Exclude<Verdict, { kind: 'aborted' }>, ended: Ended, positions: readonly number[]): void {

@@ -2,6 +2,8 @@ import type { Lane, PendingDelivery } from '../../core/delivery.ts'
 import type { SessionSummary } from '../../core/resource.ts'
 import { Fifo } from '../../std/fifo.ts'
 import type { AckOwner } from './ack-batcher.ts'
+import type { Outgoing } from './targets/target.ts'
+import type { Verdict } from './targets/verdict.ts'
 
 /**
  * - `ready`: has something at hand and waits for a slot
@@ -12,11 +14,32 @@ import type { AckOwner } from './ack-batcher.ts'
  */
 export type LaneState = 'ready' | 'sending' | 'waiting' | 'draining' | 'released'
 
+interface LaneListener {
+  /** Every ack of the lane is durable. */
+  acknowledged(lane: ActiveLane): void
+  ended(lane: ActiveLane, verdict: Verdict): void
+}
+
+/** The attempt of a lane. A lane makes thousands: the next one uses the object again. */
+class AttemptUnderWay {
+  batch: readonly PendingDelivery[] = []
+  positions: readonly number[] = []
+  outgoing: readonly Outgoing[] = []
+  /** When it began: wall clock milliseconds. */
+  at = 0
+  /** The same, steady milliseconds. */
+  started = 0
+  /** Attempts that the lane made in its slot before this one. */
+  taken = 0
+  /** It was sent once more after a reset. */
+  again = false
+}
+
 /** A claimed lane: its pending deliveries, in order, as many as are at hand. */
 export class ActiveLane implements AckOwner {
   readonly lane: Lane
   readonly #window: MemoryWindow
-  readonly #onAcknowledged: (lane: ActiveLane) => void
+  readonly #listener: LaneListener
   readonly #deliveries = new Fifo<PendingDelivery>()
   /** Position of the last fact at hand. */
   #last = 0
@@ -37,24 +60,26 @@ export class ActiveLane implements AckOwner {
   probe = false
   /** Of its session, where we had to look for it. */
   summary: SessionSummary | null = null
+  readonly attempt = new AttemptUnderWay()
+  readonly ended = (verdict: Verdict): void => this.#listener.ended(this, verdict)
 
   /** `deliveries`: all that are pending in it; null where the store has to be read. */
   constructor(
     lane: Lane,
     deliveries: readonly PendingDelivery[] | null,
     window: MemoryWindow,
-    onAcknowledged: (lane: ActiveLane) => void,
+    listener: LaneListener,
   ) {
     this.lane = lane
     this.#window = window
-    this.#onAcknowledged = onAcknowledged
+    this.#listener = listener
     this.#complete = deliveries !== null
     if (deliveries !== null) this.extend(deliveries)
   }
 
   acknowledged(): void {
     this.unacknowledged--
-    if (this.unacknowledged === 0) this.#onAcknowledged(this)
+    if (this.unacknowledged === 0) this.#listener.acknowledged(this)
   }
 
   /** Facts that were just committed into the lane. What the window has no room for is read from the store later. */

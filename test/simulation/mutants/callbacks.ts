@@ -5,8 +5,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'delivered before it is sent',
     'sidecar/deliver/lane-runner.ts',
-    '    let again = false\n',
-    '    let again = false\n    this.#keeper.recorder.delivered({ lane: active, batch, attempt: { at, ms: 0, status: 200 } })\n',
+    '    attempt.again = false\n',
+    '    attempt.again = false\n    this.#keeper.recorder.delivered({ lane: active, batch, attempt: { at: attempt.at, ms: 0, status: 200 } })\n',
   ),
   mutant(
     'an error of the handler counts as delivered',
@@ -98,8 +98,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'a lane goes on before its head is done',
     'sidecar/deliver/lane-runner.ts',
-    '    store.lanes.begin(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n',
-    '    store.lanes.begin(active.lane, positions)\n    this.#keeper.target.send(outgoing, ended)\n    const second = taken > 0 ? active.head(2)[1] : undefined\n    if (second !== undefined) this.#keeper.target.send([{ fact: second.fact, attempt: 1, session }], () => undefined)\n',
+    '    store.lanes.begin(active.lane, attempt.positions)\n    this.#keeper.target.send(attempt.outgoing, active.ended)\n',
+    '    store.lanes.begin(active.lane, attempt.positions)\n    this.#keeper.target.send(attempt.outgoing, active.ended)\n    const second = taken > 0 ? active.head(2)[1] : undefined\n    if (second !== undefined) this.#keeper.target.send([{ fact: second.fact, attempt: 1, session }], () => undefined)\n',
   ),
   mutant(
     'a lane is claimed twice',

@@ -65,7 +65,7 @@ export function callbackMetrics(
   return {
     callback(event) {
       attempts.add(event.handler, event.outcome)
-      durations.observe(event.attempt.ms / 1000, event.handler)
+      durations.count(event.attempt.ms / 1000, event.handler)
       if (event.outcome === 'dead') deadLetters.add(event.handler)
     },
     deadLettered: (name) => deadLetters.add(name),

@@ -39,11 +39,11 @@ export function factMetrics(meter: Meter) {
       const first = firstOf(fact.seen)
       if (first !== null) {
         firstSeen.add(first)
-        if (lag !== null) lags.observe(lag, first)
+        if (lag !== null) lags.count(lag, first)
       }
       if (fact.family === 'state') count(fact)
     },
-    sighting: (sighting) => lags.observe(sighting.lag, sighting.channel),
+    sighting: (sighting) => lags.count(sighting.lag, sighting.channel),
     missed: (event) => missed.add(event.channel),
   } satisfies Partial<Observer>
 }
@@ -83,7 +83,7 @@ function outcomeMetrics(meter: Meter): (fact: Pick<Fact, 'type' | 'sessionId' | 
     turns.add(turn.status)
     const started = turn.startedAt ?? turn.createdAt
     if (started !== null && turn.completedAt !== null)
-      durations.observe((turn.completedAt - started) / 1000, turn.status)
+      durations.count((turn.completedAt - started) / 1000, turn.status)
   }
 
   return (fact) => {

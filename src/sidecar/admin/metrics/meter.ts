@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import { valuesOf, type Labels } from './label.ts'
 import { Spread } from './spread.ts'
 import { Tally } from './tally.ts'
@@ -40,7 +40,7 @@ export class Meter {
   /** A histogram with at most one label. `buckets`: upper bounds, seconds. */
   histogram(name: string, help: string, labels: Labels, buckets: number[]): Spread {
     const [values = null] = valuesOf(labels)
-    return new Spread(new Histogram({ ...this.#common(name, help, labels), buckets }), values)
+    return new Spread({ ...this.#common(name, help, labels), buckets }, values)
   }
 
   /** A gauge without labels, read at each scrape. */

@@ -28,7 +28,7 @@ export function serviceMetrics(meter: Meter) {
   return {
     request({ operation, statusClass, seconds }) {
       requests.add(operation, statusClass)
-      durations.observe(seconds, operation)
+      durations.count(seconds, operation)
     },
     requestRetried: (code) => retries.add(code),
     budget: (name, left) => void remaining.set(bucket.of(name), left),

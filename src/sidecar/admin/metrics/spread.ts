@@ -1,35 +1,70 @@
-import type { Histogram } from 'prom-client'
+import { Histogram, type HistogramConfiguration } from 'prom-client'
 import type { LabelValues } from './label.ts'
 
-interface Child {
-  observe(value: number): void
+/** One series: observations by the first bound that they do not exceed, those beyond all bounds, and their sum. */
+interface Series {
+  labels: Record<string, string>
+  counts: number[]
+  sum: number
 }
 
-/** A histogram of durations by one label, in seconds. An impossible duration (a clock that jumped) is left out. */
-export class Spread {
-  readonly #histogram: Histogram
+/**
+ * A histogram of durations by one label, in seconds. An impossible duration (a clock that jumped) is left out. Two are
+ * counted for each callback: prom-client validates and hashes the labels each time, and here gets the sums at each scrape.
+ */
+export class Spread extends Histogram {
+  readonly #shown: { name: string; help: string; type: 'histogram'; aggregator: 'sum' }
+  readonly #bounds: readonly number[]
+  readonly #label: string | undefined
   /** null: it has no label. */
   readonly #values: LabelValues | null
-  readonly #children = new Map<string, Child>()
+  readonly #series = new Map<string, Series>()
 
-  constructor(histogram: Histogram, values: LabelValues | null) {
-    this.#histogram = histogram
+  constructor(config: HistogramConfiguration<string> & { buckets: number[] }, values: LabelValues | null) {
+    super(config)
+    this.#shown = { name: config.name, help: config.help, type: 'histogram', aggregator: 'sum' }
+    this.#bounds = config.buckets
+    this.#label = config.labelNames?.[0]
     this.#values = values
+    if (values === null) this.#seriesOf('')
   }
 
-  observe(seconds: number, label = ''): void {
+  count(seconds: number, label = ''): void {
     if (!(seconds >= 0 && seconds < Infinity)) return
-    const child = this.#children.get(label) ?? this.#child(this.#values?.of(label) ?? null)
-    child.observe(seconds)
+    const series = this.#series.get(label) ?? this.#seriesOf(this.#values?.of(label) ?? '')
+    let at = 0
+    while (seconds > (this.#bounds[at] ?? Infinity)) at++
+    series.counts[at] = (series.counts[at] ?? 0) + 1
+    series.sum += seconds
   }
 
-  #child(value: string | null): Child {
-    const key = value ?? ''
-    let child = this.#children.get(key)
-    if (child === undefined) {
-      child = value === null ? this.#histogram.labels() : this.#histogram.labels(value)
-      this.#children.set(key, child)
+  /** Called by the registry at each scrape, and by `get`. */
+  getForPromString() {
+    const values = [...this.#series.values()].flatMap((series) => this.#export(series))
+    return { ...this.#shown, values }
+  }
+
+  #export({ labels: sharedLabels, counts, sum }: Series) {
+    const { name } = this.#shown
+    let value = 0
+    const buckets = counts.map((count, at) => {
+      value += count
+      return { metricName: `${name}_bucket`, labels: { le: this.#bounds[at] ?? '+Inf' }, sharedLabels, value }
+    })
+    return [
+      ...buckets,
+      { metricName: `${name}_sum`, labels: {}, sharedLabels, value: sum },
+      { metricName: `${name}_count`, labels: {}, sharedLabels, value },
+    ]
+  }
+
+  #seriesOf(value: string): Series {
+    let series = this.#series.get(value)
+    if (series === undefined) {
+      const labels = this.#label === undefined ? {} : { [this.#label]: value }
+      series = { labels, counts: [...this.#bounds, Infinity].map(() => 0), sum: 0 }
+      this.#series.set(value, series)
     }
-    return child
+    return series
   }
 }

@@ -22,7 +22,7 @@ export function storeMetrics(meter: Meter) {
   return {
     commit(seconds) {
       accepts = true
-      commits.observe(seconds)
+      commits.count(seconds)
     },
     storeRefused(reason) {
       accepts = false

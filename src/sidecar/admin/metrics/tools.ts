@@ -35,11 +35,11 @@ export function toolMetrics(meter: Meter, names: readonly string[]) {
   return {
     toolRun({ tool, outcome, seconds }) {
       ends.add(tool, outcome)
-      durations.observe(seconds, tool)
+      durations.count(seconds, tool)
     },
     call({ tool, outcome, seconds }) {
       calls.add(tool, outcome)
-      if (seconds !== null && outcome === ANSWERED) answers.observe(seconds, tool)
+      if (seconds !== null && outcome === ANSWERED) answers.count(seconds, tool)
     },
     callWithoutTool: () => strange.add(),
   } satisfies Partial<Observer>

@@ -1,4 +1,4 @@
-import type { Seen, StoredFact } from '../../../core/fact.ts'
+import { CHANNELS, type Seen, type StoredFact } from '../../../core/fact.ts'
 import { memberTexts } from '../../../std/member.ts'
 import type { SessionSummary } from '../../../core/resource.ts'
 
@@ -74,18 +74,24 @@ function deliveryText({ attempt, handler, test = false }: Delivery): string {
   return `{"attempt":${attempt},"handler":"${handler}"${test ? ',"test":true' : ''}}`
 }
 
-/** Facts that were committed together were taken in in the same millisecond. */
-let isoAt = 0
-let iso = new Date(isoAt).toISOString()
+/** `Date` is slow, and most facts of a burst are of the same second. */
+let second = 0
+let secondText = '1970-01-01T00:00:00.'
 
 function isoTime(at: number): string {
-  if (at !== isoAt) {
-    isoAt = at
-    iso = new Date(at).toISOString()
+  const from = Math.floor(at / 1000)
+  if (from !== second) {
+    secondText = new Date(from * 1000).toISOString().slice(0, -4)
+    second = from
   }
-  return iso
+  return `${secondText}${String(Math.floor(at - from * 1000)).padStart(3, '0')}Z`
 }
 
 function seenText(seen: Seen): string {
-  return JSON.stringify(seen)
+  let text = ''
+  for (const channel of CHANNELS) {
+    const at = seen[channel]
+    if (at !== undefined) text += `${text === '' ? '{' : ','}"${channel}":${at}`
+  }
+  return text === '' ? '{}' : `${text}}`
 }
