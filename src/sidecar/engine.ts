@@ -29,11 +29,8 @@ import type { Tool } from './tools/context.ts'
 import { createToolHost, type ToolHost } from './tools/host.ts'
 import { createHttpRunner, createModuleRunner } from './tools/targets.ts'
 import { createHandlers, registerHandlers } from './handlers.ts'
-import { lookForNewTools } from './new-tools.ts'
-import { reportCommits } from './report.ts'
-import { applyScope } from './scope-change.ts'
-import { markTranscript } from './transcript.ts'
-import { logCallsWithoutTool } from './without-tool.ts'
+import { applyScope, lookForNewTools, markTranscript } from './past.ts'
+import { logCallsWithoutTool, reportCommits } from './report.ts'
 
 export interface EngineOptions {
   service: Service

@@ -1,6 +1,10 @@
-import type { Log } from '../std/ports.ts'
+import type { Clock, Log } from '../std/ports.ts'
+import { inScope, scopeText, type OwnerNote, type Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 import type { StoreReader } from '../core/store-reader.ts'
+import type { Intake } from './intake/commit.ts'
+import { beginItems } from './intake/items.ts'
+import { forgetCursor } from './source/cursor.ts'
 import { checkpointIn } from './store/sqlite/inspect.ts'
 
 /** Whom the store heard, by `service.base_url`. */
@@ -35,4 +39,104 @@ export async function warnOfPast(
       'store: deliveries wait for a handler that is not configured: they are sent once one has its name again',
     )
   }
+}
+
+/** The scope of the last run. */
+const SCOPE = 'scope'
+/** Sessions that one commit decides on. */
+const SESSIONS = 200
+
+/**
+ * A scope that changed between two runs. What we know of a session decides at once whether it stays ours; one that was
+ * foreign is known by its id alone, and the first list of this run decides. A crash in between starts over.
+ * @returns whether owners have to be looked at: without a scope, only as long as an earlier one left any.
+ */
+export async function applyScope(
+  store: Store,
+  scope: Scope | null,
+  ports: { clock: Clock; log: Log },
+): Promise<boolean> {
+  const now = scopeText(scope)
+  const noted = await store.settings.checkpoint(SCOPE)
+  if (noted === null && scope === null) return false
+  const before = noted ?? ''
+  if (before !== now) {
+    const left = scope === null ? 0 : await decideAnew(store, scope, ports.clock)
+    ports.log.warn(
+      { before, now, left },
+      'scope: it changed since the last run; every session is checked again',
+    )
+    await store.settings.setCheckpoint(SCOPE, now)
+  }
+  if (scope !== null) return true
+  const [[stranger], { frames }] = await Promise.all([
+    store.resources.strangers(-Infinity, '', 1),
+    store.resources.heldFrames(),
+  ])
+  return stranger !== undefined || frames > 0
+}
+
+/** @returns how many sessions are not ours any more. */
+async function decideAnew(store: Store, scope: Scope, clock: Clock): Promise<number> {
+  let left = 0
+  let ids = await store.resources.alive('', SESSIONS)
+  for (let last = ids.at(-1); last !== undefined; last = ids.at(-1)) {
+    const owners: OwnerNote[] = []
+    for (const sessionId of ids) {
+      const known = await store.resources.known(sessionId)
+      if (known === null) continue
+      const owner = inScope(known.session, scope) ? 'ours' : 'foreign'
+      if (owner === 'foreign') left++
+      owners.push({ sessionId, owner, at: clock.now() })
+    }
+    await store.log.commit({ scoped: true, owners })
+    ids = await store.resources.alive(last, SESSIONS)
+  }
+  return left
+}
+
+/** What the last run took its transcript from. */
+const TRANSCRIPT = 'transcript'
+
+/**
+ * Frames and items have ids of their own. Changing between them starts a new transcript at this start, which repeats
+ * nothing that was delivered.
+ */
+export async function markTranscript(store: Store, log: Log, source: 'stream' | 'items'): Promise<void> {
+  const before = await store.settings.checkpoint(TRANSCRIPT)
+  if (before === source) return
+  if (before !== null) {
+    log.warn({ before, now: source }, 'the transcript has a new source and starts again here')
+    await (source === 'stream' ? forgetCursor(store) : beginItems(store))
+  }
+  await store.settings.setCheckpoint(TRANSCRIPT, source)
+}
+
+/** Names of the tools that the last run ran. */
+const TOOLS = 'tools'
+/** Sessions that one commit hints at. */
+const HINTS = 500
+
+/**
+ * A session that waits for a call of a tool that is new here has not changed, so that nothing else would look at it: all
+ * that are not at rest are read once.
+ */
+export async function lookForNewTools(
+  { store, intake, clock }: { store: Store; intake: Pick<Intake, 'hint'>; clock: Clock },
+  names: readonly string[],
+): Promise<void> {
+  const noted = await store.settings.checkpoint(TOOLS)
+  const now = names.toSorted().join(' ')
+  if (noted === now) return
+  const before = new Set(noted?.split(' '))
+  if (noted !== null && names.some((name) => !before.has(name))) {
+    let ids = await store.resources.active('', HINTS)
+    for (let last = ids.at(-1); last !== undefined; last = ids.at(-1)) {
+      await intake.hint(
+        ids.map((sessionId) => ({ sessionId, channel: 'poll', at: clock.now(), scope: 'session', delay: 0 })),
+      )
+      ids = await store.resources.active(last, HINTS)
+    }
+  }
+  await store.settings.setCheckpoint(TOOLS, now)
 }

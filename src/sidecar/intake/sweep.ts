@@ -103,39 +103,31 @@ export function createSweep(options: {
     return null
   }
 
-  /** Hints at sessions that are stored and not listed. `pageOf` returns their ids in ascending order. */
-  const markUnlisted = async (
-    pageOf: (after: string) => Promise<readonly string[]>,
+  /** Passes on the stored sessions that are not listed. `pageOf` returns ids in ascending order. */
+  const eachUnlisted = async (
     listed: ReadonlySet<string>,
-    hint: Pick<Hint, 'channel' | 'at' | 'scope'>,
+    pageOf: (after: string) => Promise<readonly string[]>,
+    take: (ids: readonly string[]) => Promise<unknown>,
   ): Promise<void> => {
-    let after = ''
-    for (;;) {
+    let after: string | undefined = ''
+    while (after !== undefined) {
       const ids = await pageOf(after)
-      const hints = ids
-        .filter((sessionId) => !listed.has(sessionId))
-        .map((sessionId): Hint => ({ ...hint, sessionId, delay: DELAY }))
-      if (hints.length > 0) await intake.hint(hints)
-      const last = ids.at(-1)
-      if (last === undefined || ids.length < COMPARE) return
-      after = last
+      const unlisted = ids.filter((sessionId) => !listed.has(sessionId))
+      if (unlisted.length > 0) await take(unlisted)
+      after = ids.length < COMPARE ? undefined : ids.at(-1)
     }
   }
 
+  const hintAt = (hint: Pick<Hint, 'channel' | 'at' | 'scope'>) => (ids: readonly string[]) =>
+    intake.hint(ids.map((sessionId) => ({ ...hint, sessionId, delay: DELAY })))
+
   /** Removes foreign sessions that are gone. One that was stored while the list was read may be missing from it. */
-  const forgetUnlisted = async (listed: ReadonlySet<string>, before: number): Promise<void> => {
-    let after = ''
-    for (;;) {
-      const ids = await store.resources.strangers(clock.now() - before, after, COMPARE)
-      const owners = ids
-        .filter((sessionId) => !listed.has(sessionId))
-        .map((sessionId) => ({ sessionId, owner: 'unknown' as const, at: before }))
-      if (owners.length > 0) await intake.commit({ owners })
-      const last = ids.at(-1)
-      if (last === undefined || ids.length < COMPARE) return
-      after = last
-    }
-  }
+  const forgetUnlisted = (listed: ReadonlySet<string>, at: number): Promise<void> =>
+    eachUnlisted(
+      listed,
+      (after) => store.resources.strangers(clock.now() - at, after, COMPARE),
+      (ids) => intake.commit({ owners: ids.map((sessionId) => ({ sessionId, owner: 'unknown', at })) }),
+    )
 
   const aliveAfter = (after: string) => store.resources.alive(after, COMPARE)
   const activeAfter = (after: string) => store.resources.active(after, COMPARE)
@@ -172,7 +164,7 @@ export function createSweep(options: {
       if (whole || alive + foreign <= WHOLE_LIST) {
         const listed = await walk(null, (sessions) => mark(sessions, channel, at))
         if (listed === null) return
-        await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })
+        await eachUnlisted(listed, aliveAfter, hintAt({ channel, at, scope: 'session' }))
         if (ownership.filter.active) await forgetUnlisted(listed, at)
         return
       }
@@ -184,7 +176,7 @@ export function createSweep(options: {
         for (const id of ids ?? []) listed.add(id)
       }
       // A session that is stored as not idle and is in no list has become idle.
-      await markUnlisted(activeAfter, listed, { channel, at, scope: 'turns' })
+      await eachUnlisted(listed, activeAfter, hintAt({ channel, at, scope: 'turns' }))
     },
   }
 }

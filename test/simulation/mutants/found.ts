@@ -207,6 +207,20 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   tested(
+    { file: 'intake/snapshot.test.ts', only: 'an action is reported once, though its call was accepted' },
+    'an action whose readings were cut short is not reported',
+    'sidecar/intake/snapshot.ts',
+    'passed: [...both.passed, ...unreported]',
+    'passed: both.passed',
+  ),
+  tested(
+    { file: 'store/ownership.test.ts', only: 'goes on where a full disk refuses the file' },
+    'a full disk ends the start that has taken the store',
+    'sidecar/store/sqlite/owner.ts',
+    "if (!(meaning instanceof StoreError && meaning.kind === 'full')) throw error",
+    'throw meaning',
+  ),
+  tested(
     { file: 'tools/host.test.ts', only: 'in the commit that stores its next run' },
     'a tool runs though its app has answered in the commit that wrote the run down',
     'sidecar/tools/run.ts',

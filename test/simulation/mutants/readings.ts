@@ -59,7 +59,7 @@ export const READINGS: readonly Mutant[] = [
   mutant(
     'deleted sessions are not noticed',
     'sidecar/intake/sweep.ts',
-    "        await markUnlisted(aliveAfter, listed, { channel, at, scope: 'session' })\n",
+    "        await eachUnlisted(listed, aliveAfter, hintAt({ channel, at, scope: 'session' }))\n",
     '',
   ),
   mutant(

@@ -1,4 +1,4 @@
-import { newCall, type Call, type CallRoom, type CallState, type ClaimedCall } from '../../../core/call.ts'
+import { newCall, type Call, type CallResult, type CallRoom, type ClaimedCall } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { Action } from '../../../core/resource.ts'
@@ -8,22 +8,20 @@ import type { Ownership } from './owner.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
 
-/** The columns, in the order of a row. */
-const COLUMNS = Object.keys(
-  callRow(
-    newCall({
-      callId: '',
-      sessionId: '',
-      turnId: null,
-      name: '',
-      action: {},
-      createdAt: null,
-      expiresAt: null,
-      receivedAt: 0,
-    }),
-    0,
-  ),
-) as (keyof CallRow)[]
+const NO_CALL = newCall({
+  callId: '',
+  sessionId: '',
+  turnId: null,
+  name: '',
+  action: {},
+  createdAt: null,
+  expiresAt: null,
+  receivedAt: 0,
+})
+const FIELDS = Object.keys(callRow(NO_CALL, 0))
+const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+/** The columns of a `CallRow`. */
+export const CALL = FIELDS.map((field) => `${columnOf(field)} AS ${field}`).join(', ')
 
 interface Due {
   call_id: string
@@ -48,13 +46,13 @@ export class Calls {
   constructor(db: Sqlite, ownership: Ownership) {
     this.#ownership = ownership
     this.#insert = db.prepare<CallRow>(
-      `INSERT INTO calls (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((name) => `@${name}`).join(', ')})
+      `INSERT INTO calls (${FIELDS.map(columnOf).join(', ')}) VALUES (${FIELDS.map((field) => `@${field}`).join(', ')})
        ON CONFLICT DO NOTHING`,
     )
     this.#update = db.prepare<CallRow>(
-      `UPDATE calls SET ${COLUMNS.map((name) => `${name} = @${name}`).join(', ')} WHERE call_id = @call_id`,
+      `UPDATE calls SET ${FIELDS.map((field) => `${columnOf(field)} = @${field}`).join(', ')} WHERE call_id = @callId`,
     )
-    this.#get = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
+    this.#get = db.prepare<[string], CallRow>(`SELECT ${CALL} FROM calls WHERE call_id = ?`)
     const waiting = "ended_at IS NULL AND state = 'received'"
     const moving = "ended_at IS NULL AND state <> 'received'"
     this.#names = db
@@ -68,10 +66,10 @@ export class Calls {
       )
       .pluck()
     this.#waiting = db.prepare<[string, number, number], CallRow>(
-      `SELECT * FROM calls WHERE ${waiting} AND name = +? AND due_at <= ? ORDER BY due_at LIMIT +?`,
+      `SELECT ${CALL} FROM calls WHERE ${waiting} AND name = +? AND due_at <= ? ORDER BY due_at LIMIT +?`,
     )
     this.#moving = db.prepare<[number, number], CallRow>(
-      `SELECT * FROM calls WHERE ${moving} AND due_at <= ? ORDER BY due_at LIMIT +?`,
+      `SELECT ${CALL} FROM calls WHERE ${moving} AND due_at <= ? ORDER BY due_at LIMIT +?`,
     )
     this.#nextWaiting = db.prepare<[string, number], Due>(
       `SELECT call_id, due_at FROM calls WHERE ${waiting} AND name = +? ORDER BY due_at LIMIT +?`,
@@ -106,7 +104,7 @@ export class Calls {
     if (row === undefined) return false
     const stepped = transition(callOf(row), event)
     if (stepped === null) return false
-    this.#update.run(callRow(stepped, after === undefined ? row.due_at : Math.ceil(now + after)))
+    this.#update.run(callRow(stepped, after === undefined ? row.dueAt : Math.ceil(now + after)))
     return true
   }
 
@@ -133,9 +131,9 @@ export class Calls {
 
   #take(room: number, find: (limit: number) => CallRow[]): ClaimedCall[] {
     if (room <= 0) return []
-    const rows = find(room + this.#claimed.size).filter(({ call_id: id }) => !this.#claimed.has(id))
+    const rows = find(room + this.#claimed.size).filter(({ callId }) => !this.#claimed.has(callId))
     return rows.slice(0, room).map((row) => {
-      this.#claimed.add(row.call_id)
+      this.#claimed.add(row.callId)
       return { call: callOf(row), lease: this.#ownership.lease }
     })
   }
@@ -158,79 +156,37 @@ export class Calls {
   }
 }
 
-export interface CallRow {
-  call_id: string
-  session_id: string
-  turn_id: string | null
-  name: string
-  state: CallState
+/** A row, with the names of a call. */
+export interface CallRow extends Omit<Call, 'action' | 'result' | 'uncertain' | 'deferred' | 'unsure'> {
   action: string
-  attempts: number
+  resultKind: CallResult['kind'] | null
+  resultText: string | null
   uncertain: number
   deferred: number
-  result_kind: 'output' | 'error' | null
-  result_text: string | null
-  posts: number
   unsure: number
-  outcome: string | null
-  error: string | null
-  created_at: number | null
-  expires_at: number | null
-  received_at: number
-  started_at: number | null
-  finished_at: number | null
-  ended_at: number | null
-  due_at: number
+  dueAt: number
 }
 
-export function callOf(row: CallRow): Call {
+export function callOf({ dueAt: _, resultKind, resultText, ...row }: CallRow): Call {
   return {
-    callId: row.call_id,
-    sessionId: row.session_id,
-    turnId: row.turn_id,
-    name: row.name,
-    state: row.state,
+    ...row,
     action: objectOf(row.action),
-    attempts: row.attempts,
+    result: resultKind === null ? null : { kind: resultKind, text: resultText ?? '' },
     uncertain: row.uncertain === 1,
     deferred: row.deferred === 1,
-    result: row.result_kind === null ? null : { kind: row.result_kind, text: row.result_text ?? '' },
-    posts: row.posts,
     unsure: row.unsure === 1,
-    outcome: row.outcome,
-    error: row.error,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at,
-    receivedAt: row.received_at,
-    startedAt: row.started_at,
-    finishedAt: row.finished_at,
-    endedAt: row.ended_at,
   }
 }
 
-function callRow(call: Call, dueAt: number): CallRow {
+function callRow({ result, ...call }: Call, dueAt: number): CallRow {
   return {
-    call_id: call.callId,
-    session_id: call.sessionId,
-    turn_id: call.turnId,
-    name: call.name,
-    state: call.state,
+    ...call,
     action: writeJson(call.action),
-    attempts: call.attempts,
+    resultKind: result?.kind ?? null,
+    resultText: result?.text ?? null,
     uncertain: call.uncertain ? 1 : 0,
     deferred: call.deferred ? 1 : 0,
-    result_kind: call.result?.kind ?? null,
-    result_text: call.result?.text ?? null,
-    posts: call.posts,
     unsure: call.unsure ? 1 : 0,
-    outcome: call.outcome,
-    error: call.error,
-    created_at: call.createdAt,
-    expires_at: call.expiresAt,
-    received_at: call.receivedAt,
-    started_at: call.startedAt,
-    finished_at: call.finishedAt,
-    ended_at: call.endedAt,
-    due_at: dueAt,
+    dueAt,
   }
 }

@@ -35,28 +35,14 @@ export interface Inspection {
  * @throws {OperatorError} when the file is missing, is not a store, is newer than this program, or cannot be read.
  */
 export function inspectStore(path: string): Inspection {
-  const file = resolve(path)
-  if (!existsSync(file)) throw new OperatorError(`store: there is no ${file}.`)
-  let db: Sqlite | null = null
-  try {
-    assertOwnLog(file)
-    db = new Database(file, { readonly: true })
-    recogniseStore(db, file)
-    // One transaction, so that all counts are of the same moment.
-    db.exec('BEGIN')
-    return {
-      file,
-      bytes: sizeOf(file) + sizeOf(`${file}-wal`),
-      schema: versionOf(db),
-      newest: knownMigrations().length,
-      ...counts(db),
-      problems: [...definitions(db), ...structure(db), ...damagedFacts(db), ...disagreements(db)],
-    }
-  } catch (error) {
-    throw unreadable(error, file)
-  } finally {
-    db?.close()
-  }
+  return reading(path, (db, file) => ({
+    file,
+    bytes: sizeOf(file) + sizeOf(`${file}-wal`),
+    schema: versionOf(db),
+    newest: knownMigrations().length,
+    ...counts(db),
+    problems: [...definitions(db), ...structure(db), ...damagedFacts(db), ...disagreements(db)],
+  }))
 }
 
 /**
@@ -64,13 +50,20 @@ export function inspectStore(path: string): Inspection {
  * @throws {OperatorError} as `inspectStore`.
  */
 export function glanceAtStore(path: string): string[] {
+  return reading(path, definitions)
+}
+
+/** In one transaction, so that all counts are of the same moment. */
+function reading<T>(path: string, read: (db: Sqlite, file: string) => T): T {
   const file = resolve(path)
+  if (!existsSync(file)) throw new OperatorError(`store: there is no ${file}.`)
   let db: Sqlite | null = null
   try {
     assertOwnLog(file)
     db = new Database(file, { readonly: true })
     recogniseStore(db, file)
-    return definitions(db)
+    db.exec('BEGIN')
+    return read(db, file)
   } catch (error) {
     throw unreadable(error, file)
   } finally {
@@ -83,14 +76,18 @@ export function checkpointIn(file: string, name: string): string | null {
   let db: Sqlite | null = null
   try {
     db = new Database(file, { readonly: true })
-    return (
-      db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
-    )
+    return checkpointOf(db, name)
   } catch {
     return null
   } finally {
     db?.close()
   }
+}
+
+function checkpointOf(db: Sqlite, name: string): string | null {
+  return (
+    db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
+  )
 }
 
 /** The file cannot be opened because of rights, a lock or the file system: its data may be sound. */
@@ -119,15 +116,13 @@ function counts(
   db: Sqlite,
 ): Pick<Inspection, 'facts' | 'pending' | 'dead' | 'openCalls' | 'cursor' | 'writtenAt'> {
   const number = (sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
-  const checkpoint = (name: string): string | null =>
-    db.prepare<[string], string>('SELECT value FROM checkpoints WHERE name = ?').pluck().get(name) ?? null
-  const written = Number(checkpoint(STEADY) ?? 0)
+  const written = Number(checkpointOf(db, STEADY) ?? 0)
   return {
     facts: number('SELECT count(*) FROM facts'),
     pending: number('SELECT count(*) FROM deliveries WHERE status = 0'),
     dead: number('SELECT count(*) FROM deliveries WHERE status = 2'),
     openCalls: number('SELECT count(*) FROM calls WHERE ended_at IS NULL'),
-    cursor: checkpoint('stream') || null,
+    cursor: checkpointOf(db, 'stream') || null,
     writtenAt: written > 0 ? written : null,
   }
 }

@@ -20,13 +20,6 @@ interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
   wants(type: string): boolean
 }
 
-interface HandlerRow {
-  number: number
-  name: string
-  paused_at: number | null
-  pause_reason: string | null
-}
-
 /**
  * Deliveries in lanes. A worker claims a lane before it delivers from it. One process owns the database (open.ts), so
  * claims live in memory and a crash frees them.
@@ -83,18 +76,13 @@ export class Lanes {
       `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
        WHERE d.lane = +? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT +?`,
     )
-    this.#listHandlers = db.prepare<[], HandlerRow>(
-      'SELECT number, name, paused_at, pause_reason FROM handlers ORDER BY number',
+    this.#listHandlers = db.prepare<[], HandlerRecord>(
+      'SELECT number, name, paused_at AS pausedAt, pause_reason AS pauseReason FROM handlers ORDER BY number',
     )
   }
 
   handlers(): HandlerRecord[] {
-    return this.#listHandlers.all().map((row) => ({
-      name: row.name,
-      number: row.number,
-      pausedAt: row.paused_at,
-      pauseReason: row.pause_reason,
-    }))
+    return this.#listHandlers.all()
   }
 
   register(handlers: readonly HandlerRegistration[]): HandlerRecord[] {

@@ -8,7 +8,7 @@ import { createFrames } from './frames.ts'
 import type { Lanes } from './lanes.ts'
 import { list, mapListed, NOTHING, where, type Condition } from './listing.ts'
 import type { Sqlite } from './open.ts'
-import { callOf, type CallRow } from './calls.ts'
+import { CALL, callOf, type CallRow } from './calls.ts'
 import { type SessionRow, recordOf } from './sessions.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { createWaiting } from './waiting.ts'
@@ -20,7 +20,7 @@ const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_
 const SHOWN_PER_SESSION = 200
 
 const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
-const sizeOfCall = (call: CallRow): number => call.action.length + (call.result_text?.length ?? 0)
+const sizeOfCall = (call: CallRow): number => call.action.length + (call.resultText?.length ?? 0)
 
 /** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
 export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReader {
@@ -30,7 +30,7 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
   }
   const counts = createCounts(db, clock)
   const sessionById = db.prepare<[string], SessionRow>('SELECT * FROM sessions WHERE id = ?')
-  const callById = db.prepare<[string], CallRow>('SELECT * FROM calls WHERE call_id = ?')
+  const callById = db.prepare<[string], CallRow>(`SELECT ${CALL} FROM calls WHERE call_id = ?`)
 
   return {
     ...createWaiting(db),
@@ -74,7 +74,7 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
         .all(id)
       const calls = db
         .prepare<[string, number], CallRow>(
-          'SELECT * FROM calls WHERE session_id = ? ORDER BY received_at DESC LIMIT ?',
+          `SELECT ${CALL} FROM calls WHERE session_id = ? ORDER BY received_at DESC LIMIT ?`,
         )
         .iterate(id, SHOWN_PER_SESSION)
       return {
@@ -91,12 +91,12 @@ export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReade
       if (after !== undefined && last === undefined) return NOTHING
       const rows = query<CallRow>(
         [
-          ['(received_at, call_id) < (?, ?)', last?.received_at, last?.call_id],
+          ['(received_at, call_id) < (?, ?)', last?.receivedAt, last?.callId],
           ['state = ?', state],
           ['session_id = ?', sessionId],
         ],
         (conditions) =>
-          `SELECT * FROM calls ${conditions} ORDER BY received_at DESC, call_id DESC LIMIT ${limit + 1}`,
+          `SELECT ${CALL} FROM calls ${conditions} ORDER BY received_at DESC, call_id DESC LIMIT ${limit + 1}`,
       )
       return mapListed(list(rows, limit, sizeOfCall), (row) => [callOf(row)])
     },

@@ -154,11 +154,6 @@ export class Sessions {
     return found
   }
 
-  record(id: string): SessionRecord | null {
-    const row = this.#get.get(id)
-    return row === undefined ? null : recordOf(row)
-  }
-
   /**
    * Stores the result of a read, unless another read of the session was stored after this one began.
    * @returns false when it was not stored.

@@ -4,14 +4,6 @@ import type { Lanes } from './lanes.ts'
 import type { Checkpoints } from './log.ts'
 import type { Sqlite } from './open.ts'
 
-interface SubscriptionRow {
-  id: string
-  url: string
-  secret: string
-  created_at: number
-  retired_at: number | null
-}
-
 /** Entries that are kept of what could not be read; the oldest go first. */
 const KEPT = 1000
 
@@ -27,7 +19,9 @@ export function createSettings(parts: {
   const pause = db.prepare<[number | null, string | null, string]>(
     'UPDATE handlers SET paused_at = ?, pause_reason = ? WHERE name = ?',
   )
-  const list = db.prepare<[], SubscriptionRow>('SELECT * FROM subscriptions ORDER BY created_at DESC')
+  const list = db.prepare<[], SubscriptionRecord>(
+    'SELECT id, url, secret, created_at AS createdAt, retired_at AS retiredAt FROM subscriptions ORDER BY created_at DESC',
+  )
   const save = db.prepare<[string, string, string, number, number | null]>(
     `INSERT INTO subscriptions (id, url, secret, created_at, retired_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (id) DO UPDATE SET retired_at = excluded.retired_at`,
@@ -44,7 +38,7 @@ export function createSettings(parts: {
     registerHandlers: (handlers) => write(() => lanes.register(handlers)),
     pauseHandler: (name, reason) =>
       write(() => void pause.run(reason === null ? null : clock.now(), reason, name)),
-    subscriptions: () => ask(() => list.all().map(subscriptionOf)),
+    subscriptions: () => ask(() => list.all()),
     saveSubscription: ({ id, url, secret, createdAt, retiredAt }) =>
       write(() => void save.run(id, url, secret, createdAt, retiredAt)),
     forgetSubscription: (id) => write(() => void forget.run(id)),
@@ -53,15 +47,5 @@ export function createSettings(parts: {
         const { lastInsertRowid } = keep.run(at, source, reason, bytes)
         dropOldest.run(Number(lastInsertRowid) - KEPT)
       }),
-  }
-}
-
-function subscriptionOf(row: SubscriptionRow): SubscriptionRecord {
-  return {
-    id: row.id,
-    url: row.url,
-    secret: row.secret,
-    createdAt: row.created_at,
-    retiredAt: row.retired_at,
   }
 }
