@@ -18,7 +18,7 @@ const NO_CALL = newCall({
   expiresAt: null,
   receivedAt: 0,
 })
-const FIELDS = Object.keys(callRow(NO_CALL, 0))
+const FIELDS = Object.keys(callRow(NO_CALL))
 const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 /** The columns of a `CallRow`. */
 export const CALL = FIELDS.map((field) => `${columnOf(field)} AS ${field}`).join(', ')
@@ -45,12 +45,13 @@ export class Calls {
 
   constructor(db: Sqlite, ownership: Ownership) {
     this.#ownership = ownership
-    this.#insert = db.prepare<CallRow>(
-      `INSERT INTO calls (${FIELDS.map(columnOf).join(', ')}) VALUES (${FIELDS.map((field) => `@${field}`).join(', ')})
-       ON CONFLICT DO NOTHING`,
+    this.#insert = db.prepare<CallRow & { dueAt: number }>(
+      `INSERT INTO calls (${FIELDS.map(columnOf).join(', ')}, due_at)
+       VALUES (${FIELDS.map((field) => `@${field}`).join(', ')}, @dueAt) ON CONFLICT DO NOTHING`,
     )
-    this.#update = db.prepare<CallRow>(
-      `UPDATE calls SET ${FIELDS.map((field) => `${columnOf(field)} = @${field}`).join(', ')} WHERE call_id = @callId`,
+    this.#update = db.prepare<CallRow & { dueAt: number | null }>(
+      `UPDATE calls SET ${FIELDS.map((field) => `${columnOf(field)} = @${field}`).join(', ')},
+         due_at = coalesce(@dueAt, due_at) WHERE call_id = @callId`,
     )
     this.#get = db.prepare<[string], CallRow>(`SELECT ${CALL} FROM calls WHERE call_id = ?`)
     const waiting = "ended_at IS NULL AND state = 'received'"
@@ -95,7 +96,7 @@ export class Calls {
 
   /** @returns false when the call is known already. */
   add(call: Call, now: number): boolean {
-    return this.#insert.run(callRow(call, Math.floor(now))).changes === 1
+    return this.#insert.run({ ...callRow(call), dueAt: Math.floor(now) }).changes === 1
   }
 
   step({ callId, event, after, lease }: CallStep, now: number): boolean {
@@ -104,7 +105,7 @@ export class Calls {
     if (row === undefined) return false
     const stepped = transition(callOf(row), event)
     if (stepped === null) return false
-    this.#update.run(callRow(stepped, after === undefined ? row.dueAt : Math.ceil(now + after)))
+    this.#update.run({ ...callRow(stepped), dueAt: after === undefined ? null : Math.ceil(now + after) })
     return true
   }
 
@@ -164,10 +165,9 @@ export interface CallRow extends Omit<Call, 'action' | 'result' | 'uncertain' | 
   uncertain: number
   deferred: number
   unsure: number
-  dueAt: number
 }
 
-export function callOf({ dueAt: _, resultKind, resultText, ...row }: CallRow): Call {
+export function callOf({ resultKind, resultText, ...row }: CallRow): Call {
   return {
     ...row,
     action: objectOf(row.action),
@@ -178,7 +178,7 @@ export function callOf({ dueAt: _, resultKind, resultText, ...row }: CallRow): C
   }
 }
 
-function callRow({ result, ...call }: Call, dueAt: number): CallRow {
+function callRow({ result, ...call }: Call): CallRow {
   return {
     ...call,
     action: writeJson(call.action),
@@ -187,6 +187,5 @@ function callRow({ result, ...call }: Call, dueAt: number): CallRow {
     uncertain: call.uncertain ? 1 : 0,
     deferred: call.deferred ? 1 : 0,
     unsure: call.unsure ? 1 : 0,
-    dueAt,
   }
 }
