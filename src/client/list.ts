@@ -32,7 +32,7 @@ export function listOf<T>(transport: Transport, asked: Asked<T>, options: CallOp
     parsePage(
       asList(value),
       (entry) => read(entry, what),
-      // An omitted entry would go unnoticed, so an unreadable entry is an error.
+      // The caller would not notice an omitted entry, so an unreadable entry is an error.
       (fault: Malformed) => {
         throw fault
       },

@@ -4,7 +4,7 @@ import type { WholeName } from './discovery/whole.ts'
 import type { CallOptions } from './request.ts'
 import type { Transport } from './transport.ts'
 
-/** Deletes by id. When an attempt's reply was lost and a later one finds nothing, the first one did it. */
+/** Deletes by id. If the reply of an attempt was lost and the next one gets 404, the first one deleted it. */
 export function remove(
   transport: Transport,
   name: WholeName,

@@ -236,7 +236,7 @@ class Subscription implements EventStream {
     connection.stream.close()
   }
 
-  /** A transient event is always new; another one, unless a replay began before the events that were already read. */
+  /** Whether an event is new. A transient one always is. Another one is not if a replay repeats it. */
   #isNew({ seq }: StreamEvent): boolean {
     if (seq === null) return true
     if (this.#seen !== null && !isAfter(seq, this.#seen)) return false
@@ -245,7 +245,7 @@ class Subscription implements EventStream {
   }
 }
 
-/** What is no number cannot be compared: it is after anything but itself. */
+/** A seq that is no number cannot be compared: it counts as later than any other. */
 function isAfter(seq: string, seen: string): boolean {
   return isWhole(seq) && isWhole(seen) ? BigInt(seq) > BigInt(seen) : seq !== seen
 }

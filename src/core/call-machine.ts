@@ -15,7 +15,7 @@ export type CallStage =
   | 'deferred'
   /** The result is to be posted. */
   | 'finished'
-  /** It was posted, perhaps by a process that crashed, and there is no reply. */
+  /** It was posted, perhaps by a process that crashed, and no reply is stored. */
   | 'unconfirmed'
   /** The service refused the output: the fixed error is to be posted. */
   | 'refused'
@@ -43,7 +43,7 @@ export type CallEvent =
   /** From then on this is posted, and nothing else. */
   | { type: 'result_fixed'; result: CallResult; error: string | null; at: number }
   | { type: 'app_answered'; result: CallResult; at: number }
-  /** Nothing was sent that may have been acted on. `counted`: it uses up a try. */
+  /** The request had no effect at the service. `counted`: it counts as an attempt. */
   | { type: 'post_put_off'; error: string; counted: boolean }
   | { type: 'post_unanswered'; error: string }
   | { type: 'post_refused'; text: string; error: string }
@@ -62,7 +62,7 @@ export type CallEvent =
 export interface CallStep {
   callId: string
   event: CallEvent
-  /** Nothing more is done for the call for so many milliseconds; absent: when it is due stays as it is. */
+  /** The call is due again after so many milliseconds; absent: its due time does not change. */
   after?: number
   /** The right under which the call was claimed: after its end the step is refused. Absent: no claim is needed. */
   lease?: Lease

@@ -52,7 +52,7 @@ export interface Call {
   endedAt: number | null
 }
 
-/** A call as it is taken on, due at once. Times: wall clock of the service (`createdAt`, `expiresAt`), and ours. */
+/** A new call, due at once. `createdAt` and `expiresAt` are on the service's wall clock, the other times on ours. */
 export function newCall(
   fields: Pick<
     Call,

@@ -58,7 +58,7 @@ export interface Ack {
   result: 'delivered' | 'retry' | 'dead'
   attempts: number
   attempt: Attempt
-  /** With `retry`: the lane is left alone for so many milliseconds from the commit on. */
+  /** With `retry`: the lane is due again so many milliseconds after the commit. */
   after: number | null
 }
 

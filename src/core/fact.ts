@@ -92,7 +92,7 @@ export function streamFactId(seq: string, sessionId: string | null): string {
   return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
 
-/** Every frame needs its session's tag and hashing is not free; a few thousand tags are cached. */
+/** Every frame needs the tag of its session, which is a hash; a few thousand tags are cached. */
 const TAGS_KEPT = 4096
 const tags = new Map<string, string>()
 

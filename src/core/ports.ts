@@ -34,7 +34,7 @@ export interface Service {
     traceparent?: string,
   ): Promise<string | null>
   sendMessage(sessionId: string, text: string, key: string): Promise<void>
-  /** Whether a POST is sent with its key: then the service processes it once, even if it is sent again. */
+  /** Whether a POST is sent with an idempotency key: then the service processes it once, even if it is sent again. */
   idempotent(): boolean
   listWebhooks(): Promise<WebhookSubscription[]>
   createWebhook(url: string, key: string): Promise<WebhookSubscription>

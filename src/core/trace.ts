@@ -104,7 +104,7 @@ function madeFrom(key: string): TraceContext {
   return context
 }
 
-/** The trace of what is delivered. A state fact carries its session; of another's we know what was read. */
+/** The trace of a delivery. A state fact contains its session; for another fact the session as last read is used. */
 export function traceOf(fact: StoredFact, session: SessionSummary | null): TraceSource {
   return {
     given: session?.metadata['traceparent'] ?? carried(fact),

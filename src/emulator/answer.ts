@@ -19,12 +19,12 @@ const AFTERWARDS: Readonly<Record<Resolution['kind'], Outcome>> = {
 }
 
 /**
- * Takes a client's answer to a function call. An answer to a call that was answered, or ran out of time, changes
- * nothing; one that the sandbox does not hold loses every call of its turn.
+ * Accepts a client's answer to a function call. An answer to a call that was answered or has expired changes nothing. If
+ * the sandbox does not hold the call, every call of its turn is lost.
  */
 export function takeAnswer(world: World, session: Session, action: Action, given: Given): Outcome {
   if (action.resolution === null) {
-    // Only a workspace that is there holds the call.
+    // Only a workspace that exists holds the call.
     if (world.faults.use('not_delivered') || !recover(world, session, action.turnId)) {
       loseActions(world, session)
       return 'not_delivered'

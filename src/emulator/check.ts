@@ -14,7 +14,7 @@ function validator(schema: TSchema, ajv: Ajv): ValidateFunction {
   let check = compiled.get(schema)
   if (check === undefined) {
     check = ajv.compile(schema)
-    // It keeps every schema that it ever saw, those of emulators long closed included.
+    // The compiler keeps every schema that it ever got, also those of closed emulators.
     ajv.removeSchema(schema)
     compiled.set(schema, check)
   }

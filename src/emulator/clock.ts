@@ -1,6 +1,6 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
 
-/** Longest that an `advance` waits, in real milliseconds, for work in flight before it moves on past it. */
+/** The longest wait of an `advance` for work under way, in real milliseconds. */
 const SETTLE_MS = 250
 /** Node cuts longer timers to 1 ms; an early wake-up only checks again. */
 const LONGEST_TIMER_MS = 2_147_483_647
@@ -16,8 +16,8 @@ interface Entry {
 }
 
 /**
- * The service's time. It runs with the machine's monotonic clock from an offset that `advance` moves, and every
- * deadline, pause, lifetime and retry of the emulator hangs on it, so that hours pass on request.
+ * The service's time: the machine's monotonic clock and an offset that `advance` moves. Every deadline, pause, lifetime
+ * and retry of the emulator uses it, so that a test can let hours pass.
  */
 export class Clock {
   readonly #startedAt: number

@@ -23,8 +23,8 @@ interface Kept {
 }
 
 /**
- * First answers by idempotency value: the same value gets the same answer and nothing is done again. Only answers of
- * requests that did something are kept, so that a client may fix a refused request and send it again.
+ * A request with a known idempotency value gets the first answer again, and has no further effect. Refusals are not kept,
+ * so that a client may correct a refused request and send it again.
  */
 export class Idempotency {
   readonly #clock: Clock

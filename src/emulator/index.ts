@@ -87,8 +87,8 @@ export interface EmulatorOptions {
   /** The time to begin at, milliseconds since the epoch; the machine's when left out. */
   startAt?: number
   /**
-   * A file in which everything that the emulator holds outlives it; created when there is none. A turn that runs when the
-   * emulator stops, however it stops, fails at the next start as one whose workspace was reclaimed.
+   * A file that keeps the state of the emulator across restarts; created if it does not exist. A turn under way at a stop
+   * or a kill fails at the next start, like a turn whose workspace was reclaimed.
    */
   data?: string
 }
@@ -123,7 +123,7 @@ export interface Emulator {
 }
 
 /**
- * Starts an emulator of the Agent Session Service on a socket of its own, sharing nothing with any other.
+ * Starts an emulator of the Agent Session Service on a socket of its own. It shares nothing with other emulators.
  * @throws {DataFileError} when the data file is damaged, foreign or in use.
  * @throws {Error} when the scenario cannot be read or the address cannot be taken.
  */

@@ -1,7 +1,7 @@
 const KIB = 1024
 const MIB = 1024 * KIB
 
-/** Every figure that the emulator enforces. Those the interface states have its value; tests may shrink any of them. */
+/** Every limit that the emulator enforces. If the interface states it, it has that value. Tests may lower any of them. */
 export interface Limits {
   /** Concurrent sessions of the organization. */
   sessions: number
@@ -23,12 +23,12 @@ export interface Limits {
   pingMs: number
   /** The `retry:` hint of a stream. */
   retryMs: number
-  /** Unread bytes of a stream past which transient frames are dropped, and past which it is closed. */
+  /** Unread bytes of a stream: above the first limit transient frames are dropped, above the second it is closed. */
   dropTransientBytes: number
   closeStreamBytes: number
   /** Events that one reconnect replays. */
   replayEvents: number
-  /** Rate buckets of a token: how much they hold, and how much flows back in a second. */
+  /** Rate buckets of a token: their size, and the requests that are added in a second. */
   creationBurst: number
   creationPerSecond: number
   readsBurst: number

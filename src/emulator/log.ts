@@ -1,8 +1,8 @@
 import type { PersistedEvent } from './event.ts'
 
 /**
- * The organization's persisted events in order. `seq` counts from 1 without gaps. At most `limit` events are kept (and
- * a tenth more, so that forgetting is seldom): the oldest leave first.
+ * The organization's persisted events in order. `seq` counts from 1 without gaps. At most `limit` events are kept, and
+ * up to a tenth more, because each removal moves the rest. The oldest are removed first.
  */
 export class EventLog {
   readonly #limit: number

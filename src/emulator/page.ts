@@ -29,8 +29,8 @@ const DEFAULT_LIMIT = 20
 
 /**
  * One page of `rows`, which are in ascending order of their sort key. `place` finds the row that an `after` names, -1
- * if there is none. `matches` filters after the cursor is placed, so that a row which no longer matches still marks a
- * place. A cursor that is no row gives an empty page; whether there is more is known by looking one row further.
+ * if there is none: then the page is empty. `matches` filters after that, so that a row that no longer matches is still a
+ * cursor.
  */
 export function pageOf<Row>(
   rows: readonly Row[],

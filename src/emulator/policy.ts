@@ -44,7 +44,7 @@ export function decide(
     const sentence = `A permission rule of this session does not allow ${attempt.tool}.`
     return { verdict: 'deny', code: 'denied_by_rule', sentence }
   }
-  // A rule of the product itself, which no rule of the session lifts: only the server's word makes its tool harmless.
+  // In the read-only mode no rule allows a tool whose server declares that it changes something.
   if (mode.readOnly && attempt.readOnlyHint === false) return deniedReadOnly(attempt)
   if (rule !== undefined) return { verdict: rule.decision === 'ask' ? 'ask' : 'allow' }
   const changes = attempt.readOnlyHint === undefined ? CHANGING.has(attempt.tool) : !attempt.readOnlyHint

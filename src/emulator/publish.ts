@@ -2,7 +2,7 @@ import type { Payload, PersistedEvent, PersistedType, TransientType } from './ev
 import type { Session } from './session.ts'
 import type { World } from './world.ts'
 
-/** Stores an event, gives it its place in the transcript if it has one, and sends it to every stream. */
+/** Stores an event, adds it to the transcript if it belongs there, and sends it to every stream. */
 export function publish(
   world: World,
   session: Session,

@@ -26,8 +26,10 @@ interface Parts {
 }
 
 /**
- * One open stream. It is `replaying` (reading the log at the client's pace), `live` (frames wait in a batch for the
- * next flush) or `stopped` (the replay reached its limit and nothing but pings follows).
+ * One open stream:
+ * - `replaying`: it reads the log at the client's pace
+ * - `live`: frames wait in a batch for the next flush
+ * - `stopped`: the replay reached its limit, and only pings follow
  */
 export class Reader {
   readonly #parts: Parts

@@ -28,7 +28,7 @@ export interface Raised {
 export function requireActions(world: World, session: Session, turn: Turn, needs: readonly Need[]): Raised[] {
   const raised = needs.map((need) => raise(world, session, turn, need))
   setStatus(world, session, 'requires_action')
-  // Waiting for a person or a program is not work, so the workspace may pause meanwhile.
+  // A session that waits for a person or a program does no work, so its workspace may pause.
   session.workspace.rest()
   return raised
 }

@@ -29,7 +29,7 @@ export function wakeWorkspace(world: World, session: Session, turnId: string | n
   const built = session.workspace.wake() === 'created'
   if (built) build(world, session)
   if (!session.serversStarted) startServers(world, session)
-  // After the servers: a program that one of them runs is not to be found among these.
+  // After the servers, whose programs must not be found among these files.
   if (built) for (const file of session.files) seed(world, session, file)
 }
 

@@ -82,7 +82,7 @@ export class Streams {
     })
     this.#readers.add(reader)
     const ping = clock.every(limits.pingMs, () => reader.ping())
-    // A write to a client that just left is its leaving, not our failure.
+    // A write fails if the client has just left; this is no failure of the emulator.
     response.on('error', () => reader.cut())
     response.once('close', () => {
       ping.cancel()

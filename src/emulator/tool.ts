@@ -101,8 +101,8 @@ function namesIn(field: string, values: Readonly<Record<string, string>> | undef
 export type McpTool = Static<typeof mcpTool>
 
 /**
- * Whether the sandbox may use a networked tool: naming any of them leaves only the named ones, `[]` leaves none, and one
- * that the deployment has turned `off` stays off.
+ * Whether the sandbox may use a networked tool. If the session names some, only those; with `[]` none. A tool that the
+ * deployment has turned `off` stays off.
  */
 export function isEnabled(type: string, tools: readonly Tool[] | undefined, off: readonly string[]): boolean {
   if (!isNetworked(type) || off.includes(type)) return false

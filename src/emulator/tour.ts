@@ -37,8 +37,8 @@ interface Places {
 const PATIENCE_MS = 30_000
 
 /**
- * Plays the sessions of a scenario over the public interface, as any client would: its routes are the ones that the
- * description shows. Resolves once everything was sent and every planned person has spoken.
+ * Plays the sessions of a scenario over the public interface, as any client would, with the routes of the description.
+ * Resolves once everything was sent, and every planned approval and answer was given.
  */
 export async function playTour(options: TourOptions): Promise<TourCounts> {
   const client = new Client(options.baseUrl, options.token)

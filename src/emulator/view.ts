@@ -106,7 +106,7 @@ function itemId({ sessionId, seq }: PersistedEvent): string {
   return `item_${sessionId.slice(0, 8)}${seq.toString(16).padStart(10, '0')}`
 }
 
-/** The place in `items`, which are ordered by `seq`, of the one with this id; -1 if there is none. */
+/** The index of the item with this id in `items`, which are ordered by `seq`; -1 if there is none. */
 export function placeOfItem(items: readonly PersistedEvent[], id: string): number {
   const seq = Number.parseInt(id.slice(-10), 16)
   let low = 0

@@ -45,8 +45,8 @@ interface WorkspaceOwner {
 }
 
 /**
- * The sandbox of one session: it pauses after a while without work, wakes on the next, and is reclaimed once it has
- * been up for its lifetime. Time spent paused does not count (rule STA-37).
+ * The sandbox of one session. It pauses when it had no work for a while, and resumes with the next work. At the end of its
+ * lifetime it is reclaimed; the time of pauses does not count (rule STA-37).
  */
 export class Workspace {
   readonly #clock: Clock

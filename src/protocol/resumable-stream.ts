@@ -4,13 +4,13 @@ import type { Frame } from './frame.ts'
 import { ReconnectPolicy, type Brought, type ReconnectPorts } from './reconnect-policy.ts'
 import { ResumePoint } from './resume-point.ts'
 
-/** How the next connection is opened, and who gets what it brings. */
+/** How the next connection is opened, and who gets its frames. */
 export interface ConnectOptions {
   /** The last seq that was kept; null: none was. */
   last: string | null
   /** What comes before it is not wanted; null: no bound. */
   first?: string | null
-  /** Where a stream without a cursor begins; null: with live frames. */
+  /** The cursor with which a stream without one begins; null: live frames only. */
   start?: string | null
   /** Ends the connection. */
   abort: AbortController
@@ -36,7 +36,7 @@ export class ResumableStream {
     this.#policy = new ReconnectPolicy(ports)
   }
 
-  /** From where the rest of a stopped replay has still to be requested. */
+  /** The position from which the rest of a stopped replay must still be requested. */
   get stoppedAt(): string | null {
     return this.#point.stoppedAt
   }
@@ -62,17 +62,17 @@ export class ResumableStream {
     return { connection: new StreamConnection(chunks, abort, listener, this.#clock), cursor }
   }
 
-  /** The connection ended in order. @returns milliseconds to wait for the next. */
+  /** The connection ended without a failure. @returns milliseconds to wait before the next. */
   ended(how: ConnectionEnd, brought: Brought): number {
     return how === 'closed' ? this.#policy.closed(brought) : this.#policy.stopped(brought)
   }
 
-  /** The connection was refused, or broke. @returns milliseconds to wait for the next. */
+  /** The connection was refused, or broke. @returns milliseconds to wait before the next. */
   broken(error: unknown, anything: boolean): number {
     return this.#policy.broken(error, { anything })
   }
 
-  /** What has to be there before a connection failed. @returns milliseconds to wait. */
+  /** A step before the connection failed, such as reading the cursor. @returns milliseconds to wait. */
   failed(): number {
     return this.#policy.failed()
   }

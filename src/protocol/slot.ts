@@ -11,10 +11,9 @@ export const SLOT_FREED = 5000
 export type StreamEnd = 'closed' | 'replay_stopped' | 'broken'
 
 /**
- * Decides when to open an event stream again, because the last connection may still hold its slot. A replay of 1,500
- * frames that stops every 200 is seven connections one after the other: with a free slot each may follow at once, with
- * a single slot the first of them is refused. From then on the others wait for the slot, until the service closes a
- * connection in order: a later replay may find a free slot.
+ * A replay of 1,500 frames stops every 200, so it needs eight connections. With a free slot each may follow at once. With
+ * a single slot the second is refused, because the first still holds the slot. From then on the others wait for the slot,
+ * until the service itself closes a connection: a later replay may find a free slot.
  */
 export class StreamSlot {
   /** Steady milliseconds. */

@@ -1,6 +1,7 @@
 /**
- * A map that keeps the last `limit` keys that were set, and at most twice as many. Two maps that change places: in one map
- * each removal of the oldest key leaves a hole, and every search for the next oldest walks over all holes before it.
+ * A map that keeps the last `limit` keys that were set, and at most twice as many. It consists of two maps, of which the
+ * older one is dropped as a whole. In a single map each removal of the oldest key leaves a hole, and each search for the
+ * next oldest key passes all holes before it.
  */
 export class BoundedMap<Key, Value> {
   readonly #limit: number

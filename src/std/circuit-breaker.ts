@@ -5,7 +5,7 @@ import type { Clock, Log, Random } from './ports.ts'
 /** Milliseconds. */
 const WAIT = { base: 500, max: 5000 }
 
-/** While the store refuses writes, no work begins whose result could not be stored, except a trial now and then. */
+/** While the store refuses writes, no work begins whose result could not be stored. From time to time one trial begins. */
 export interface Rest {
   /** Steady milliseconds: no work begins before. */
   readonly until: number

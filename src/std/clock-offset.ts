@@ -1,17 +1,16 @@
 import type { Clock } from './ports.ts'
 
-/** Below this the offset is as good as none, milliseconds: the `Date` header has whole seconds. */
+/** A smaller offset counts as 0, milliseconds: the `Date` header has whole seconds. */
 const NOTICEABLE = 1000
-/** How much later than the earliest that its answers allow the service's clock is believed to be, at most, milliseconds. */
+/** The offset is assumed at most this much above its lower bound, milliseconds. */
 const LATER = 750
 
 /**
- * The service's clock less ours, learned from the `Date` of its answers.
+ * The service's clock minus ours, learned from the `Date` of its answers.
  *
- * One answer says little: a whole second, read somewhere between sending and receiving. It does bound the offset from
- * both sides, though, and the bounds of all answers together close in on it. When they contradict each other, a clock
- * was moved, and learning begins again. What is learned is the distance to our steady clock: when a person sets our wall
- * clock, the service's time stays known.
+ * A request is sent at 10.2 s and answered at 10.6 s with the second 12: the service's clock is between 1.4 s and 2.8 s
+ * ahead. Each answer gives such bounds, and together they become narrow. If they contradict each other, a clock was
+ * moved, and learning begins again. The offset is to our steady clock, so that setting our wall clock does not change it.
  */
 export class ClockOffset {
   #low = -Infinity
@@ -34,9 +33,9 @@ export class ClockOffset {
   }
 
   /**
-   * From our wall clock, milliseconds; 0 until an answer came, and while the difference is too small to notice. The middle
-   * of what is open, unless that is much, since a service was slow or we slept. Then rather too early: by a clock that is
-   * believed too late, deadlines are over before their time, and what came after our start was there before it.
+   * From our wall clock, milliseconds; 0 before the first answer, and if it is below one second. It is the middle of the
+   * bounds. If they are far apart, because the service was slow or we slept, it is near the lower one. With an offset
+   * that is too large, deadlines would end too early, and events after our start would count as older.
    */
   from(clock: Pick<Clock, 'now' | 'steady'>): number {
     if (this.open === Infinity) return 0

@@ -1,4 +1,4 @@
-/** Units of concurrency: at most `size` are taken at once, and who asks for one more waits for it in order of arrival. */
+/** Units of concurrency: at most `size` are taken at once, and further callers wait in order of arrival. */
 export class Slots {
   readonly size: number
   readonly #waiting: (() => void)[] = []
@@ -8,12 +8,12 @@ export class Slots {
     this.size = size
   }
 
-  /** Taken, and waited for. */
+  /** Number of slots that are taken, and of callers that wait. */
   get wanted(): number {
     return this.#taken + this.#waiting.length
   }
 
-  /** Takes one if it is free. Each that is taken is followed by one `free`. */
+  /** Takes a slot if one is free. Each taken slot is followed by one `free`. */
   take(): boolean {
     if (this.#taken >= this.size) return false
     this.#taken++

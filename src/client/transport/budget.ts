@@ -7,19 +7,19 @@ import type { RateHeaders } from '../discovery/headers.ts'
 /**
  * The rate budget (rules LIM-34 to LIM-45): independent buckets. The service names two, creation and reads.
  *
- * What runs out is not known beforehand, so a bucket is closed by the service's own refusal and by nothing else. The
- * directory that checks tokens is one for all of them: while it is unavailable, every bucket is closed. Then
- * those who want it wait in the order in which they came. When it opens again they do not all go at once: one goes,
- * and each request that the service takes lets two follow, until none waits (TCP's slow start).
+ * A read is refused with 429: the bucket of reads is closed until `Retry-After`, and requests for it wait in order of
+ * arrival. When it opens again, one request is sent, and each request that the service accepts lets two follow, until
+ * none waits (TCP's slow start). Only a refusal closes a bucket, because nothing else shows that it is used up. The
+ * directory that checks tokens serves all buckets: while it is unavailable, every bucket is closed.
  */
 
-/** Requests that wait for one bucket; a sweep over a large organization asks a page at a time and stays far below. */
+/** Requests that may wait for one bucket. A sweep over a large organization requests one page at a time. */
 const WAITING_MAX = 1000
 /** A refusal without `Retry-After` closes the bucket for this long, milliseconds. */
 const DEFAULT_WAIT = 1000
-/** A shorter `Retry-After`, 0 above all, would make us ask without end, milliseconds. */
+/** The shortest wait, milliseconds: with `Retry-After: 0` requests would be repeated without end. */
 const WAIT_MIN = 100
-/** Replicas that were refused together do not come back together: up to this share of the wait, or so long, is added. */
+/** Added to each wait, up to this share of it or so long, so that replicas that were refused together do not return together. */
 const SPREAD = { share: 0.1, max: 60_000 }
 /** Bucket names that the service may invent before we stop remembering new ones. */
 const BUCKETS_MAX = 16
@@ -34,10 +34,10 @@ interface Bucket {
   name: string
   /** On the steady clock; 0 when open. */
   closedUntil: number
-  /** What the service named, without what is added. */
+  /** The wait that the service named, without the added part. */
   refusedUntil: number
   reopening: Timer | null
-  /** How many may be under way while it opens again; Infinity when it is wide open. */
+  /** Number of requests that may be under way while it opens again; Infinity when it is open. */
   window: number
   underWay: number
   waiting: Set<Waiter>
@@ -59,7 +59,7 @@ export interface BudgetOptions {
 export class Budget {
   readonly #options: BudgetOptions
   readonly #buckets = new Map<string, Bucket>()
-  /** What the service said an operation draws on. */
+  /** The bucket of each operation, as the service reported. */
   readonly #learned = new Map<string, string>()
   /** Until when every bucket is closed, on the steady clock, and for what. */
   #held: Hold = { until: 0, code: '', status: 0 }
@@ -74,7 +74,7 @@ export class Budget {
   }
 
   /**
-   * Takes a place in the bucket, waiting while it is closed. Every `enter` that resolves is followed by one `leave`.
+   * Takes a slot of the bucket, and waits while it is closed. Every `enter` that resolves is followed by one `leave`.
    * @param patience milliseconds
    * @throws {ServiceError} `refusal(name)` at once when the wait would be longer, or when too many wait.
    * @throws the signal's reason, once it is aborted.
@@ -112,7 +112,7 @@ export class Budget {
     return bucket.closedUntil === 0 ? 0 : Math.max(0, bucket.closedUntil - this.#options.clock.steady())
   }
 
-  /** Gives the place back. `taken`: the service took the request and did not refuse it for its rate. */
+  /** Releases the slot. `taken`: the service accepted the request, and did not refuse it for its rate. */
   leave(name: string, taken: boolean): void {
     const bucket = this.#bucket(name)
     bucket.underWay--
@@ -171,7 +171,7 @@ export class Budget {
     return Object.fromEntries(known.filter((entry): entry is [string, number] => entry[1] !== null))
   }
 
-  /** Fails everybody who waits. */
+  /** Fails every request that waits. */
   stop(error: ServiceError): void {
     this.#held = { until: 0, code: '', status: 0 }
     for (const bucket of this.#buckets.values()) {
@@ -242,7 +242,7 @@ function waitOf(retryAfter: number | null): number {
   return Math.max(retryAfter ?? DEFAULT_WAIT, WAIT_MIN)
 }
 
-/** A shorter wait is served within the patience of most requests, milliseconds: longer ones make requests fail. */
+/** Most requests have the patience for a wait up to this, milliseconds; a longer one makes them fail. */
 const LONG = 60_000
 
 interface Refused {
@@ -252,7 +252,7 @@ interface Refused {
   what: string
 }
 
-/** Logs until when requests wait because the service asked for it; seldom, since each request may be refused. */
+/** Logs until when requests wait because of a refusal; throttled, because each request may be refused. */
 export function createWaitLog(clock: Clock, log: Log): (refused: Refused) => void {
   const throttled = (level: 'info' | 'warn') =>
     createThrottledLog<Refused>(clock, (times, { operation, what, error }) => {

@@ -61,13 +61,13 @@ export function retryAfterOf(headers: Record<string, string>, now: number): numb
   return retryAfter(headers['retry-after'], Number.isNaN(sent) ? now : sent)
 }
 
-/** No answer came. `unreachable`: the request did not leave; `no_reply`: it may have been acted on. */
+/** No answer came. `unreachable`: the request was not sent; `no_reply`: it may have had its effect. */
 export function unanswered(fault: NetworkFault): ServiceError {
   const code = fault.kind === 'unreachable' ? 'unreachable' : 'no_reply'
   return new ServiceError({ code, status: 0, message: fault.message, cause: fault })
 }
 
-/** True when the service did not get the request, or said no before it did anything, so that the same request may go again. */
+/** True when the request had no effect (it did not arrive, or was refused), so that it may be sent again. */
 export function refusedBeforeActing(error: ServiceError): boolean {
   return (
     error.unsent ||
@@ -77,7 +77,7 @@ export function refusedBeforeActing(error: ServiceError): boolean {
   )
 }
 
-/** True when the same request may well succeed later. Where it also may have been acted on is another question. */
+/** True when the same request may succeed later, whether or not this one had its effect. */
 export function worthRepeating(error: ServiceError): boolean {
   if (error.code === 'project_limit_exceeded') return false
   return refusedBeforeActing(error) || error.code === 'no_reply' || (error.status > 0 && error.transient)

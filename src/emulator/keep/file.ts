@@ -178,7 +178,7 @@ function prepare(db: Database.Database, path: string, profile: string): void {
   const empty = db.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
   if (!empty) recognise(db, path, profile)
   db.pragma('journal_mode = WAL')
-  // The death of this process loses nothing that was committed; the loss of power may lose the last moments.
+  // If the process dies, no commit is lost. If the machine loses power, the last commits may be lost.
   db.pragma('synchronous = NORMAL')
   // The first write takes the lock.
   db.pragma(`application_id = ${APPLICATION_ID}`)
