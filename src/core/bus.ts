@@ -1,5 +1,5 @@
 import type { AddedCall, Call } from './call.ts'
-import type { LaneNews } from './delivery.ts'
+import type { LaneExtension } from './delivery.ts'
 import type { StoredFact } from './fact.ts'
 import type { Hint } from './hint.ts'
 import type { TransientEvent } from './observer.ts'
@@ -35,7 +35,7 @@ export interface Topics {
   framesUnattributed(count: number): void
   /** Everything of the stream up to here is durable. */
   cursorMoved(cursor: string): void
-  lanesExtended(lanes: readonly LaneNews[]): void
+  lanesExtended(lanes: readonly LaneExtension[]): void
 }
 
 /** Names only the topics that it wants. */
@@ -120,7 +120,7 @@ export class Bus implements Topics {
     for (const one of this.#subscribers) one.cursorMoved?.(cursor)
   }
 
-  lanesExtended(lanes: readonly LaneNews[]): void {
+  lanesExtended(lanes: readonly LaneExtension[]): void {
     for (const one of this.#subscribers) one.lanesExtended?.(lanes)
   }
 }

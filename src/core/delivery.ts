@@ -44,7 +44,7 @@ export interface Lane {
 }
 
 /** Facts that a commit put into a lane. */
-export interface LaneNews {
+export interface LaneExtension {
   lane: Lane
   /** The lane held nothing before and is claimed for the caller; it holds just `deliveries`. */
   claimed: boolean

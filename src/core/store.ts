@@ -1,6 +1,6 @@
 import type { AddedCall, Call, CallRoom, ClaimedCall } from './call.ts'
 import type { CallStep } from './call-machine.ts'
-import type { Ack, Lane, LaneNews, PendingDelivery } from './delivery.ts'
+import type { Ack, Lane, LaneExtension, PendingDelivery } from './delivery.ts'
 import type { Channel, Fact, Seen, StoredFact } from './fact.ts'
 import type { Hint, HintScope } from './hint.ts'
 import type { Lease } from './lease.ts'
@@ -187,7 +187,7 @@ export interface Batch {
 export interface Committed {
   /** The facts that were new, in order. */
   facts: StoredFact[]
-  lanes: LaneNews[]
+  lanes: LaneExtension[]
   /** Reads that are older than the stored state, or whose lease has ended: nothing of them was written. */
   stale: string[]
   /** Calls whose step was refused: the table has no such arrow, or the lease has ended. */

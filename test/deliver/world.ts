@@ -130,7 +130,7 @@ export async function deliveryWorld(
     /** Commits facts and wakes the worker, as the intake does. */
     async commit(facts: readonly Fact[]): Promise<void> {
       const { lanes } = await store.log.commit({ facts })
-      for (const news of lanes) worker.news(news)
+      for (const extension of lanes) worker.extend(extension)
       await clock.settle()
     },
     counts: async () => (await store.read.counts()).deliveries['app'],

@@ -221,7 +221,7 @@ describe('opening the store', () => {
   it.skipIf(!existsSync('/proc/self'))(
     'refuses a folder below one that denies that anything can be there',
     () => {
-      expect(refusal('/proc/of_nobody/sidecar.db').exitCode).toBe(2)
+      expect(refusal('/proc/missing/sidecar.db').exitCode).toBe(2)
     },
   )
 
@@ -245,7 +245,7 @@ describe('opening the store', () => {
     const before = hashOf(path)
     const { message } = refusal(path)
     expect(message).toContain(`${path} is damaged`)
-    expect(message).toContain('put a backup in its place, or move it away to start with an empty store')
+    expect(message).toContain('put a backup in its place, or rename it to start with an empty store')
     expect(hashOf(path)).toBe(before)
   })
 

@@ -42,7 +42,7 @@ export function createDispatcher(
       await stopping
     },
     lanesExtended(lanes) {
-      for (const news of lanes) byName.get(news.lane.handler)?.news(news)
+      for (const extension of lanes) byName.get(extension.lane.handler)?.extend(extension)
     },
     transient(event) {
       const fact = transientFact(event)

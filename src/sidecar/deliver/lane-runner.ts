@@ -1,4 +1,4 @@
-import type { Lane, LaneNews, PendingDelivery } from '../../core/delivery.ts'
+import type { Lane, LaneExtension, PendingDelivery } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { HandlerSpec } from '../../core/handler.ts'
 import { Fifo } from '../../std/fifo.ts'
@@ -93,7 +93,7 @@ export class LaneRunner {
   }
 
   /** Adds new deliveries to a lane in memory. @returns false when the lane is not in memory. */
-  extend({ lane, deliveries }: LaneNews): boolean {
+  extend({ lane, deliveries }: LaneExtension): boolean {
     const active = this.#lanes.get(lane.id)
     if (active === undefined || active.state === 'released') return false
     active.extend(deliveries)

@@ -1,4 +1,4 @@
-import type { LaneNews } from '../../core/delivery.ts'
+import type { LaneExtension } from '../../core/delivery.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { HandlerSpec } from '../../core/handler.ts'
@@ -23,7 +23,7 @@ export interface Worker {
   start(paused: Pause | null): void
   /** Stops claiming lanes and waits for attempts in flight, `grace` milliseconds at most. */
   stop(grace: number): Promise<void>
-  news(news: LaneNews): void
+  extend(extension: LaneExtension): void
   /** Sends a transient event at most once; it is not stored. */
   transient(fact: StoredFact): void
   /** Called after a redelivery or a replay made deliveries pending. */
@@ -111,14 +111,14 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       lanes.stop()
       target.abort()
     },
-    news(news) {
-      if (lanes.extend(news)) return
-      if (!news.claimed) pollLoop.wake()
+    extend(extension) {
+      if (lanes.extend(extension)) return
+      if (!extension.claimed) pollLoop.wake()
       else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
-        lanes.begin(news.lane, news.deliveries)
+        lanes.begin(extension.lane, extension.deliveries)
       } else {
         store.lanes
-          .release(news.lane)
+          .release(extension.lane)
           .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
         if (health.state === 'down') pollLoop.wake()
       }

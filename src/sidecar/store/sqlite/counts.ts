@@ -41,9 +41,9 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   const dirty = number('SELECT count(*) FROM hints')
   // A hint without a `seen` time is a read that the sidecar scheduled itself: it does not count.
   const unread = db.prepare<[], StoreCounts['unread']>(
-    `SELECT count(told) AS count, min(told) AS oldest FROM (
+    `SELECT count(reported_at) AS count, min(reported_at) AS oldest FROM (
        SELECT nullif(min(ifnull(seen_stream, ${NEVER}), ifnull(seen_webhook, ${NEVER}), ifnull(seen_poll, ${NEVER})),
-         ${NEVER}) AS told FROM hints)`,
+         ${NEVER}) AS reported_at FROM hints)`,
   )
   const foreign = number("SELECT count(*) FROM session_owners WHERE owner = 'foreign'")
   const held = number('SELECT count(*) FROM held_frames')

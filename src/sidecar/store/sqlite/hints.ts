@@ -173,8 +173,8 @@ export class Hints {
   }
 
   /**
-   * All that was asked before the claim is answered, and what was asked since is all that is left: else the oldest hint of
-   * a busy session would stand in the row, and its widest scope, for as long as more of them come.
+   * A busy session gets a hint while it is read: the hints before the claim are answered, and only the later one remains.
+   * Otherwise the row would keep the oldest time and the widest scope for as long as hints come.
    */
   #answer(key: string, { generation }: HintClaim): void {
     if (this.#clear.run(key, generation).changes > 0) return

@@ -102,8 +102,8 @@ function unreadable(error: unknown, file: string): OperatorError {
     )
   }
   return new OperatorError(
-    `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or move it ` +
-      'away to start with an empty store.',
+    `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or rename it ` +
+      'to start with an empty store.',
   )
 }
 

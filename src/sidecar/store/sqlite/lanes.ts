@@ -156,11 +156,11 @@ export class Lanes {
 
   /** Claims the lanes of a commit; called when the commit is durable. */
   claimFresh(committed: Committed): void {
-    for (const news of committed.lanes) {
-      if (!news.claimed) continue
+    for (const extension of committed.lanes) {
+      if (!extension.claimed) continue
       // Two commits shared a transaction: the claim of the first one holds.
-      if (this.#claimed.has(news.lane.id)) news.claimed = false
-      else this.#claimed.add(news.lane.id)
+      if (this.#claimed.has(extension.lane.id)) extension.claimed = false
+      else this.#claimed.add(extension.lane.id)
     }
   }
 

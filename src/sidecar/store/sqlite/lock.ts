@@ -50,9 +50,9 @@ export function lock(file: string): () => void {
 }
 
 /**
- * The lock goes by name, and so does SQLite's log: a hard link, or a file that is mounted by itself into a container, is a
- * second name with a log of its own, and two processes would write one database without seeing each other. SQLite's own
- * lock is on the file whatever its name, and is exclusive only while no other connection is open.
+ * A hard link, or a file that is mounted by itself into a container, is a second name of the database. Our lock and
+ * SQLite's log go by name, so two processes would write one database without seeing each other. SQLite's own lock is on
+ * the file under any name, and can be exclusive only while no other connection is open.
  * @throws {OperatorError} when another process has `file` open. For a file without a log of this name, or with several names.
  */
 export function assertOneName(file: string): void {

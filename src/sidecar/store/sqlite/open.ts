@@ -11,8 +11,8 @@ import { alteredDefinitions, APPLICATION_ID, knownMigrations, migrate, versionOf
 const CHECKED_AT_START = 64 * 1024 * 1024
 
 /**
- * Statements of the hot path write `+?` as limit and for what is equal beside an ORDER BY: the plan may depend on a bare
- * parameter there, so SQLite would make it anew at each execution, at ten times the cost.
+ * Statements of the hot path write `+?` in a limit, and in a comparison beside an ORDER BY. The plan may depend on a bare
+ * parameter there, so SQLite would prepare the statement at each execution, at ten times the cost.
  */
 export type Sqlite = Database.Database
 

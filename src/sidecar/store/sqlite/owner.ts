@@ -7,9 +7,9 @@ import { explain } from './committer.ts'
 import type { Checkpoints } from './log.ts'
 
 /**
- * The right to write a store. Opening takes it: the row of `owner` gets the next epoch, and a former owner that still runs
- * (a second process, started after the lock file was removed) is fenced: its next transaction finds the row moved and
- * is rolled back. Readers do not take it.
+ * The right to write a store. The lock file is removed, and a second process is started: its opening gives the row of
+ * `owner` the next epoch. The first process is fenced, because its next transaction finds another epoch and is rolled back.
+ * Readers do not take this right.
  */
 export class Ownership {
   /** What is claimed in this store is claimed under it. */

@@ -67,7 +67,7 @@ function continues(main: { version: number; mark: OwnerMark }, log: LogMarks): b
 function replaced(file: string): string {
   return (
     `store: ${file} was replaced, and ${file}-wal holds commits of the database that was there before: SQLite would mix ` +
-    'the two. Both were left as they are. To go on with the file that is there now, move the log away: ' +
+    'the two. Both were left as they are. To go on with the file that is there now, rename the log: ' +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm. To go on with the database that was there before, put it back ` +
     'beside its log. "session-sidecar store restore BACKUP" puts a backup in place without leaving a log behind.'
   )
@@ -78,7 +78,7 @@ function unmarked(file: string): string {
     `store: ${file}-wal holds no commit of a sidecar: another program wrote it (or a version before this one), and nothing ` +
     `in it shows whether it belongs to ${file}. Both were left as they are. If that program still has the database open, ` +
     'close it. If it wrote to this very file, keep its commits: ' +
-    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was put there since, move the log away: ` +
+    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was put there since, rename the log: ` +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm`
   )
 }
@@ -87,7 +87,7 @@ function deleted(file: string): string {
   return (
     `store: ${file} is not there, and ${file}-wal holds commits of it: an empty store in its place would lose them. ` +
     'Nothing was changed. To go on with the database, put it back beside its log, or restore a backup: ' +
-    '"session-sidecar store restore BACKUP". To start with an empty store, move the log away: ' +
+    '"session-sidecar store restore BACKUP". To start with an empty store, rename the log: ' +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm`
   )
 }
