@@ -99,8 +99,7 @@ export async function startAll(
       webhook = { ...webhook, state, since, lastError: problem ?? webhook.lastError }
     },
     webhook(outcome) {
-      if (outcome === 'accepted' || outcome === 'duplicate')
-        webhook = { ...webhook, lastEventAt: clock.now() }
+      if (outcome === 'accepted' || outcome === 'duplicate') webhook.lastEventAt = clock.now()
     },
   }
   const throughput = createThroughput(clock)

@@ -33,6 +33,19 @@ export function keepConnections(server: Server, options: ConnectionOptions): () 
   let events = 0
   let closing = false
 
+  /** One function for all responses: a closure for each would live as long as its request. */
+  function onClosed(this: ServerResponse): void {
+    const { req } = this
+    const connection = connections.get(req.socket)
+    if (connection === undefined) return
+    connection.requests.delete(this)
+    if (req.complete) {
+      connection.since = ++events
+      connection.wasAnswered = true
+    }
+    if (closing && connection.requests.size === 0) req.socket.destroySoon()
+  }
+
   server.on('connection', (socket) => {
     if (connections.size >= options.limit) {
       const victim = victimOf(connections)
@@ -51,18 +64,10 @@ export function keepConnections(server: Server, options: ConnectionOptions): () 
     if (closing) socket.destroySoon()
   })
   server.on('request', (request, response) => {
-    const { socket } = request
-    const connection = connections.get(socket)
+    const connection = connections.get(request.socket)
     if (connection === undefined) return
     connection.requests.set(response, request)
-    response.once('close', () => {
-      connection.requests.delete(response)
-      if (request.complete) {
-        connection.since = ++events
-        connection.wasAnswered = true
-      }
-      if (closing && connection.requests.size === 0) socket.destroySoon()
-    })
+    response.on('close', onClosed)
   })
   return async () => {
     closing = true

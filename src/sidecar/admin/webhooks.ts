@@ -67,8 +67,6 @@ const BODIES = {
   503: '{"received":false,"reason":"try again later"}',
 } as const
 type Status = keyof typeof BODIES
-const TYPE = ['content-type', 'application/json', 'content-length']
-const CLOSING = ['connection', 'close']
 const NOTHING = Buffer.alloc(0)
 
 /** The public listener for webhooks: accepts POSTs to one path, and passes on their raw bytes. */
@@ -88,36 +86,34 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
       observer?.webhook('busy')
       logThrottled()
     }
-    answer(response, status, CLOSING)
+    refuse(response, status)
   }
-  const guarded = (response: ServerResponse, work: () => void): void => {
-    try {
-      work()
-    } catch (error) {
-      log.error(
-        { reason: messageOf(error) },
-        'webhooks: a delivery could not be accepted; the service sends it again',
-      )
-      answer(response, 503, CLOSING)
-    }
+  const fail = (response: ServerResponse, error: unknown): void => {
+    log.error(
+      { reason: messageOf(error) },
+      'webhooks: a delivery could not be accepted; the service sends it again',
+    )
+    refuse(response, 503)
   }
   const take = (request: DirectRequest, response: ServerResponse): void => {
     const misplaced = refusalOf(request, path)
-    if (misplaced !== null) return answer(response, misplaced, CLOSING)
+    if (misplaced !== null) return refuse(response, misplaced)
     const refused = bodies.refusalOf(request, BODY)
     // 413 with or without valid headers; 503 for a lack of memory only where the headers are plausible.
     if (refused?.statusCode === 413) return refuseBody(response, 413)
     const head = headOf(request)
     const condemned = screen(head)
-    if (condemned !== null) return answer(response, condemned.status, CLOSING)
+    if (condemned !== null) return refuse(response, condemned.status)
     if (refused !== null) return refuseBody(response, refused.statusCode)
     bodies.read(request, BODY, (error, body = NOTHING) => {
       if (error !== null) return refuseBody(response, error.statusCode)
       const delivery = { signature: head.signature, timestamp: head.timestamp, body }
-      guarded(response, () => {
+      try {
         // A sender with a valid signature keeps its connection.
-        receive(delivery, ({ status }) => answer(response, status, status === 401 ? CLOSING : []))
-      })
+        receive(delivery, ({ status }) => (status === 401 ? refuse : answer)(response, status))
+      } catch (error) {
+        fail(response, error)
+      }
     })
   }
   return createListener({
@@ -137,7 +133,13 @@ export function createWebhookListener(options: WebhookListenerOptions): Listener
         log.warn({ times, connections }, 'webhooks: all connections are being served; new ones were closed'),
       ),
     },
-    serve: (request, response) => guarded(response, () => take(request, response)),
+    serve(request, response) {
+      try {
+        take(request, response)
+      } catch (error) {
+        fail(response, error)
+      }
+    },
   })
 }
 
@@ -160,11 +162,18 @@ function single(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' && !value.includes(',') ? value : undefined
 }
 
+function headersOf(text: string): string[] {
+  return ['content-type', 'application/json', 'content-length', String(text.length)]
+}
+
 /** Headers and body leave in one write. */
-function answer(response: ServerResponse, status: Status, more: readonly string[] = []): void {
-  if (response.headersSent) return
-  const text = BODIES[status]
-  const headers = [...TYPE, String(text.length), ...more]
+function answer(response: ServerResponse, status: Status, headers = headersOf(BODIES[status])): void {
+  if (!response.headersSent) response.writeHead(status, headers).end(BODIES[status], 'latin1')
+}
+
+/** Answers, and closes the connection. */
+function refuse(response: ServerResponse, status: Status): void {
+  const headers = [...headersOf(BODIES[status]), 'connection', 'close']
   if (status === 405) headers.push('allow', 'POST')
-  response.writeHead(status, headers).end(text, 'latin1')
+  answer(response, status, headers)
 }

@@ -31,14 +31,12 @@ interface Since extends SeenColumns {
   scope: number
 }
 
-function joined(first: Since, then: Since): Since {
-  return {
-    due_at: Math.min(first.due_at, then.due_at),
-    scope: first.scope | then.scope,
-    seen_stream: first.seen_stream ?? then.seen_stream,
-    seen_webhook: first.seen_webhook ?? then.seen_webhook,
-    seen_poll: first.seen_poll ?? then.seen_poll,
-  }
+function join(first: Since, then: Since): void {
+  first.due_at = Math.min(first.due_at, then.due_at)
+  first.scope |= then.scope
+  first.seen_stream ??= then.seen_stream
+  first.seen_webhook ??= then.seen_webhook
+  first.seen_poll ??= then.seen_poll
 }
 
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
@@ -115,13 +113,15 @@ export class Hints {
         seen_poll: channel === 'poll' ? at : null,
       }
       const before = rows.get(key)
-      rows.set(key, before === undefined ? row : joined(before, row))
+      if (before === undefined) rows.set(key, row)
+      else join(before, row)
     }
     for (const [key, row] of rows) {
       const { due_at, scope, seen_stream, seen_webhook, seen_poll } = row
       this.#add.run(key, ++this.#generation, due_at, scope, seen_stream, seen_webhook, seen_poll)
       const since = this.#claimed.get(key)
-      if (since !== undefined) this.#claimed.set(key, since === null ? row : joined(since, row))
+      if (since === null) this.#claimed.set(key, row)
+      else if (since !== undefined) join(since, row)
     }
   }
 
