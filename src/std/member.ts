@@ -9,7 +9,6 @@ const COMMA = 0x2c
  */
 export function memberTexts(text: string, names: readonly string[]): (string | undefined)[] {
   const found: (string | undefined)[] = names.map(() => undefined)
-  const escapes = text.includes('\\')
   let at = 0
   while (at < text.length) {
     const code = text.charCodeAt(at)
@@ -19,9 +18,8 @@ export function memberTexts(text: string, names: readonly string[]): (string | u
       continue
     }
     const keyEnd = endOfString(text, at)
-    const index = escapes
-      ? names.indexOf(nameOf(text.slice(at, keyEnd)))
-      : indexOfName(text, at, keyEnd, names)
+    const key = text.slice(at + 1, keyEnd - 1)
+    const index = names.indexOf(key.includes('\\') ? String(JSON.parse(`"${key}"`)) : key)
     at = keyEnd
     while (text.charCodeAt(at) !== COLON) at++
     at = skipSpace(text, at + 1)
@@ -67,21 +65,6 @@ export class MemberSpans {
 export interface Span {
   start: number
   end: number
-}
-
-function nameOf(quoted: string): string {
-  return quoted.includes('\\') ? String(JSON.parse(quoted)) : quoted.slice(1, -1)
-}
-
-/** The index of the name that is quoted from `start` to before `end`; -1: it is none of them. */
-function indexOfName(text: string, start: number, end: number, names: readonly string[]): number {
-  let index = names.length - 1
-  while (
-    index >= 0 &&
-    !(names[index]?.length === end - start - 2 && text.startsWith(names[index] ?? '', start + 1))
-  )
-    index--
-  return index
 }
 
 function skipSpace(text: string, from: number): number {

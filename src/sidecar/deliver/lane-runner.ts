@@ -83,10 +83,8 @@ export class LaneRunner {
 
   /** Starts a claimed lane. `deliveries`: all its pending deliveries; null: they must be read from the store. */
   begin(lane: Lane, deliveries: readonly PendingDelivery[] | null, probe = false): void {
-    const active = new ActiveLane(lane, deliveries, this.#ports.window, {
-      acknowledged: this.#onAcknowledged,
-      ended: this.#onEnded,
-    })
+    const active = new ActiveLane(lane, deliveries, this.#ports.window, this.#onAcknowledged)
+    active.ended = (verdict) => this.#ended(active, verdict)
     active.probe = probe
     this.#lanes.set(lane.id, active)
     this.#next(active)
@@ -261,7 +259,7 @@ export class LaneRunner {
     this.#keeper.target.send(attempt.outgoing, active.ended)
   }
 
-  readonly #onEnded = (active: ActiveLane, verdict: Verdict): void => {
+  #ended(active: ActiveLane, verdict: Verdict): void {
     if (this.#phase === 'stopped') return
     const { clock, store } = this.#ports
     const { attempt } = active

@@ -14,12 +14,6 @@ import type { Verdict } from './targets/verdict.ts'
  */
 export type LaneState = 'ready' | 'sending' | 'waiting' | 'draining' | 'released'
 
-interface LaneListener {
-  /** Every ack of the lane is durable. */
-  acknowledged(lane: ActiveLane): void
-  ended(lane: ActiveLane, verdict: Verdict): void
-}
-
 /** The attempt of a lane. A lane makes thousands: the next one uses the object again. */
 class AttemptUnderWay {
   batch: readonly PendingDelivery[] = []
@@ -39,7 +33,7 @@ class AttemptUnderWay {
 export class ActiveLane implements AckOwner {
   readonly lane: Lane
   readonly #window: MemoryWindow
-  readonly #listener: LaneListener
+  readonly #onAcknowledged: (lane: ActiveLane) => void
   readonly #deliveries = new Fifo<PendingDelivery>()
   /** Position of the last fact at hand. */
   #last = 0
@@ -61,25 +55,26 @@ export class ActiveLane implements AckOwner {
   /** Of its session, where we had to look for it. */
   summary: SessionSummary | null = null
   readonly attempt = new AttemptUnderWay()
-  readonly ended = (verdict: Verdict): void => this.#listener.ended(this, verdict)
+  /** Ends it. One function for all attempts of the lane. */
+  ended: (verdict: Verdict) => void = () => undefined
 
   /** `deliveries`: all that are pending in it; null where the store has to be read. */
   constructor(
     lane: Lane,
     deliveries: readonly PendingDelivery[] | null,
     window: MemoryWindow,
-    listener: LaneListener,
+    onAcknowledged: (lane: ActiveLane) => void,
   ) {
     this.lane = lane
     this.#window = window
-    this.#listener = listener
+    this.#onAcknowledged = onAcknowledged
     this.#complete = deliveries !== null
     if (deliveries !== null) this.extend(deliveries)
   }
 
   acknowledged(): void {
     this.unacknowledged--
-    if (this.unacknowledged === 0) this.#listener.acknowledged(this)
+    if (this.unacknowledged === 0) this.#onAcknowledged(this)
   }
 
   /** Facts that were just committed into the lane. What the window has no room for is read from the store later. */

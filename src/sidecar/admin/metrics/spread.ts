@@ -40,22 +40,22 @@ export class Spread extends Histogram {
 
   /** Called by the registry at each scrape, and by `get`. */
   getForPromString() {
-    const values = [...this.#series.values()].flatMap((series) => this.#export(series))
-    return { ...this.#shown, values }
-  }
-
-  #export({ labels: sharedLabels, counts, sum }: Series) {
     const { name } = this.#shown
-    let value = 0
-    const buckets = counts.map((count, at) => {
-      value += count
-      return { metricName: `${name}_bucket`, labels: { le: this.#bounds[at] ?? '+Inf' }, sharedLabels, value }
+    const values = [...this.#series.values()].flatMap(({ labels: sharedLabels, counts, sum }) => {
+      let value = 0
+      const buckets = counts.map((count, at) => {
+        value += count
+        return {
+          metricName: `${name}_bucket`,
+          labels: { le: this.#bounds[at] ?? '+Inf' },
+          sharedLabels,
+          value,
+        }
+      })
+      const total = { metricName: `${name}_sum`, labels: {}, sharedLabels, value: sum }
+      return [...buckets, total, { metricName: `${name}_count`, labels: {}, sharedLabels, value }]
     })
-    return [
-      ...buckets,
-      { metricName: `${name}_sum`, labels: {}, sharedLabels, value: sum },
-      { metricName: `${name}_count`, labels: {}, sharedLabels, value },
-    ]
+    return { ...this.#shown, values }
   }
 
   #seriesOf(value: string): Series {
