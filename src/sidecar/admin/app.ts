@@ -7,7 +7,6 @@ import type { AdminActions } from './actions.ts'
 import { BodyReader } from './body.ts'
 import { etagOf } from './console/assets.ts'
 import { addConsole, type ConsoleDoor } from './console/routes.ts'
-import type { Metrics } from './metrics.ts'
 import { openApiRoutes } from './openapi.ts'
 import { pathOf, Problem } from './problem.ts'
 import type { Refuse } from './refusal.ts'
@@ -18,12 +17,11 @@ import { callRoutes } from './routes/calls.ts'
 import { deliveryRoutes } from './routes/deliveries.ts'
 import { eventRoutes, type FindBrief } from './routes/events.ts'
 import { handlerRoutes } from './routes/handlers.ts'
-import { metricsRoute, PROBES } from './routes/open.ts'
 import { sessionRoutes } from './routes/sessions.ts'
 import { statusRoute, type StatusReport } from './routes/status.ts'
 import { toolRoute } from './routes/tools.ts'
 import { waitingRoutes } from './routes/waiting.ts'
-import { createCheck } from './validation.ts'
+import { compile, createCheck } from './validation.ts'
 
 /** What the routes read and do. */
 export interface AppOptions {
@@ -34,7 +32,6 @@ export interface AppOptions {
   /** null or absent: the stream is off. */
   relay?: Relay | null
   status: () => StatusReport | Promise<StatusReport>
-  metrics: Pick<Metrics, 'scrape'>
   log: Log
   version: string
 }
@@ -43,11 +40,13 @@ export interface AppOptions {
 const BODY = 2 * 1024 * 1024
 /** Bytes that all bodies over 64 KiB share while they are read. */
 const SHARED = 4 * BODY
+/** Without these the framework loads compilers of its own, which are as large as itself. `createCheck` replaces the first. */
+const COMPILERS = { buildValidator: () => compile, buildSerializer: () => () => writeJson }
 /** Characters of an id in a path. */
 const ID = 512
 
 /**
- * Everything that the admin listener serves beside the probes: metrics, API, relay and console, for requests that are admitted.
+ * Everything that the admin listener serves beside the probes: API, relay and console, for requests that are admitted.
  * Loading it takes as long as the rest of a start, so it is loaded by the first request that needs it.
  */
 export async function createApp(
@@ -57,7 +56,6 @@ export async function createApp(
 ): Promise<(request: IncomingMessage, response: ServerResponse) => void> {
   const { store, actions, version } = options
   const parts = [
-    metricsRoute(options.metrics),
     statusRoute(options.status),
     ...eventRoutes(store, options.summary ?? (async () => null)),
     ...sessionRoutes(store),
@@ -69,10 +67,11 @@ export async function createApp(
     ...relayRoutes(options.relay ?? null),
   ]
   const secured = (): boolean => door.token() !== null
-  const routes = [...parts, ...openApiRoutes({ version, routes: [...PROBES, ...parts], secured })]
+  const routes = [...parts, ...openApiRoutes({ version, routes: parts, secured })]
   const app: FastifyInstance = fastify({
     bodyLimit: BODY,
     routerOptions: { maxParamLength: ID },
+    schemaController: { compilersFactory: COMPILERS },
     frameworkErrors: (error, request, reply) => {
       reply.hijack()
       refuse(error, request.raw, reply.raw)
@@ -113,13 +112,13 @@ function readJsonBodies(app: FastifyInstance): void {
 }
 
 function add(app: FastifyInstance, route: Route): void {
-  const { method, query, body, open, success } = route
+  const { method, query, body, success } = route
   app.route<{ Params: Record<string, string> }>({
     method,
     // A stream has no known length.
     exposeHeadRoute: success.content !== 'text/event-stream',
     url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    schema: { ...(open ? {} : { querystring: query }), ...(method === 'POST' ? { body } : {}) },
+    schema: { querystring: query, ...(method === 'POST' ? { body } : {}) },
     handler: (request, reply) => route.handle(request, reply.code(success.status)),
   })
 }

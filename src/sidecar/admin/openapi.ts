@@ -1,7 +1,7 @@
 import { Type, type TObject } from 'typebox'
 import { component, type Component } from './component.ts'
 import { PROBLEM_CONTENT, PROBLEM_TYPE } from './problem.ts'
-import { route, type Description, type Route, type TextType } from './route.ts'
+import { described, route, type Description, type Route, type TextType } from './route.ts'
 
 export const ProblemDocument = component(
   'Problem',
@@ -31,15 +31,43 @@ export const ProblemDocument = component(
     { description: 'RFC 9457 problem details.' },
   ),
 )
+/** What `probes.ts` answers. */
+const PROBES: readonly Description[] = [
+  probe('livez', 'Whether the process responds.'),
+  probe('readyz', 'Whether the sidecar accepts work.'),
+  probe('startupz', 'Whether the first read of the service is done.'),
+  described({
+    method: 'GET',
+    path: '/metrics',
+    summary: 'Metrics for Prometheus.',
+    open: true,
+    success: { status: 200, description: 'The text exposition format.', content: 'text/plain' },
+  }),
+]
+
+function probe(name: string, summary: string): Description {
+  return described({
+    method: 'GET',
+    path: `/${name}`,
+    summary,
+    open: true,
+    query: Type.Object({
+      verbose: Type.Optional(Type.String({ description: 'One line for each check, for people.' })),
+    }),
+    success: { status: 200, description: 'Yes.', content: 'text/plain' },
+    problems: [503],
+  })
+}
+
 const Document = component(
   'OpenApi',
   Type.Record(Type.String(), Type.Unknown(), { description: 'An OpenAPI 3.1 document.' }),
 )
 
-/** The description of `routes`, and of itself; also where clients of the service look for one. */
+/** The description of the probes, of `routes`, and of itself; also where clients of the service look for one. */
 export function openApiRoutes(options: {
   version: string
-  routes: readonly Description[]
+  routes: readonly Route[]
   /** Whether a token is required now. */
   secured: () => boolean
 }): Route[] {
@@ -51,7 +79,7 @@ export function openApiRoutes(options: {
         summary: 'This description.',
         success: { status: 200, description: 'An OpenAPI document.', content: Document },
       },
-      () => describe([...options.routes, ...own], options.version, options.secured()),
+      () => describe([...PROBES, ...options.routes, ...own], options.version, options.secured()),
     ),
   )
   return own

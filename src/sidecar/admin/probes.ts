@@ -1,3 +1,4 @@
+import type { Metrics } from './metrics.ts'
 import { Problem } from './problem.ts'
 
 export interface Readiness {
@@ -10,33 +11,41 @@ export interface ProbeSources {
   ready: () => Readiness
   /** The first read of the service is done, or the service is known to be unreachable. */
   started: () => boolean
+  metrics: Pick<Metrics, 'scrape'>
 }
 
-/** Answers the probe at a path. @throws {Problem} when its check fails and `verbose` is not asked for. */
-export type Probe = (verbose: boolean) => { status: number; text: string }
+interface Text {
+  status: number
+  contentType: string
+  body: string
+}
 
-/** The probes by path. A start is measured by them, so they need neither schemas nor the framework. */
-export function createProbes({ ready, started }: ProbeSources): ReadonlyMap<string, Probe> {
-  const checks: Readonly<Record<string, () => Readiness>> = {
-    livez: () => single('event loop', true),
-    readyz: ready,
-    startupz: () => single('first read', started()),
-  }
-  return new Map(Object.entries(checks).map(([name, look]) => [`/${name}`, probe(name, look)]))
+/** Answers what is open to all. @throws {Problem} when a check fails and `verbose` is not asked for. */
+export type Probe = (verbose: boolean) => Text | Promise<Text>
+
+/** What Kubernetes and Prometheus read, by path: without the framework, which takes 8 MB and as long as a start. */
+export function createProbes({ ready, started, metrics }: ProbeSources): ReadonlyMap<string, Probe> {
+  return new Map<string, Probe>([
+    probe('livez', () => single('event loop', true)),
+    probe('readyz', ready),
+    probe('startupz', () => single('first read', started())),
+    ['/metrics', async () => ({ status: 200, ...(await metrics.scrape()) })],
+  ])
 }
 
 function single(name: string, ok: boolean): Readiness {
   return { ok, checks: [{ name, ok }] }
 }
 
-function probe(name: string, look: () => Readiness): Probe {
-  return (verbose) => {
+function probe(name: string, look: () => Readiness): [string, Probe] {
+  const answer = (verbose: boolean): Text => {
     const { ok, checks } = look()
-    if (verbose) return { status: ok ? 200 : 503, text: linesOf(name, ok, checks) }
-    if (ok) return { status: 200, text: 'ok\n' }
     const failed = checks.filter((check) => !check.ok).map((check) => check.detail ?? check.name)
-    throw new Problem('not_ready', `${name} check failed: ${failed.join(', ')}`)
+    if (!ok && !verbose) throw new Problem('not_ready', `${name} check failed: ${failed.join(', ')}`)
+    const body = verbose ? linesOf(name, ok, checks) : 'ok\n'
+    return { status: ok ? 200 : 503, contentType: 'text/plain; charset=utf-8', body }
   }
+  return [`/${name}`, answer]
 }
 
 function linesOf(name: string, ok: boolean, checks: Readiness['checks']): string {

@@ -42,7 +42,7 @@ export function createAdmin(options: AdminOptions): Listener {
   let app: Promise<(request: IncomingMessage, response: ServerResponse) => void> | null = null
 
   const accessOf = (request: IncomingMessage, path: string): Access => {
-    if (probes.has(path) || path === '/metrics') return 'everybody'
+    if (probes.has(path)) return 'everybody'
     if (isConsolePath(path)) return 'page'
     if (request.headers.authorization !== undefined || !isLoggedIn(request, token(), logins)) return 'token'
     if (request.method !== 'GET' && request.method !== 'HEAD') refuseForms(request.headers)
@@ -71,10 +71,9 @@ export function createAdmin(options: AdminOptions): Listener {
     if (probe === undefined) return (await (app ??= loadApp()))(request, response)
     if (method !== 'GET' && method !== 'HEAD')
       throw new Problem('method_not_allowed', 'this path accepts GET', { headers: { allow: 'GET, HEAD' } })
-    const { status, text } = probe(new URLSearchParams(queryOf(url)).has('verbose'))
-    response
-      .writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'content-length': text.length })
-      .end(text)
+    const { status, contentType, body } = await probe(new URLSearchParams(queryOf(url)).has('verbose'))
+    const head = { 'content-type': contentType, 'content-length': Buffer.byteLength(body) }
+    response.writeHead(status, head).end(body)
   }
   const connections = CONNECTIONS + READERS
   const listener = createListener({

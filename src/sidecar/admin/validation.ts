@@ -1,4 +1,4 @@
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv, type AnySchema, type ErrorObject, type ValidateFunction } from 'ajv'
 import { guess } from '../../std/nearest.ts'
 import { Problem, type Fault } from './problem.ts'
 
@@ -12,6 +12,10 @@ const COMPILERS = {
 type Part = keyof typeof COMPILERS
 
 const CALLED: Record<Part, string> = { query: 'query parameter', body: 'field' }
+
+export function compile(schema: AnySchema): ValidateFunction {
+  return COMPILERS.query.compile(schema)
+}
 
 /**
  * Checks a value and fills in defaults; `error` has every fault. The schema is compiled at the first value: all together
