@@ -1,6 +1,7 @@
 import { Type, type Static, type TObject, type TProperties, type TSchema } from 'typebox'
 import type { Listed } from '../../core/listed.ts'
 import { asked, component, refTo, type Component } from './component.ts'
+import { entryOf, type Held } from './entry.ts'
 import { route, type Route } from './route.ts'
 
 /** Like the pages of the service: a `limit` above the maximum is refused, not clamped (rule LIM-03). */
@@ -24,14 +25,6 @@ export function limitOf(usual: number) {
 
 type Paging = typeof PAGING
 
-interface Page<T> {
-  object: 'list'
-  data: T[]
-  has_more: boolean
-  /** Empty on an empty page. */
-  last_id: string
-}
-
 function pageOf<S extends TSchema>(entry: Component<S>): Component {
   return component(
     `${entry.name}List`,
@@ -45,23 +38,24 @@ function pageOf<S extends TSchema>(entry: Component<S>): Component {
   )
 }
 
-interface List<Row, Entry extends TSchema, Query extends TProperties> {
+interface List<Row, Entry extends TObject, Query extends TProperties> {
   path: string
   summary: string
   /** The name of the entries, in the plural. */
   of: string
+  /** Its first field identifies an entry. */
   entry: Component<Entry>
   /** Beside `limit` and `after`. */
   query: Query
-  idOf: (row: Row) => string
-  show: (row: Row) => Static<Entry>
+  show: (row: Row) => Held<Static<Entry>>
 }
 
 /** A route that answers with pages of a list. */
-export function listRoute<Row, Entry extends TSchema, Query extends TProperties>(
-  { path, summary, of, entry, query, idOf, show }: List<Row, Entry, Query>,
+export function listRoute<Row, Entry extends TObject, Query extends TProperties>(
+  { path, summary, of, entry, query, show }: List<Row, Entry, Query>,
   read: (query: Static<TObject<Paging & Query>>) => Listed<Row> | Promise<Listed<Row>>,
 ): Route {
+  const [id = ''] = Object.keys(entry.schema.properties)
   return route<TObject<Paging & Query>>(
     {
       method: 'GET',
@@ -72,25 +66,18 @@ export function listRoute<Row, Entry extends TSchema, Query extends TProperties>
     },
     async (input) => {
       const { rows, more } = await read(input.query)
-      const last = rows.at(-1)
-      const page: Page<Static<Entry>> = {
-        object: 'list',
-        data: rows.map(show),
-        has_more: more,
-        last_id: last === undefined ? '' : idOf(last),
-      }
-      return page
+      const data = rows.map((row) => entryOf(entry, show(row)))
+      return { object: 'list', data, has_more: more, last_id: data.at(-1)?.[id] ?? '' }
     },
   )
 }
 
 /** The entries of a short list in memory after `after`. */
-export function slice<T>(
+export function slice<T extends { name: string }>(
   rows: readonly T[],
   { limit, after }: { limit: number; after?: string | undefined },
-  idOf: (row: T) => string,
 ): Listed<T> {
-  const cursor = after === undefined ? -1 : rows.findIndex((row) => idOf(row) === after)
+  const cursor = after === undefined ? -1 : rows.findIndex(({ name }) => name === after)
   if (after !== undefined && cursor === -1) return { rows: [], more: false }
   const begin = cursor + 1
   return { rows: rows.slice(begin, begin + limit), more: rows.length > begin + limit }

@@ -3,6 +3,7 @@ import { FINAL_CALL_STATES, type Call as LedgerCall, type CallState } from '../.
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
 import { component, nullable, oneOf, time } from '../component.ts'
+import type { Held } from '../entry.ts'
 import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { route, type Route } from '../route.ts'
@@ -56,7 +57,6 @@ export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
         of: 'calls',
         entry: Call,
         query: { state: Type.Optional(State), session_id: Type.Optional(Type.String()) },
-        idOf: ({ callId }) => callId,
         show: callOf,
       },
       ({ session_id: sessionId, ...query }) => store.calls({ ...query, sessionId }),
@@ -96,22 +96,6 @@ export function callRoutes(store: StoreReader, actions: AdminActions): Route[] {
   ]
 }
 
-export function callOf(call: LedgerCall): Static<typeof Call.schema> {
-  return {
-    call_id: call.callId,
-    name: call.name,
-    session_id: call.sessionId,
-    turn_id: call.turnId,
-    state: call.state,
-    outcome: call.outcome,
-    attempts: call.attempts,
-    answer: call.result?.kind ?? null,
-    error: call.error,
-    created_at: call.createdAt,
-    expires_at: call.expiresAt,
-    received_at: call.receivedAt,
-    started_at: call.startedAt,
-    finished_at: call.finishedAt,
-    ended_at: call.endedAt,
-  }
+export function callOf(call: LedgerCall): Held<Static<typeof Call.schema>> {
+  return { ...call, answer: call.result?.kind ?? null }
 }

@@ -3,6 +3,7 @@ import type { DeliveryRecord, DeliveryStatus } from '../../../core/delivery.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
+import { entryOf } from '../entry.ts'
 import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { route, type Route } from '../route.ts'
@@ -69,8 +70,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
             Type.String({ description: 'Only deliveries of facts stored since this time (ISO 8601).' }),
           ),
         },
-        idOf: ({ id }) => id,
-        show: deliveryOf,
+        show: (record: DeliveryRecord) => record,
       },
       ({ fact_id: factId, session_id: sessionId, since, ...query }) =>
         store.deliveries({ ...query, factId, sessionId, since: sinceOf(since) }),
@@ -83,7 +83,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
         success: { status: 200, description: 'The delivery.', content: Delivery },
         problems: [404],
       },
-      async ({ params }) => deliveryOf(await requireDelivery(store, params['id'] ?? '')),
+      async ({ params }) => entryOf(Delivery, await requireDelivery(store, params['id'] ?? '')),
     ),
     route(
       {
@@ -141,18 +141,4 @@ async function requireDelivery(store: StoreReader, id: string): Promise<Delivery
   const record = await store.delivery(id)
   if (record === null) throw new Problem('not_found', 'there is no delivery with that id')
   return record
-}
-
-function deliveryOf(record: DeliveryRecord): Static<typeof Delivery.schema> {
-  return {
-    id: record.id,
-    fact_id: record.factId,
-    type: record.type,
-    handler: record.handler,
-    session_id: record.sessionId,
-    status: record.status,
-    attempts: record.attempts,
-    last_answer: record.lastAnswer,
-    next_at: record.nextAt,
-  }
 }

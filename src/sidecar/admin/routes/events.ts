@@ -4,6 +4,7 @@ import { isObject, parseJson } from '../../../std/json.ts'
 import type { SessionSummary } from '../../../core/resource.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import { asGiven, component, nullable, oneOf, time } from '../component.ts'
+import type { Held } from '../entry.ts'
 import { listRoute } from '../page.ts'
 import type { Route } from '../route.ts'
 
@@ -57,7 +58,6 @@ export function eventRoutes(store: StoreReader, summary: FindBrief): Route[] {
           type: Type.Optional(Type.String({ description: 'Only facts of this type.' })),
           session_id: Type.Optional(Type.String({ description: 'Only facts of this session.' })),
         },
-        idOf: ({ fact }: Shown) => fact.id,
         show: ({ fact, session }: Shown) => eventOf(fact, session),
       },
       async ({ session_id: sessionId, ...query }) => {
@@ -72,17 +72,9 @@ export function eventRoutes(store: StoreReader, summary: FindBrief): Route[] {
   ]
 }
 
-function eventOf(fact: StoredFact, session: SessionSummary | null): Static<typeof Event.schema> {
-  return {
-    id: fact.id,
-    type: fact.type,
-    timestamp: new Date(fact.at).toISOString(),
-    session_id: fact.sessionId,
-    turn_id: fact.turnId,
-    seq: seqOf(fact.seq),
-    data: dataOf(fact, session),
-    seen: fact.seen,
-  }
+function eventOf(fact: StoredFact, session: SessionSummary | null): Held<Static<typeof Event.schema>> {
+  const timestamp = new Date(fact.at).toISOString()
+  return { ...fact, timestamp, seq: seqOf(fact.seq), data: dataOf(fact, session) }
 }
 
 /** A state fact's body is its data; a transcript's is the whole frame, of which a callback shows these fields. */

@@ -3,6 +3,7 @@ import { isObject } from '../../../std/json.ts'
 import type { StoreReader } from '../../../core/store-reader.ts'
 import type { AdminActions, HandlerReport, HandlerTest } from '../actions.ts'
 import { asked, component, nullable, oneOf, time } from '../component.ts'
+import type { Held } from '../entry.ts'
 import { guess } from '../../../std/nearest.ts'
 import { listRoute, slice } from '../page.ts'
 import { Problem } from '../problem.ts'
@@ -23,8 +24,6 @@ const Handler = component(
     dead: Type.Integer({ description: 'Deliveries that were given up and not yet retried.' }),
   }),
 )
-
-type HandlerEntry = Static<typeof Handler.schema>
 
 const HandlerChange = component(
   'HandlerChange',
@@ -62,22 +61,16 @@ export function handlerRoutes(store: StoreReader, actions: AdminActions): Route[
         of: 'handlers',
         entry: Handler,
         query: {},
-        idOf: ({ name }: HandlerEntry) => name,
-        show: (handler: HandlerEntry) => handler,
+        show: (handler: Held<Static<typeof Handler.schema>>) => handler,
       },
       async (query) => {
         const [reports, { deliveries }] = await Promise.all([actions.handlers(), store.counts()])
         const backlogs = new Map(Object.entries(deliveries))
-        const handlers = reports.map(({ name, state, since, lastError }) => ({
-          name,
-          state,
-          since,
-          last_error: lastError,
-          pending: backlogs.get(name)?.pending ?? 0,
-          oldest_pending_at: backlogs.get(name)?.oldestPending ?? null,
-          dead: backlogs.get(name)?.dead ?? 0,
-        }))
-        return slice(handlers, query, ({ name }) => name)
+        const handlers = reports.map((report) => {
+          const { pending = 0, oldestPending = null, dead = 0 } = backlogs.get(report.name) ?? {}
+          return { ...report, pending, oldestPendingAt: oldestPending, dead }
+        })
+        return slice(handlers, query)
       },
     ),
     ...(['pause', 'resume'] as const).map((change) =>

@@ -1,6 +1,7 @@
 import { Type, type Static } from 'typebox'
 import type { SessionRecord, StoreReader } from '../../../core/store-reader.ts'
 import { asGiven, component, nullable, refTo, time } from '../component.ts'
+import { entryOf, type Held } from '../entry.ts'
 import { listRoute } from '../page.ts'
 import { Problem } from '../problem.ts'
 import { route, type Route } from '../route.ts'
@@ -56,7 +57,6 @@ export function sessionRoutes(store: StoreReader): Route[] {
             }),
           ),
         },
-        idOf: ({ session }) => session.id,
         show: sessionOf,
       },
       (query) => store.sessions(query),
@@ -72,37 +72,18 @@ export function sessionRoutes(store: StoreReader): Route[] {
       async ({ params }) => {
         const record = await store.session(params['id'] ?? '')
         if (record === null) throw new Problem('not_found', 'there is no session with that id')
-        const detail: Static<typeof SessionDetail.schema> = {
+        return entryOf(SessionDetail, {
           ...sessionOf(record),
-          required_actions: record.actions.map(({ raw }) => raw),
+          requiredActions: record.actions.map(({ raw }) => raw),
           turns: record.turns.map(({ raw }) => raw),
-          calls: record.calls.map(callOf),
+          calls: record.calls.map((call) => entryOf(Call, callOf(call))),
           resource: record.session.raw,
-        }
-        return detail
+        })
       },
     ),
   ]
 }
 
-function sessionOf({
-  session,
-  deletedAt,
-  firstSeenAt,
-  readAt,
-  atRest,
-}: SessionRecord): Static<typeof Session.schema> {
-  return {
-    id: session.id,
-    status: session.status,
-    title: session.title,
-    metadata: session.metadata,
-    created_at: session.createdAt,
-    updated_at: session.updatedAt,
-    required_actions: session.actions.map(({ raw }) => raw),
-    at_rest: atRest,
-    first_seen_at: firstSeenAt,
-    read_at: readAt,
-    deleted_at: deletedAt,
-  }
+function sessionOf({ session, ...read }: SessionRecord): Held<Static<typeof Session.schema>> {
+  return { ...session, ...read, requiredActions: session.actions.map(({ raw }) => raw) }
 }

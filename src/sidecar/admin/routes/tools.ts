@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { ANY_FUNCTION } from '../../../core/tool.ts'
-import type { AdminActions } from '../actions.ts'
+import type { AdminActions, ToolEntry } from '../actions.ts'
 import { component } from '../component.ts'
 import { limitOf, listRoute, slice } from '../page.ts'
 import type { Route } from '../route.ts'
@@ -13,8 +13,6 @@ const Tool = component(
   ),
 )
 
-type Entry = ReturnType<AdminActions['tools']>[number]
-
 export function toolRoute(actions: AdminActions): Route {
   return listRoute(
     {
@@ -24,14 +22,12 @@ export function toolRoute(actions: AdminActions): Route {
       entry: Tool,
       // One page holds all tools that a session can declare.
       query: limitOf(100),
-      idOf: ({ name }: Entry) => name,
-      show: (tool: Entry) => tool,
+      show: (tool: ToolEntry) => tool,
     },
     (query) =>
       slice(
         actions.tools().filter(({ name }) => name !== ANY_FUNCTION),
         query,
-        ({ name }) => name,
       ),
   )
 }

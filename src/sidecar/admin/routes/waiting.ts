@@ -4,6 +4,7 @@ import type { OpenAction, OpenTurn, StoreReader } from '../../../core/store-read
 import type { AdminActions } from '../actions.ts'
 import { adviceOn } from '../advice.ts'
 import { asGiven, component, nullable, time } from '../component.ts'
+import { entryOf, type Held } from '../entry.ts'
 import { listRoute } from '../page.ts'
 import type { Route } from '../route.ts'
 
@@ -60,7 +61,6 @@ export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 't
         of: 'turns',
         entry: OpenTurnEntry,
         query: {},
-        idOf: ({ turn }) => turn.id,
         show: turnOf,
       },
       (query) => store.openTurns(query),
@@ -72,7 +72,6 @@ export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 't
         of: 'actions',
         entry: OpenActionEntry,
         query: {},
-        idOf: ({ action }: OpenAction) => action.callId,
         show: (entry: OpenAction) => actionOf(entry, new Set(actions.tools().map(({ name }) => name))),
       },
       (query) => store.openActions(query),
@@ -80,43 +79,30 @@ export function waitingRoutes(store: StoreReader, actions: Pick<AdminActions, 't
   ]
 }
 
-function turnOf({ turn, session }: OpenTurn): Static<typeof OpenTurnEntry.schema> {
+function turnOf({ turn, session }: OpenTurn): Held<Static<typeof OpenTurnEntry.schema>> {
   return {
-    id: turn.id,
-    session_id: session.id,
-    session_title: session.title,
-    session_status: session.status,
-    status: turn.status,
-    artifacts: turn.artifacts,
-    created_at: turn.createdAt,
-    waits_for: session.actions
+    ...turn,
+    sessionId: session.id,
+    sessionTitle: session.title,
+    sessionStatus: session.status,
+    waitsFor: session.actions
       .filter(({ turnId }) => turnId === turn.id)
-      .map(({ type, callId, name, createdAt, expiresAt }) => ({
-        type,
-        call_id: callId,
-        name,
-        created_at: createdAt,
-        expires_at: expiresAt,
-      })),
+      .map((action) => entryOf({ schema: Waiting }, action)),
   }
 }
 
 function actionOf(
   { action, openedAt, session }: OpenAction,
   tools: ReadonlySet<string>,
-): Static<typeof OpenActionEntry.schema> {
-  const { type, name } = action
+): Held<Static<typeof OpenActionEntry.schema>> {
+  const { type, name, raw } = action
+  const strange = type === 'function_call' && name !== null && !answers(tools, name)
   return {
-    call_id: action.callId,
-    type: action.type,
-    name: action.name,
-    session_id: session.id,
-    session_title: session.title,
-    turn_id: action.turnId,
-    created_at: action.createdAt,
-    expires_at: action.expiresAt,
-    opened_at: openedAt,
-    advice: type === 'function_call' && name !== null && !answers(tools, name) ? adviceOn(name) : null,
-    action: action.raw,
+    ...action,
+    sessionId: session.id,
+    sessionTitle: session.title,
+    openedAt,
+    advice: strange ? adviceOn(name) : null,
+    action: raw,
   }
 }
