@@ -1,4 +1,4 @@
-import type { Metric, Registry } from 'prom-client'
+import { Histogram, type Metric, type Registry } from 'prom-client'
 import { isObject, stringOf, type Json, type JsonObject } from '../../src/std/json.ts'
 
 /** A table in Markdown. */
@@ -129,7 +129,7 @@ interface Described {
 }
 
 function kindOf(metric: object): string {
-  return metric.constructor.name.toLowerCase()
+  return metric instanceof Histogram ? 'histogram' : metric.constructor.name.toLowerCase()
 }
 
 /** Every admin route, from the description that a sidecar gives of itself. */
