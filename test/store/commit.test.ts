@@ -103,6 +103,20 @@ describe('a commit', () => {
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2 } } })
   })
 
+  it('of 50 frames, some repeated in it and some stored before, delivers each once and in order', async () => {
+    const { store } = await openStore()
+    await store.log.commit({ facts: [3, 18, 19].map((seq) => frameFact(seq)) })
+    const seqs = Array.from({ length: 50 }, (_, index) => (index % 17 === 16 ? index : index + 1))
+    const { facts, lanes } = await store.log.commit({ facts: seqs.map((seq) => frameFact(seq)) })
+    const expected = [...new Set(seqs)].filter((seq) => ![3, 18, 19].includes(seq)).map(String)
+    expect(facts.map(({ seq }) => seq)).toEqual(expected)
+    const { rows } = await store.read.facts(all)
+    expect(rows.slice(3).map(({ pos, seq }) => [pos, seq])).toEqual(facts.map(({ pos, seq }) => [pos, seq]))
+    const [extended] = lanes
+    expect(extended?.deliveries.map(({ fact }) => fact.pos)).toEqual(facts.map(({ pos }) => pos))
+    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: rows.length } } })
+  })
+
   it('never moves the cursor back, also beyond what a double holds', async () => {
     const { store } = await openStore()
     const cursors = ['5', '3', '9007199254740993', '9007199254740992', '18446744073709551617', '7']

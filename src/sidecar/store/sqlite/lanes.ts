@@ -30,7 +30,7 @@ export class Lanes {
   #handlers: Registered[] = []
   #numbers: ReadonlyMap<string, number> = new Map()
   readonly #db: Sqlite
-  readonly #addDelivery
+  readonly #addDeliveries
   readonly #growLane
   readonly #shrinkLane
   readonly #dropLane
@@ -49,8 +49,9 @@ export class Lanes {
     this.#ownership = ownership
     this.#begun = begun
     this.onDamage = onDamage
-    this.#addDelivery = db.prepare<[number, number, number]>(
-      `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, ?, ?, 0, 0, '')`,
+    this.#addDeliveries = db.prepare<[number, string]>(
+      `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log)
+       SELECT CAST(key AS INTEGER), ?, value, 0, 0, '' FROM json_each(?)`,
     )
     this.#growLane = db.prepare<[number, string, number], { id: number; pending: number }>(
       `INSERT INTO lanes (handler, key, pending, due_at) VALUES (?, ?, ?, 0)
@@ -110,10 +111,15 @@ export class Lanes {
     return this.#numbers.get(name) ?? null
   }
 
-  /** Writes one delivery for each handler that wants a fact, and updates each lane once, however many facts it gets. */
+  /** One statement writes the deliveries of a handler, and one updates each lane, however many facts they get. */
   fanOut(facts: readonly StoredFact[], into: Committed): void {
     for (const [number, handler, byKey] of this.#sort(facts)) {
-      for (const [key, mine] of byKey) this.#extend(number, handler, key, mine, into)
+      const rows: string[] = []
+      for (const [key, mine] of byKey) {
+        const lane = this.#extend(number, handler, key, mine, into)
+        for (const { pos } of mine) rows.push(`"${pos}":${lane}`)
+      }
+      this.#addDeliveries.run(number, `{${rows.join()}}`)
     }
   }
 
@@ -133,15 +139,22 @@ export class Lanes {
     return sorted.values()
   }
 
-  #extend(number: number, handler: string, key: string, facts: readonly StoredFact[], into: Committed): void {
+  /** @returns the number of the lane. */
+  #extend(
+    number: number,
+    handler: string,
+    key: string,
+    facts: readonly StoredFact[],
+    into: Committed,
+  ): number {
     const row = this.#growLane.get(number, key, facts.length)
     if (row === undefined) throw new Error('the lane was not written')
-    for (const fact of facts) this.#addDelivery.run(fact.pos, number, row.id)
     into.lanes.push({
       lane: { id: row.id, handler, key, lease: this.#ownership.lease },
       claimed: row.pending === facts.length && !this.#claimed.has(row.id),
       deliveries: facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
     })
+    return row.id
   }
 
   #interested(type: string): readonly Registered[] {

@@ -13,6 +13,9 @@ const UNINDEXED = 1024
 /** The checkpoint up to which `session_facts` is complete. */
 const INDEXED = 'session_facts'
 
+/** Frames in one statement: each statement also reads and writes the number of the last position. */
+const TOGETHER = 16
+
 interface SightedRow {
   pos: number
   type: string
@@ -24,6 +27,9 @@ interface SightedRow {
 export class Facts {
   readonly #onAdded: (facts: readonly StoredFact[], into: Committed) => void
   readonly #insert
+  readonly #insertFrames
+  readonly #newest
+  readonly #added
   readonly #sightings
   readonly #forgetSightings
   readonly #addSighting
@@ -40,11 +46,16 @@ export class Facts {
   ) {
     this.#checkpoints = checkpoints
     this.#onAdded = onAdded
-    this.#insert = db.prepare(
-      `INSERT INTO facts (id, type, session_id, turn_id, at, family, seq, body, subject,
-         seen_stream, seen_webhook, seen_poll, checksum)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-    )
+    const insert = (row: string, times: number) =>
+      db.prepare(
+        `INSERT INTO facts (id, type, session_id, turn_id, at, seq, body, seen_stream, checksum, family, subject,
+           seen_webhook, seen_poll)
+         VALUES ${Array<string>(times).fill(row).join(', ')} ON CONFLICT (id) DO NOTHING`,
+      )
+    this.#insert = insert('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', 1)
+    this.#insertFrames = insert(`(?, ?, ?, ?, ?, ?, ?, ?, ?, 'transcript', NULL, NULL, NULL)`, TOGETHER)
+    this.#newest = db.prepare<[], number>('SELECT ifnull(max(pos), 0) FROM facts').pluck()
+    this.#added = db.prepare<[number], Pick<FactRow, 'pos' | 'id'>>('SELECT pos, id FROM facts WHERE pos > ?')
     this.#sightings = db.prepare<[string], { channel: Channel; at: number }>(
       'SELECT channel, at FROM sightings WHERE subject = ?',
     )
@@ -91,9 +102,10 @@ export class Facts {
   /** As `append`, of frames that were held: later ones may have been delivered and removed meanwhile. */
   release(facts: readonly Fact[], into: Committed): void {
     const added: StoredFact[] = []
-    for (const fact of facts) {
-      const stored = this.#add(fact)
-      if (stored !== null) added.push(stored)
+    for (let from = 0; from < facts.length; from += TOGETHER) {
+      const group = facts.slice(from, from + TOGETHER)
+      if (group.length === TOGETHER && group.every(isFrame)) this.#addFrames(group, added)
+      else for (const fact of group) this.#add(fact, added)
     }
     if (added.length === 0) return
     for (const fact of added) into.facts.push(fact)
@@ -102,28 +114,32 @@ export class Facts {
     this.#indexSessions(newest)
   }
 
-  #add(fact: Fact): StoredFact | null {
+  #add(fact: Fact, added: StoredFact[]): void {
     const seen = fact.subject === null ? fact.seen : this.#seenBefore(fact.subject, fact.seen)
-    const result = this.#insert.run(
-      fact.id,
-      fact.type,
-      fact.sessionId,
-      fact.turnId,
-      fact.at,
-      fact.family,
-      fact.seq,
-      fact.body,
-      fact.subject,
-      seen.stream ?? null,
-      seen.webhook ?? null,
-      seen.poll ?? null,
-      checksum(fact),
-    )
-    if (result.changes === 0) return null
+    const rest = [fact.family, fact.subject, seen.webhook ?? null, seen.poll ?? null]
+    const result = this.#insert.run(...frameColumns(fact, seen), ...rest)
+    if (result.changes === 0) return
     if (fact.subject !== null) this.#forgetSightings.run(fact.subject)
-    const { id, type, sessionId, turnId, at, family, seq, body, subject } = fact
-    const pos = Number(result.lastInsertRowid)
-    return { pos, id, type, sessionId, turnId, at, family, seq, body, seen, subject }
+    added.push(storedFact(fact, Number(result.lastInsertRowid), seen))
+  }
+
+  #addFrames(frames: readonly Fact[], added: StoredFact[]): void {
+    const before = this.#newest.get() ?? 0
+    const { changes, lastInsertRowid } = this.#insertFrames.run(
+      frames.flatMap((frame) => frameColumns(frame, frame.seen)),
+    )
+    if (changes === frames.length) {
+      let pos = Number(lastInsertRowid) - changes
+      for (const frame of frames) added.push(storedFact(frame, ++pos, frame.seen))
+    } else if (changes > 0) {
+      const positions = new Map(this.#added.all(before).map(({ id, pos }) => [id, pos]))
+      for (const frame of frames) {
+        const pos = positions.get(frame.id)
+        if (pos === undefined) continue
+        positions.delete(frame.id)
+        added.push(storedFact(frame, pos, frame.seen))
+      }
+    }
   }
 
   /** What channels said of `subject` before its fact came. */
@@ -146,6 +162,21 @@ export class Facts {
     if (fact === undefined || /^session\.(?!created|deleted)/.test(subject))
       this.#addSighting.run(subject, channel, at)
   }
+}
+
+/** Whether the values that `#insertFrames` does not bind are those of the fact. */
+function isFrame({ family, subject, seen }: Fact): boolean {
+  return family === 'transcript' && subject === null && seen.webhook === undefined && seen.poll === undefined
+}
+
+function frameColumns(fact: Fact, seen: Seen): (string | number | null)[] {
+  const { id, type, sessionId, turnId, at, seq, body } = fact
+  return [id, type, sessionId, turnId, at, seq, body, seen.stream ?? null, checksum(fact)]
+}
+
+function storedFact(fact: Fact, pos: number, seen: Seen): StoredFact {
+  const { id, type, sessionId, turnId, at, family, seq, body, subject } = fact
+  return { pos, id, type, sessionId, turnId, at, family, seq, body, seen, subject }
 }
 
 function perChannel<T>(make: (channel: Channel) => T): Record<Channel, T> {
