@@ -46,81 +46,30 @@ export type Subscriber = Partial<Topics>
  * and metrics hear of what is theirs, and the intake knows none of them. A lost wake costs time, never a fact: each queue also
  * knows when its next item is due.
  */
-export class Bus implements Topics {
+export class Bus {
   readonly #subscribers: Subscriber[] = []
 
   subscribe(...subscribers: readonly Subscriber[]): void {
     this.#subscribers.push(...subscribers)
   }
 
+  /** `call`: names a topic of the subscriber. */
+  report(call: (to: Subscriber) => void): void {
+    for (const one of this.#subscribers) call(one)
+  }
+
   /** An answer unparks an agent, a callback only informs: what leads to answers goes first. */
   publish(committed: Committed, { owners, readings, cursor, newCalls: written = [] }: Batch): void {
     const { held, newCalls, hinted, facts, sightings, unattributed, stale, lanes } = committed
-    if (owners !== undefined || held !== undefined) this.ownersNoted(owners ?? [], held)
-    if (newCalls.length > 0) this.callsAdded(newCalls, written)
-    if (hinted) this.hintsAdded()
-    if (facts.length > 0) this.factsAdded(facts)
-    if (cursor !== undefined) this.cursorMoved(cursor)
-    if (sightings.length > 0) this.sighted(sightings)
-    if (unattributed !== undefined) this.framesUnattributed(unattributed)
+    if (owners !== undefined || held !== undefined) this.report((to) => to.ownersNoted?.(owners ?? [], held))
+    if (newCalls.length > 0) this.report((to) => to.callsAdded?.(newCalls, written))
+    if (hinted) this.report((to) => to.hintsAdded?.())
+    if (facts.length > 0) this.report((to) => to.factsAdded?.(facts))
+    if (cursor !== undefined) this.report((to) => to.cursorMoved?.(cursor))
+    if (sightings.length > 0) this.report((to) => to.sighted?.(sightings))
+    if (unattributed !== undefined) this.report((to) => to.framesUnattributed?.(unattributed))
     for (const { sessionId, session } of readings ?? [])
-      if (session !== null && !stale.includes(sessionId)) this.sessionRead(session)
-    if (lanes.length > 0) this.lanesExtended(lanes)
-  }
-
-  hinted(possible: readonly Hint[], certain: readonly Hint[]): void {
-    for (const one of this.#subscribers) one.hinted?.(possible, certain)
-  }
-
-  sessionRead(session: Session): void {
-    for (const one of this.#subscribers) one.sessionRead?.(session)
-  }
-
-  actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void {
-    for (const one of this.#subscribers) one.actionsGone?.(callIds, why)
-  }
-
-  transient(event: TransientEvent): void {
-    for (const one of this.#subscribers) one.transient?.(event)
-  }
-
-  looked(done: boolean): void {
-    for (const one of this.#subscribers) one.looked?.(done)
-  }
-
-  swept(problem: string | null): void {
-    for (const one of this.#subscribers) one.swept?.(problem)
-  }
-
-  ownersNoted(notes: readonly OwnerNote[], held: HeldFrames | undefined): void {
-    for (const one of this.#subscribers) one.ownersNoted?.(notes, held)
-  }
-
-  callsAdded(added: readonly AddedCall[], written: readonly Call[]): void {
-    for (const one of this.#subscribers) one.callsAdded?.(added, written)
-  }
-
-  hintsAdded(): void {
-    for (const one of this.#subscribers) one.hintsAdded?.()
-  }
-
-  factsAdded(facts: readonly StoredFact[]): void {
-    for (const one of this.#subscribers) one.factsAdded?.(facts)
-  }
-
-  sighted(sightings: Committed['sightings']): void {
-    for (const one of this.#subscribers) one.sighted?.(sightings)
-  }
-
-  framesUnattributed(count: number): void {
-    for (const one of this.#subscribers) one.framesUnattributed?.(count)
-  }
-
-  cursorMoved(cursor: string): void {
-    for (const one of this.#subscribers) one.cursorMoved?.(cursor)
-  }
-
-  lanesExtended(lanes: readonly LaneExtension[]): void {
-    for (const one of this.#subscribers) one.lanesExtended?.(lanes)
+      if (session !== null && !stale.includes(sessionId)) this.report((to) => to.sessionRead?.(session))
+    if (lanes.length > 0) this.report((to) => to.lanesExtended?.(lanes))
   }
 }

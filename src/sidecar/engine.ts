@@ -116,7 +116,7 @@ export function createEngine(options: EngineOptions): Engine {
     const calls = callsOf(session, { tools: toolNames, now: clock.now() })
     if (calls.length > 0) {
       // Tools get the session of their call before it is stored.
-      bus.sessionRead(session)
+      bus.report((to) => to.sessionRead?.(session))
       await tools.takeOn(calls, session)
     }
     return calls.map(({ callId }) => callId)
@@ -212,7 +212,7 @@ export function createEngine(options: EngineOptions): Engine {
       // stopped.
       if (await sweep.looked()) {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
-        bus.looked(true)
+        bus.report((to) => to.looked?.(true))
       }
       dispatcher.start(records)
       stream?.start()

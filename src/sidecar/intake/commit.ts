@@ -43,7 +43,7 @@ export function createIntake(options: {
       const { possible, certain } = filter.active
         ? await filter.sort(hints)
         : { possible: hints, certain: hints }
-      bus.hinted(possible, certain)
+      bus.report((to) => to.hinted?.(possible, certain))
       if (hasTools && batch.cursor !== undefined && certain.some(isCall)) patience = CALL_NEAR
     }
     const committed = await store.log.commit(filter.active ? { ...batch, scoped: true } : batch, patience)

@@ -63,7 +63,7 @@ export interface OwnershipOptions {
   scope: Scope | null
   store: Store
   filter: HintFilter
-  bus: Pick<Bus, 'transient'>
+  bus: Pick<Bus, 'report'>
   commit: (batch: Batch) => Promise<unknown>
   clock: Clock
   log: Log
@@ -103,7 +103,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     const owner = (await store.resources.owners([sessionId])).get(sessionId)?.owner
     if (owner === undefined) return
     remember(sessionId, owner)
-    if (owner === 'ours') bus.transient(event)
+    if (owner === 'ours') bus.report((to) => to.transient?.(event))
   }
 
   const wait = (signal: AbortSignal): Promise<void> =>
@@ -167,7 +167,7 @@ export function createOwnership(options: OwnershipOptions): StartedOwnership {
     publishTransient(event) {
       const { sessionId } = event
       const owner = !filter.active || sessionId === null ? 'ours' : remembered.get(sessionId)
-      if (owner === 'ours') return bus.transient(event)
+      if (owner === 'ours') return bus.report((to) => to.transient?.(event))
       if (owner !== undefined || lookups >= LOOKUPS) return
       lookups++
       lookUp(event)

@@ -53,7 +53,7 @@ export interface ReconcilerOptions {
   random: Random
   log: Log
   traceOf: (sessionId: string) => TraceSource
-  bus: Pick<Bus, 'looked' | 'swept'>
+  bus: Pick<Bus, 'report'>
 }
 
 /**
@@ -145,14 +145,14 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (!pollLoop.running) return false
       firstRetry = clock.steady() + waitAfter(error, ++firstFailures)
       log.warn(problemOf(error), 'reconcile: the first read of the service failed and is retried')
-      bus.looked(false)
+      bus.report((to) => to.looked?.(false))
       return false
     }
     if (!pollLoop.running) return false
     const done = await hasLooked()
     // The list kept changing under its cursor: the next walk waits.
     if (!done) firstRetry = clock.steady() + waitAfter(null, ++firstFailures)
-    bus.looked(done)
+    bus.report((to) => to.looked?.(done))
     return done
   }
 
@@ -177,7 +177,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       if (sessionId === null) {
         await sweep.run(entry.scope === 'turns', entry.seen)
         await store.hints.finishSweep(entry)
-        bus.swept(null)
+        bus.report((to) => to.swept?.(null))
       } else {
         const listed = prefetch === null ? undefined : (await prefetch()).get(sessionId)
         if (await reader.read(entry, sessionId, listed)) await store.hints.release(entry)
@@ -201,7 +201,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return rest.refused(cause)
     }
     rest.end()
-    if (sessionId === null) bus.swept(messageOf(error))
+    if (sessionId === null) bus.report((to) => to.swept?.(messageOf(error)))
     const details = {
       sessionId,
       ...(sessionId === null ? {} : { trace_id: traceIdOf(options.traceOf(sessionId)) }),
@@ -376,7 +376,9 @@ export function createSessionReader(options: ReadOptions): SessionReader {
     if (!(await intake.reading(reading))) return await defer(entry, 0)
     frameWaits.end(reading.turns)
     if (reading.resolved.length > 0) {
-      options.bus.actionsGone(reading.resolved, reading.session === null ? 'deleted' : 'resolved')
+      options.bus.report((to) =>
+        to.actionsGone?.(reading.resolved, reading.session === null ? 'deleted' : 'resolved'),
+      )
     }
     return true
   }

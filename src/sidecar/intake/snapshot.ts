@@ -36,7 +36,7 @@ export interface SnapshotOptions {
   store: Store
   clock: Clock
   log: Log
-  bus: Pick<Bus, 'actionsGone'>
+  bus: Pick<Bus, 'report'>
   takeCalls: TakeCalls
   /** The announced turns of a session. */
   expectedTurns: (sessionId: string) => readonly string[]
@@ -66,7 +66,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
   const reportEnded = (taken: readonly string[], session: Session | null): void => {
     const open = new Set(session?.actions.map(({ callId }) => callId))
     const over = taken.filter((callId) => !open.has(callId))
-    if (over.length > 0) bus.actionsGone(over, session === null ? 'deleted' : 'resolved')
+    if (over.length > 0) bus.report((to) => to.actionsGone?.(over, session === null ? 'deleted' : 'resolved'))
   }
 
   /**

@@ -67,7 +67,7 @@ export const SCOPE: readonly Mutant[] = [
     'transient events of an unknown session are passed on',
     'sidecar/intake/ownership.ts',
     '    if (owner === undefined) return\n',
-    '    if (owner === undefined) return bus.transient(event)\n',
+    '    if (owner === undefined) return bus.report((to) => to.transient?.(event))\n',
   ),
   mutant(
     'who created a session does not matter',

@@ -1,6 +1,6 @@
-import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { listen } from '../listen.ts'
 
 /** A request as it came. */
 export interface Asked {
@@ -38,9 +38,7 @@ export async function startServer(answer: Answerer): Promise<TestServer> {
   const asked: Asked[] = []
   const sockets = new Map<Socket, number>()
   let accepted = 0
-  const server = createServer((request, response) => {
-    void serve(request, response)
-  })
+  const listening = await listen((request, response) => void serve(request, response))
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const one = await read(request, sockets.get(request.socket) ?? 0)
     asked.push(one)
@@ -50,23 +48,18 @@ export async function startServer(answer: Answerer): Promise<TestServer> {
     response.writeHead(said.status ?? 200, { 'content-type': 'application/json', ...said.headers })
     response.end(text)
   }
-  server.on('connection', (socket) => {
+  listening.server.on('connection', (socket) => {
     sockets.set(socket, ++accepted)
     socket.on('close', () => sockets.delete(socket))
     socket.on('error', () => undefined)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
   const test: TestServer = {
-    url: `http://127.0.0.1:${port}`,
+    url: listening.url,
     asked,
     answer,
     open: () => sockets.size,
     accepted: () => accepted,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    [Symbol.asyncDispose]: () => listening[Symbol.asyncDispose](),
   }
   return test
 }
