@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { parseListen, type ListenAddress } from '../sidecar/config/listen.ts'
 import { formatDuration, parseDuration } from '../std/duration.ts'
+import { isObject, type JsonObject } from '../std/json.ts'
 
 /**
  * Checks of the values of options. Each throws an error that commander reports with the option's
@@ -51,14 +52,11 @@ export function appAddress(text: string): string {
 }
 
 /** `NAME=URL`, one more of them. */
-export function toolAddress(
-  text: string,
-  before: Readonly<Record<string, string>> = {},
-): Record<string, string> {
+export function toolAddress(text: string, before: unknown): JsonObject {
   const [, name = '', url = ''] = /^([A-Za-z0-9_-]{1,64})=(.+)$/.exec(text) ?? []
   if (name === '')
     throw new InvalidArgumentError('NAME=URL is expected, such as lookup_order=http://localhost:3000/orders.')
-  return { ...before, [name]: appAddress(url) }
+  return { ...(isObject(before) ? before : {}), [name]: appAddress(url) }
 }
 
 function parseIso(text: string): number | null {

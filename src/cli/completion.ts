@@ -1,5 +1,5 @@
-import { Command } from 'commander'
-import type { Context } from './context.ts'
+import { option, type CommandSpec } from './command.ts'
+import type { Run } from './context.ts'
 
 /** A position on the command line, and the words that may follow. */
 interface Place {
@@ -21,35 +21,32 @@ const SCRIPTS: Readonly<Record<string, (places: Place[], values: Values) => stri
 }
 
 /** Prints the completion of a shell, generated from the declared commands. */
-export function completion({ terminal }: Context, program: Command, [shell = '']: string[]): Promise<number> {
-  const values: Values = new Map()
-  const places = placesOf(program, '', values)
-  terminal.out(SCRIPTS[shell]?.(places, values) ?? '')
-  return Promise.resolve(0)
+export function completionOf(commands: readonly CommandSpec[]): Run<object> {
+  return ({ terminal }, _options, [shell = '']) => {
+    const values: Values = new Map()
+    const version = option('-V, --version', '')
+    const places = placesOf({ commands, options: [version] }, '', values)
+    terminal.out(SCRIPTS[shell]?.(places, values) ?? '')
+    return Promise.resolve(0)
+  }
 }
 
-function placesOf(command: Command, path: string, values: Values): Place[] {
-  const options = command.options.filter(({ hidden }) => !hidden)
-  for (const { long, short, argChoices, required, flags } of options) {
-    if (!required) continue
-    for (const name of [long, short]) {
-      if (name !== undefined && name !== null && (argChoices !== undefined || flags.includes('<file>')))
-        values.set(name, argChoices ?? null)
-    }
+function placesOf(
+  { commands = [], arguments: positional = [], options = [] }: Partial<CommandSpec>,
+  path: string,
+  values: Values,
+): Place[] {
+  for (const { flags, choices } of options) {
+    if (choices === undefined && !flags.includes('<file>')) continue
+    for (const [name] of flags.matchAll(/--?[\w-]+/g)) values.set(name, choices ?? null)
   }
   return [
     {
       path,
-      commands: [
-        ...command.commands.map((one) => one.name()),
-        ...command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []),
-      ],
-      options: [
-        ...options.flatMap(({ long }) => (long === undefined || long === null ? [] : [long])),
-        '--help',
-      ],
+      commands: [...commands.map(({ name }) => name), ...positional.flatMap(({ choices = [] }) => choices)],
+      options: [...options.flatMap(({ flags }) => /--[\w-]+/.exec(flags) ?? []), '--help'],
     },
-    ...command.commands.flatMap((one) => placesOf(one, `${path} ${one.name()}`.trim(), values)),
+    ...commands.flatMap((one) => placesOf(one, `${path} ${one.name}`.trim(), values)),
   ]
 }
 

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import type { Environment } from '../sidecar/config/expand.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -9,10 +8,3 @@ export interface Context {
 }
 
 export type Run<O> = (context: Context, options: O, args: string[]) => Promise<number>
-
-/** Binds a declared command to its function, which is imported when needed. */
-export type Does = <O extends object>(
-  command: Command,
-  load: () => Promise<Run<O>>,
-  required?: string[],
-) => void

@@ -1,53 +1,30 @@
-import { fileURLToPath } from 'node:url'
-import { playTour } from '../emulator/index.ts'
 import { OperatorError } from '../std/errors.ts'
 import type { Context } from './context.ts'
-import { Accepted } from './dev/accepted.ts'
-import { configOfExample, startExampleApp } from './dev/app.ts'
-import { isComplete, settled } from './dev/compare.ts'
-import { consoleOf, devConfig } from './dev/config.ts'
-import { observer, titlesOf } from './dev/observe.ts'
-import { startService, startSidecar, TOKEN } from './dev/parts.ts'
-import { showToPeople, showToPrograms } from './dev/show.ts'
-import { readScenario } from './scenario.ts'
+import type { ForwardOptions } from './dev/own-app.ts'
 
-const TOUR = fileURLToPath(new URL('../../config/scenarios/tour.yaml', import.meta.url))
-
-interface DevOptions {
-  once?: boolean
-  scenario?: string
-  json?: boolean
+/** Options that make sense with the user's own app only, as they are typed. */
+const OWN_APP = {
+  send: '--send',
+  watch: '--watch',
+  tool: '--tool',
+  events: '--events',
+  secretFile: '--secret-file',
 }
 
-/** Runs the emulator, a sidecar and an example app in one process, and prints a scenario as it happens. */
+type DevOptions = Partial<ForwardOptions> & { json?: boolean; crash?: boolean }
+
+/** The command `dev`: the demonstration of a crash, the tour with the example app, or the user's own app. */
 export async function dev(context: Context, options: DevOptions): Promise<number> {
-  const { terminal, env } = context
-  const { scenario: file = TOUR, once = false, json = false } = options
-  const scenario = readScenario(file)
-  if (once && (scenario.sessions ?? []).length === 0)
-    throw new OperatorError(`${file} has no sessions: there is nothing to run`, 1)
-  await using stack = new AsyncDisposableStack()
-  const start = Date.now()
-
-  const app = await startExampleApp()
-  stack.defer(() => app.close())
-  const emulator = await startService(stack, scenario)
-  const { baseUrl } = emulator
-  const show = json ? showToPrograms(terminal) : showToPeople(terminal, start)
-  const tally = new Accepted()
-  const config = { ...(await devConfig({ baseUrl, token: TOKEN }, env)), ...configOfExample(app) }
-  const sidecar = await startSidecar({ terminal, env: {} }, stack, config, [
-    observer((record) => show.record(record), titlesOf(emulator)),
-    tally.observer,
-  ])
-  const admin = consoleOf(sidecar)
-  show.started({ service: baseUrl, admin: admin.url, app: app.url, token: TOKEN })
-
-  await playTour({ baseUrl, token: TOKEN, scenario })
-  const comparison = await settled(baseUrl, app.received, tally)
-  show.ended(comparison, Date.now() - start)
-  if (once) return isComplete(comparison) ? 0 : 1
-
-  show.staying(admin)
-  return await new Promise<never>(() => undefined)
+  const { terminal } = context
+  const { forwardTo, json = false, crash = false } = options
+  const stray = Object.entries(OWN_APP).find(([name]) => Object.hasOwn(options, name))
+  if (forwardTo === undefined && stray !== undefined)
+    throw new OperatorError(`option '${stray[1]}' needs --forward-to, the address of your app`, 2)
+  // Loading takes a second or two, so print a line first.
+  const parts = forwardTo === undefined ? ', the sidecar and an app' : ' and the sidecar'
+  if (!json) terminal.err(terminal.paintErr('dim', `Starting the service${parts} ...\n`))
+  if (crash) return await (await import('./dev/crash.ts')).crash(context, options)
+  if (forwardTo === undefined) return await (await import('./dev/tour.ts')).tour(context, options)
+  const { forwardingTo } = await import('./dev/forward.ts')
+  return await forwardingTo({ ...options, forwardTo })(context, options, [])
 }

@@ -32,7 +32,6 @@ describe('the command line', () => {
   })
 
   test.each([
-    'calls',
     'completion',
     'config',
     'deliveries',
@@ -40,10 +39,9 @@ describe('the command line', () => {
     'events',
     'handlers',
     'init',
+    'lists',
     'replay',
-    'sessions',
     'status',
-    'tools',
     'trigger',
   ])('%s needs no package before its first word', (command) => {
     expect(packagesOf(`${command}.ts`).filter((name) => name !== 'commander')).toEqual([])

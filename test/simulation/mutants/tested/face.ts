@@ -107,7 +107,7 @@ export const FACE: readonly Mutant[] = [
   tested(
     { file: 'cli/dev.test.ts', only: 'refuses a scenario that plays nothing' },
     'a scenario that plays nothing was played well',
-    'cli/dev.ts',
+    'cli/dev/tour.ts',
     '(scenario.sessions ?? []).length === 0)',
     '(scenario.sessions ?? []).length < 0)',
   ),

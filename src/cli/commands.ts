@@ -1,0 +1,439 @@
+import { OPEN_PARTS } from '../emulator/open-part.ts'
+import {
+  appAddress,
+  duration,
+  listenAddress,
+  pointInTime,
+  seqOrTime,
+  toolAddress,
+  wholeNumber,
+} from './argument.ts'
+import { option, type CommandSpec } from './command.ts'
+
+/** The file that `init` writes. */
+const CONFIG = option('-c, --config <file>', 'configuration, YAML or JSON', {
+  default: { value: 'sidecar.yaml' },
+})
+const JSON_OUTPUT = option('--json', 'for programs')
+const LIMIT = option('-n, --limit <number>', 'how many', {
+  parse: wholeNumber(1, 100_000),
+  default: { value: 20 },
+})
+const DELIVERY = { flags: '<id>', text: 'of the delivery' }
+const HANDLER = { flags: '<handler>', text: 'its name' }
+
+/** Options of every command that talks to a running sidecar. */
+const REMOTE = [
+  option('--url <url>', 'admin address (or SIDECAR_ADMIN_URL; by default http://127.0.0.1:8481)'),
+  option('-c, --config <file>', 'configuration with the address and token'),
+  option('--token-file <file>', 'admin token (or SIDECAR_ADMIN_TOKEN, SIDECAR_ADMIN_TOKEN_FILE)'),
+  JSON_OUTPUT,
+]
+
+/** Where requests to the user's own app go. */
+const FORWARDING = [
+  option('--tool <name=url>', 'another address for the calls of one function; may be repeated', {
+    parse: toolAddress,
+  }),
+  option('--events <types...>', 'the types to forward, such as "turn.*"; by default all'),
+  option(
+    '--secret-file <file>',
+    'the secret of the signatures, made if it is missing; by default ~/.config/agent-session-sidecar/callback-secret.txt',
+  ),
+]
+const FORWARD_TO = option(
+  '--forward-to <url>',
+  'address of your app: callbacks go to it, calls of a function NAME to /tools/NAME of the same host',
+  { parse: appAddress },
+)
+
+/** The commands that start something. */
+const RUNNING: readonly CommandSpec[] = [
+  {
+    name: 'dev',
+    summary: 'emulator, sidecar and an example app, or your own, in one',
+    description:
+      'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and shows each fact, callback and tool answer as it happens. With --forward-to your own app takes the place of the example.',
+    options: [
+      option('--once', 'end after what was sent: exit 0 only if everything was delivered and answered'),
+      option(
+        '--crash',
+        'kill the sidecar in the middle of its work, and show what was stored and what is repeated',
+        { conflicts: ['forwardTo', 'once', 'scenario'] },
+      ),
+      option('--scenario <file>', 'scenario to run instead of the built-in tour'),
+      FORWARD_TO,
+      ...FORWARDING,
+      option(
+        '--send <text>',
+        'send this message to a new session; the command then keeps running; with --once it ends',
+      ),
+      option('--watch', 'play the scenario again when its file changes'),
+      option('--json', 'for programs: one JSON line per event'),
+    ],
+    examples: [
+      'npm start',
+      'npm start -- --once',
+      'npm start -- dev --crash',
+      'npm start -- dev --forward-to http://localhost:3000/agent-events --send "call lookup_order {}"',
+      'npm start -- dev --forward-to localhost:3000 --tool lookup_order=localhost:4000/orders --once --send Hello',
+      'npm start -- dev --forward-to localhost:3000 --scenario orders.yaml --watch',
+    ],
+    load: async () => (await import('./dev.ts')).dev,
+  },
+  {
+    name: 'listen',
+    summary: 'forward what happens at the service to your app on this machine',
+    description:
+      'Follows the service from now on, and forwards callbacks and function calls to your own app, without a configuration file. What it stores is in a temporary folder, which is removed at the end. Variables SIDECAR_… set further keys, as for run.',
+    options: [
+      option('--base-url <url>', 'address of the service; or SIDECAR_SERVICE__BASE_URL'),
+      option(
+        '--token-file <file>',
+        'file with its access token; or SIDECAR_SERVICE__TOKEN, or SIDECAR_SERVICE__TOKEN_FILE',
+      ),
+      { ...FORWARD_TO, required: true },
+      ...FORWARDING,
+      option('--no-tools', 'leave all function calls to others'),
+      option('--json', 'for programs: one JSON line per event'),
+    ],
+    examples: [
+      'session-sidecar listen --base-url https://agents.example.com --token-file token.txt --forward-to localhost:3000',
+      'SIDECAR_SCOPE__METADATA=\'{"app":"billing"}\' session-sidecar listen … forwards only these sessions',
+    ],
+    load: async () => (await import('./listen.ts')).listen,
+  },
+  {
+    name: 'run',
+    summary: 'run the sidecar; the command of the container',
+    description:
+      'Runs the sidecar until SIGTERM or SIGINT, then finishes the work under way; a second signal ends it at once.',
+    options: [CONFIG],
+    examples: ['session-sidecar run -c sidecar.yaml'],
+    load: async () => (await import('./run.ts')).run,
+  },
+  {
+    name: 'emulate',
+    summary: 'the emulator of the service alone',
+    description: 'Runs the emulator of the Agent Session Service.',
+    options: [
+      option('--listen <host:port>', 'listen address; port 0 chooses a free one', {
+        parse: listenAddress,
+        default: { value: listenAddress('127.0.0.1:4010'), shown: '127.0.0.1:4010' },
+      }),
+      option('--scenario <file>', 'steps of the sessions; by default each line of a message is a step'),
+      option('--token <token>', 'the default token', { default: { value: 'svc_pat_dev' } }),
+      option('--open-details <profile>', 'choice for the details that the interface leaves open', {
+        choices: ['a', 'b'],
+        default: { value: 'a' },
+      }),
+      option('--leave-out <parts...>', 'parts to remove from the description', { choices: OPEN_PARTS }),
+      option('--allow-http-webhooks', 'accept http addresses of webhooks on loopback'),
+      option(
+        '--allow-host <names...>',
+        'further host names that its own routes accept, beside addresses and names without a dot',
+      ),
+      option('--data <file>', 'store its state in this file, across restarts and kills'),
+      option('--json', 'for programs: address and token as one line'),
+    ],
+    examples: ['session-sidecar emulate', 'session-sidecar emulate --listen 127.0.0.1:0 --open-details b'],
+    load: async () => (await import('./emulate.ts')).emulate,
+  },
+]
+
+/** The commands that check, print or copy. */
+const CHECKING: readonly CommandSpec[] = [
+  {
+    name: 'check',
+    summary: 'list problems of a configuration and how to fix them',
+    description:
+      'Checks the configuration, the token and its scopes, routes, clocks, the store, handlers and tools. Exit 1 if there is a problem.',
+    options: [CONFIG, JSON_OUTPUT],
+    examples: ['session-sidecar check -c sidecar.yaml'],
+    load: async () => (await import('./check.ts')).check,
+  },
+  {
+    name: 'conform',
+    summary: 'list where a deployment of the service differs from its interface',
+    description:
+      'Tries the rules of the interface on a deployment, one by one, and prints which hold, which differ and which were not tried. Changes nothing without --write. Exit 1 if anything differs.',
+    options: [
+      option('--base-url <url>', 'address of the deployment (required)', { required: true }),
+      option('--token-file <file>', 'access token of the service (required)', { required: true }),
+      option('--write', 'also try rules that create resources: sessions and more, all removed at the end'),
+      option('--only <rules>', 'prefixes and ids of rules, for example SES,LIM-09'),
+      option('--parallel <number>', 'checks at the same time', {
+        parse: wholeNumber(1, 16),
+        default: { value: 4 },
+      }),
+      option('--timeout <duration>', 'for the whole run, 10m by default', {
+        parse: duration(1000, 86_400_000),
+      }),
+      option('--patience <duration>', 'for each task of the agent, 60s by default', {
+        parse: duration(100, 3_600_000),
+      }),
+      option('--webhook-url <url>', 'public address that leads to --webhook-listen, to see deliveries'),
+      option(
+        '--webhook-listen <host:port>',
+        'where deliveries arrive, 127.0.0.1:8480 by default; a deployment on this machine needs neither',
+        { parse: listenAddress },
+      ),
+      option('--verbose', 'a line for every rule, also for those that were not tried'),
+      JSON_OUTPUT,
+    ],
+    load: async () => (await import('./conform.ts')).conform,
+  },
+  {
+    name: 'config',
+    summary: 'print the schema, or the effective configuration',
+    description: 'Prints the schema of the configuration, or the effective configuration.',
+    commands: [
+      {
+        name: 'schema',
+        summary: 'Prints the JSON Schema (2020-12) of the configuration, for editors.',
+        options: [option('--json', 'for programs: it is JSON in any case')],
+        load: async () => (await import('./config.ts')).schema,
+      },
+      {
+        name: 'print',
+        summary: 'Prints the effective configuration, secrets redacted.',
+        options: [CONFIG, option('--json', 'for programs: JSON in place of YAML')],
+        load: async () => (await import('./config.ts')).print,
+      },
+    ],
+  },
+  {
+    name: 'store',
+    summary: 'check the database, copy it, or restore a copy',
+    description:
+      'Checks or copies the database of a sidecar, which may be running; restores a copy while none is running.',
+    commands: [
+      {
+        name: 'check',
+        summary:
+          'Reads the whole database: its structure, and the checksum of every fact. Exit 1 on any fault.',
+        options: [CONFIG, JSON_OUTPUT],
+        examples: ['session-sidecar store check -c sidecar.yaml'],
+        load: async () => (await import('./store.ts')).checkStore,
+      },
+      {
+        name: 'backup',
+        summary: 'Copies the database, and checks the copy.',
+        arguments: [{ flags: '<file>', text: 'the file to create' }],
+        options: [CONFIG, JSON_OUTPUT],
+        examples: ['session-sidecar store backup sidecar-backup.db -c sidecar.yaml'],
+        load: async () => (await import('./store.ts')).backup,
+      },
+      {
+        name: 'restore',
+        summary:
+          'Replaces the database with a copy, after a check of the copy. The former database is kept beside it. Refused while a sidecar uses the store.',
+        arguments: [
+          {
+            flags: '<file>',
+            text: 'the copy to restore, made by "store backup"; the file is kept',
+          },
+        ],
+        options: [CONFIG, JSON_OUTPUT],
+        examples: ['session-sidecar store restore sidecar-backup.db -c sidecar.yaml'],
+        load: async () => (await import('./store.ts')).restore,
+      },
+    ],
+  },
+]
+
+/** The commands that ask a running sidecar. */
+const READING: readonly CommandSpec[] = [
+  {
+    name: 'status',
+    summary: 'what needs attention; channels, queues, handlers, slots, token',
+    options: [
+      option('-v, --verbose', 'with all results of discovery: routes and headers of the service'),
+      ...REMOTE,
+    ],
+    examples: ['session-sidecar status', 'session-sidecar status --json'],
+    load: async () => (await import('./status.ts')).status,
+  },
+  {
+    name: 'events',
+    summary: 'facts, the newest last',
+    options: [
+      option('-f, --follow', 'continue with new facts'),
+      option('--type <type>', 'only this type'),
+      option('--session <id>', 'only this session'),
+      LIMIT,
+      ...REMOTE,
+    ],
+    examples: ['session-sidecar events --follow', 'session-sidecar events --type turn.settled --json'],
+    load: async () => (await import('./events.ts')).events,
+  },
+  {
+    name: 'sessions',
+    summary: 'sessions as last read',
+    options: [option('--status <status>', 'only with this status'), LIMIT, ...REMOTE],
+    examples: ['session-sidecar sessions --status requires_action'],
+    load: async () => (await import('./lists.ts')).sessions,
+  },
+  {
+    name: 'calls',
+    summary: 'function calls and their outcomes',
+    options: [
+      option('--state <state>', 'only in this state', {
+        choices: ['received', 'running', 'finished', 'answered', 'not_delivered', 'failed'],
+      }),
+      option('--session <id>', 'only of this session'),
+      LIMIT,
+      ...REMOTE,
+    ],
+    examples: ['session-sidecar calls --state running'],
+    load: async () => (await import('./lists.ts')).calls,
+  },
+  {
+    name: 'deliveries',
+    summary: 'callbacks pending, delivered and dead',
+    options: [
+      option('--status <status>', 'only with this status', { choices: ['pending', 'delivered', 'dead'] }),
+      option('--handler <name>', 'only of this handler'),
+      LIMIT,
+      ...REMOTE,
+    ],
+    examples: [
+      'session-sidecar deliveries --status dead',
+      'session-sidecar deliveries show dlv_1042_1',
+      'session-sidecar deliveries retry --dead --handler app --dry-run',
+    ],
+    load: async () => (await import('./deliveries.ts')).deliveries,
+    commands: [
+      {
+        name: 'show',
+        summary: 'Shows one delivery: each attempt, and the last failed response of the handler.',
+        arguments: [DELIVERY],
+        options: REMOTE,
+        examples: ['session-sidecar deliveries show dlv_1042_1'],
+        load: async () => (await import('./delivery.ts')).showDelivery,
+      },
+      {
+        name: 'retry',
+        summary: 'Delivers again, through the real path: one delivery by its id, or all dead ones.',
+        arguments: [{ ...DELIVERY, flags: '[id]' }],
+        options: [
+          option('--dead', 'all that are dead'),
+          option('--handler <name>', 'with --dead: only of this handler'),
+          option('--since <time>', 'with --dead: only facts since this time, or this long ago', {
+            parse: pointInTime,
+          }),
+          option('--dry-run', 'with --dead: only count them'),
+          option('--wait', 'show the remaining count until none is pending; exit 1 if any is dead again'),
+          ...REMOTE,
+        ],
+        examples: [
+          'session-sidecar deliveries retry --dead --dry-run',
+          'session-sidecar deliveries retry --dead --handler app --since 2h --wait',
+        ],
+        load: async () => (await import('./deliveries.ts')).retry,
+      },
+    ],
+  },
+  {
+    name: 'tools',
+    summary: 'function tools, as declared on a session',
+    options: REMOTE,
+    examples: ['session-sidecar tools --json'],
+    load: async () => (await import('./lists.ts')).tools,
+  },
+]
+
+/** The commands that change something in a running sidecar. */
+const CHANGING: readonly CommandSpec[] = [
+  {
+    name: 'handlers',
+    summary: 'handlers and their backlog',
+    options: REMOTE,
+    examples: ['session-sidecar handlers', 'session-sidecar handlers pause app'],
+    load: async () => (await import('./lists.ts')).handlers,
+    commands: [
+      {
+        name: 'pause',
+        summary: 'Stops one handler; its backlog is kept.',
+        arguments: [HANDLER],
+        options: REMOTE,
+        load: async () => (await import('./handlers.ts')).pause,
+      },
+      {
+        name: 'resume',
+        summary: 'Resumes one handler.',
+        arguments: [HANDLER],
+        options: REMOTE,
+        load: async () => (await import('./handlers.ts')).resume,
+      },
+    ],
+  },
+  {
+    name: 'replay',
+    summary: 'send past facts to one handler again',
+    description: 'Sends past facts that one handler selects to it again.',
+    options: [
+      option('--handler <name>', 'which handler (required)', { required: true }),
+      option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', {
+        parse: seqOrTime,
+        required: true,
+      }),
+      option('--wait', 'show the remaining count until none is pending; exit 1 if any is dead'),
+      ...REMOTE,
+    ],
+    examples: ['session-sidecar replay --handler app --from 2h --wait'],
+    load: async () => (await import('./replay.ts')).replay,
+  },
+  {
+    name: 'trigger',
+    summary: 'send a test fact to a handler',
+    description:
+      'Sends a signed test fact to a handler through the real path, and prints the outcome. The body has "test": true and its id begins with evt_test_; it is neither stored nor counted. Exit 1 if it was not accepted.',
+    arguments: [{ flags: '<type>', text: 'of the fact, such as turn.settled' }],
+    options: [
+      option('--handler <name>', 'which handler (required)', { required: true }),
+      option('--data <json>', 'replaces fields of the example data of the type'),
+      ...REMOTE,
+    ],
+    examples: [
+      'session-sidecar trigger turn.settled --handler app',
+      `session-sidecar trigger turn.failed --handler app --data '{"turn":{"id":"turn_1","status":"failed"}}'`,
+    ],
+    load: async () => (await import('./trigger.ts')).trigger,
+  },
+]
+
+/** In the order of the help. */
+export const COMMANDS: readonly CommandSpec[] = [
+  ...RUNNING,
+  ...CHECKING,
+  ...READING,
+  ...CHANGING,
+  {
+    name: 'init',
+    summary: 'write a commented configuration',
+    description:
+      'Writes a first configuration, and a secret for callbacks. On a terminal it asks for the missing options. It never overwrites a file.',
+    arguments: [{ flags: '[file]', text: 'file to write', default: 'sidecar.yaml' }],
+    options: [
+      option('--base-url <url>', 'address of the Agent Session Service, without /v1'),
+      option('--token-file <file>', 'file with its token; by default the environment variable SERVICE_TOKEN'),
+      option('--handler-url <url>', 'address where your app receives callbacks'),
+      option('--tool <name>', 'a function tool that your app answers'),
+      option('--json', 'for programs: the written files'),
+    ],
+    examples: [
+      'session-sidecar init',
+      'session-sidecar init sidecar.yaml --base-url https://agents.example.com --handler-url http://127.0.0.1:3000/agent-events',
+    ],
+    load: async () => (await import('./init.ts')).init,
+  },
+  {
+    name: 'completion',
+    summary: 'completion of a shell',
+    description: 'Prints a script with which a shell completes the commands and options of this program.',
+    arguments: [{ flags: '<shell>', text: 'which', choices: ['bash', 'zsh', 'fish'] }],
+    examples: ['source <(session-sidecar completion bash)'],
+    load: async () => (await import('./completion.ts')).completionOf(COMMANDS),
+  },
+]
