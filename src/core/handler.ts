@@ -1,3 +1,5 @@
+import type { Secrets } from '../std/signature.ts'
+
 /** How a handler is called. Durations in milliseconds. */
 export interface HandlerSpec {
   name: string
@@ -14,7 +16,7 @@ export interface HandlerSpec {
 
 export type HandlerTarget =
   /** `secrets` sign every callback, the newest first; none: unsigned. */
-  { kind: 'http'; url: string; secrets: string[] } | { kind: 'module'; handle: ModuleHandler }
+  { kind: 'http'; url: string; secrets: Secrets } | { kind: 'module'; handle: ModuleHandler }
 
 export interface RetrySpec {
   attempts: number

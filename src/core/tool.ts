@@ -1,3 +1,4 @@
+import type { Secrets } from '../std/signature.ts'
 import type { HandlerLog, RetrySpec } from './handler.ts'
 import type { Json, JsonObject } from '../std/json.ts'
 import type { SessionSummary } from './resource.ts'
@@ -42,9 +43,7 @@ export interface ToolSpec {
   onNotDelivered: 'resend' | 'report'
 }
 
-export type ToolTarget =
-  | { kind: 'http'; url: string; secrets: string[] }
-  | { kind: 'module'; run: ModuleTool }
+export type ToolTarget = { kind: 'http'; url: string; secrets: Secrets } | { kind: 'module'; run: ModuleTool }
 
 /** The input of one run of a tool. */
 export interface ToolCall {

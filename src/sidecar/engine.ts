@@ -1,3 +1,4 @@
+import type { Secrets } from '../std/signature.ts'
 import type { Bus } from '../core/bus.ts'
 import type { HandlerSpec } from '../core/handler.ts'
 import { fanOut, type Observer } from '../core/observer.ts'
@@ -55,7 +56,7 @@ export interface EngineOptions {
   webhooks: {
     enabled: boolean
     publicUrl: string | null
-    secrets: () => readonly string[]
+    secrets: Secrets
     tolerance: number
   }
 }

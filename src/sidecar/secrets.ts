@@ -2,14 +2,14 @@ import type { Config } from './config/config.ts'
 import type { SecretChange } from './config/watch.ts'
 import type { Specs } from './specs.ts'
 
-/** Targets hold the array itself, so that a rotated secret counts from the next callback on. */
+/** A rotated secret counts from the next callback on. */
 export function replaceSecrets(
   specs: Specs,
   change: Extract<SecretChange, { of: 'handler' | 'tool' }>,
 ): void {
   const list = change.of === 'handler' ? specs.handlers : specs.tools
   const target = list.find(({ name }) => name === change.name)?.target
-  if (target?.kind === 'http') target.secrets.splice(0, target.secrets.length, ...change.secrets)
+  if (target?.kind === 'http') target.secrets.current = change.secrets
 }
 
 /** Every secret of the configuration, to be withheld from the log. */

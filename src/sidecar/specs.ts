@@ -3,6 +3,7 @@ import type { Config, HandlerConfig, ToolConfig } from './config/config.ts'
 import { doubtAbout } from '../core/event-type.ts'
 import { parseDuration } from '../std/duration.ts'
 import { messageOf, OperatorError } from '../std/errors.ts'
+import type { Secrets } from '../std/signature.ts'
 import type { HandlerSpec, ModuleHandler } from '../core/handler.ts'
 import { TOOL_ERROR, type ToolSpec } from '../core/tool.ts'
 import type { HandlerModule } from './library/handlers.ts'
@@ -93,9 +94,14 @@ async function handlerSpec(
   load: (path: string) => Promise<HandlerModule>,
 ): Promise<HandlerSpec> {
   const { target, ...rest } = config
-  if (target.kind === 'http') return { ...rest, target }
+  if (target.kind === 'http') return { ...rest, target: calledAt(target) }
   const { handle } = await load(target.path)
   return { ...rest, target: { kind: 'module', handle } }
+}
+
+/** Its secrets change while it runs. */
+function calledAt<T extends { secrets: string[] }>(target: T): Omit<T, 'secrets'> & { secrets: Secrets } {
+  return { ...target, secrets: { current: target.secrets } }
 }
 
 function libraryHandler(events: string[], handle: ModuleHandler): HandlerSpec {
@@ -118,7 +124,12 @@ async function toolSpec(
 ): Promise<ToolSpec> {
   const { target, description, parameters, ...rest } = config
   if (target.kind === 'http') {
-    return { ...rest, target, description: description ?? '', parameters: parameters ?? { type: 'object' } }
+    return {
+      ...rest,
+      target: calledAt(target),
+      description: description ?? '',
+      parameters: parameters ?? { type: 'object' },
+    }
   }
   const definition = (await load(target.path)).tools.find(({ name }) => name === config.name)
   if (definition === undefined) {

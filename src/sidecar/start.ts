@@ -23,6 +23,7 @@ import { createEngine } from './engine.ts'
 import { createMaintenance, REPORTED_BY } from './maintain.ts'
 import { warnOfPast } from './past.ts'
 import { routeOverrides } from './routes.ts'
+import type { Secrets } from '../std/signature.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
 import { loadTracer } from './tracing.ts'
@@ -66,7 +67,7 @@ export async function startAll(
   stack.defer(() => http.close())
   const startedAt = clock.now()
   let adminToken = config.admin.token
-  let webhookSecrets: readonly string[] = config.webhooks.secrets
+  const webhookSecrets: Secrets = { current: config.webhooks.secrets }
   let health: Health | null = null
   let looked = false
   let draining = false
@@ -159,7 +160,7 @@ export async function startAll(
       enabled: config.webhooks.enabled,
       publicUrl: config.webhooks.publicUrl,
       tolerance: config.webhooks.tolerance,
-      secrets: () => webhookSecrets,
+      secrets: webhookSecrets,
     },
     bus,
   })
@@ -276,7 +277,7 @@ export async function startAll(
       void refreshHealth()
     }
     if (change.of === 'admin.token') adminToken = first ?? null
-    if (change.of === 'webhooks.secrets') webhookSecrets = change.secrets
+    if (change.of === 'webhooks.secrets') webhookSecrets.current = change.secrets
     if (change.of === 'handler' || change.of === 'tool') replaceSecrets(specs, change)
   }
 

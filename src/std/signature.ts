@@ -110,6 +110,14 @@ export function callbackKey(secret: string): Buffer {
   return key
 }
 
+/**
+ * The secrets of one owner, the newest first, as they are now: a file is rotated, or the service gives a new one, while they
+ * are in use. Then the whole array is replaced.
+ */
+export interface Secrets {
+  current: readonly string[]
+}
+
 /** Where callbacks are encoded; a longer one gets a buffer of its own. */
 const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
@@ -122,17 +130,16 @@ export interface Signed {
 
 /**
  * Signs the bodies of one receiver: the `webhook-signature` of Standard Webhooks is `v1,` + base64 HMAC-SHA256 of
- * `id.timestamp.body`, one for each secret, separated by a space. Without secrets a body is not signed. `secrets` may be
- * replaced in place; they are decoded once for each set.
+ * `id.timestamp.body`, one for each secret, separated by a space. Without secrets a body is not signed.
  */
 export class Signer {
-  readonly #secrets: readonly string[]
+  readonly #secrets: Secrets
   #decoded: readonly string[] = []
   #pads: readonly Pads[] = []
   #second = 0
   #timestamp = '0'
 
-  constructor(secrets: readonly string[]) {
+  constructor(secrets: Secrets) {
     this.#secrets = secrets
   }
 
@@ -163,12 +170,10 @@ export class Signer {
   }
 
   #current(): readonly Pads[] {
-    const secrets = this.#secrets
-    let same = secrets.length === this.#decoded.length
-    for (let at = 0; same && at < secrets.length; at++) same = secrets[at] === this.#decoded[at]
-    if (!same) {
-      this.#decoded = [...secrets]
-      this.#pads = this.#decoded.map((secret) => padsOf(callbackKey(secret)))
+    const { current } = this.#secrets
+    if (current !== this.#decoded) {
+      this.#pads = current.map((secret) => padsOf(callbackKey(secret)))
+      this.#decoded = current
     }
     return this.#pads
   }

@@ -57,13 +57,13 @@ async function lieTo(lies: number, random: Random, tally: Tally): Promise<void> 
     bus: new Bus(),
     tracer: plainTracer(random),
     handlers: [],
-    tools: [{ ...SPEC, target: { kind: 'http', url: TOOL, secrets: [] } }],
+    tools: [{ ...SPEC, target: { kind: 'http', url: TOOL, secrets: { current: [] } } }],
     source: SERVICE,
     scope: null,
     startFrom: 'beginning',
     stream: { enabled: false },
     polling: { enabled: true, interval: 5000, sweep: SWEEP },
-    webhooks: { enabled: false, publicUrl: null, secrets: () => [], tolerance: 300_000 },
+    webhooks: { enabled: false, publicUrl: null, secrets: { current: [] }, tolerance: 300_000 },
   })
   try {
     await service.discover()

@@ -19,7 +19,7 @@ export async function attackTools(count: number, random: Random): Promise<Tally>
   const { http, requests } = fakeHttp(() => reply)
   const run = createHttpRunner(
     SPEC,
-    { url: 'http://127.0.0.1:1/', secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
+    { url: 'http://127.0.0.1:1/', secrets: { current: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] } },
     { http, clock: new VirtualClock(), tracer: plainTracer(seededRandom()) },
   )
   for (let index = 0; index < count; index++) {

@@ -19,7 +19,7 @@ export async function attackWebhooks(count: number, random: Random): Promise<Tal
   let stored = 0
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
-    secrets: [() => SECRETS],
+    secrets: [{ current: SECRETS }],
     storeHints: async (hints) => void (stored += hints.length),
     observer: deafObserver,
     clock,

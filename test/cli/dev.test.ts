@@ -174,7 +174,7 @@ describe('the example app', () => {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
-          ...new Signer([secret]).sign('evt_1', seconds * 1000, body).headers,
+          ...new Signer({ current: [secret] }).sign('evt_1', seconds * 1000, body).headers,
         },
         body,
       })

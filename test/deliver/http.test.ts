@@ -25,7 +25,7 @@ function target(
   const clock = new VirtualClock(Date.now())
   const made = createHttpTarget(
     { ...SPEC, ...spec },
-    { url: 'http://app/events', secrets },
+    { url: 'http://app/events', secrets: { current: secrets } },
     { http, clock, tracer: plainTracer(seededRandom()) },
     '/sidecar',
   )

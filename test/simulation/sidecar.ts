@@ -116,7 +116,7 @@ export function startSidecar(life: Life, parts: SidecarParts): Running {
     webhooks: {
       enabled: channels.webhook,
       publicUrl: channels.webhook ? WEBHOOK_URL : null,
-      secrets: () => [],
+      secrets: { current: [] },
       tolerance: 300_000,
     },
     bus,
@@ -169,7 +169,11 @@ function handlerOf(plan: HandlerPlan, life: Life, app: Application): HandlerSpec
   if (plan.kind === 'http') {
     return {
       ...base,
-      target: { kind: 'http', url: `${APP}/handlers/${plan.name}`, secrets: [`whsec_${HANDLER_KEY}`] },
+      target: {
+        kind: 'http',
+        url: `${APP}/handlers/${plan.name}`,
+        secrets: { current: [`whsec_${HANDLER_KEY}`] },
+      },
     }
   }
   return {
@@ -207,7 +211,7 @@ function toolOf(name: string, life: Life, app: Application): ToolSpec {
                 })
               }),
           }
-        : { kind: 'http', url: `${APP}/tools/${name}`, secrets: [`whsec_${HANDLER_KEY}`] },
+        : { kind: 'http', url: `${APP}/tools/${name}`, secrets: { current: [`whsec_${HANDLER_KEY}`] } },
     timeout: 3000,
     concurrency: 2,
     retry: { attempts: 3, base: 100, max: 1000 },

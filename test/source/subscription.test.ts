@@ -89,11 +89,11 @@ describe('the subscription keeper', () => {
     const held = world()
     const keeper = held.make()
     await keeper.start()
-    expect([keeper.secrets(), keeper.active()]).toEqual([['secret-1'], true])
+    expect([keeper.secrets.current, keeper.active()]).toEqual([['secret-1'], true])
     keeper.stop()
     const next = held.make()
     await next.start()
-    expect([next.secrets(), held.subscriptions.length]).toEqual([['secret-1'], 1])
+    expect([next.secrets.current, held.subscriptions.length]).toEqual([['secret-1'], 1])
   })
 
   // [fault webhook-7]
@@ -115,7 +115,7 @@ describe('the subscription keeper', () => {
     const keeper = held.make()
     await keeper.start()
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_other', 'wh_2'])
-    expect(keeper.secrets()).toEqual(['secret-2', 'secret-1'])
+    expect(keeper.secrets.current).toEqual(['secret-2', 'secret-1'])
   })
 
   it('has everything read after its first subscription, too, which may come long after the first look', async () => {
@@ -136,7 +136,7 @@ describe('the subscription keeper', () => {
     expect(keeper.active()).toBe(false)
     held.storeFails = false
     await held.clock.advance(30_000)
-    expect([keeper.secrets(), held.hints.length]).toEqual([['secret-2'], 1])
+    expect([keeper.secrets.current, held.hints.length]).toEqual([['secret-2'], 1])
   })
 
   // [fault webhook-8]
@@ -157,11 +157,11 @@ describe('the subscription keeper', () => {
       await held.clock.advance(INTERVAL)
       expect(held.subscriptions).toMatchObject([{ id: 'wh_2', active: true }])
       expect(held.hints).toHaveLength(2)
-      expect(keeper.secrets()).toEqual(['secret-2', 'secret-1'])
+      expect(keeper.secrets.current).toEqual(['secret-2', 'secret-1'])
       expect(held.active).toContain(false)
       expect(held.active.at(-1)).toBe(true)
       await held.clock.advance(13 * 3_600_000)
-      expect(keeper.secrets()).toEqual(['secret-2'])
+      expect(keeper.secrets.current).toEqual(['secret-2'])
     },
   )
 
@@ -171,11 +171,11 @@ describe('the subscription keeper', () => {
     held.store.settings.saveSubscription = () => Promise.reject(new StoreError('full'))
     const keeper = held.make()
     await keeper.start()
-    expect([keeper.secrets(), keeper.active()]).toEqual([[], false])
+    expect([keeper.secrets.current, keeper.active()]).toEqual([[], false])
     held.store.settings.saveSubscription = saveSubscription
     await held.clock.advance(30_000)
     expect(held.subscriptions.map(({ id }) => id)).toEqual(['wh_2'])
-    expect(keeper.secrets()).toEqual(['secret-2'])
+    expect(keeper.secrets.current).toEqual(['secret-2'])
   })
 
   it('replaces that of another deployment with its address twice an hour, then leaves it and says so', async () => {

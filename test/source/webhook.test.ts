@@ -29,7 +29,13 @@ function open(secrets: readonly string[] = [SECRET]) {
   }
   const receiver = createWebhookReceiver({
     tolerance: TOLERANCE,
-    secrets: [() => world.secrets],
+    secrets: [
+      {
+        get current() {
+          return world.secrets
+        },
+      },
+    ],
     storeHints: (given) => world.store(given),
     observer: fanOut([{ webhook: (outcome) => world.observe(outcome) }]),
     clock,

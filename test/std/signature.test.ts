@@ -89,8 +89,8 @@ describe('a Standard Webhooks secret', () => {
     expect(() => callbackKey(secret)).toThrow('a Standard Webhooks secret is "whsec_" followed by base64')
   })
 
-  it('may be replaced, added or removed in place, and is decoded once until then', () => {
-    const secrets = ['whsec_AQ==', 'whsec_Ag==']
+  it('may be replaced, added or removed while it is in use', () => {
+    const secrets = { current: ['whsec_AQ==', 'whsec_Ag=='] }
     const signer = new Signer(secrets)
     const keys = [1, 2, 3, 4].map((byte) => Buffer.of(byte))
     /** The first bytes of the keys that signed. */
@@ -100,13 +100,13 @@ describe('a Standard Webhooks secret', () => {
       return header.split(' ').map((signature) => made.indexOf(signature.slice(3)) + 1)
     }
     expect(signedWith()).toEqual([1, 2])
-    secrets[0] = 'whsec_Aw=='
+    secrets.current = ['whsec_Aw==', 'whsec_Ag==']
     expect(signedWith()).toEqual([3, 2])
-    secrets.push('whsec_BA==')
+    secrets.current = ['whsec_Aw==', 'whsec_Ag==', 'whsec_BA==']
     expect(signedWith()).toEqual([3, 2, 4])
-    secrets.length = 1
+    secrets.current = ['whsec_Aw==']
     expect(signedWith()).toEqual([3])
-    secrets.length = 0
+    secrets.current = []
     expect(signer.sign('evt_1', 5000, 'x').headers).not.toHaveProperty('webhook-signature')
   })
 
@@ -119,7 +119,7 @@ describe('a Standard Webhooks secret', () => {
         (key, piece, times) => {
           const secret = `whsec_${Buffer.from(key).toString('base64')}`
           const text = piece.repeat(times)
-          const { headers, body } = new Signer([secret]).sign('evt_1', 7000, text)
+          const { headers, body } = new Signer({ current: [secret] }).sign('evt_1', 7000, text)
           const expected = createHmac('sha256', key).update('evt_1.7.').update(text).digest('base64')
           expect(headers['webhook-signature']).toBe(`v1,${expected}`)
           expect(body.equals(Buffer.from(text))).toBe(true)
@@ -139,7 +139,8 @@ describe('a callback', () => {
   const SIGNATURE = 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='
   const KEY = callbackKey(SECRET)
   const OTHER = 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD'
-  const signed = (secrets: readonly string[]) => new Signer(secrets).sign(ID, Number(AT) * 1000, BODY).headers
+  const signed = (secrets: readonly string[]) =>
+    new Signer({ current: secrets }).sign(ID, Number(AT) * 1000, BODY).headers
   const signature = (secrets: readonly string[]) => signed(secrets)['webhook-signature'] ?? ''
 
   it('is signed as Standard Webhooks signs it, once for each key', () => {
@@ -149,9 +150,9 @@ describe('a callback', () => {
 
   it('has headers that Standard Webhooks takes, with its time in whole seconds that have passed', () => {
     const now = Date.now()
-    const { headers } = new Signer([OTHER, SECRET]).sign('evt_1', now, BODY)
+    const { headers } = new Signer({ current: [OTHER, SECRET] }).sign('evt_1', now, BODY)
     expect(new Webhook(SECRET).verify(BODY, headers)).toEqual({ test: 2432232314 })
-    expect(new Signer([SECRET]).sign(ID, 1_614_265_330_999, BODY).headers).toEqual({
+    expect(new Signer({ current: [SECRET] }).sign(ID, 1_614_265_330_999, BODY).headers).toEqual({
       'user-agent': 'agent-session-sidecar',
       'webhook-id': ID,
       'webhook-timestamp': AT,

@@ -39,7 +39,7 @@ function overHttp(reply: () => HttpReply | Promise<HttpReply>) {
   const clock = new VirtualClock(Date.now())
   const run = createHttpRunner(
     SPEC,
-    { url: 'http://tool/', secrets: [SECRET] },
+    { url: 'http://tool/', secrets: { current: [SECRET] } },
     { http, clock, tracer: TRACER },
   )
   return { requests, run }

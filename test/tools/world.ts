@@ -23,7 +23,7 @@ export const SPEC: ToolSpec = {
   name: 'lookup',
   description: 'Finds',
   parameters: {},
-  target: { kind: 'http', url: 'http://127.0.0.1:1/', secrets: [] },
+  target: { kind: 'http', url: 'http://127.0.0.1:1/', secrets: { current: [] } },
   timeout: 30_000,
   concurrency: 8,
   retry: { attempts: 3, base: 250, max: 5000 },

@@ -1,3 +1,4 @@
+import type { Secrets } from '../../std/signature.ts'
 import { messageOf } from '../../std/errors.ts'
 import { ServiceError } from '../../core/errors.ts'
 import type { Hint } from '../../core/hint.ts'
@@ -23,7 +24,7 @@ export interface SubscriptionKeeper {
   start(): Promise<void>
   stop(): void
   /** Secrets of our subscriptions, the newest first. */
-  secrets(): readonly string[]
+  readonly secrets: Secrets
   active(): boolean
 }
 
@@ -52,8 +53,10 @@ export function createSubscriptionKeeper(options: {
   let replaced: number[] = []
   let running = false
 
+  const secrets: Secrets = { current: [] }
   const keep = (all: readonly SubscriptionRecord[]): void => {
     records = all
+    secrets.current = all.map(({ secret }) => secret)
   }
 
   const tend = async (): Promise<void> => {
@@ -147,7 +150,7 @@ export function createSubscriptionKeeper(options: {
       running = false
       timer?.cancel()
     },
-    secrets: () => records.map(({ secret }) => secret),
+    secrets,
     active: () => active,
   }
 }

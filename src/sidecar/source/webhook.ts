@@ -4,7 +4,7 @@ import { StoreError } from '../../core/store-error.ts'
 import { BoundedMap } from '../../std/bounded-map.ts'
 import { isObject, stringOf, type JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
-import { isServiceSignature, verifyServiceWebhook } from '../../std/signature.ts'
+import { isServiceSignature, verifyServiceWebhook, type Secrets } from '../../std/signature.ts'
 import {
   UNKNOWN_WEBHOOK,
   WEBHOOK_IMPLICATIONS,
@@ -50,7 +50,7 @@ export interface WebhookOptions {
   /** Milliseconds that a timestamp may be off our clock. */
   tolerance: number
   /** Every secret that is valid now, in lists: of the configuration, and of our subscriptions. */
-  secrets: readonly (() => readonly string[])[]
+  secrets: readonly Secrets[]
   /** Settles once all of them are durable. */
   storeHints: (hints: readonly Hint[]) => Promise<void>
   observer: Observer
@@ -152,7 +152,9 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     const refusal = screen({ signature, timestamp })
     if (refusal !== null) return answer(refusal)
     if (signature === undefined || timestamp === undefined) return answer(answered(401, 'forged'))
-    const isGenuine = options.secrets.some((now) => verifyServiceWebhook(now(), timestamp, body, signature))
+    const isGenuine = options.secrets.some(({ current }) =>
+      verifyServiceWebhook(current, timestamp, body, signature),
+    )
     if (!isGenuine) return answer(answered(401, 'forged'))
     if (stored.get(signature) === true) return answer(answered(200, 'duplicate'))
     const first = pending.get(signature)

@@ -4,6 +4,7 @@ import { headerSafe } from '../../std/header.ts'
 import { withPlainNumbers, writeJson } from '../../std/json.ts'
 import type { Clock, Http } from '../../std/ports.ts'
 import { retryAfter } from '../../std/retry-after.ts'
+import type { Secrets } from '../../std/signature.ts'
 import { Signer } from '../../std/signature.ts'
 import {
   attributesOf,
@@ -43,7 +44,7 @@ const GATEWAY: ReadonlySet<number> = new Set([502, 504])
 /** A tool over HTTP (src/sidecar/README.md, Function tools). */
 export function createHttpRunner(
   tool: ToolSpec,
-  target: { url: string; secrets: readonly string[] },
+  target: { url: string; secrets: Secrets },
   ports: { http: Http; clock: Clock; tracer: Tracer },
 ): Runner {
   const { http, clock, tracer } = ports

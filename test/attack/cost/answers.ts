@@ -44,7 +44,10 @@ async function readOutput(bytes: number, character: string): Promise<number> {
 async function readToolAnswer(bytes: number, character: string): Promise<number> {
   const body = character.repeat(bytes)
   const { http } = fakeHttp(() => ({ status: 200, headers: {}, body, truncated: false }))
-  const target = { url: 'http://127.0.0.1:1/', secrets: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] }
+  const target = {
+    url: 'http://127.0.0.1:1/',
+    secrets: { current: ['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'] },
+  }
   await createHttpRunner(SPEC, target, { http, clock: new VirtualClock(), tracer })(CALL, signal)
   return bytes
 }

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { NetworkFault } from '../../../std/errors.ts'
 import type { HandlerSpec } from '../../../core/handler.ts'
 import type { Clock, Http, HttpAttempt, HttpReply } from '../../../std/ports.ts'
+import type { Secrets } from '../../../std/signature.ts'
 import { Signer } from '../../../std/signature.ts'
 import { traceOf, type Tracer } from '../../../core/trace.ts'
 import { transientSlots } from '../transients.ts'
@@ -15,7 +16,7 @@ const ANSWER_READ = 64 * 1024
 /** Callbacks over HTTP, following Standard Webhooks. */
 export function createHttpTarget(
   handler: HandlerSpec,
-  target: { url: string; secrets: readonly string[] },
+  target: { url: string; secrets: Secrets },
   ports: { http: Http; clock: Clock; tracer: Tracer },
   source: string,
 ): Target {
