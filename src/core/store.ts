@@ -49,7 +49,10 @@ export interface Resources {
    * Turns that are not settled, and those of `turnIds`, including turns that only a frame reported.
    */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
-  /** Actions of calls that were accepted, and that no stored reading has opened: it was cut short after it found them. */
+  /**
+   * Actions of calls that have ended, and that no stored reading has opened: it was cut short after it found them. A call that
+   * goes on may be newer than the session that a reading compares.
+   */
   unreported(sessionId: string): Promise<Action[]>
   /** Title, metadata and status of a session; null when it was never read. */
   summary(sessionId: string): Promise<SessionSummary | null>

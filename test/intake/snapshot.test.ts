@@ -351,3 +351,24 @@ it('an action is reported once, though its call was accepted and answered while 
   expect(JSON.parse(facts[0]?.body ?? '')).toMatchObject({ action: raw })
   expect(await read()).toEqual([])
 })
+
+it('an action of a call that goes on is not over, though the session that is compared was read before it', async () => {
+  const raw = { type: 'function_call', turn_id: 't', call_id: 'c', name: 'lookup', created_at: 2 }
+  const { intake, read } = open({
+    ...inTurn(sessionIs('working', 2), sessionIs('working', 3)),
+    listTurns: async () => pageOf(turn('working')),
+  })
+  await read()
+  const call = newCall({
+    callId: 'c',
+    sessionId: 's',
+    turnId: 't',
+    name: 'lookup',
+    action: raw,
+    createdAt: 2,
+    expiresAt: null,
+    receivedAt: 2,
+  })
+  await intake.addCalls([{ ...call, state: 'running' }])
+  expect(await read()).toEqual([])
+})

@@ -214,6 +214,13 @@ export const FOUND: readonly Mutant[] = [
     'passed: both.passed',
   ),
   tested(
+    { file: 'intake/snapshot.test.ts', only: 'an action of a call that goes on is not over' },
+    'an action of a call that goes on is taken for over',
+    'sidecar/store/sqlite/calls.ts',
+    'AND ended_at IS NOT NULL\n           AND NOT EXISTS (SELECT 1 FROM actions',
+    'AND NOT EXISTS (SELECT 1 FROM actions',
+  ),
+  tested(
     { file: 'store/ownership.test.ts', only: 'goes on where a full disk refuses the file' },
     'a full disk ends the start that has taken the store',
     'sidecar/store/sqlite/owner.ts',

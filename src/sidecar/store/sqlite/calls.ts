@@ -80,7 +80,7 @@ export class Calls {
     )
     this.#unreported = db
       .prepare<[string], string>(
-        `SELECT action FROM calls WHERE session_id = ?
+        `SELECT action FROM calls WHERE session_id = ? AND ended_at IS NOT NULL
            AND NOT EXISTS (SELECT 1 FROM actions WHERE actions.call_id = calls.call_id)`,
       )
       .pluck()
