@@ -50,8 +50,8 @@ export interface Resources {
    */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
   /**
-   * Actions of calls that have ended, and that no stored reading has opened: it was cut short after it found them. A call that
-   * goes on may be newer than the session that a reading compares.
+   * Actions of calls of the last hour that are over at the service, and that no stored reading has opened: it was cut short
+   * after it found them. A call that goes on may be newer than the session that a reading compares.
    */
   unreported(sessionId: string): Promise<Action[]>
   /** Title, metadata and status of a session; null when it was never read. */

@@ -331,7 +331,7 @@ it.each([
 
 it('an action is reported once, though its call was accepted and answered while its readings were cut short', async () => {
   const raw = { type: 'function_call', turn_id: 't', call_id: 'c', name: 'lookup', created_at: 2 }
-  const { facts, intake, read } = open({
+  const { clock, facts, intake, read } = open({
     ...inTurn(sessionIs('working', 2), sessionIs('working', 3), sessionIs('working', 4)),
     listTurns: async () => pageOf(turn('working')),
   })
@@ -344,7 +344,7 @@ it('an action is reported once, though its call was accepted and answered while 
     action: raw,
     createdAt: 2,
     expiresAt: null,
-    receivedAt: 2,
+    receivedAt: clock.now(),
   })
   await intake.addCalls([{ ...call, state: 'answered', endedAt: 3 }])
   expect(await read()).toEqual(['action.required', 'action.resolved'])
@@ -354,7 +354,7 @@ it('an action is reported once, though its call was accepted and answered while 
 
 it('an action of a call that goes on is not over, though the session that is compared was read before it', async () => {
   const raw = { type: 'function_call', turn_id: 't', call_id: 'c', name: 'lookup', created_at: 2 }
-  const { intake, read } = open({
+  const { clock, intake, read } = open({
     ...inTurn(sessionIs('working', 2), sessionIs('working', 3)),
     listTurns: async () => pageOf(turn('working')),
   })
@@ -367,7 +367,7 @@ it('an action of a call that goes on is not over, though the session that is com
     action: raw,
     createdAt: 2,
     expiresAt: null,
-    receivedAt: 2,
+    receivedAt: clock.now(),
   })
   await intake.addCalls([{ ...call, state: 'running' }])
   expect(await read()).toEqual([])

@@ -37,6 +37,17 @@ describe('a commit', () => {
   })
 
   // Each write waited for it in turn, five seconds, in which nothing else was done in this process.
+  it('waits no longer than the least patient of those that share it', async () => {
+    const { store, clock } = await openStore()
+    const written: string[] = []
+    void store.log.commit({ facts: [frameFact(1)] }, 50).then(() => written.push('patient'))
+    await clock.advance(2)
+    void store.log.commit({ facts: [frameFact(2)] }, 1).then(() => written.push('less patient'))
+    expect(written).toEqual([])
+    await clock.advance(2)
+    expect(written).toEqual(['patient', 'less patient'])
+  })
+
   it('waits for another program that holds the database, and lets others go on meanwhile', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store, clock } = await openStore({ path })

@@ -79,8 +79,9 @@ export class Calls {
       `SELECT call_id, due_at FROM calls WHERE ${moving} ORDER BY due_at LIMIT +?`,
     )
     this.#unreported = db
-      .prepare<[string], string>(
-        `SELECT action FROM calls WHERE session_id = ? AND ended_at IS NOT NULL
+      .prepare<[string, number], string>(
+        `SELECT action FROM calls WHERE session_id = ? AND received_at > ?
+           AND (ended_at IS NOT NULL OR outcome NOT IN ('refused', 'not_delivered'))
            AND NOT EXISTS (SELECT 1 FROM actions WHERE actions.call_id = calls.call_id)`,
       )
       .pluck()
@@ -90,8 +91,9 @@ export class Calls {
     )
   }
 
-  unreported(sessionId: string): Action[] {
-    return this.#unreported.all(sessionId).flatMap((action) => parseAction(objectOf(action)) ?? [])
+  /** `since`: our wall clock. */
+  unreported(sessionId: string, since: number): Action[] {
+    return this.#unreported.all(sessionId, since).flatMap((action) => parseAction(objectOf(action)) ?? [])
   }
 
   /** @returns false when the call is known already. */

@@ -64,7 +64,7 @@ export class Committer {
   #heldSince: number | null = null
   #again: Timer | null = null
   /** The timer of patient writes, while no other write waits. */
-  #patience: Timer | null = null
+  #patience: { timer: Timer; until: number } | null = null
 
   constructor(db: Sqlite, clock: Clock, witness: Witness, part: Part) {
     this.#db = db
@@ -99,11 +99,16 @@ export class Committer {
     })
   }
 
+  /** The least patient of those that wait has the timer: an ack with 50 ms must not hold up a frame with 1 ms. */
   #wait(patience: number): void {
-    this.#patience ??= this.#clock.after(patience, () => {
+    const until = this.#clock.steady() + patience
+    if (this.#patience !== null && this.#patience.until <= until) return
+    this.#patience?.timer.cancel()
+    const timer = this.#clock.after(patience, () => {
       this.#patience = null
       this.#schedule()
     })
+    this.#patience = { timer, until }
   }
 
   #schedule(): void {
@@ -116,7 +121,7 @@ export class Committer {
   flush(last = false): void {
     this.#scheduled = false
     this.#again?.cancel()
-    this.#patience?.cancel()
+    this.#patience?.timer.cancel()
     this.#patience = null
     const writes = this.#queue
     if (writes.length === 0) return

@@ -3,7 +3,7 @@ import type { OwnerMark } from './owner-page.ts'
 import type { Sqlite } from './open.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { Clock } from '../../../std/ports.ts'
-import { explain } from './committer.ts'
+import { codeOf } from '../../../std/errors.ts'
 import type { Checkpoints } from './log.ts'
 
 /**
@@ -107,8 +107,7 @@ function emptyLog(db: Sqlite): void {
   try {
     db.pragma('wal_checkpoint(TRUNCATE)')
   } catch (error) {
-    const meaning = explain(error)
-    if (!(meaning instanceof StoreError && meaning.kind === 'full')) throw error
+    if (codeOf(error) !== 'SQLITE_FULL') throw error
   }
 }
 
