@@ -20,7 +20,7 @@ export function callersFolder(env: NodeJS.ProcessEnv, cwd: string): string | nul
 /** Our messages name commands of the program; in the repository people type `npm start -- check`. */
 export function asTyped(text: string, env: Environment): string {
   return env['npm_lifecycle_event'] === 'start' && env['npm_package_name'] === 'agent-session-sidecar'
-    ? text.replaceAll(/\bsession-sidecar(?= [[a-z-])/g, 'npm start --')
+    ? text.replaceAll(/(?<![\w./-])session-sidecar(?= [[a-z-])/g, 'npm start --')
     : text
 }
 

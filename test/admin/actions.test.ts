@@ -103,7 +103,9 @@ it('answers with the reason of a refused action, and without the message of any 
   const secretive = await startAdmin({
     actions: {
       retryDelivery: async () => ({ count: 0 }),
-      retryDeliveries: async () => Promise.reject(new Error('password=hunter2')),
+      // The error of a library may have a status of its own.
+      retryDeliveries: async () =>
+        Promise.reject(Object.assign(new Error('password=hunter2'), { statusCode: 400 })),
       replay: async () => ({ count: 0 }),
       pauseHandler: async () => undefined,
       resumeHandler: async () => undefined,

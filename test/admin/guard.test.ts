@@ -224,6 +224,12 @@ describe('every answer', () => {
       const read = await get('/api/handlers/app/pause')
       expect([read.status, read.headers['allow']]).toEqual([405, 'POST'])
       expect((await send(`${base}/api/tools`, { method: 'HEAD' })).status).toBe(200)
+      const stream = await send(`${base}/v1/events`, { method: 'HEAD' })
+      expect([stream.status, stream.headers['allow']]).toEqual([405, 'GET'])
+      const page = await send(`${base}/`, { method: 'PUT' })
+      expect([page.status, page.headers['allow']]).toEqual([405, 'GET, HEAD'])
+      const login = await send(`${base}/console/login`, { method: 'DELETE' })
+      expect([login.status, login.headers['allow']]).toEqual([405, 'GET, HEAD, POST'])
     }))
 
   it('to what is no request is an error, and the listener goes on', () =>

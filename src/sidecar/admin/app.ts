@@ -42,6 +42,12 @@ const BODY = 2 * 1024 * 1024
 const SHARED = 4 * BODY
 /** Without these the framework loads compilers of its own, which are as large as itself. `createCheck` replaces the first. */
 const COMPILERS = { buildValidator: () => compile, buildSerializer: () => () => writeJson }
+/** A route: what its `Allow` and its path are. */
+interface Template {
+  method: string
+  url: string
+}
+
 /** Characters of an id in a path. */
 const ID = 512
 
@@ -81,8 +87,12 @@ export async function createApp(
     reply.hijack()
     refuse(error, request.raw, reply.raw)
   })
+  const templates: Template[] = []
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const one of [method].flat()) templates.push({ method: one, url })
+  })
   app.addHook('onRequest', async (request) => {
-    if (request.is404) throw missing(request, routes)
+    if (request.is404) throw missing(request, templates)
   })
   app.setValidatorCompiler(({ schema, httpPart }) => createCheck(schema, httpPart))
   app.setReplySerializer(writeJson)
@@ -139,22 +149,25 @@ function isJson(reply: FastifyReply): boolean {
   return String(reply.getHeader('content-type')).startsWith('application/json')
 }
 
-function missing({ url }: FastifyRequest, routes: readonly Route[]): Problem {
+/** Why a request has no route: nothing is at its path, or not for its method. */
+function missing({ url }: FastifyRequest, templates: readonly Template[]): Problem {
   const path = pathOf(url)
-  const methods = routes.filter((route) => matches(route.path, path)).map(({ method }) => method)
-  if (methods.length === 0)
+  const found = templates.filter((template) => matches(template.url, path))
+  const allowed = [...new Set(found.map(({ method }) => method))].toSorted()
+  if (allowed.length === 0)
     return new Problem('not_found', 'there is nothing at this path; see /openapi.json')
-  return new Problem('method_not_allowed', `this path accepts ${methods.join(', ')}`, {
-    headers: {
-      allow: methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', '),
-    },
+  const named = allowed.filter((method) => method !== 'HEAD')
+  return new Problem('method_not_allowed', `this path accepts ${named.join(', ')}`, {
+    headers: { allow: allowed.join(', ') },
   })
 }
 
+/** `template`: as fastify writes it, such as `/api/sessions/:id`. */
 function matches(template: string, path: string): boolean {
+  if (template.endsWith('/*')) return path.startsWith(template.slice(0, -1))
   const wanted = template.split('/')
   const given = path.split('/')
   return (
-    wanted.length === given.length && wanted.every((part, i) => part.startsWith('{') || part === given[i])
+    wanted.length === given.length && wanted.every((part, i) => part.startsWith(':') || part === given[i])
   )
 }

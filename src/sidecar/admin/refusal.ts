@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createThrottledLog } from '../../std/throttled-log.ts'
+import { codeOf } from '../../std/errors.ts'
 import type { Log } from '../../std/ports.ts'
 import { ActionRefused } from './actions.ts'
 import { BodyRefused, hasBody } from './body.ts'
@@ -58,17 +59,26 @@ function isWrongToken({ code }: Problem, { headers, url }: IncomingMessage): boo
   return code === 'unauthorized' && (headers.authorization !== undefined || pathOf(url ?? '') === LOGIN)
 }
 
-/** A refusal of ours or of the framework is shown to the client, and no other error. */
+/** A refusal of ours or of fastify is shown to the client, and no other error. */
 function problemOf(error: unknown): Problem {
   if (error instanceof Problem) return error
   if (error instanceof ActionRefused) return new Problem(error.code, error.message)
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : 500
-  if (!(error instanceof Error) || typeof status !== 'number') return INTERNAL
-  if (error instanceof BodyRefused && status === 503)
+  if (!(error instanceof BodyRefused)) return FRAMEWORK[codeOf(error)] ?? INTERNAL
+  if (error.statusCode === 503)
     return new Problem('not_ready', error.message, { headers: { 'retry-after': '1' } })
-  if (status === 413) return new Problem('too_large', error.message)
-  if (status === 415) return new Problem('unsupported_media_type', 'a body must be application/json')
-  return status < 500 ? new Problem('invalid_request', error.message) : INTERNAL
+  return new Problem(error.statusCode === 413 ? 'too_large' : 'invalid_request', error.message)
+}
+
+/** The refusals of fastify: its texts name its own settings, and may repeat the URL. */
+const FRAMEWORK: Readonly<Record<string, Problem>> = {
+  FST_ERR_BAD_URL: new Problem('invalid_request', 'the path cannot be decoded'),
+  FST_ERR_MAX_PARAM_LENGTH: new Problem('invalid_request', 'a part of the path has more than 512 characters'),
+  FST_ERR_CTP_INVALID_JSON_BODY: new Problem('invalid_request', 'the body is not valid JSON'),
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: new Problem('unsupported_media_type', 'a body must be application/json'),
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: new Problem(
+    'invalid_request',
+    'the body has another length than announced',
+  ),
 }
 
 const INTERNAL = new Problem('internal_error', 'the sidecar failed; see its log')

@@ -54,6 +54,12 @@ export function createAdmin(options: AdminOptions): Listener {
       guesses.login.isRight(wanted, given, addressOf(request))
     return createApp(options, { token, logins, isRight }, refuse)
   }
+  /** A load that fails, for lack of files to open for one, is tried again by the next request. */
+  const loaded = (): ReturnType<typeof loadApp> =>
+    (app ??= loadApp().catch((error: unknown) => {
+      app = null
+      throw error
+    }))
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     for (const [name, value] of Object.entries(SECURITY)) response.setHeader(name, value)
     const { method, url = '', headers } = request
@@ -68,7 +74,7 @@ export function createAdmin(options: AdminOptions): Listener {
     // By this header a page that was loaded before an upgrade detects that it is old.
     response.setHeader('x-sidecar-version', version)
     const probe = probes.get(path)
-    if (probe === undefined) return (await (app ??= loadApp()))(request, response)
+    if (probe === undefined) return (await loaded())(request, response)
     if (method !== 'GET' && method !== 'HEAD')
       throw new Problem('method_not_allowed', 'this path accepts GET', { headers: { allow: 'GET, HEAD' } })
     const { status, contentType, body } = await probe(new URLSearchParams(queryOf(url)).has('verbose'))
