@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { Histogram } from 'prom-client'
 import { parse } from 'yaml'
 import { createMetrics } from '../../src/sidecar/admin/metrics.ts'
 import { processMetrics } from '../../src/sidecar/admin/metrics/process.ts'
@@ -25,9 +26,7 @@ function series(): Set<string> {
   return new Set(
     metrics.flatMap((metric) => {
       const { name } = metric as unknown as { name: string }
-      return metric.constructor.name === 'Histogram'
-        ? [`${name}_bucket`, `${name}_sum`, `${name}_count`]
-        : [name]
+      return metric instanceof Histogram ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name]
     }),
   )
 }
