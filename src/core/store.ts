@@ -49,11 +49,6 @@ export interface Resources {
    * Turns that are not settled, and those of `turnIds`, including turns that only a frame reported.
    */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
-  /**
-   * Actions of calls of the last hour that are over at the service, and that no stored reading has opened: it was cut short
-   * after it found them. A call that goes on may be newer than the session that a reading compares.
-   */
-  unreported(sessionId: string): Promise<Action[]>
   /** Title, metadata and status of a session; null when it was never read. */
   summary(sessionId: string): Promise<SessionSummary | null>
   /** The stored state of each of `ids`, for comparison with a page of the service's list. */

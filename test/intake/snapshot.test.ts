@@ -1,5 +1,4 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { newCall } from '../../src/core/call.ts'
 import type { StoredFact } from '../../src/core/fact.ts'
 import type { JsonObject } from '../../src/std/json.ts'
 import { ServiceError } from '../../src/core/errors.ts'
@@ -327,48 +326,4 @@ it.each([
   answer(sessionIs('requires_action', updatedAt))
   await clock.settle()
   expect(taken).toEqual([])
-})
-
-it('an action is reported once, though its call was accepted and answered while its readings were cut short', async () => {
-  const raw = { type: 'function_call', turn_id: 't', call_id: 'c', name: 'lookup', created_at: 2 }
-  const { clock, facts, intake, read } = open({
-    ...inTurn(sessionIs('working', 2), sessionIs('working', 3), sessionIs('working', 4)),
-    listTurns: async () => pageOf(turn('working')),
-  })
-  await read()
-  const call = newCall({
-    callId: 'c',
-    sessionId: 's',
-    turnId: 't',
-    name: 'lookup',
-    action: raw,
-    createdAt: 2,
-    expiresAt: null,
-    receivedAt: clock.now(),
-  })
-  await intake.addCalls([{ ...call, state: 'answered', endedAt: 3 }])
-  expect(await read()).toEqual(['action.required', 'action.resolved'])
-  expect(JSON.parse(facts[0]?.body ?? '')).toMatchObject({ action: raw })
-  expect(await read()).toEqual([])
-})
-
-it('an action of a call that goes on is not over, though the session that is compared was read before it', async () => {
-  const raw = { type: 'function_call', turn_id: 't', call_id: 'c', name: 'lookup', created_at: 2 }
-  const { clock, intake, read } = open({
-    ...inTurn(sessionIs('working', 2), sessionIs('working', 3)),
-    listTurns: async () => pageOf(turn('working')),
-  })
-  await read()
-  const call = newCall({
-    callId: 'c',
-    sessionId: 's',
-    turnId: 't',
-    name: 'lookup',
-    action: raw,
-    createdAt: 2,
-    expiresAt: null,
-    receivedAt: clock.now(),
-  })
-  await intake.addCalls([{ ...call, state: 'running' }])
-  expect(await read()).toEqual([])
 })

@@ -43,7 +43,6 @@ export const KNOWN_SITES: readonly string[] = [
   'store.hints.nextDue',
   'store.resources.known',
   'store.resources.knownTurns',
-  'store.resources.unreported',
   'store.resources.summary',
   'store.resources.glance',
   'store.resources.alive',

@@ -20,7 +20,6 @@ const SITES = {
   'log.prune': true,
   'resources.known': true,
   'resources.knownTurns': true,
-  'resources.unreported': true,
   'resources.summary': true,
   'resources.glance': true,
   'resources.alive': true,

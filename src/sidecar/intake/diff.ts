@@ -22,7 +22,7 @@ export interface Snapshot {
   session: Session
   /** null: only the session was read. */
   turns: readonly Turn[] | null
-  /** Actions that are over and that no reading reported: resolved during the read, or since one that was cut short. */
+  /** Actions that were open at the begin of the read and resolved at its end. */
   passed: readonly Action[]
   /** The item that says why a run could not start; read only when the session failed without a turn. */
   errorItem: JsonObject | null

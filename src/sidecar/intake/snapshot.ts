@@ -122,16 +122,10 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
       turns,
       failures: entry.failures,
     })
-    // A tool may have run and answered before a crash, or the next start, let a reading of its call be stored.
-    const seen = new Set(both.passed.map(({ callId }) => callId))
-    const unreported = (await store.resources.unreported(session.id)).filter(
-      ({ callId }) => !seen.has(callId),
-    )
-    const passed = [...both.passed, ...unreported]
     // Reads the stored state again: the stream may have committed a turn.ended frame meanwhile.
     const ids = [
       ...(turns ?? []).map(({ id }) => id),
-      ...passed.flatMap(({ turnId }) => turnId ?? []),
+      ...both.passed.flatMap(({ turnId }) => turnId ?? []),
       ...options.expectedTurns(session.id),
     ]
     const known = await store.resources.known(session.id, ids)
@@ -139,7 +133,7 @@ export function createSnapshots(options: SnapshotOptions): Snapshots {
     const settles = settlesAnew(turns ?? [], known?.turns ?? placeholders)
     const artifacts = settles ? await readArtifacts(service, session.id, entry.failures, log) : null
     if (artifacts === 'gone') return null
-    return { ...both, passed, known, placeholders, errorItem, artifacts }
+    return { ...both, known, placeholders, errorItem, artifacts }
   }
 }
 

@@ -207,20 +207,6 @@ export const FOUND: readonly Mutant[] = [
     '',
   ),
   tested(
-    { file: 'intake/snapshot.test.ts', only: 'an action is reported once, though its call was accepted' },
-    'an action whose readings were cut short is not reported',
-    'sidecar/intake/snapshot.ts',
-    'const passed = [...both.passed, ...unreported]',
-    'const passed = both.passed',
-  ),
-  tested(
-    { file: 'intake/snapshot.test.ts', only: 'an action of a call that goes on is not over' },
-    'an action of a call that goes on is taken for over',
-    'sidecar/store/sqlite/calls.ts',
-    "AND (ended_at IS NOT NULL OR outcome NOT IN ('refused', 'not_delivered'))\n           AND NOT EXISTS (SELECT 1 FROM actions",
-    'AND NOT EXISTS (SELECT 1 FROM actions',
-  ),
-  tested(
     { file: 'store/ownership.test.ts', only: 'goes on where a full disk refuses the file' },
     'a full disk ends the start that has taken the store',
     'sidecar/store/sqlite/owner.ts',

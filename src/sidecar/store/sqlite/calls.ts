@@ -1,8 +1,6 @@
 import { newCall, type Call, type CallResult, type CallRoom, type ClaimedCall } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Lease } from '../../../core/lease.ts'
-import type { Action } from '../../../core/resource.ts'
-import { parseAction } from '../../../core/wire.ts'
 import type { Sqlite } from './open.ts'
 import type { Ownership } from './owner.ts'
 import { objectOf } from '../../../std/depth.ts'
@@ -41,7 +39,6 @@ export class Calls {
   readonly #nextWaiting
   readonly #nextMoving
   readonly #wake
-  readonly #unreported
 
   constructor(db: Sqlite, ownership: Ownership) {
     this.#ownership = ownership
@@ -78,22 +75,10 @@ export class Calls {
     this.#nextMoving = db.prepare<[number], Due>(
       `SELECT call_id, due_at FROM calls WHERE ${moving} ORDER BY due_at LIMIT +?`,
     )
-    this.#unreported = db
-      .prepare<[string, number], string>(
-        `SELECT action FROM calls WHERE session_id = ? AND received_at > ?
-           AND (ended_at IS NOT NULL OR outcome NOT IN ('refused', 'not_delivered'))
-           AND NOT EXISTS (SELECT 1 FROM actions WHERE actions.call_id = calls.call_id)`,
-      )
-      .pluck()
     this.#wake = db.prepare<[string, string]>(
       `UPDATE calls SET due_at = 0 WHERE session_id = ? AND deferred = 1 AND ended_at IS NULL
          AND call_id NOT IN (SELECT value FROM json_each(?))`,
     )
-  }
-
-  /** `since`: our wall clock. */
-  unreported(sessionId: string, since: number): Action[] {
-    return this.#unreported.all(sessionId, since).flatMap((action) => parseAction(objectOf(action)) ?? [])
   }
 
   /** @returns false when the call is known already. */

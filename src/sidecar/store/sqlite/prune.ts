@@ -44,8 +44,7 @@ export function createPruning(
        AND NOT EXISTS (SELECT 1 FROM hints WHERE hints.session_id = calls.session_id) LIMIT ${STEP})`,
   )
   const dropActions = db.prepare<[number]>(
-    `DELETE FROM actions WHERE call_id IN (SELECT call_id FROM actions WHERE resolved_at < ?
-       AND NOT EXISTS (SELECT 1 FROM calls WHERE calls.call_id = actions.call_id) LIMIT ${STEP})`,
+    `DELETE FROM actions WHERE call_id IN (SELECT call_id FROM actions WHERE resolved_at < ? LIMIT ${STEP})`,
   )
   const goneSession = db
     .prepare<[number], string>('SELECT id FROM sessions WHERE deleted_at < ? LIMIT 1')

@@ -82,12 +82,6 @@ function takeStore(db: Sqlite, clock: Clock): Ownership {
   })
 }
 
-/**
- * A reading that was cut short is repeated within minutes, milliseconds. A store of an earlier version has calls that are older
- * than that without their actions, which it has removed.
- */
-const UNREPORTED = 3_600_000
-
 /** The store over a database that is open and up to date. Nothing is claimed yet, as after a crash. */
 export function createSqliteStore(
   db: Sqlite,
@@ -251,7 +245,6 @@ export function createSqliteStore(
   const resources: Resources = {
     known: (id, turnIds = []) => ask(() => sessions.known(id, turnIds)),
     knownTurns: (id, turnIds) => ask(() => sessions.turnsOf(id, turnIds)),
-    unreported: (id) => ask(() => calls.unreported(id, clock.now() - UNREPORTED)),
     summary: (id) => ask(() => sessions.summary(id)),
     glance: (ids) => ask(() => sessions.glance(ids)),
     alive: (after, limit) => ask(() => sessions.alive(after, limit)),
