@@ -1,0 +1,155 @@
+import type { Clock, Timer } from '../../../std/ports.ts'
+import { StoreError } from '../../../core/store-error.ts'
+import type { Database, Transaction } from './database.ts'
+import type { Ownership } from './ownership.ts'
+
+interface Write {
+  run(transaction: Transaction): Promise<unknown>
+  /** Milliseconds that it may wait for another write to share a transaction with. */
+  patience: number
+  committed(result: unknown): void
+  failed(error: unknown): void
+}
+
+/** Receives every commit and every failed write. */
+export interface Witness {
+  /** After each commit: its duration in seconds. */
+  onCommit?: (seconds: number) => void
+  onRefused?: (error: unknown) => void
+}
+
+/** Checks and writes that are part of every transaction. */
+export interface Part {
+  note(transaction: Transaction): Promise<void>
+  committed(): void
+}
+
+/** Milliseconds between two questions what became of a commit. */
+const ASKED = 200
+
+/**
+ * Group commit: writes that arrive while a transaction is under way share the next one, in the order of their arrival. Each
+ * write has its own promise, which settles when its transaction is durable.
+ */
+export class Committer {
+  readonly #database: Database
+  readonly #clock: Clock
+  readonly #ownership: Ownership
+  readonly #witness: Witness
+  readonly #part: Part
+  #queue: Write[] = []
+  #working: Promise<void> | null = null
+  #patience: Timer | null = null
+
+  constructor(parts: { database: Database; clock: Clock; ownership: Ownership; witness: Witness; part: Part }) {
+    this.#database = parts.database
+    this.#clock = parts.clock
+    this.#ownership = parts.ownership
+    this.#witness = parts.witness
+    this.#part = parts.part
+  }
+
+  /** `effect` updates memory: it runs after the commit, before any other write of this process begins. */
+  write<T>(
+    run: (transaction: Transaction) => Promise<T>,
+    effect: (result: T) => void = () => undefined,
+    patience = 0,
+  ): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({
+        run,
+        patience,
+        committed(result) {
+          effect(result as T)
+          resolve(result as T)
+        },
+        failed: (error) => {
+          this.#witness.onRefused?.(error)
+          reject(error instanceof Error ? error : new Error(String(error)))
+        },
+      })
+      if (patience === 0) this.#start()
+      else this.#patience ??= this.#clock.after(patience, () => this.#start())
+    })
+  }
+
+  /** Resolves when nothing waits and nothing is under way. */
+  async finish(): Promise<void> {
+    this.#start()
+    await this.#working
+  }
+
+  #start(): void {
+    this.#patience?.cancel()
+    this.#patience = null
+    this.#working ??= this.#work().finally(() => (this.#working = null))
+  }
+
+  async #work(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const writes = this.#queue
+      this.#queue = []
+      try {
+        await this.#transact(writes)
+      } catch (error) {
+        // One bad write must not fail the others: each gets a transaction of its own.
+        if (writes.length === 1 || error instanceof StoreError) for (const write of writes) write.failed(error)
+        else for (const write of writes) await this.#alone(write)
+      }
+    }
+  }
+
+  async #alone(write: Write): Promise<void> {
+    try {
+      await this.#transact([write])
+    } catch (error) {
+      write.failed(error)
+    }
+  }
+
+  async #transact(writes: readonly Write[]): Promise<void> {
+    const started = this.#clock.steady()
+    const results: unknown[] = []
+    const transaction = await this.#database.begin()
+    let id: string
+    try {
+      id = await this.#ownership.confirm(transaction)
+      for (const write of writes) results.push(await write.run(transaction))
+      await this.#part.note(transaction)
+    } catch (error) {
+      await transaction.rollback()
+      throw error
+    }
+    try {
+      await transaction.commit()
+    } catch (error) {
+      if (!(await this.#isCommitted(id, error))) throw error
+    }
+    this.#part.committed()
+    for (const [index, write] of writes.entries()) write.committed(results[index])
+    this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
+  }
+
+  /**
+   * The answer to a COMMIT was lost: the server knows what became of the transaction. Asked until it answers, or until the
+   * lease is over and nothing that was written by it counts any more.
+   */
+  async #isCommitted(id: string, error: unknown): Promise<boolean> {
+    for (;;) {
+      if (this.#ownership.lost !== null) throw this.#ownership.lost
+      try {
+        const [row] = await this.#database.rows<{ status: string | null }>(
+          'SELECT pg_xact_status($1::text::xid8) AS status',
+          [id],
+        )
+        if (row?.status === 'committed') return true
+        if (row?.status === 'aborted') return false
+        // So old that the server has forgotten it; it is not, so this is another server.
+        if (row?.status !== 'in progress') throw this.#ownership.lose(new StoreError('lost', error))
+      } catch (failed) {
+        if (!(failed instanceof StoreError) || failed.kind === 'lost') throw failed
+      }
+      await new Promise<void>((resolve) => void this.#clock.after(ASKED, resolve))
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg'
+import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
+import { isObject } from '../../../std/json.ts'
+import { StoreError } from '../../../core/store-error.ts'
+import { original, storable } from './text.ts'
+
+export type Value = string | number | null | readonly (string | number | null)[]
+
+/** Runs statements: a connection, or any connection of a pool. */
+export interface Queries {
+  /** The rows, of columns whose names and types `R` declares. */
+  rows<R>(text: string, values?: readonly Value[]): Promise<R[]>
+  /** The number of rows that a statement changed. */
+  change(text: string, values?: readonly Value[]): Promise<number>
+}
+
+/** A transaction that is under way. */
+export interface Transaction extends Queries {
+  /** Several statements at once, which are not prepared. */
+  script(text: string): Promise<void>
+  /** @throws {StoreError} when the server rolled back, or when nobody knows what became of it. */
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
+
+export interface Database extends Queries {
+  begin(): Promise<Transaction>
+  close(): Promise<void>
+}
+
+/** Milliseconds. */
+const TIMES = {
+  connect: 5_000,
+  /** A statement of ours takes milliseconds; a lock is held as long as one of them. */
+  statement: 30_000,
+  lock: 10_000,
+  /** A process that was frozen in a transaction must not hold its locks. */
+  idleInTransaction: 10_000,
+  idle: 30_000,
+}
+const READERS = 4
+
+/** Types whose texts are numbers for us: int8, numeric counts. All that we store is below 2^53. */
+const INT8 = 20
+const TEXTS = new Set([25, 1043])
+
+/**
+ * Connects to a server. Statements are prepared once a connection and named by their text, unless a pooler stands between.
+ * @throws {OperatorError} when the package `pg` is missing, or the server refuses us for good.
+ */
+export async function openDatabase(url: string, onError: (error: Error) => void): Promise<Database> {
+  const pg = await loadDriver()
+  const config: ClientConfig = {
+    connectionString: url,
+    application_name: 'agent-session-sidecar',
+    connectionTimeoutMillis: TIMES.connect,
+    statement_timeout: TIMES.statement,
+    lock_timeout: TIMES.lock,
+    idle_in_transaction_session_timeout: TIMES.idleInTransaction,
+    keepAlive: true,
+    types: {
+      getTypeParser: (oid: number, format?: 'text' | 'binary') => {
+        if (oid === INT8) return Number
+        if (TEXTS.has(oid)) return original
+        return pg.types.getTypeParser(oid, format ?? 'text')
+      },
+    } as ClientConfig['types'],
+  }
+  const readers = new pg.Pool({ ...config, max: READERS, idleTimeoutMillis: TIMES.idle, allowExitOnIdle: true })
+  const writers = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
+  // An idle connection that breaks: the next statement opens another one.
+  for (const pool of [readers, writers]) pool.on('error', onError)
+  return {
+    ...queriesOf(readers),
+    begin: () => begin(writers),
+    async close() {
+      await Promise.all([readers.end(), writers.end()])
+    },
+  }
+}
+
+async function loadDriver(): Promise<typeof import('pg').default> {
+  try {
+    const { default: pg } = await import('pg')
+    return pg
+  } catch (error) {
+    if (!isObject(error) || codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new OperatorError(
+      'store.url: a store in PostgreSQL needs the package pg, which is not installed; run: npm install pg',
+      2,
+    )
+  }
+}
+
+const names = new Map<string, string>()
+
+/** The name under which a connection keeps the plan of a statement. */
+function nameOf(text: string): string {
+  let name = names.get(text)
+  if (name === undefined) names.set(text, (name = `s${names.size}`))
+  return name
+}
+
+function statement(text: string, values: readonly Value[]): QueryConfig {
+  return { name: nameOf(text), text, values: values.map(parameterOf) }
+}
+
+function parameterOf(value: Value): unknown {
+  if (typeof value === 'string') return storable(value)
+  return Array.isArray(value) ? value.map((one) => (typeof one === 'string' ? storable(one) : one)) : value
+}
+
+function queriesOf(connection: Pool | PoolClient | Client): Queries {
+  return {
+    async rows<R>(text: string, values: readonly Value[] = []) {
+      const { rows } = await attempt(() => connection.query(statement(text, values)))
+      return rows as R[]
+    },
+    async change(text, values = []) {
+      const { rowCount } = await attempt(() => connection.query(statement(text, values)))
+      return rowCount ?? 0
+    },
+  }
+}
+
+async function begin(writers: Pool): Promise<Transaction> {
+  const client = await attempt(() => writers.connect())
+  const queries = queriesOf(client)
+  const give = (error?: unknown): void => client.release(error !== undefined)
+  try {
+    await attempt(() => client.query('BEGIN'))
+  } catch (error) {
+    give(error)
+    throw error
+  }
+  return {
+    ...queries,
+    async script(text) {
+      await attempt(() => client.query(text))
+    },
+    async commit() {
+      try {
+        const { command } = await attempt(() => client.query('COMMIT'))
+        // A transaction in which a statement failed is committed without an error, as a rollback.
+        if (command !== 'COMMIT') throw new StoreError('unreachable', new Error('the server rolled back'))
+        give()
+      } catch (error) {
+        give(error)
+        throw error
+      }
+    },
+    async rollback() {
+      try {
+        await client.query('ROLLBACK')
+        give()
+      } catch (error) {
+        give(error)
+      }
+    },
+  }
+}
+
+async function attempt<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    throw explain(error)
+  }
+}
+
+/** Classes of SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html */
+const FULL = /^(53100|53200|58030)$/
+const BUSY = /^(55P03|57014|40001|40P01|25P03|53300)$/
+const FENCED = 'SC001'
+const UNREACHABLE = /^(08|57P|E[A-Z]+$)/
+
+/** Translates an error of the driver into the `StoreError` that callers of the store handle. */
+export function explain(error: unknown): unknown {
+  if (error instanceof StoreError) return error
+  const code = codeOf(error)
+  if (code === FENCED) return new StoreError('fenced', error)
+  if (FULL.test(code)) return new StoreError('full', error)
+  if (BUSY.test(code)) return new StoreError('busy', error)
+  if (UNREACHABLE.test(code) || /terminated|timeout|ended/i.test(code === '' ? messageOf(error) : ''))
+    return new StoreError('unreachable', error)
+  return error
+}

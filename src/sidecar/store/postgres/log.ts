@@ -1,0 +1,155 @@
+import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
+import type { Channel, Fact, Seen, StoredFact } from '../../../core/fact.ts'
+import type { Committed } from '../../../core/store.ts'
+import { checksum, seqOf } from '../sqlite/log.ts'
+import type { Queries } from './database.ts'
+
+/** Named places up to which something is done: the stream's cursor, the sweep's, the pruning's. */
+export const checkpoints = {
+  async get(queries: Queries, name: string): Promise<string | null> {
+    const [row] = await queries.rows<{ value: string | null }>(
+      'SELECT value FROM sidecar.checkpoints WHERE name = $1',
+      [name],
+    )
+    return row?.value ?? null
+  },
+
+  async set(queries: Queries, name: string, value: string | null): Promise<void> {
+    await queries.change(
+      `INSERT INTO sidecar.checkpoints (name, value) VALUES ($1, $2)
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+      [name, value],
+    )
+  },
+
+  async drop(queries: Queries, name: string): Promise<void> {
+    await queries.change('DELETE FROM sidecar.checkpoints WHERE name = $1', [name])
+  },
+
+  /** A cursor never moves back. One that is no number cannot be compared: the newest wins. */
+  async advance(queries: Queries, name: string, value: string): Promise<void> {
+    const known = seqOf(await checkpoints.get(queries, name))
+    const given = seqOf(value)
+    if (known === null || given === null || given > known) await checkpoints.set(queries, name, value)
+  },
+}
+
+/** Makes the deliveries of facts that are new. */
+export type FanOut = (queries: Queries, facts: readonly StoredFact[], into: Committed) => Promise<void>
+
+const ADD = `
+  WITH drawn AS (UPDATE sidecar.positions SET last = last + $1::bigint WHERE name = 'facts' RETURNING last - $1::bigint AS base)
+  INSERT INTO sidecar.facts (pos, id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook,
+    seen_poll, checksum)
+  SELECT drawn.base + f.nth, f.id, f.type, f.session_id, f.turn_id, f.at, f.family, f.seq, f.body, f.subject, f.seen_stream,
+    f.seen_webhook, f.seen_poll, f.checksum
+  FROM drawn, unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[]) WITH ORDINALITY
+    AS f(id, type, session_id, turn_id, at, family, seq, body, subject, seen_stream, seen_webhook, seen_poll, checksum, nth)
+  ON CONFLICT (id) DO NOTHING
+  RETURNING pos, id`
+
+/** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
+export class Facts {
+  readonly #fanOut: FanOut
+
+  constructor(fanOut: FanOut) {
+    this.#fanOut = fanOut
+  }
+
+  /** Adds what is new of `facts`, in order, and the deliveries that follow from it. */
+  async append(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
+    if (facts.length > 0) await this.release(queries, await this.unpruned(queries, facts), into)
+  }
+
+  /** A service that replays everything hands us what we delivered and removed long ago. */
+  async unpruned(queries: Queries, facts: readonly Fact[]): Promise<readonly Fact[]> {
+    if (facts.every(({ seq }) => seq === null)) return facts
+    const pruned = seqOf(await checkpoints.get(queries, PRUNED_SEQ))
+    if (pruned === null) return facts
+    return facts.filter(({ seq }) => seq === null || (seqOf(seq) ?? pruned + 1n) > pruned)
+  }
+
+  /** As `append`, of frames that were held: later ones may have been delivered and removed meanwhile. */
+  async release(queries: Queries, facts: readonly Fact[], into: Committed): Promise<void> {
+    if (facts.length === 0) return
+    const seen = await this.#seenBefore(queries, facts)
+    const rows = await queries.rows<{ pos: number; id: string }>(ADD, [
+      facts.length,
+      facts.map(({ id }) => id),
+      facts.map(({ type }) => type),
+      facts.map(({ sessionId }) => sessionId),
+      facts.map(({ turnId }) => turnId),
+      facts.map(({ at }) => at),
+      facts.map(({ family }) => family),
+      facts.map(({ seq }) => seq),
+      facts.map(({ body }) => body),
+      facts.map(({ subject }) => subject),
+      seen.map(({ stream }) => stream ?? null),
+      seen.map(({ webhook }) => webhook ?? null),
+      seen.map(({ poll }) => poll ?? null),
+      facts.map(checksum),
+    ])
+    const positions = new Map(rows.map(({ id, pos }) => [id, pos]))
+    const added: StoredFact[] = []
+    for (const [index, fact] of facts.entries()) {
+      const pos = positions.get(fact.id)
+      if (pos === undefined) continue
+      // The second fact of one id in this commit is known already.
+      positions.delete(fact.id)
+      added.push({ ...fact, pos, seen: seen[index] ?? fact.seen })
+    }
+    if (added.length === 0) return
+    const subjects = added.flatMap(({ subject }) => subject ?? [])
+    if (subjects.length > 0)
+      await queries.change('DELETE FROM sidecar.sightings WHERE subject = ANY ($1::text[])', [subjects])
+    for (const fact of added) into.facts.push(fact)
+    await this.#fanOut(queries, added, into)
+  }
+
+  /** What channels said of the subjects of `facts` before these came, in the order of `facts`. */
+  async #seenBefore(queries: Queries, facts: readonly Fact[]): Promise<Seen[]> {
+    const subjects = facts.flatMap(({ subject }) => subject ?? [])
+    const rows =
+      subjects.length === 0
+        ? []
+        : await queries.rows<{ subject: string; channel: Channel; at: number }>(
+            'SELECT subject, channel, at FROM sidecar.sightings WHERE subject = ANY ($1::text[])',
+            [subjects],
+          )
+    // Of two facts of one subject in this commit the first has the sightings.
+    const given = new Set<string>()
+    return facts.map((fact) => {
+      const { subject } = fact
+      if (subject === null || given.has(subject)) return fact.seen
+      given.add(subject)
+      const seen = { ...fact.seen }
+      for (const { channel, at } of rows.filter((row) => row.subject === subject))
+        seen[channel] = Math.min(at, seen[channel] ?? at)
+      return seen
+    })
+  }
+
+  /** A channel says that `subject` happened: remembered on the fact, or for the fact to come. */
+  async sight(
+    queries: Queries,
+    { subject, channel, at }: { subject: string; channel: Channel; at: number },
+    into: Committed,
+  ): Promise<void> {
+    const [fact] = await queries.rows<{ pos: number; type: string; at: number; seen: number | null }>(
+      `SELECT pos, type, at, seen_${channel} AS seen FROM sidecar.facts WHERE subject = $1 ORDER BY pos DESC LIMIT 1`,
+      [subject],
+    )
+    if (fact !== undefined && fact.seen === null) {
+      await queries.change(`UPDATE sidecar.facts SET seen_${channel} = $1 WHERE pos = $2`, [at, fact.pos])
+      into.sightings.push({ channel, type: fact.type, at, factAt: fact.at })
+      return
+    }
+    // A session comes back to the same status again and again; the others happen once.
+    if (fact === undefined || /^session\.(?!created|deleted)/.test(subject))
+      await queries.change(
+        'INSERT INTO sidecar.sightings (subject, channel, at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+        [subject, channel, at],
+      )
+  }
+}

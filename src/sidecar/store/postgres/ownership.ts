@@ -1,0 +1,140 @@
+import type { Lease } from '../../../core/lease.ts'
+import { StoreError } from '../../../core/store-error.ts'
+import type { Clock, Timer } from '../../../std/ports.ts'
+import type { Database, Transaction } from './database.ts'
+
+/** Milliseconds: of a lease, between two renewals, and how long before its end its owner stops. */
+const TTL = 15_000
+const RENEWED = 5_000
+const MARGIN = 3_000
+/** Milliseconds between two attempts to take a lease that another process has. */
+const ASKED = 500
+
+/** The only lease: whoever has it owns every shard, and reads the stream. */
+const EVERYTHING = 'leader'
+
+/**
+ * The right to write. A lease ends on the database's clock; its owner stops by itself `MARGIN` before that, counted from the
+ * time at which it asked for the renewal that succeeded last.
+ */
+export class Ownership {
+  readonly lease: Lease
+  /** Called once, when it is lost. */
+  onLost: ((error: StoreError) => void) | null = null
+  readonly #database: Database
+  readonly #clock: Clock
+  /** Milliseconds between our steady clock and the database's. */
+  #offset = 0
+  #asked: number
+  #timer: Timer | null = null
+  #lost: StoreError | null = null
+
+  private constructor(database: Database, clock: Clock, taken: { lease: Lease; asked: number }) {
+    this.#database = database
+    this.#clock = clock
+    this.lease = taken.lease
+    this.#asked = taken.asked
+  }
+
+  /** Takes the lease, or waits until its owner resigns or stops renewing it. */
+  static async take(database: Database, clock: Clock, owner: string): Promise<Ownership> {
+    for (;;) {
+      const asked = clock.steady()
+      const [row] = await database.rows<{ epoch: number | null }>(
+        'SELECT sidecar.acquire($1, $2, $3::bigint) AS epoch',
+        [EVERYTHING, owner, TTL],
+      )
+      const epoch = row?.epoch ?? null
+      if (epoch !== null) {
+        const ownership = new Ownership(database, clock, { lease: { owner, epoch }, asked })
+        await ownership.#synchronise()
+        ownership.#renewLater()
+        return ownership
+      }
+      await new Promise<void>((resolve) => void clock.after(ASKED, resolve))
+    }
+  }
+
+  /** The store's clock, milliseconds. */
+  now(): number {
+    return this.#clock.steady() + this.#offset
+  }
+
+  holds(lease: Lease): boolean {
+    return this.#lost === null && lease.epoch === this.lease.epoch && lease.owner === this.lease.owner
+  }
+
+  /** Why nothing may be written any more; null: it may. */
+  get lost(): StoreError | null {
+    if (this.#lost === null && this.#clock.steady() > this.#asked + TTL - MARGIN)
+      this.lose(new StoreError('fenced', new Error('the lease could not be renewed in time')))
+    return this.#lost
+  }
+
+  /** @returns why it was lost first. */
+  lose(error: StoreError): StoreError {
+    if (this.#lost !== null) return this.#lost
+    this.#lost = error
+    this.#timer?.cancel()
+    this.onLost?.(error)
+    return error
+  }
+
+  /**
+   * First in each transaction that writes. @returns the number of the transaction.
+   * @throws {StoreError} when another process has the lease.
+   */
+  async confirm(transaction: Transaction): Promise<string> {
+    const { lost } = this
+    if (lost !== null) throw lost
+    try {
+      const [row] = await transaction.rows<{ id: string }>(
+        'SELECT sidecar.fence($1, $2::bigint), pg_current_xact_id()::text AS id',
+        [EVERYTHING, this.lease.epoch],
+      )
+      if (row === undefined) throw new StoreError('damaged')
+      return row.id
+    } catch (error) {
+      throw error instanceof StoreError && error.kind === 'fenced' ? this.lose(error) : error
+    }
+  }
+
+  /** Lets the next process in at once. */
+  async resign(): Promise<void> {
+    this.#timer?.cancel()
+    const { owner, epoch } = this.lease
+    await this.#database.change(
+      'UPDATE sidecar.leases SET until = clock_timestamp() WHERE name = $1 AND owner = $2 AND epoch = $3',
+      [EVERYTHING, owner, epoch],
+    )
+  }
+
+  #renewLater(): void {
+    this.#timer = this.#clock.after(RENEWED, () => void this.#renew())
+  }
+
+  async #renew(): Promise<void> {
+    const asked = this.#clock.steady()
+    const { owner, epoch } = this.lease
+    try {
+      const renewed = await this.#database.change(
+        `UPDATE sidecar.leases SET until = clock_timestamp() + $4::bigint * interval '1 ms'
+         WHERE name = $1 AND owner = $2 AND epoch = $3`,
+        [EVERYTHING, owner, epoch, TTL],
+      )
+      if (renewed !== 1) return void this.lose(new StoreError('fenced'))
+      this.#asked = asked
+      await this.#synchronise()
+    } catch {
+      // It is tried again; `lost` ends what cannot be renewed.
+    }
+    if (this.lost === null) this.#renewLater()
+  }
+
+  async #synchronise(): Promise<void> {
+    const [row] = await this.#database.rows<{ now: number }>(
+      'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
+    )
+    if (row !== undefined) this.#offset = row.now - this.#clock.steady()
+  }
+}

@@ -1,0 +1,49 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { OperatorError } from '../../../std/errors.ts'
+import type { Database } from './database.ts'
+
+const FOLDER = join(import.meta.dirname, 'migrations')
+/** Replicas that start at once migrate one after the other. Any number that no other program takes. */
+const LOCK = 7_305_262_417
+
+/** The texts of the migrations, in order. */
+function migrations(): string[] {
+  const files = readdirSync(FOLDER).filter((name) => name.endsWith('.sql'))
+  return files.toSorted().map((name) => readFileSync(join(FOLDER, name), 'utf8'))
+}
+
+/**
+ * Brings the database to the newest schema.
+ * @throws {OperatorError} when it is of a newer version that this one cannot work beside.
+ */
+export async function migrate(database: Database): Promise<void> {
+  const known = migrations()
+  const step = await database.begin()
+  try {
+    await step.rows('SELECT pg_advisory_xact_lock($1::bigint)', [LOCK])
+    await step.script('CREATE SCHEMA IF NOT EXISTS sidecar')
+    await step.script(
+      'CREATE TABLE IF NOT EXISTS sidecar.schema_versions (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
+    )
+    const [row] = await step.rows<{ version: number | null }>(
+      'SELECT max(version) AS version FROM sidecar.schema_versions',
+    )
+    const version = row?.version ?? 0
+    if (version > known.length) {
+      throw new OperatorError(
+        `store: the database was written by a newer version (schema ${version}, this program knows ${known.length}). ` +
+          'It was left as it is; run the newer version.',
+      )
+    }
+    for (const [index, text] of known.entries()) {
+      if (index < version) continue
+      await step.script(text)
+      await step.change('INSERT INTO sidecar.schema_versions (version) VALUES ($1)', [index + 1])
+    }
+    await step.commit()
+  } catch (error) {
+    await step.rollback()
+    throw error
+  }
+}
