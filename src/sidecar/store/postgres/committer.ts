@@ -41,7 +41,13 @@ export class Committer {
   #working: Promise<void> | null = null
   #patience: Timer | null = null
 
-  constructor(parts: { database: Database; clock: Clock; ownership: Ownership; witness: Witness; part: Part }) {
+  constructor(parts: {
+    database: Database
+    clock: Clock
+    ownership: Ownership
+    witness: Witness
+    part: Part
+  }) {
     this.#database = parts.database
     this.#clock = parts.clock
     this.#ownership = parts.ownership
@@ -82,10 +88,12 @@ export class Committer {
   #start(): void {
     this.#patience?.cancel()
     this.#patience = null
-    this.#working ??= this.#work().finally(() => (this.#working = null))
+    this.#working ??= this.#work()
   }
 
   async #work(): Promise<void> {
+    // What is queued in this step shares the transaction.
+    await Promise.resolve()
     while (this.#queue.length > 0) {
       const writes = this.#queue
       this.#queue = []
@@ -93,10 +101,13 @@ export class Committer {
         await this.#transact(writes)
       } catch (error) {
         // One bad write must not fail the others: each gets a transaction of its own.
-        if (writes.length === 1 || error instanceof StoreError) for (const write of writes) write.failed(error)
+        if (writes.length === 1 || error instanceof StoreError)
+          for (const write of writes) write.failed(error)
         else for (const write of writes) await this.#alone(write)
       }
     }
+    // In the same step as the look at the queue: what comes later starts anew.
+    this.#working = null
   }
 
   async #alone(write: Write): Promise<void> {

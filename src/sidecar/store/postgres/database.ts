@@ -66,7 +66,12 @@ export async function openDatabase(url: string, onError: (error: Error) => void)
       },
     } as ClientConfig['types'],
   }
-  const readers = new pg.Pool({ ...config, max: READERS, idleTimeoutMillis: TIMES.idle, allowExitOnIdle: true })
+  const readers = new pg.Pool({
+    ...config,
+    max: READERS,
+    idleTimeoutMillis: TIMES.idle,
+    allowExitOnIdle: true,
+  })
   const writers = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
   // An idle connection that breaks: the next statement opens another one.
   for (const pool of [readers, writers]) pool.on('error', onError)

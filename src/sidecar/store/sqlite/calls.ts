@@ -21,7 +21,7 @@ const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => 
 /** The columns of a `CallRow`. */
 export const CALL = FIELDS.map((field) => `${columnOf(field)} AS ${field}`).join(', ')
 
-interface Due {
+export interface Due {
   call_id: string
   due_at: number
 }

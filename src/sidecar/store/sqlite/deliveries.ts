@@ -11,9 +11,9 @@ import type { Lanes } from './lanes.ts'
 import { createListing, mapListed, NOTHING, scan, where, POSITIONS_OF_SESSION } from './listing.ts'
 import type { Sqlite } from './open.ts'
 
-const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
+export const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'dead']
 
-interface DeliveryRow {
+export interface DeliveryRow {
   fact_pos: number
   handler: number
   handler_name: string
@@ -87,7 +87,7 @@ export function createDeliveries(
   }
 }
 
-function deliveryOf(row: DeliveryRow): DeliveryRecord {
+export function deliveryOf(row: DeliveryRow): DeliveryRecord {
   const status = STATUSES[row.status] ?? 'pending'
   return {
     id: deliveryId(row.fact_pos, row.handler),

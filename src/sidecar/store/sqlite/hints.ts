@@ -4,7 +4,7 @@ import type { Sqlite } from './open.ts'
 import type { Ownership } from './owner.ts'
 import { seenOf, type SeenColumns } from './log.ts'
 
-interface HintRow extends SeenColumns {
+export interface HintRow extends SeenColumns {
   session_id: string
   generation: number
   scope: number
@@ -12,21 +12,21 @@ interface HintRow extends SeenColumns {
 }
 
 /** Bits, so that one statement can join two scopes. */
-const SCOPES: Record<HintScope, number> = { session: 1, artifacts: 2, turns: 3 }
+export const SCOPES: Record<HintScope, number> = { session: 1, artifacts: 2, turns: 3 }
 
-function scopeOf(bits: number): HintScope {
+export function scopeOf(bits: number): HintScope {
   if (bits === SCOPES.session) return 'session'
   return bits === SCOPES.artifacts ? 'artifacts' : 'turns'
 }
 
 /** A session whose frames are held is read so soon, milliseconds: those that come together cost one reading. */
-const HELD_DELAY = 30
+export const HELD_DELAY = 30
 
 /** A sweep is the hint of no session. */
-const SWEEP = ''
+export const SWEEP = ''
 
 /** The hints of one key since it was claimed, joined like a row of their own. */
-interface Since extends SeenColumns {
+export interface Since extends SeenColumns {
   due_at: number
   scope: number
 }

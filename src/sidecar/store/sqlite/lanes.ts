@@ -10,12 +10,12 @@ import type { Part } from './committer.ts'
 import type { Ownership } from './owner.ts'
 
 /** The service defines the types, so the number of types in memory is limited. */
-const TYPES_REMEMBERED = 1000
+export const TYPES_REMEMBERED = 1000
 
 /** The state of a delivery after an attempt: pending, delivered or dead. */
-const STATUS: Record<Ack['result'], number> = { retry: 0, delivered: 1, dead: 2 }
+export const STATUS: Record<Ack['result'], number> = { retry: 0, delivered: 1, dead: 2 }
 
-interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
+export interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
   number: number
   wants(type: string): boolean
 }
@@ -278,7 +278,7 @@ export class Lanes {
 }
 
 /** The shortest JSON of an attempt: every delivered row has one. */
-function attemptText({ at, status, error, ms }: Attempt): string {
+export function attemptText({ at, status, error, ms }: Attempt): string {
   const outcome = status === undefined ? `"error":${JSON.stringify(error ?? '')}` : `"status":${status}`
   const both =
     status !== undefined && error !== undefined ? `${outcome},"error":${JSON.stringify(error)}` : outcome
@@ -289,9 +289,9 @@ function attemptText({ at, status, error, ms }: Attempt): string {
  * An attempt in flight for this long is recorded as begun, milliseconds. Nearly every attempt ends and is stored
  * sooner.
  */
-const LONG = 50
+export const LONG = 50
 /** The error of an attempt that a crash interrupted. */
-const CUT = 'the sidecar stopped before an answer'
+export const CUT = 'the sidecar stopped before an answer'
 
 /** Runs a transaction that need not reach the disk; `effect` runs after it. */
 type Write = (run: () => void, effect?: () => void) => Promise<unknown>

@@ -14,10 +14,10 @@ import { objectOf } from '../../../std/depth.ts'
 import { createWaiting } from './waiting.ts'
 
 /** Titles are in no index, and reading them takes about 2 µs each, while nothing else is done: older ones are left out. */
-const SEARCHED = 10_000
+export const SEARCHED = 10_000
 const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_seen DESC LIMIT 1 OFFSET ${SEARCHED}), 0)`
 /** Turns and calls of one session that its page shows. */
-const SHOWN_PER_SESSION = 200
+export const SHOWN_PER_SESSION = 200
 
 const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
 const sizeOfCall = (call: CallRow): number => call.action.length + (call.resultText?.length ?? 0)

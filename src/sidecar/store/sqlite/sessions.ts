@@ -11,7 +11,7 @@ import type { Sqlite } from './open.ts'
 /** The type of the fact that a turn.ended frame becomes. */
 export const TURN_ENDED = transcriptType('turn.ended')
 /** How many of the newest settled turns a comparison needs, to find where it may stop reading. */
-const SETTLED_KEPT = 3
+export const SETTLED_KEPT = 3
 
 interface ActionRow {
   call_id: string
@@ -243,7 +243,7 @@ export class Sessions {
   }
 }
 
-function glanceOf(row: SessionRow): SessionGlance {
+export function glanceOf(row: SessionRow): SessionGlance {
   return {
     status: row.status,
     updatedAt: row.updated_at,
@@ -252,7 +252,7 @@ function glanceOf(row: SessionRow): SessionGlance {
   }
 }
 
-function sessionOf(row: SessionRow): Session {
+export function sessionOf(row: SessionRow): Session {
   const session = parseSession(objectOf(row.raw))
   if (session === null) throw new Error(`session ${row.id}: the stored resource cannot be read`)
   return session
@@ -268,7 +268,7 @@ export function recordOf(row: SessionRow): SessionRecord {
   }
 }
 
-function turnOf(row: TurnRow, now: number): KnownTurn {
+export function turnOf(row: TurnRow, now: number): KnownTurn {
   const parsed = row.raw === null ? null : parseTurn(objectOf(row.raw))
   return {
     turn: parsed ?? {

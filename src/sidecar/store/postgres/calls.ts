@@ -1,0 +1,129 @@
+import type { Call, CallRoom, ClaimedCall } from '../../../core/call.ts'
+import { transition, type CallStep } from '../../../core/call-machine.ts'
+import type { Lease } from '../../../core/lease.ts'
+import { callOf, callRow, COLUMNS, type CallRow, type Due } from '../sqlite/calls.ts'
+import { Claims } from './claims.ts'
+import type { Queries } from './database.ts'
+import type { Ownership } from './ownership.ts'
+import { shardOf } from './shard.ts'
+
+const WAITING = "ended_at IS NULL AND state = 'received'"
+const MOVING = "ended_at IS NULL AND state <> 'received'"
+const NAMES = `WITH RECURSIVE names(name) AS (
+    SELECT min(name) FROM sidecar.calls WHERE ${WAITING}
+    UNION ALL
+    SELECT (SELECT min(name) FROM sidecar.calls WHERE ${WAITING} AND name > names.name) FROM names WHERE names.name IS NOT NULL
+  ) SELECT name FROM names WHERE name IS NOT NULL`
+
+/** The ledger of function calls. A step is refused unless the call stands where the caller believes. */
+export class Calls {
+  readonly #claims = new Claims<string>()
+  readonly #ownership: Ownership
+
+  constructor(ownership: Ownership) {
+    this.#ownership = ownership
+  }
+
+  /** @returns false when the call is known already. */
+  async add(queries: Queries, call: Call, now: number): Promise<boolean> {
+    const row = callRow(call, Math.floor(now))
+    const added = await queries.change(
+      `INSERT INTO sidecar.calls (${COLUMNS.join(', ')}, shard)
+       VALUES (${COLUMNS.map((_, index) => `$${index + 1}`).join(', ')}, $${COLUMNS.length + 1}) ON CONFLICT DO NOTHING`,
+      [...COLUMNS.map((name) => row[name]), shardOf(call.sessionId)],
+    )
+    return added === 1
+  }
+
+  async step(queries: Queries, { callId, event, after, lease }: CallStep, now: number): Promise<boolean> {
+    if (lease !== undefined && !this.#ownership.holds(lease)) return false
+    const [row] = await queries.rows<CallRow>('SELECT * FROM sidecar.calls WHERE call_id = $1 FOR UPDATE', [
+      callId,
+    ])
+    if (row === undefined) return false
+    const stepped = transition(callOf(row), event)
+    if (stepped === null) return false
+    const next = callRow(stepped, after === undefined ? row.due_at : Math.ceil(now + after))
+    await queries.change(
+      `UPDATE sidecar.calls SET ${COLUMNS.map((name, index) => `${name} = $${index + 1}`).join(', ')}
+       WHERE call_id = $${COLUMNS.length + 1}`,
+      [...COLUMNS.map((name) => next[name]), callId],
+    )
+    return true
+  }
+
+  /** A call that waits for the app and is not among the actions that the session still requires is due. */
+  async wakeOthers(queries: Queries, sessionId: string, required: readonly string[]): Promise<void> {
+    await queries.change(
+      `UPDATE sidecar.calls SET due_at = 0 WHERE session_id = $1 AND deferred = 1 AND ended_at IS NULL
+         AND call_id <> ALL ($2::text[])`,
+      [sessionId, required],
+    )
+  }
+
+  async get(queries: Queries, callId: string): Promise<Call | null> {
+    const [row] = await queries.rows<CallRow>('SELECT * FROM sidecar.calls WHERE call_id = $1', [callId])
+    return row === undefined ? null : callOf(row)
+  }
+
+  async claim(queries: Queries, room: CallRoom, now: number): Promise<ClaimedCall[]> {
+    const due = Math.floor(now)
+    const take = (places: number, find: (limit: number) => Promise<CallRow[]>): Promise<CallRow[]> =>
+      this.#claims.claim(places, find, (row) => row.call_id)
+    const rows = await take(room.others, (limit) =>
+      queries.rows<CallRow>(
+        `SELECT * FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint ORDER BY due_at LIMIT $2`,
+        [due, limit],
+      ),
+    )
+    for (const name of await this.#names(queries)) {
+      const found = await take(room.of(name), (limit) =>
+        queries.rows<CallRow>(
+          `SELECT * FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint ORDER BY due_at LIMIT $3`,
+          [name, due, limit],
+        ),
+      )
+      rows.push(...found)
+    }
+    return rows.map((row) => ({ call: callOf(row), lease: this.#ownership.lease }))
+  }
+
+  /** The tool host that wrote a call as running works on it already. */
+  claimed(callId: string): void {
+    this.#claims.add(callId)
+  }
+
+  release(callId: string, lease: Lease): void {
+    if (this.#ownership.holds(lease)) this.#claims.release(callId)
+  }
+
+  async next(queries: Queries, room: CallRoom): Promise<number | null> {
+    const first = (find: (limit: number) => Promise<Due[]>): Promise<Due | null> =>
+      this.#claims.first(find, (row) => row.call_id)
+    const due: number[] = []
+    if (room.others > 0) {
+      const row = await first((limit) =>
+        queries.rows<Due>(
+          `SELECT call_id, due_at FROM sidecar.calls WHERE ${MOVING} ORDER BY due_at LIMIT $1`,
+          [limit],
+        ),
+      )
+      if (row !== null) due.push(row.due_at)
+    }
+    for (const name of await this.#names(queries)) {
+      if (room.of(name) <= 0) continue
+      const row = await first((limit) =>
+        queries.rows<Due>(
+          `SELECT call_id, due_at FROM sidecar.calls WHERE ${WAITING} AND name = $1 ORDER BY due_at LIMIT $2`,
+          [name, limit],
+        ),
+      )
+      if (row !== null) due.push(row.due_at)
+    }
+    return due.length === 0 ? null : Math.min(...due)
+  }
+
+  async #names(queries: Queries): Promise<string[]> {
+    return (await queries.rows<{ name: string }>(NAMES)).map(({ name }) => name)
+  }
+}

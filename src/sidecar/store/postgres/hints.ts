@@ -1,0 +1,179 @@
+import type { Hint } from '../../../core/hint.ts'
+import type { ClaimedHint, HintClaim, HintedSession, Reading } from '../../../core/store.ts'
+import { HELD_DELAY, joined, SCOPES, scopeOf, SWEEP, type HintRow, type Since } from '../sqlite/hints.ts'
+import { seenOf } from '../sqlite/log.ts'
+import { Claims } from './claims.ts'
+import type { Queries } from './database.ts'
+import type { Ownership } from './ownership.ts'
+import { shardOf } from './shard.ts'
+
+/** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
+export class Hints {
+  readonly #claims = new Claims<string>()
+  /** The hints of each claimed key since it was claimed. */
+  readonly #since = new Map<string, Since>()
+  readonly #ownership: Ownership
+  #generation: number
+
+  constructor(ownership: Ownership) {
+    this.#ownership = ownership
+    // Above every one that an earlier owner gave: the epoch is.
+    this.#generation = ownership.lease.epoch * 2 ** 32
+  }
+
+  /** Hints of one commit about one session are one row: a thousand webhooks come from few sessions. */
+  async add(queries: Queries, hints: readonly Hint[], now: number): Promise<void> {
+    const rows = new Map<string, Since>()
+    for (const { sessionId, scope, channel, at, delay } of hints) {
+      const key = sessionId ?? SWEEP
+      const row = {
+        due_at: Math.floor(now + delay),
+        scope: SCOPES[scope],
+        seen_stream: channel === 'stream' ? at : null,
+        seen_webhook: channel === 'webhook' ? at : null,
+        seen_poll: channel === 'poll' ? at : null,
+      }
+      const before = rows.get(key)
+      rows.set(key, before === undefined ? row : joined(before, row))
+    }
+    // In the order of their keys, as every statement that changes several rows: no two transactions wait for each other.
+    const sorted = [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1))
+    await queries.change(
+      `INSERT INTO sidecar.hints AS h (session_id, shard, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
+       SELECT *, 0 FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[])
+       ON CONFLICT (session_id) DO UPDATE SET
+         generation = excluded.generation,
+         due_at = least(h.due_at, excluded.due_at),
+         scope = h.scope | excluded.scope,
+         seen_stream = coalesce(h.seen_stream, excluded.seen_stream),
+         seen_webhook = coalesce(h.seen_webhook, excluded.seen_webhook),
+         seen_poll = coalesce(h.seen_poll, excluded.seen_poll)`,
+      [
+        sorted.map(([key]) => key),
+        sorted.map(([key]) => shardOf(key)),
+        sorted.map(() => ++this.#generation),
+        sorted.map(([, row]) => row.due_at),
+        sorted.map(([, row]) => row.scope),
+        sorted.map(([, row]) => row.seen_stream),
+        sorted.map(([, row]) => row.seen_webhook),
+        sorted.map(([, row]) => row.seen_poll),
+      ],
+    )
+    for (const [key, row] of sorted) {
+      if (!this.#claims.has(key)) continue
+      const since = this.#since.get(key)
+      this.#since.set(key, since === undefined ? row : joined(since, row))
+    }
+  }
+
+  async claim(queries: Queries, room: number, now: number): Promise<HintedSession[]> {
+    const rows = await this.#claims.claim(
+      room,
+      (limit) =>
+        queries.rows<HintRow>(
+          `SELECT session_id, generation, scope, failures, seen_stream, seen_webhook, seen_poll
+           FROM sidecar.hints WHERE due_at <= $1::bigint ORDER BY due_at LIMIT $2`,
+          [Math.floor(now), limit],
+        ),
+      (row) => row.session_id,
+    )
+    return rows.map((row) => ({
+      sessionId: row.session_id === SWEEP ? null : row.session_id,
+      claim: { lease: this.#ownership.lease, generation: row.generation },
+      scope: scopeOf(row.scope),
+      seen: seenOf(row),
+      failures: row.failures,
+    }))
+  }
+
+  async next(queries: Queries): Promise<number | null> {
+    const row = await this.#claims.first(
+      (limit) =>
+        queries.rows<{ session_id: string; due_at: number }>(
+          'SELECT session_id, due_at FROM sidecar.hints ORDER BY due_at LIMIT $1',
+          [limit],
+        ),
+      (one) => one.session_id,
+    )
+    return row?.due_at ?? null
+  }
+
+  /** Adds a hint unless the session has one. */
+  async ensure(queries: Queries, sessionId: string, { at, now }: { at: number; now: number }): Promise<void> {
+    await queries.change(
+      `INSERT INTO sidecar.hints (session_id, shard, generation, due_at, scope, seen_stream, failures)
+       VALUES ($1, $2, $3, $4, $5, $6, 0) ON CONFLICT (session_id) DO NOTHING`,
+      [sessionId, shardOf(sessionId), ++this.#generation, Math.floor(now + HELD_DELAY), SCOPES.session, at],
+    )
+  }
+
+  /** Removes the hint of a session that is no longer read. */
+  async drop(queries: Queries, sessionId: string): Promise<void> {
+    await queries.change('DELETE FROM sidecar.hints WHERE session_id = $1', [sessionId])
+    this.#since.delete(sessionId)
+  }
+
+  /** Inside the transaction of the reading. */
+  async done(
+    queries: Queries,
+    sessionId: string,
+    { claim, lookAfter, scope }: Reading['hint'],
+    now: number,
+  ): Promise<void> {
+    if (claim !== null) await this.#answer(queries, sessionId, claim)
+    if (lookAfter === null) return
+    await queries.change(
+      `INSERT INTO sidecar.hints AS h (session_id, shard, generation, due_at, scope, failures) VALUES ($1, $2, $3, $4, $5, 0)
+       ON CONFLICT (session_id) DO UPDATE SET due_at = least(h.due_at, excluded.due_at),
+         scope = h.scope | excluded.scope, failures = 0`,
+      [sessionId, shardOf(sessionId), ++this.#generation, Math.ceil(now + lookAfter), SCOPES[scope]],
+    )
+  }
+
+  /** A sweep is through: a look at the whole list may take longer than the time between two small ones. */
+  async swept(queries: Queries, { claim }: ClaimedHint): Promise<void> {
+    if (this.#ownership.holds(claim.lease)) await this.#answer(queries, SWEEP, claim)
+  }
+
+  /** All that was asked before the claim is answered, and what was asked since is all that is left. */
+  async #answer(queries: Queries, key: string, { generation }: HintClaim): Promise<void> {
+    const cleared = await queries.change(
+      'DELETE FROM sidecar.hints WHERE session_id = $1 AND generation = $2::bigint',
+      [key, generation],
+    )
+    const since = this.#since.get(key)
+    if (cleared > 0 || since === undefined) return
+    const { due_at, scope, seen_stream, seen_webhook, seen_poll } = since
+    await queries.change(
+      `UPDATE sidecar.hints SET due_at = $2, scope = $3, failures = 0, seen_stream = $4, seen_webhook = $5, seen_poll = $6
+       WHERE session_id = $1`,
+      [key, due_at, scope, seen_stream, seen_webhook, seen_poll],
+    )
+  }
+
+  /** After a reading that failed: it is due again later. */
+  async postpone(queries: Queries, { sessionId, claim }: ClaimedHint, dueAt: number): Promise<void> {
+    if (!this.#ownership.holds(claim.lease)) return
+    await queries.change(
+      'UPDATE sidecar.hints SET due_at = $1, failures = failures + 1 WHERE session_id = $2',
+      [Math.ceil(dueAt), sessionId ?? SWEEP],
+    )
+  }
+
+  /** After a reading that has to be made again: what came since its claim waits for nothing. */
+  async defer(queries: Queries, { sessionId, claim }: ClaimedHint, dueAt: number): Promise<void> {
+    if (!this.#ownership.holds(claim.lease)) return
+    const key = sessionId ?? SWEEP
+    const since = this.#since.get(key)?.due_at ?? Infinity
+    await queries.change('UPDATE sidecar.hints SET due_at = $1 WHERE session_id = $2', [
+      Math.ceil(Math.min(dueAt, since)),
+      key,
+    ])
+  }
+
+  release({ sessionId, claim }: ClaimedHint): void {
+    if (!this.#ownership.holds(claim.lease)) return
+    this.#since.delete(sessionId ?? SWEEP)
+    this.#claims.release(sessionId ?? SWEEP)
+  }
+}

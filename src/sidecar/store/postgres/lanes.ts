@@ -1,0 +1,334 @@
+import type { Ack, Lane, PendingDelivery } from '../../../core/delivery.ts'
+import type { StoredFact } from '../../../core/fact.ts'
+import { compilePatterns } from '../../../core/pattern.ts'
+import type { Committed, HandlerRegistration } from '../../../core/store.ts'
+import type { HandlerRecord } from '../../../core/store-reader.ts'
+import { attemptText, STATUS, TYPES_REMEMBERED, type HandlerRow, type Registered } from '../sqlite/lanes.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
+import type { BegunAttempts } from './begun.ts'
+import { Claims } from './claims.ts'
+import type { Queries } from './database.ts'
+import type { Ownership } from './ownership.ts'
+import { shardOf } from './shard.ts'
+
+/** Facts of one commit for one lane. */
+interface Addition {
+  handler: Registered
+  key: string
+  facts: StoredFact[]
+}
+
+/** Deliveries in lanes. A worker claims a lane before it delivers from it; claims live in memory. */
+export class Lanes {
+  readonly #claims = new Claims<number>()
+  readonly #byType = new Map<string, Registered[]>()
+  #handlers: Registered[] = []
+  #numbers: ReadonlyMap<string, number> = new Map()
+  readonly #begun: BegunAttempts
+  readonly #ownership: Ownership
+  readonly #onDamage: (pos: number) => void
+
+  constructor(ownership: Ownership, begun: BegunAttempts, onDamage: (pos: number) => void) {
+    this.#ownership = ownership
+    this.#begun = begun
+    this.#onDamage = onDamage
+  }
+
+  async handlers(queries: Queries): Promise<HandlerRecord[]> {
+    const rows = await queries.rows<HandlerRow>(
+      'SELECT number, name, paused_at, pause_reason FROM sidecar.handlers ORDER BY number',
+    )
+    return rows.map((row) => ({
+      name: row.name,
+      number: row.number,
+      pausedAt: row.paused_at,
+      pauseReason: row.pause_reason,
+    }))
+  }
+
+  async register(queries: Queries, handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]> {
+    await queries.change(
+      'INSERT INTO sidecar.handlers (name) SELECT * FROM unnest($1::text[]) ON CONFLICT DO NOTHING',
+      [handlers.map(({ name }) => name)],
+    )
+    const known = new Map((await this.handlers(queries)).map((record) => [record.name, record]))
+    this.#byType.clear()
+    this.#handlers = handlers.map(({ name, ordered, events }) => ({
+      name,
+      ordered,
+      events,
+      wants: compilePatterns(events).wants,
+      number: known.get(name)?.number ?? 0,
+    }))
+    this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
+    for (const { number, ordered } of this.#handlers) if (ordered) await gatherLanes(queries, number)
+    return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
+  }
+
+  /** null: no handler of that name is configured. */
+  registered(name: string): Readonly<Registered> | null {
+    return this.#handlers.find((handler) => handler.name === name) ?? null
+  }
+
+  /** `number`: the handler's. A handler that is no longer configured counts as ordered. */
+  isOrdered(number: number): boolean {
+    return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
+  }
+
+  /** Writes one delivery for each handler that wants a fact, and each lane once, however many facts it gets. */
+  async fanOut(queries: Queries, facts: readonly StoredFact[], into: Committed): Promise<void> {
+    const additions = this.#sort(facts)
+    if (additions.length === 0) return
+    const rows = await queries.rows<{ id: number; handler: number; key: string; pending: number }>(
+      `INSERT INTO sidecar.lanes AS l (handler, key, shard, pending, due_at)
+       SELECT *, 0 FROM unnest($1::int[], $2::text[], $3::smallint[], $4::bigint[])
+       ON CONFLICT (handler, key) DO UPDATE SET pending = l.pending + excluded.pending,
+         due_at = CASE WHEN l.pending = 0 THEN 0 ELSE l.due_at END
+       RETURNING id, handler, key, pending`,
+      [
+        additions.map(({ handler }) => handler.number),
+        additions.map(({ key }) => key),
+        additions.map(({ facts: [first], key }) => shardOf(first?.sessionId ?? key)),
+        additions.map(({ facts: { length } }) => length),
+      ],
+    )
+    const lanes = new Map(rows.map((row) => [`${row.handler} ${row.key}`, row]))
+    const deliveries: { pos: number; handler: number; lane: number }[] = []
+    for (const addition of additions) {
+      const { handler, key } = addition
+      const row = lanes.get(`${handler.number} ${key}`)
+      if (row === undefined) throw new Error('the lane was not written')
+      for (const { pos } of addition.facts) deliveries.push({ pos, handler: handler.number, lane: row.id })
+      into.lanes.push({
+        lane: { id: row.id, handler: handler.name, key, lease: this.#ownership.lease },
+        claimed: row.pending === addition.facts.length && !this.#claims.has(row.id),
+        deliveries: addition.facts.map((fact) => ({ attempts: 0, cut: 0, fact })),
+      })
+    }
+    await queries.change(
+      `INSERT INTO sidecar.deliveries (fact_pos, handler, lane, status, attempts, log)
+       SELECT *, 0, 0, '' FROM unnest($1::bigint[], $2::int[], $3::bigint[])`,
+      [
+        deliveries.map(({ pos }) => pos),
+        deliveries.map(({ handler }) => handler),
+        deliveries.map(({ lane }) => lane),
+      ],
+    )
+  }
+
+  /** By handler and key, in this order: no two transactions wait for each other's lanes. */
+  #sort(facts: readonly StoredFact[]): Addition[] {
+    const additions = new Map<string, Addition>()
+    for (const fact of facts) {
+      for (const handler of this.#interested(fact.type)) {
+        const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
+        const place = `${handler.number} ${key}`
+        const addition = additions.get(place)
+        if (addition === undefined) additions.set(place, { handler, key, facts: [fact] })
+        else addition.facts.push(fact)
+      }
+    }
+    return [...additions.values()].toSorted(
+      (a, b) => a.handler.number - b.handler.number || (a.key < b.key ? -1 : 1),
+    )
+  }
+
+  #interested(type: string): readonly Registered[] {
+    let list = this.#byType.get(type)
+    if (list === undefined) {
+      list = this.#handlers.filter((handler) => handler.wants(type))
+      if (this.#byType.size >= TYPES_REMEMBERED) this.#byType.clear()
+      this.#byType.set(type, list)
+    }
+    return list
+  }
+
+  /** Claims the lanes of a commit; called when the commit is durable. */
+  claimFresh(committed: Committed): void {
+    for (const news of committed.lanes) {
+      if (!news.claimed) continue
+      // Two commits shared a transaction, or a claim read the lane first: that claim holds.
+      if (this.#claims.has(news.lane.id)) news.claimed = false
+      else this.#claims.add(news.lane.id)
+    }
+  }
+
+  async claim(
+    queries: Queries,
+    { handler, lanes: room }: { handler: string; lanes: number },
+    now: number,
+  ): Promise<Lane[]> {
+    const number = this.#numbers.get(handler)
+    if (number === undefined) return []
+    const rows = await this.#claims.claim(
+      room,
+      (limit) =>
+        queries.rows<{ id: number; key: string }>(
+          `SELECT id, key FROM sidecar.lanes WHERE handler = $1 AND pending > 0 AND due_at <= $2::bigint
+           ORDER BY due_at LIMIT $3`,
+          [number, Math.floor(now), limit],
+        ),
+      ({ id }) => id,
+    )
+    return rows.map(({ id, key }) => ({ id, handler, key, lease: this.#ownership.lease }))
+  }
+
+  async next(queries: Queries, handler: string): Promise<number | null> {
+    const number = this.#numbers.get(handler)
+    if (number === undefined) return null
+    const row = await this.#claims.first(
+      (limit) =>
+        queries.rows<{ id: number; due_at: number }>(
+          'SELECT id, due_at FROM sidecar.lanes WHERE handler = $1 AND pending > 0 ORDER BY due_at LIMIT $2',
+          [number, limit],
+        ),
+      ({ id }) => id,
+    )
+    return row?.due_at ?? null
+  }
+
+  release({ id, lease }: Lane): void {
+    if (this.#ownership.holds(lease)) this.#claims.release(id)
+  }
+
+  isClaimed(id: number): boolean {
+    return this.#claims.has(id)
+  }
+
+  async postpone(queries: Queries, { id, lease }: Lane, dueAt: number): Promise<void> {
+    if (this.#ownership.holds(lease))
+      await queries.change('UPDATE sidecar.lanes SET due_at = $1 WHERE id = $2', [Math.ceil(dueAt), id])
+  }
+
+  async read(
+    queries: Queries,
+    lane: Lane,
+    { after, limit, maxBytes }: { after: number; limit: number; maxBytes: number },
+  ): Promise<PendingDelivery[]> {
+    const rows = await queries.rows<FactRow & { attempts: number; cut: number }>(
+      `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM sidecar.deliveries d JOIN sidecar.facts f ON f.pos = d.fact_pos
+       WHERE d.lane = $1 AND d.status = 0 AND d.fact_pos > $2::bigint ORDER BY d.fact_pos LIMIT $3`,
+      [lane.id, after, limit],
+    )
+    const found: PendingDelivery[] = []
+    let bytes = 0
+    for (const row of rows) {
+      bytes += row.body.length
+      if (found.length > 0 && bytes > maxBytes) break
+      const fact = factOf(row)
+      if (fact === null) this.#onDamage(row.pos)
+      else found.push({ attempts: row.attempts, cut: row.cut, fact })
+    }
+    return found
+  }
+
+  begin(lane: Lane, positions: readonly number[]): void {
+    const number = this.#numbers.get(lane.handler)
+    if (number !== undefined) this.#begun.begin(lane, number, positions)
+  }
+
+  /** Forgets an attempt whose outcome is not stored. */
+  drop(lane: Lane, positions: readonly number[]): void {
+    const number = this.#numbers.get(lane.handler)
+    if (number !== undefined) this.#begun.drop(lane, number, positions)
+  }
+
+  /** After the transaction of `acknowledge`. */
+  acknowledged(acks: readonly Ack[]): void {
+    for (const { lane, pos } of acks) {
+      const number = this.#numbers.get(lane.handler)
+      if (number !== undefined) this.#begun.settled(number, pos)
+    }
+  }
+
+  async acknowledge(queries: Queries, given: readonly Ack[], now: number): Promise<void> {
+    const acks = given.flatMap((ack) => {
+      const handler = this.#numbers.get(ack.lane.handler)
+      return handler === undefined || !this.#ownership.holds(ack.lane.lease) ? [] : [{ ...ack, handler }]
+    })
+    if (acks.length === 0) return
+    await this.#begun.settle(queries, acks)
+    // One statement changes a row once: a delivery with two outcomes in one commit takes two.
+    const rounds: (typeof acks)[] = []
+    const seen = new Map<string, number>()
+    for (const ack of acks) {
+      const key = `${ack.pos} ${ack.handler}`
+      const round = seen.get(key) ?? 0
+      seen.set(key, round + 1)
+      const list = rounds[round]
+      if (list === undefined) rounds.push([ack])
+      else list.push(ack)
+    }
+    for (const round of rounds) await this.#record(queries, round)
+    const delayed = new Map(
+      acks.flatMap(({ lane, result, after }) =>
+        result === 'retry' && after !== null ? [[lane.id, Math.ceil(now + after)]] : [],
+      ),
+    )
+    if (delayed.size > 0)
+      await queries.change(
+        'UPDATE sidecar.lanes l SET due_at = g.due FROM unnest($1::bigint[], $2::bigint[]) AS g(id, due) WHERE l.id = g.id',
+        [[...delayed.keys()], [...delayed.values()]],
+      )
+    const unordered = acks.flatMap(({ lane, handler }) => (this.isOrdered(handler) ? [] : [lane.id]))
+    if (unordered.length > 0)
+      await queries.change('DELETE FROM sidecar.lanes WHERE id = ANY ($1::bigint[]) AND pending = 0', [
+        unordered,
+      ])
+  }
+
+  /** The outcomes of different deliveries; the lanes shrink by those that are no longer pending. */
+  async #record(queries: Queries, acks: readonly (Ack & { handler: number })[]): Promise<void> {
+    await queries.change(
+      `WITH given AS (
+         SELECT * FROM unnest($1::bigint[], $2::int[], $3::smallint[], $4::int[], $5::text[], $6::text[])
+           AS g(pos, handler, status, attempts, entry, answer)
+       ), recorded AS (
+         UPDATE sidecar.deliveries d SET status = g.status, attempts = g.attempts,
+           log = d.log || CASE d.log WHEN '' THEN '' ELSE ',' END || g.entry, answer = coalesce(g.answer, d.answer)
+         FROM given g WHERE d.fact_pos = g.pos AND d.handler = g.handler AND d.status = 0
+         RETURNING d.lane, d.status
+       )
+       UPDATE sidecar.lanes l SET pending = l.pending - r.count
+       FROM (SELECT lane, count(*) AS count FROM recorded WHERE status <> 0 GROUP BY lane) r WHERE l.id = r.lane`,
+      [
+        acks.map(({ pos }) => pos),
+        acks.map(({ handler }) => handler),
+        acks.map(({ result }) => STATUS[result]),
+        acks.map(({ attempts }) => attempts),
+        acks.map(({ attempt }) => attemptText(attempt)),
+        acks.map(({ attempt }) => attempt.answer ?? null),
+      ],
+    )
+  }
+}
+
+/**
+ * Each pending fact of an unordered handler has a lane of its own. When the handler becomes ordered, these facts must move to
+ * the lanes of their sessions, or they would be delivered in any order.
+ */
+async function gatherLanes(queries: Queries, handler: number): Promise<void> {
+  const old = await queries.rows<{ id: number }>(
+    `SELECT l.id FROM sidecar.lanes l WHERE handler = $1 AND EXISTS (SELECT 1 FROM sidecar.facts f WHERE f.id = l.key)`,
+    [handler],
+  )
+  if (old.length === 0) return
+  const ids = old.map(({ id }) => id)
+  // A wait before the retry of one fact becomes a wait of its session's lane.
+  await queries.change(
+    `INSERT INTO sidecar.lanes AS lane (handler, key, shard, pending, due_at)
+       SELECT l.handler, coalesce(f.session_id, ''), min(l.shard), count(*), max(l.due_at) FROM sidecar.lanes l
+       JOIN sidecar.deliveries d ON d.lane = l.id AND d.status = 0 JOIN sidecar.facts f ON f.pos = d.fact_pos
+       WHERE l.id = ANY ($1::bigint[]) GROUP BY 1, 2
+     ON CONFLICT (handler, key) DO UPDATE SET pending = lane.pending + excluded.pending,
+       due_at = greatest(lane.due_at, excluded.due_at)`,
+    [ids],
+  )
+  await queries.change(
+    `UPDATE sidecar.deliveries d SET lane = l.id FROM sidecar.facts f, sidecar.lanes l
+     WHERE d.status = 0 AND d.lane = ANY ($1::bigint[]) AND f.pos = d.fact_pos
+       AND l.handler = d.handler AND l.key = coalesce(f.session_id, '')`,
+    [ids],
+  )
+  await queries.change('DELETE FROM sidecar.lanes WHERE id = ANY ($1::bigint[])', [ids])
+}

@@ -1,0 +1,343 @@
+import type { StoreCounts } from '../../../core/counts.ts'
+import { parseDeliveryId } from '../../../core/delivery.ts'
+import type { StoredFact } from '../../../core/fact.ts'
+import type { OpenFunction, StoreReader } from '../../../core/store-reader.ts'
+import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
+import { objectOf } from '../../../std/depth.ts'
+import { callOf, type CallRow } from '../sqlite/calls.ts'
+import { deliveryOf, STATUSES, type DeliveryRow } from '../sqlite/deliveries.ts'
+import { list, mapListed, NOTHING } from '../sqlite/listing.ts'
+import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
+import { SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
+import { recordOf, type SessionRow } from '../sqlite/sessions.ts'
+import { where } from './conditions.ts'
+import type { Queries } from './database.ts'
+import type { Lanes } from './lanes.ts'
+import { isBefore } from '../../../core/seq.ts'
+
+const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, d.answer, l.due_at, f.id, f.type, f.session_id
+  FROM sidecar.deliveries d JOIN sidecar.facts f ON f.pos = d.fact_pos JOIN sidecar.handlers h ON h.number = d.handler
+  LEFT JOIN sidecar.lanes l ON l.id = d.lane`
+const OPEN_SINCE = 'coalesce(a.created_at, a.opened_at)'
+const OPEN = `FROM sidecar.actions a JOIN sidecar.sessions s ON s.id = a.session_id
+  WHERE a.resolved_at IS NULL AND s.deleted_at IS NULL`
+/** Frames that one question gives, at most, and their characters, about: what a slow reader makes us hold. */
+const FRAMES = 2048
+const CHARACTERS = 256 * 1024
+
+/** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
+export function createReader(queries: Queries, lanes: Lanes): StoreReader {
+  return {
+    ...createLog(queries),
+    ...createDeliveries(queries, lanes),
+    ...createSessions(queries),
+    ...createWaiting(queries),
+    handlers: () => lanes.handlers(queries),
+    counts: () => count(queries),
+  }
+}
+
+async function first<R>(queries: Queries, text: string, values: readonly string[]): Promise<R | null> {
+  const [row] = await queries.rows<R>(text, values)
+  return row ?? null
+}
+
+function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'placeOf' | 'frames'> {
+  const ends = async (): Promise<{ low: number | null; high: number | null }> =>
+    (await first(queries, 'SELECT min(pos) AS low, max(pos) AS high FROM sidecar.facts', [])) ?? {
+      low: null,
+      high: null,
+    }
+  return {
+    async facts({ after, limit, order, type, sessionId }) {
+      const start =
+        after === undefined
+          ? undefined
+          : await first<{ pos: number }>(queries, 'SELECT pos FROM sidecar.facts WHERE id = $1', [after])
+      if (start === null) return NOTHING
+      const { text, values } = where([
+        [`f.pos ${order === 'asc' ? '>' : '<'} ?::bigint`, start?.pos],
+        ['f.type = ?', type],
+        ['f.session_id = ?', sessionId],
+      ])
+      const rows = await queries.rows<FactRow>(
+        `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ${limit + 1}`,
+        values,
+      )
+      // One that is damaged is left out.
+      return mapListed(
+        list(rows, limit, ({ body }) => body.length),
+        (row) => [factOf(row)].filter((fact) => fact !== null),
+      )
+    },
+    async fact(id) {
+      const row = await first<FactRow>(queries, `SELECT ${FACT_COLUMNS} FROM sidecar.facts f WHERE id = $1`, [
+        id,
+      ])
+      return row === null ? null : factOf(row)
+    },
+    async placeOf(seq) {
+      const { low: lowest, high: highest } = await ends()
+      if (lowest === null || highest === null) return 0
+      let [low, high] = [lowest - 1, highest]
+      while (low < high) {
+        const middle = Math.ceil((low + high) / 2)
+        const [frame] = await queries.rows<{ pos: number; seq: string }>(
+          'SELECT pos, seq FROM sidecar.facts WHERE pos >= $1::bigint AND seq IS NOT NULL ORDER BY pos LIMIT 1',
+          [middle],
+        )
+        if (frame === undefined || isBefore(seq, frame.seq)) high = middle - 1
+        else low = frame.pos
+      }
+      return low
+    },
+    async frames({ after, sessionId }) {
+      const last = (await ends()).high ?? 0
+      const { text, values } = where([
+        ['f.pos > ?::bigint', after],
+        ['f.pos <= ?::bigint', last],
+        ['f.session_id = ?', sessionId],
+      ])
+      const rows = await queries.rows<FactRow>(
+        `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos LIMIT ${FRAMES}`,
+        values,
+      )
+      const frames: StoredFact[] = []
+      let characters = 0
+      for (const row of rows) {
+        const fact = row.seq === null ? null : factOf(row)
+        if (fact === null) continue
+        frames.push(fact)
+        characters += fact.body.length
+        if (characters >= CHARACTERS) return { frames, next: row.pos, more: true }
+      }
+      const more = rows.length === FRAMES
+      return { frames, next: more ? (rows.at(-1)?.pos ?? after) : Math.max(after, last), more }
+    },
+  }
+}
+
+function createDeliveries(queries: Queries, lanes: Lanes): Pick<StoreReader, 'deliveries' | 'delivery'> {
+  const find = async (id: string): Promise<DeliveryRow | null> => {
+    const key = parseDeliveryId(id)
+    if (key === null) return null
+    const [row] = await queries.rows<DeliveryRow>(
+      `${DELIVERY} WHERE d.fact_pos = $1::bigint AND d.handler = $2::int`,
+      [key.pos, key.handlerNumber],
+    )
+    return row ?? null
+  }
+  return {
+    async deliveries({ after, limit, status, handler, factId, sessionId, since }) {
+      const cursor = after === undefined ? undefined : await find(after)
+      if (cursor === null) return NOTHING
+      const number =
+        handler === undefined
+          ? undefined
+          : ((await lanes.handlers(queries)).find(({ name }) => name === handler)?.number ?? null)
+      if (number === null) return NOTHING
+      const { text, values } = where([
+        ['(d.fact_pos, d.handler) < (?::bigint, ?::int)', cursor?.fact_pos, cursor?.handler],
+        ['d.status = ?', status === undefined ? undefined : STATUSES.indexOf(status)],
+        ['d.handler = ?', number],
+        ['f.id = ?', factId],
+        ['f.session_id = ?', sessionId],
+        ['f.at >= ?::bigint', since],
+      ])
+      const rows = await queries.rows<DeliveryRow>(
+        `${DELIVERY} ${text} ORDER BY d.fact_pos DESC, d.handler DESC LIMIT ${limit + 1}`,
+        values,
+      )
+      return mapListed(
+        list(rows, limit, ({ log, answer }) => log.length + (answer?.length ?? 0)),
+        (row) => [deliveryOf(row)],
+      )
+    },
+    async delivery(id) {
+      const row = await find(id)
+      return row === null ? null : deliveryOf(row)
+    },
+  }
+}
+
+function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'session' | 'calls'> {
+  const sessionById = (id: string): Promise<SessionRow | null> =>
+    first(queries, 'SELECT * FROM sidecar.sessions WHERE id = $1', [id])
+  return {
+    async sessions({ after, limit, status, text: wanted }) {
+      const last = after === undefined ? undefined : await sessionById(after)
+      if (last === null) return NOTHING
+      const exact = wanted === undefined ? null : await sessionById(wanted)
+      const title = exact === null ? wanted : undefined
+      const { text, values } = where([
+        ['(first_seen, id) < (?::bigint, ?)', last?.first_seen, last?.id],
+        // Those that left the scope are kept for what is still to be delivered.
+        [
+          "NOT EXISTS (SELECT 1 FROM sidecar.session_owners o WHERE o.session_id = id AND o.owner = 'foreign')",
+        ],
+        ['status = ?', status],
+        ['id = ?', exact?.id],
+        ["position(lower(?) in lower(raw::json ->> 'title')) > 0", title],
+        [
+          `first_seen >= coalesce((SELECT first_seen FROM sidecar.sessions ORDER BY first_seen DESC LIMIT 1 OFFSET ${SEARCHED}), 0)`,
+          ...(title === undefined ? [undefined] : []),
+        ],
+      ])
+      const rows = await queries.rows<SessionRow>(
+        `SELECT * FROM sidecar.sessions ${text} ORDER BY first_seen DESC, id DESC LIMIT ${limit + 1}`,
+        values,
+      )
+      return mapListed(list(rows, limit, sizeOfRaw), (row) => [recordOf(row)])
+    },
+    async session(id) {
+      const row = await sessionById(id)
+      if (row === null) return null
+      const turns = await queries.rows<{ raw: string }>(
+        `SELECT raw FROM sidecar.turns WHERE session_id = $1 AND raw IS NOT NULL
+         ORDER BY created_at DESC NULLS LAST LIMIT ${SHOWN_PER_SESSION}`,
+        [id],
+      )
+      const actions = await queries.rows<{ raw: string }>(
+        'SELECT raw FROM sidecar.actions WHERE session_id = $1 AND resolved_at IS NULL',
+        [id],
+      )
+      const calls = await queries.rows<CallRow>(
+        `SELECT * FROM sidecar.calls WHERE session_id = $1 ORDER BY received_at DESC LIMIT ${SHOWN_PER_SESSION}`,
+        [id],
+      )
+      return {
+        ...recordOf(row),
+        turns: list(turns, SHOWN_PER_SESSION, sizeOfRaw).rows.flatMap(
+          ({ raw }) => parseTurn(objectOf(raw)) ?? [],
+        ),
+        actions: actions.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? []),
+        calls: list(calls, SHOWN_PER_SESSION, sizeOfCall).rows.map(callOf),
+      }
+    },
+    async calls({ after, limit, state, sessionId }) {
+      const last =
+        after === undefined
+          ? undefined
+          : await first<CallRow>(queries, 'SELECT * FROM sidecar.calls WHERE call_id = $1', [after])
+      if (last === null) return NOTHING
+      const { text, values } = where([
+        ['(received_at, call_id) < (?::bigint, ?)', last?.received_at, last?.call_id],
+        ['state = ?', state],
+        ['session_id = ?', sessionId],
+      ])
+      const rows = await queries.rows<CallRow>(
+        `SELECT * FROM sidecar.calls ${text} ORDER BY received_at DESC, call_id DESC LIMIT ${limit + 1}`,
+        values,
+      )
+      return mapListed(list(rows, limit, sizeOfCall), (row) => [callOf(row)])
+    },
+  }
+}
+
+/** Open turns and actions, which a person, an app or the service still has to finish; the oldest first. */
+function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openActions' | 'functionsBeside'> {
+  const sizeOf = ({ raw, session }: { raw: string; session: string }): number => raw.length + session.length
+  const placeIn = async (text: string, after: string | undefined): Promise<number | null> =>
+    after === undefined ? -1 : ((await first<{ at: number }>(queries, text, [after]))?.at ?? null)
+  return {
+    async openTurns({ after, limit }) {
+      const at = await placeIn('SELECT coalesce(created_at, 0) AS at FROM sidecar.turns WHERE id = $1', after)
+      if (at === null) return NOTHING
+      const rows = await queries.rows<{ raw: string; session: string }>(
+        `SELECT t.raw, s.raw AS session FROM sidecar.turns t JOIN sidecar.sessions s ON s.id = t.session_id
+         WHERE t.settled = 0 AND t.raw IS NOT NULL AND s.deleted_at IS NULL
+           AND (coalesce(t.created_at, 0), t.id) > ($1::bigint, $2)
+         ORDER BY coalesce(t.created_at, 0), t.id LIMIT ${limit + 1}`,
+        [at, after ?? ''],
+      )
+      return mapListed(list(rows, limit, sizeOf), ({ raw, session }) => {
+        const turn = parseTurn(objectOf(raw))
+        const of = parseSession(objectOf(session))
+        return turn === null || of === null ? [] : [{ turn, session: of }]
+      })
+    },
+    async openActions({ after, limit }) {
+      const at = await placeIn(
+        `SELECT ${OPEN_SINCE} AS at FROM sidecar.actions a WHERE a.call_id = $1`,
+        after,
+      )
+      if (at === null) return NOTHING
+      const rows = await queries.rows<{ raw: string; opened_at: number; session: string }>(
+        `SELECT a.raw, a.opened_at, s.raw AS session ${OPEN} AND (${OPEN_SINCE}, a.call_id) > ($1::bigint, $2)
+         ORDER BY ${OPEN_SINCE}, a.call_id LIMIT ${limit + 1}`,
+        [at, after ?? ''],
+      )
+      return mapListed(list(rows, limit, sizeOf), ({ raw, opened_at, session }) => {
+        const action = parseAction(objectOf(raw))
+        const of = parseSession(objectOf(session))
+        return action === null || of === null ? [] : [{ action, openedAt: opened_at, session: of }]
+      })
+    },
+    functionsBeside: (tools, limit) =>
+      queries.rows<OpenFunction>(
+        `SELECT * FROM (
+           SELECT left(a.raw::json ->> 'name', 65) AS name, count(*) AS calls, min(${OPEN_SINCE}) AS oldest
+           ${OPEN} AND a.type = 'function_call' GROUP BY 1) beside
+         WHERE name IS NOT NULL AND name <> ALL ($1::text[]) ORDER BY oldest, name COLLATE "C" LIMIT ${limit}`,
+        [tools],
+      ),
+  }
+}
+
+/** Counts the contents of the store for metrics and status. */
+async function count(queries: Queries): Promise<StoreCounts> {
+  const handlers = await queries.rows<{ name: string; pending: number; dead: number; oldest: number | null }>(
+    `SELECT h.name,
+       (SELECT coalesce(sum(l.pending), 0)::bigint FROM sidecar.lanes l WHERE l.handler = h.number) AS pending,
+       (SELECT count(*) FROM sidecar.deliveries d WHERE d.handler = h.number AND d.status = 2) AS dead,
+       (SELECT f.at FROM sidecar.facts f WHERE f.pos = (SELECT min(d.fact_pos) FROM sidecar.lanes l
+          JOIN sidecar.deliveries d ON d.lane = l.id AND d.status = 0 WHERE l.handler = h.number AND l.pending > 0)) AS oldest
+     FROM sidecar.handlers h`,
+  )
+  const sessions = await queries.rows<{ status: string; count: number }>(
+    'SELECT status, count(*) AS count FROM sidecar.sessions WHERE deleted_at IS NULL GROUP BY status ORDER BY status',
+  )
+  const actions = await queries.rows<{ type: string; count: number; oldest: number | null }>(
+    `SELECT type, count(*) AS count, min(coalesce(created_at, opened_at)) AS oldest FROM sidecar.actions
+     WHERE resolved_at IS NULL GROUP BY type`,
+  )
+  // A hint without a `seen` time is a read that the sidecar scheduled itself: it does not count as unread.
+  const [rest] = await queries.rows<{
+    calls: number
+    since: number | null
+    dirty: number
+    unread: number
+    oldest: number | null
+    foreign: number
+    held: number
+    bytes: number
+  }>(
+    `SELECT
+       (SELECT count(*) FROM sidecar.calls WHERE ended_at IS NULL) AS calls,
+       (SELECT min(t.created_at) FROM sidecar.turns t JOIN sidecar.sessions s ON s.id = t.session_id
+         WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL AND t.raw::json ->> 'artifacts' IS NOT NULL) AS since,
+       (SELECT count(*) FROM sidecar.hints) AS dirty,
+       (SELECT count(*) FROM sidecar.hints WHERE coalesce(seen_stream, seen_webhook, seen_poll) IS NOT NULL) AS unread,
+       (SELECT min(least(seen_stream, seen_webhook, seen_poll)) FROM sidecar.hints) AS oldest,
+       (SELECT count(*) FROM sidecar.session_owners WHERE owner = 'foreign') AS foreign,
+       (SELECT count(*) FROM sidecar.held_frames) AS held,
+       (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'sidecar' AND c.relkind = 'r') AS bytes`,
+  )
+  return {
+    sessions: Object.fromEntries(sessions.map(({ status, count: number }) => [status, number])),
+    actions: Object.fromEntries(
+      actions.map(({ type, count: number, oldest }) => [type, { count: number, oldest }]),
+    ),
+    deliveries: Object.fromEntries(
+      handlers.map(({ name, pending, dead, oldest }) => [name, { pending, dead, oldestPending: oldest }]),
+    ),
+    openCalls: rest?.calls ?? 0,
+    artifactsPendingSince: rest?.since ?? null,
+    dirty: rest?.dirty ?? 0,
+    unread: { count: rest?.unread ?? 0, oldest: rest?.oldest ?? null },
+    foreignSessions: rest?.foreign ?? 0,
+    heldFrames: rest?.held ?? 0,
+    bytes: rest?.bytes ?? 0,
+  }
+}

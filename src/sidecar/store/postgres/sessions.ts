@@ -1,0 +1,223 @@
+import { writeJson } from '../../../std/json.ts'
+import type { Fact } from '../../../core/fact.ts'
+import type { Action, SessionSummary } from '../../../core/resource.ts'
+import type { KnownSession, KnownTurn, Reading, SessionGlance } from '../../../core/store.ts'
+import { parseAction } from '../../../core/wire.ts'
+import {
+  glanceOf,
+  sessionOf,
+  SETTLED_KEPT,
+  turnOf,
+  type SessionRow,
+  type TurnRow,
+} from '../sqlite/sessions.ts'
+import { objectOf } from '../../../std/depth.ts'
+import type { Queries } from './database.ts'
+
+const PUT = `
+  INSERT INTO sidecar.sessions AS s (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at)
+  VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9)
+  ON CONFLICT (id) DO UPDATE SET status = excluded.status, updated_at = excluded.updated_at, raw = excluded.raw,
+    at_rest = excluded.at_rest, revision = s.revision + 1, baseline = excluded.baseline,
+    read_at = excluded.read_at, deleted_at = excluded.deleted_at`
+
+const PUT_TURNS = `
+  INSERT INTO sidecar.turns AS t (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at)
+  SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $7::smallint[],
+    $8::bigint[], $9::bigint[])
+  ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, raw = excluded.raw, final = excluded.final,
+    settled = excluded.settled, final_fact = excluded.final_fact,
+    ended_frame_at = coalesce(t.ended_frame_at, excluded.ended_frame_at), final_read_at = excluded.final_read_at`
+
+/** Sessions, turns and actions as they were last read. */
+export class Sessions {
+  readonly #now: () => number
+  readonly #onTwin: (callId: string, sessionId: string) => void
+
+  /** `now`: the store's clock. `onTwin`: an action has the id of an action of another turn, and makes no fact. */
+  constructor(now: () => number, onTwin: (callId: string, sessionId: string) => void) {
+    this.#now = now
+    this.#onTwin = onTwin
+  }
+
+  async known(queries: Queries, id: string, turnIds: readonly string[]): Promise<KnownSession | null> {
+    const row = await this.#row(queries, id)
+    if (row === null) return null
+    return {
+      ...glanceOf(row),
+      revision: row.revision,
+      session: sessionOf(row),
+      baseline: row.baseline,
+      turns: await this.turnsOf(queries, id, turnIds),
+      actions: await this.#openActions(queries, id),
+    }
+  }
+
+  /** The newest settled turns, all unsettled ones, and `turnIds`. The session itself may not be known yet. */
+  async turnsOf(queries: Queries, id: string, turnIds: readonly string[]): Promise<KnownTurn[]> {
+    const rows = await queries.rows<TurnRow>(
+      `SELECT * FROM sidecar.turns WHERE session_id = $1 AND settled = 0
+       UNION (SELECT * FROM sidecar.turns WHERE session_id = $1 AND settled = 1 ORDER BY created_at DESC NULLS LAST LIMIT ${SETTLED_KEPT})
+       UNION SELECT * FROM sidecar.turns WHERE id = ANY ($2::text[])
+       ORDER BY settled, created_at NULLS FIRST, id`,
+      [id, turnIds],
+    )
+    return rows.map((row) => turnOf(row, this.#now()))
+  }
+
+  async #openActions(queries: Queries, id: string): Promise<Action[]> {
+    const rows = await queries.rows<{ raw: string }>(
+      `SELECT raw FROM sidecar.actions WHERE session_id = $1 AND resolved_at IS NULL
+       ORDER BY created_at NULLS FIRST, call_id`,
+      [id],
+    )
+    return rows.flatMap(({ raw }) => parseAction(objectOf(raw)) ?? [])
+  }
+
+  async #row(queries: Queries, id: string): Promise<SessionRow | null> {
+    const [row] = await queries.rows<SessionRow>('SELECT * FROM sidecar.sessions WHERE id = $1', [id])
+    return row ?? null
+  }
+
+  async summary(queries: Queries, id: string): Promise<SessionSummary | null> {
+    const row = await this.#row(queries, id)
+    if (row === null) return null
+    const { title, metadata, status } = sessionOf(row)
+    return { title, metadata, status }
+  }
+
+  async glance(queries: Queries, ids: readonly string[]): Promise<Map<string, SessionGlance>> {
+    const rows = await queries.rows<SessionRow>(
+      'SELECT * FROM sidecar.sessions WHERE id = ANY ($1::text[])',
+      [ids],
+    )
+    return new Map(rows.map((row) => [row.id, glanceOf(row)]))
+  }
+
+  /**
+   * Stores the result of a read, unless another read of the session was stored after this one began.
+   * @returns false when it was not stored.
+   */
+  async write(queries: Queries, reading: Reading): Promise<boolean> {
+    const [row] = await queries.rows<SessionRow>('SELECT * FROM sidecar.sessions WHERE id = $1 FOR UPDATE', [
+      reading.sessionId,
+    ])
+    if ((row?.revision ?? null) !== reading.revision) return false
+    const { session, at } = reading
+    if (session !== null) {
+      await queries.change(PUT, [
+        session.id,
+        session.status,
+        session.updatedAt,
+        writeJson(session.raw),
+        reading.atRest ? 1 : 0,
+        reading.baseline,
+        row?.first_seen ?? at,
+        at,
+        null,
+      ])
+    } else if (row !== undefined) {
+      const { id, status, updated_at, raw, baseline, first_seen } = row
+      await queries.change(PUT, [id, status, updated_at, raw, 1, baseline, first_seen, at, at])
+    }
+    if (reading.turns.length > 0) await this.#writeTurns(queries, reading.turns)
+    for (const action of reading.opened) {
+      const [owner] = await queries.rows<{ session_id: string; turn_id: string | null }>(
+        'SELECT session_id, turn_id FROM sidecar.actions WHERE call_id = $1',
+        [action.callId],
+      )
+      if (owner !== undefined && (owner.session_id !== reading.sessionId || owner.turn_id !== action.turnId))
+        this.#onTwin(action.callId, reading.sessionId)
+      await queries.change(
+        `INSERT INTO sidecar.actions (call_id, session_id, turn_id, type, raw, created_at, opened_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
+        [
+          action.callId,
+          reading.sessionId,
+          action.turnId,
+          action.type,
+          writeJson(action.raw),
+          action.createdAt,
+          at,
+        ],
+      )
+    }
+    if (reading.resolved.length > 0)
+      await queries.change('UPDATE sidecar.actions SET resolved_at = $1 WHERE call_id = ANY ($2::text[])', [
+        at,
+        reading.resolved,
+      ])
+    return true
+  }
+
+  async #writeTurns(queries: Queries, given: readonly KnownTurn[]): Promise<void> {
+    const now = this.#now()
+    // The last of several states of a turn, in the order of their ids.
+    const turns = [...new Map(given.map((one) => [one.turn.id, one])).values()].toSorted((a, b) =>
+      a.turn.id < b.turn.id ? -1 : 1,
+    )
+    await queries.change(PUT_TURNS, [
+      turns.map(({ turn }) => turn.id),
+      turns.map(({ turn }) => turn.sessionId),
+      turns.map(({ turn }) => turn.createdAt),
+      turns.map(({ turn }) => writeJson(turn.raw)),
+      turns.map(({ final }) => (final ? 1 : 0)),
+      turns.map(({ settled }) => (settled ? 1 : 0)),
+      turns.map(({ finalFact }) => (finalFact ? 1 : 0)),
+      turns.map(({ endedFrameAt }) => endedFrameAt),
+      turns.map(({ finalFor }) => (finalFor === null ? null : Math.round(now - finalFor))),
+    ])
+  }
+
+  /** The final fact of a turn waits for the stream's turn.ended frame. */
+  async endTurn(queries: Queries, { turnId, sessionId, seq, at }: Fact): Promise<void> {
+    if (seq === null || turnId === null || sessionId === null) return
+    await queries.change(
+      `INSERT INTO sidecar.turns AS t (id, session_id, ended_frame_at) VALUES ($1, $2, $3)
+       ON CONFLICT (id) DO UPDATE SET ended_frame_at = coalesce(t.ended_frame_at, excluded.ended_frame_at)`,
+      [turnId, sessionId, at],
+    )
+  }
+
+  /** The session left the scope: its actions are resolved, and a read that is under way is not stored. */
+  async leave(queries: Queries, id: string, at: number): Promise<void> {
+    await queries.change(
+      `UPDATE sidecar.sessions SET deleted_at = $1, at_rest = 1, revision = revision + 1
+       WHERE id = $2 AND deleted_at IS NULL`,
+      [at, id],
+    )
+    await queries.change(
+      'UPDATE sidecar.actions SET resolved_at = $1 WHERE session_id = $2 AND resolved_at IS NULL',
+      [at, id],
+    )
+  }
+
+  async alive(queries: Queries, after: string, limit: number): Promise<string[]> {
+    return ids(
+      await queries.rows(
+        'SELECT id FROM sidecar.sessions WHERE deleted_at IS NULL AND id > $1 ORDER BY id LIMIT $2',
+        [after, limit],
+      ),
+    )
+  }
+
+  async active(queries: Queries, after: string, limit: number): Promise<string[]> {
+    return ids(
+      await queries.rows(
+        'SELECT id FROM sidecar.sessions WHERE deleted_at IS NULL AND at_rest = 0 AND id > $1 ORDER BY id LIMIT $2',
+        [after, limit],
+      ),
+    )
+  }
+
+  async count(queries: Queries): Promise<{ alive: number; active: number }> {
+    const [row] = await queries.rows<{ alive: number; active: number }>(
+      `SELECT count(*) AS alive, count(*) FILTER (WHERE at_rest = 0) AS active FROM sidecar.sessions WHERE deleted_at IS NULL`,
+    )
+    return row ?? { alive: 0, active: 0 }
+  }
+}
+
+function ids(rows: readonly { id: string }[]): string[] {
+  return rows.map(({ id }) => id)
+}

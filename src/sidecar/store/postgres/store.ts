@@ -1,0 +1,353 @@
+import type { Ack } from '../../../core/delivery.ts'
+import type { Lease } from '../../../core/lease.ts'
+import type { Call } from '../../../core/call.ts'
+import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
+import { StoreError } from '../../../core/store-error.ts'
+import type { Clock, Log, Random } from '../../../std/ports.ts'
+import { TURN_ENDED } from '../sqlite/sessions.ts'
+import { BegunAttempts, recoverBegun } from './begun.ts'
+import { Calls } from './calls.ts'
+import { Committer, type Witness } from './committer.ts'
+import { openDatabase, type Database, type Queries, type Transaction } from './database.ts'
+import { Hints } from './hints.ts'
+import { Lanes } from './lanes.ts'
+import { checkpoints, Facts } from './log.ts'
+import { Ownership } from './ownership.ts'
+import { findMissed, Pruning } from './prune.ts'
+import { createReader } from './reader.ts'
+import { Redelivery } from './redelivery.ts'
+import { migrate } from './schema.ts'
+import { owners, Scoping } from './session-owners.ts'
+import { Sessions } from './sessions.ts'
+
+export interface PostgresOptions extends Witness {
+  /** `postgres://…` */
+  url: string
+  clock: Clock
+  log: Log
+  random: Random
+  /** The store's clock, milliseconds; default: the database's. */
+  now?: () => number
+  /** The clock by which the lease is renewed and ends; default: `clock`. */
+  leaseClock?: Clock
+  /** Called once, when another process took the store. */
+  onLost?: (error: StoreError) => void
+  /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
+  onDeadLettered?: (handler: string) => void
+}
+
+/** Entries that are kept of what could not be read; the oldest go first. */
+const QUARANTINED = 1000
+
+/** Opens the store, waits until no other process has it, and recovers what that one left. */
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const { clock, log, random } = options
+  const database = await openDatabase(options.url, (error) =>
+    log.warn({ err: error }, 'store: a connection to the database broke; another one is opened'),
+  )
+  try {
+    await migrate(database)
+    const ownership = await Ownership.take(database, options.leaseClock ?? clock, random.hex(16))
+    ownership.onLost = options.onLost ?? null
+    const store = createStore(database, ownership, options)
+    await store.recover()
+    return store
+  } catch (error) {
+    await database.close()
+    throw error
+  }
+}
+
+function createStore(
+  database: Database,
+  ownership: Ownership,
+  { clock, log: lines, now: given, onDeadLettered, ...witness }: PostgresOptions,
+): Store & { recover(): Promise<void> } {
+  const now = given ?? ((): number => ownership.now())
+  const begun = new BegunAttempts(clock, (run, effect) => write(run, effect))
+  const committer = new Committer({ database, clock, ownership, witness, part: begun })
+  const lanes = new Lanes(ownership, begun, (pos) => markDamaged(pos))
+  const facts = new Facts((queries, added, into) => lanes.fanOut(queries, added, into))
+  const hints = new Hints(ownership)
+  const calls = new Calls(ownership)
+  const sessions = new Sessions(now, (callId, sessionId) =>
+    lines.error(
+      { callId, sessionId },
+      'store: an action has the id of an earlier one: it makes no fact, and its call is not run',
+    ),
+  )
+  const scoping = new Scoping({ facts, hints, sessions })
+  let closed = false
+
+  const refuse = (): void => {
+    if (closed) throw new StoreError('closed')
+    const { lost } = ownership
+    if (lost === null) return
+    witness.onRefused?.(lost)
+    throw lost
+  }
+  async function write<T>(
+    run: (transaction: Transaction) => Promise<T>,
+    effect?: (result: T) => void,
+    patience?: number,
+  ): Promise<T> {
+    refuse()
+    return await committer.write(run, effect, patience)
+  }
+  /** A process that lost the store must not act on what it reads. */
+  async function ask<T>(read: (queries: Queries) => Promise<T>): Promise<T> {
+    if (ownership.lost !== null) throw ownership.lost
+    const found = await read(database)
+    if (ownership.lost !== null) throw ownership.lost
+    return found
+  }
+
+  const damaged = new Set<number>()
+  /** A fact whose checksum does not match is never sent: its deliveries become dead letters. */
+  const markDamaged = (pos: number): void => {
+    if (damaged.has(pos)) return
+    damaged.add(pos)
+    lines.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
+    const entry = `{"at":${clock.now()},"error":"damaged in the store","ms":0}`
+    write(
+      (queries) =>
+        queries.rows<{ handler: string }>(
+          `WITH dead AS (
+             UPDATE sidecar.deliveries SET status = 2, log = log || CASE log WHEN '' THEN '' ELSE ',' END || $1
+             WHERE fact_pos = $2 AND status = 0 RETURNING lane, handler
+           ), shrunk AS (UPDATE sidecar.lanes l SET pending = pending - 1 FROM dead WHERE l.id = dead.lane)
+           SELECT h.name AS handler FROM dead JOIN sidecar.handlers h ON h.number = dead.handler`,
+          [entry, pos],
+        ),
+      (dead) => dead.forEach(({ handler }) => onDeadLettered?.(handler)),
+    )
+      .catch((error: unknown) =>
+        lines.error({ pos, err: error }, 'store: the damaged fact could not be marked'),
+      )
+      .finally(() => damaged.delete(pos))
+  }
+
+  const commit = async (queries: Queries, given: Batch, acks: readonly Ack[]): Promise<Committed> => {
+    const into: Committed = {
+      facts: [],
+      lanes: [],
+      stale: [],
+      refused: [],
+      sightings: [],
+      hinted: false,
+      newCalls: [],
+    }
+    const at = now()
+    const addCall = async (call: Call, lease: Lease | null): Promise<void> => {
+      if (await calls.add(queries, call, at)) into.newCalls.push({ callId: call.callId, lease })
+    }
+    const batch =
+      given.scoped === true ? await scoping.apply(queries, given, into, { at: clock.now(), now: at }) : given
+    if (batch.facts !== undefined) {
+      await facts.append(queries, batch.facts, into)
+      for (const fact of batch.facts) if (fact.type === TURN_ENDED) await sessions.endTurn(queries, fact)
+    }
+    if (batch.hints !== undefined && batch.hints.length > 0) {
+      await hints.add(queries, batch.hints, at)
+      for (const { subject, channel, at: seenAt } of batch.hints)
+        if (subject !== undefined) await facts.sight(queries, { subject, channel, at: seenAt }, into)
+      into.hinted = true
+    }
+    if (batch.cursor !== undefined) await checkpoints.advance(queries, 'stream', batch.cursor)
+    for (const reading of batch.readings ?? []) {
+      const { claim } = reading.hint
+      if ((claim !== null && !ownership.holds(claim.lease)) || !(await sessions.write(queries, reading))) {
+        into.stale.push(reading.sessionId)
+        continue
+      }
+      await facts.append(queries, reading.facts, into)
+      for (const call of reading.newCalls) await addCall(call, null)
+      const required = reading.session?.actions.map(({ callId }) => callId) ?? []
+      await calls.wakeOthers(queries, reading.sessionId, required)
+      await hints.done(queries, reading.sessionId, reading.hint, at)
+    }
+    for (const call of batch.newCalls ?? [])
+      await addCall(call, call.state === 'running' ? ownership.lease : null)
+    for (const step of batch.calls ?? []) {
+      if (!(await calls.step(queries, step, at))) into.refused.push(step.callId)
+      else if (step.facts !== undefined) await facts.append(queries, step.facts, into)
+    }
+    for (const [name, value] of Object.entries(batch.checkpoints ?? {}))
+      await checkpoints.set(queries, name, value)
+    await lanes.acknowledge(queries, acks, at)
+    return into
+  }
+
+  /** Milliseconds from now until `dueAt`. */
+  const waitUntil = (dueAt: number | null): number | null =>
+    dueAt === null ? null : Math.max(0, dueAt - now())
+  const redelivery = new Redelivery(lanes, write)
+  const pruning = new Pruning(lanes)
+  return {
+    log: {
+      commit(batch, patience = 0) {
+        let acks: readonly Ack[] = []
+        return write(
+          async (queries) => {
+            acks = batch.acks?.() ?? []
+            return await commit(queries, batch, acks)
+          },
+          (committed) => {
+            lanes.claimFresh(committed)
+            lanes.acknowledged(acks)
+            for (const { callId, lease } of committed.newCalls) if (lease !== null) calls.claimed(callId)
+          },
+          patience,
+        )
+      },
+      missed: (expected, age) =>
+        write((queries) => findMissed(queries, expected, { before: clock.now() - age, now: clock.now() })),
+      prune: (age) => write((queries) => pruning.step(queries, clock.now() - age, clock.now())),
+    },
+    resources: {
+      known: (id, turnIds = []) => ask((queries) => sessions.known(queries, id, turnIds)),
+      knownTurns: (id, turnIds) => ask((queries) => sessions.turnsOf(queries, id, turnIds)),
+      summary: (id) => ask((queries) => sessions.summary(queries, id)),
+      glance: (ids) => ask((queries) => sessions.glance(queries, ids)),
+      alive: (after, limit) => ask((queries) => sessions.alive(queries, after, limit)),
+      active: (after, limit) => ask((queries) => sessions.active(queries, after, limit)),
+      count: () =>
+        ask(async (queries) => ({
+          ...(await sessions.count(queries)),
+          foreign: await owners.countForeign(queries),
+        })),
+      owners: (ids) => ask((queries) => owners.of(queries, ids)),
+      strangers: (age, after, limit) =>
+        ask((queries) => owners.strangers(queries, clock.now() - age, after, limit)),
+      heldFrames: () => ask((queries) => owners.held(queries)),
+    },
+    hints: {
+      claim: (room) => ask((queries) => hints.claim(queries, room, now())),
+      async retry(hint, after) {
+        await write((queries) => hints.postpone(queries, hint, now() + after))
+        hints.release(hint)
+      },
+      async defer(hint, after) {
+        await write((queries) => hints.defer(queries, hint, now() + after))
+        hints.release(hint)
+      },
+      async release(hint) {
+        hints.release(hint)
+      },
+      async finishSweep(hint) {
+        await write((queries) => hints.swept(queries, hint))
+        hints.release(hint)
+      },
+      nextDue: async () => waitUntil(await ask((queries) => hints.next(queries))),
+    },
+    lanes: {
+      claim: (room) => ask((queries) => lanes.claim(queries, room, now())),
+      async retry(lane, after) {
+        await write((queries) => lanes.postpone(queries, lane, now() + after))
+        lanes.release(lane)
+      },
+      async release(lane) {
+        lanes.release(lane)
+      },
+      nextDue: async (handler) => waitUntil(await ask((queries) => lanes.next(queries, handler))),
+      read: (lane, after, limit, maxBytes) =>
+        ask((queries) => lanes.read(queries, lane, { after, limit, maxBytes })),
+      begin: (lane, positions) => lanes.begin(lane, positions),
+      end: (lane) => begun.end(lane),
+      drop: (lane, positions) => lanes.drop(lane, positions),
+    },
+    calls: {
+      claim: (room) => ask((queries) => calls.claim(queries, room, now())),
+      async release(callId, lease) {
+        calls.release(callId, lease)
+      },
+      nextDue: async (room) => waitUntil(await ask((queries) => calls.next(queries, room))),
+      get: (callId) => ask((queries) => calls.get(queries, callId)),
+    },
+    settings: createSettings({ clock, lanes, write, ask }),
+    operator: {
+      retry: async (selection) => ({ count: await redelivery.retry(selection) }),
+      async replay(name, from) {
+        const handler = lanes.registered(name)
+        if (handler === null) return { count: 0 }
+        return { count: await redelivery.replay(handler.number, (type) => handler.wants(type), from) }
+      },
+    },
+    read: createReader(database, lanes),
+    recover: () => write(recoverBegun),
+    async close() {
+      if (closed) return
+      begun.stop()
+      await committer.finish()
+      closed = true
+      await ownership.resign().catch(() => undefined)
+      await database.close()
+    },
+  }
+}
+
+function createSettings({
+  clock,
+  lanes,
+  write,
+  ask,
+}: {
+  clock: Clock
+  lanes: Lanes
+  write: <T>(run: (transaction: Transaction) => Promise<T>) => Promise<T>
+  ask: <T>(read: (queries: Queries) => Promise<T>) => Promise<T>
+}): Settings {
+  return {
+    checkpoint: (name) => ask((queries) => checkpoints.get(queries, name)),
+    setCheckpoint: (name, value) => write((queries) => checkpoints.set(queries, name, value)),
+    registerHandlers: (handlers) => write((queries) => lanes.register(queries, handlers)),
+    async pauseHandler(name, reason) {
+      await write((queries) =>
+        queries.change('UPDATE sidecar.handlers SET paused_at = $1, pause_reason = $2 WHERE name = $3', [
+          reason === null ? null : clock.now(),
+          reason,
+          name,
+        ]),
+      )
+    },
+    async subscriptions() {
+      const rows = await ask((queries) =>
+        queries.rows<{
+          id: string
+          url: string
+          secret: string
+          created_at: number
+          retired_at: number | null
+        }>('SELECT * FROM sidecar.subscriptions ORDER BY created_at DESC'),
+      )
+      return rows.map(({ id, url, secret, created_at: createdAt, retired_at: retiredAt }) => ({
+        id,
+        url,
+        secret,
+        createdAt,
+        retiredAt,
+      }))
+    },
+    async saveSubscription({ id, url, secret, createdAt, retiredAt }) {
+      await write((queries) =>
+        queries.change(
+          `INSERT INTO sidecar.subscriptions (id, url, secret, created_at, retired_at) VALUES ($1, $2, $3, $4, $5)
+           ON CONFLICT (id) DO UPDATE SET retired_at = excluded.retired_at`,
+          [id, url, secret, createdAt, retiredAt],
+        ),
+      )
+    },
+    async forgetSubscription(id) {
+      await write((queries) => queries.change('DELETE FROM sidecar.subscriptions WHERE id = $1', [id]))
+    },
+    async quarantine({ at, source, reason, bytes }) {
+      await write((queries) =>
+        queries.change(
+          `WITH kept AS (INSERT INTO sidecar.quarantine (at, source, reason, bytes) VALUES ($1, $2, $3, $4) RETURNING id)
+           DELETE FROM sidecar.quarantine WHERE id <= (SELECT id FROM kept) - ${QUARANTINED}`,
+          [at, source, reason, bytes],
+        ),
+      )
+    },
+  }
+}
