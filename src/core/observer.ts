@@ -61,7 +61,7 @@ export interface Observer {
  * The reason: a full or failing disk, another program that locks the store, damage, another process
  * that took over the store, deleted or replaced files, or another one.
  */
-export const STORE_REFUSALS = ['full', 'busy', 'damaged', 'fenced', 'lost', 'other'] as const
+export const STORE_REFUSALS = ['full', 'unreachable', 'busy', 'damaged', 'fenced', 'lost', 'other'] as const
 export type StoreRefusal = (typeof STORE_REFUSALS)[number]
 
 /**

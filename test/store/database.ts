@@ -4,6 +4,10 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import type { HandlerRegistration, Store } from '../../src/core/store.ts'
 import { openSqliteStore, type SqliteOptions } from '../../src/sidecar/store/sqlite/store.ts'
+import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { createDatabase } from '../support/postgres.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
 
@@ -28,7 +32,18 @@ export async function openStore(
 ) {
   const clock = options.clock instanceof VirtualClock ? options.clock : new VirtualClock()
   const log = keepingLog()
-  const store: Store = openSqliteStore({ path: ':memory:', log, ...options, clock })
+  const store: Store =
+    process.env['SIDECAR_TEST_STORE'] === 'postgres'
+      ? await openPostgresStore({
+          log,
+          ...options,
+          clock,
+          url: await createDatabase(),
+          random: systemRandom(),
+          now: () => clock.steady(),
+          leaseClock: systemClock(),
+        })
+      : openSqliteStore({ path: ':memory:', log, ...options, clock })
   onTestFinished(() => store.close())
   await store.settings.registerHandlers(handlers)
   return { store, clock, log }
