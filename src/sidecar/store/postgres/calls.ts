@@ -1,7 +1,7 @@
 import type { Call, CallRoom, ClaimedCall } from '../../../core/call.ts'
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Lease } from '../../../core/lease.ts'
-import { callOf, callRow, COLUMNS, type CallRow, type Due } from '../sqlite/calls.ts'
+import { CALL, callOf, callRow, columnOf, FIELDS, type CallRow, type Due } from '../sqlite/calls.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import type { Ownership } from './ownership.ts'
@@ -26,28 +26,28 @@ export class Calls {
 
   /** @returns false when the call is known already. */
   async add(queries: Queries, call: Call, now: number): Promise<boolean> {
-    const row = callRow(call, Math.floor(now))
+    const row = callRow(call)
     const added = await queries.change(
-      `INSERT INTO sidecar.calls (${COLUMNS.join(', ')}, shard)
-       VALUES (${COLUMNS.map((_, index) => `$${index + 1}`).join(', ')}, $${COLUMNS.length + 1}) ON CONFLICT DO NOTHING`,
-      [...COLUMNS.map((name) => row[name]), shardOf(call.sessionId)],
+      `INSERT INTO sidecar.calls (due_at, shard, ${FIELDS.map(columnOf).join(', ')})
+       VALUES ($1, $2, ${FIELDS.map((_, index) => `$${index + 3}`).join(', ')}) ON CONFLICT DO NOTHING`,
+      [Math.floor(now), shardOf(call.sessionId), ...FIELDS.map((field) => row[field])],
     )
     return added === 1
   }
 
   async step(queries: Queries, { callId, event, after, lease }: CallStep, now: number): Promise<boolean> {
     if (lease !== undefined && !this.#ownership.holds(lease)) return false
-    const [row] = await queries.rows<CallRow>('SELECT * FROM sidecar.calls WHERE call_id = $1 FOR UPDATE', [
+    const [row] = await queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1 FOR UPDATE`, [
       callId,
     ])
     if (row === undefined) return false
     const stepped = transition(callOf(row), event)
     if (stepped === null) return false
-    const next = callRow(stepped, after === undefined ? row.due_at : Math.ceil(now + after))
+    const next = callRow(stepped)
     await queries.change(
-      `UPDATE sidecar.calls SET ${COLUMNS.map((name, index) => `${name} = $${index + 1}`).join(', ')}
-       WHERE call_id = $${COLUMNS.length + 1}`,
-      [...COLUMNS.map((name) => next[name]), callId],
+      `UPDATE sidecar.calls SET due_at = coalesce($2::bigint, due_at),
+         ${FIELDS.map((field, index) => `${columnOf(field)} = $${index + 3}`).join(', ')} WHERE call_id = $1`,
+      [callId, after === undefined ? null : Math.ceil(now + after), ...FIELDS.map((field) => next[field])],
     )
     return true
   }
@@ -62,24 +62,24 @@ export class Calls {
   }
 
   async get(queries: Queries, callId: string): Promise<Call | null> {
-    const [row] = await queries.rows<CallRow>('SELECT * FROM sidecar.calls WHERE call_id = $1', [callId])
+    const [row] = await queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1`, [callId])
     return row === undefined ? null : callOf(row)
   }
 
   async claim(queries: Queries, room: CallRoom, now: number): Promise<ClaimedCall[]> {
     const due = Math.floor(now)
     const take = (places: number, find: (limit: number) => Promise<CallRow[]>): Promise<CallRow[]> =>
-      this.#claims.claim(places, find, (row) => row.call_id)
+      this.#claims.claim(places, find, (row) => row.callId)
     const rows = await take(room.others, (limit) =>
       queries.rows<CallRow>(
-        `SELECT * FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint ORDER BY due_at LIMIT $2`,
+        `SELECT ${CALL} FROM sidecar.calls WHERE ${MOVING} AND due_at <= $1::bigint ORDER BY due_at LIMIT $2`,
         [due, limit],
       ),
     )
     for (const name of await this.#names(queries)) {
       const found = await take(room.of(name), (limit) =>
         queries.rows<CallRow>(
-          `SELECT * FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint ORDER BY due_at LIMIT $3`,
+          `SELECT ${CALL} FROM sidecar.calls WHERE ${WAITING} AND name = $1 AND due_at <= $2::bigint ORDER BY due_at LIMIT $3`,
           [name, due, limit],
         ),
       )

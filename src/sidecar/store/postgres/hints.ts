@@ -1,6 +1,6 @@
 import type { Hint } from '../../../core/hint.ts'
 import type { ClaimedHint, HintClaim, HintedSession, Reading } from '../../../core/store.ts'
-import { HELD_DELAY, joined, SCOPES, scopeOf, SWEEP, type HintRow, type Since } from '../sqlite/hints.ts'
+import { HELD_DELAY, join, SCOPES, scopeOf, SWEEP, type HintRow, type Since } from '../sqlite/hints.ts'
 import { seenOf } from '../sqlite/log.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
@@ -34,7 +34,8 @@ export class Hints {
         seen_poll: channel === 'poll' ? at : null,
       }
       const before = rows.get(key)
-      rows.set(key, before === undefined ? row : joined(before, row))
+      if (before === undefined) rows.set(key, row)
+      else join(before, row)
     }
     // In the order of their keys, as every statement that changes several rows: no two transactions wait for each other.
     const sorted = [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -62,7 +63,8 @@ export class Hints {
     for (const [key, row] of sorted) {
       if (!this.#claims.has(key)) continue
       const since = this.#since.get(key)
-      this.#since.set(key, since === undefined ? row : joined(since, row))
+      if (since === undefined) this.#since.set(key, row)
+      else join(since, row)
     }
   }
 

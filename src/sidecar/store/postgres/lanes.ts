@@ -3,7 +3,7 @@ import type { StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
-import { attemptText, STATUS, TYPES_REMEMBERED, type HandlerRow, type Registered } from '../sqlite/lanes.ts'
+import { attemptText, STATUS, TYPES_REMEMBERED, type Registered } from '../sqlite/lanes.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { Claims } from './claims.ts'
@@ -35,15 +35,9 @@ export class Lanes {
   }
 
   async handlers(queries: Queries): Promise<HandlerRecord[]> {
-    const rows = await queries.rows<HandlerRow>(
-      'SELECT number, name, paused_at, pause_reason FROM sidecar.handlers ORDER BY number',
+    return await queries.rows<HandlerRecord>(
+      'SELECT number, name, paused_at AS "pausedAt", pause_reason AS "pauseReason" FROM sidecar.handlers ORDER BY number',
     )
-    return rows.map((row) => ({
-      name: row.name,
-      number: row.number,
-      pausedAt: row.paused_at,
-      pauseReason: row.pause_reason,
-    }))
   }
 
   async register(queries: Queries, handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]> {
@@ -56,7 +50,6 @@ export class Lanes {
     this.#handlers = handlers.map(({ name, ordered, events }) => ({
       name,
       ordered,
-      events,
       wants: compilePatterns(events).wants,
       number: known.get(name)?.number ?? 0,
     }))

@@ -4,7 +4,7 @@ import type { StoredFact } from '../../../core/fact.ts'
 import type { OpenFunction, StoreReader } from '../../../core/store-reader.ts'
 import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { objectOf } from '../../../std/depth.ts'
-import { callOf, type CallRow } from '../sqlite/calls.ts'
+import { CALL, callOf, type CallRow } from '../sqlite/calls.ts'
 import { deliveryOf, STATUSES, type DeliveryRow } from '../sqlite/deliveries.ts'
 import { list, mapListed, NOTHING } from '../sqlite/listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
@@ -202,7 +202,7 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
         [id],
       )
       const calls = await queries.rows<CallRow>(
-        `SELECT * FROM sidecar.calls WHERE session_id = $1 ORDER BY received_at DESC LIMIT ${SHOWN_PER_SESSION}`,
+        `SELECT ${CALL} FROM sidecar.calls WHERE session_id = $1 ORDER BY received_at DESC LIMIT ${SHOWN_PER_SESSION}`,
         [id],
       )
       return {
@@ -218,15 +218,15 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
       const last =
         after === undefined
           ? undefined
-          : await first<CallRow>(queries, 'SELECT * FROM sidecar.calls WHERE call_id = $1', [after])
+          : await first<CallRow>(queries, `SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1`, [after])
       if (last === null) return NOTHING
       const { text, values } = where([
-        ['(received_at, call_id) < (?::bigint, ?)', last?.received_at, last?.call_id],
+        ['(received_at, call_id) < (?::bigint, ?)', last?.receivedAt, last?.callId],
         ['state = ?', state],
         ['session_id = ?', sessionId],
       ])
       const rows = await queries.rows<CallRow>(
-        `SELECT * FROM sidecar.calls ${text} ORDER BY received_at DESC, call_id DESC LIMIT ${limit + 1}`,
+        `SELECT ${CALL} FROM sidecar.calls ${text} ORDER BY received_at DESC, call_id DESC LIMIT ${limit + 1}`,
         values,
       )
       return mapListed(list(rows, limit, sizeOfCall), (row) => [callOf(row)])

@@ -16,10 +16,11 @@ const NO_CALL = newCall({
   expiresAt: null,
   receivedAt: 0,
 })
-const FIELDS = Object.keys(callRow(NO_CALL))
-const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+/** The names of a `CallRow`. */
+export const FIELDS = Object.keys(callRow(NO_CALL)) as (keyof CallRow)[]
+export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 /** The columns of a `CallRow`. */
-export const CALL = FIELDS.map((field) => `${columnOf(field)} AS ${field}`).join(', ')
+export const CALL = FIELDS.map((field) => `${columnOf(field)} AS "${field}"`).join(', ')
 
 export interface Due {
   call_id: string
@@ -165,7 +166,7 @@ export function callOf({ resultKind, resultText, ...row }: CallRow): Call {
   }
 }
 
-function callRow({ result, ...call }: Call): CallRow {
+export function callRow({ result, ...call }: Call): CallRow {
   return {
     ...call,
     action: writeJson(call.action),

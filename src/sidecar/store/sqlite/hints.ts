@@ -31,7 +31,7 @@ export interface Since extends SeenColumns {
   scope: number
 }
 
-function join(first: Since, then: Since): void {
+export function join(first: Since, then: Since): void {
   first.due_at = Math.min(first.due_at, then.due_at)
   first.scope |= then.scope
   first.seen_stream ??= then.seen_stream

@@ -19,8 +19,8 @@ const SEARCHED_FROM = `coalesce((SELECT first_seen FROM sessions ORDER BY first_
 /** Turns and calls of one session that its page shows. */
 export const SHOWN_PER_SESSION = 200
 
-const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
-const sizeOfCall = (call: CallRow): number => call.action.length + (call.resultText?.length ?? 0)
+export const sizeOfRaw = ({ raw }: { raw: string }): number => raw.length
+export const sizeOfCall = (call: CallRow): number => call.action.length + (call.resultText?.length ?? 0)
 
 /** Reads for people and metrics. A cursor that cannot be placed gives an empty page, as with the service itself. */
 export function createReader(db: Sqlite, lanes: Lanes, clock: Clock): StoreReader {
