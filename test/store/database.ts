@@ -34,15 +34,10 @@ export async function openStore(
   const log = keepingLog()
   const store: Store =
     process.env['SIDECAR_TEST_STORE'] === 'postgres'
-      ? await openPostgresStore({
-          log,
-          ...options,
-          clock,
-          url: await createDatabase(),
-          random: systemRandom(),
-          now: () => clock.steady(),
-          leaseClock: systemClock(),
-        })
+      ? await openPostgresStore(
+          { log, ...options, clock, database: { url: await createDatabase() }, random: systemRandom() },
+          { now: () => clock.steady(), lease: systemClock() },
+        )
       : openSqliteStore({ path: ':memory:', log, ...options, clock })
   onTestFinished(() => store.close())
   await store.settings.registerHandlers(handlers)

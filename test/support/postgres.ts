@@ -14,14 +14,14 @@ import {
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import pg from 'pg'
+import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
 import { freePort } from './listen.ts'
 
 /** An address of a server that exists, with the right to create databases: `postgres://…`. Without it one is started. */
 const GIVEN = 'SIDECAR_TEST_POSTGRES'
 /** PostgreSQL refuses to run as root; then it runs as this user, who owns nothing else. */
-const NOBODY = 65_534
+const UNPRIVILEGED = 65_534
 
 /** A PostgreSQL of a test: it ends with the process that started it, however that ends. */
 export class PostgresServer {
@@ -36,7 +36,7 @@ export class PostgresServer {
     this.#settings = settings
     this.#programs = programs()
     this.#folder = mkdtempSync(path.join(tmpdir(), 'sidecar-postgres-'))
-    if (isRoot()) chownSync(this.#folder, NOBODY, NOBODY)
+    if (isRoot()) chownSync(this.#folder, UNPRIVILEGED, UNPRIVILEGED)
     const flags = ['--username=postgres', '--auth=trust', '--no-sync', '--encoding=UTF8', '--locale=C.UTF-8']
     const made = spawnSync(this.#program('initdb'), [`--pgdata=${this.#data}`, ...flags], this.#as)
     if (made.status !== 0) throw new Error(`initdb: ${String(made.stderr)}`)
@@ -54,7 +54,7 @@ export class PostgresServer {
   }
 
   get #as(): { uid?: number; gid?: number; cwd: string } {
-    return isRoot() ? { uid: NOBODY, gid: NOBODY, cwd: this.#folder } : { cwd: this.#folder }
+    return isRoot() ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED, cwd: this.#folder } : { cwd: this.#folder }
   }
 
   #program(name: string): string {
@@ -86,7 +86,7 @@ export class PostgresServer {
     child.stderr?.on('data', (chunk: Buffer) => (said = (said + chunk.toString()).slice(-4000)))
     for (;;) {
       if (child.exitCode !== null) throw new Error(`postgres ended: ${said}`)
-      const client = new pg.Client({ connectionString: this.url() })
+      const client = new Client({ connectionString: this.url() })
       try {
         await client.connect()
         await client.end()
@@ -177,7 +177,7 @@ export async function createDatabase(): Promise<string> {
 }
 
 export async function administer(server: string, statement: string): Promise<void> {
-  const client = new pg.Client({ connectionString: server })
+  const client = new Client({ connectionString: server })
   await client.connect()
   try {
     await client.query(statement)

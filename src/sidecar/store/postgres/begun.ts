@@ -1,6 +1,6 @@
 import type { Lane } from '../../../core/delivery.ts'
 import type { Clock, Timer } from '../../../std/ports.ts'
-import { CUT, LONG } from '../sqlite/lanes.ts'
+import { CUT, LONG } from '../attempt.ts'
 import type { Part } from './committer.ts'
 import type { Queries, Transaction } from './database.ts'
 

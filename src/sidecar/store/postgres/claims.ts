@@ -1,6 +1,6 @@
 /**
- * What this process has claimed of one queue. A claim reads rows while others are given back: such a row may have been read
- * before its owner settled it, so it is not given out again by a claim that had begun by then.
+ * What this process has claimed of one queue. A claim reads a row, and meanwhile the row is worked off and
+ * released: what was read of it is old. So a claim gives out no row that was released since it began.
  */
 export class Claims<K> {
   readonly #claimed = new Set<K>()

@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from 'node:tls'
 import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { isObject } from '../../../std/json.ts'
@@ -14,11 +15,19 @@ export interface Queries {
   change(text: string, values?: readonly Value[]): Promise<number>
 }
 
+/** Where the database is. What is missing in the URL comes from the environment (`PGHOST` and so on). */
+export interface DatabaseAddress {
+  /** `postgres://…` or `postgresql://…`; without `sslmode` if `ssl` is given. */
+  url: string
+  ssl?: boolean | ConnectionOptions
+  connections?: number
+}
+
 /** A transaction that is under way. */
 export interface Transaction extends Queries {
   /** Several statements at once, which are not prepared. */
   script(text: string): Promise<void>
-  /** @throws {StoreError} when the server rolled back, or when nobody knows what became of it. */
+  /** @throws {StoreError} when the server rolled back, or when its answer was lost. */
   commit(): Promise<void>
   rollback(): Promise<void>
 }
@@ -38,7 +47,8 @@ const TIMES = {
   idleInTransaction: 10_000,
   idle: 30_000,
 }
-const READERS = 4
+/** At most, of which one writes. */
+const CONNECTIONS = 5
 
 /** Types whose texts are numbers for us: int8, numeric counts. All that we store is below 2^53. */
 const INT8 = 20
@@ -48,10 +58,14 @@ const TEXTS = new Set([25, 1043])
  * Connects to a server. Statements are prepared once a connection and named by their text, unless a pooler stands between.
  * @throws {OperatorError} when the package `pg` is missing, or the server refuses us for good.
  */
-export async function openDatabase(url: string, onError: (error: Error) => void): Promise<Database> {
+export async function openDatabase(
+  { url, ssl, connections = CONNECTIONS }: DatabaseAddress,
+  onError: (error: Error) => void,
+): Promise<Database> {
   const pg = await loadDriver()
   const config: ClientConfig = {
     connectionString: url,
+    ...(ssl === undefined ? {} : { ssl }),
     application_name: 'agent-session-sidecar',
     connectionTimeoutMillis: TIMES.connect,
     statement_timeout: TIMES.statement,
@@ -64,11 +78,11 @@ export async function openDatabase(url: string, onError: (error: Error) => void)
         if (TEXTS.has(oid)) return original
         return pg.types.getTypeParser(oid, format ?? 'text')
       },
-    } as ClientConfig['types'],
+    },
   }
   const readers = new pg.Pool({
     ...config,
-    max: READERS,
+    max: Math.max(1, connections - 1),
     idleTimeoutMillis: TIMES.idle,
     allowExitOnIdle: true,
   })
@@ -180,7 +194,7 @@ const FENCED = 'SC001'
 const UNREACHABLE = /^(08|57P|E[A-Z]+$)/
 
 /** Translates an error of the driver into the `StoreError` that callers of the store handle. */
-export function explain(error: unknown): unknown {
+function explain(error: unknown): unknown {
   if (error instanceof StoreError) return error
   const code = codeOf(error)
   if (code === FENCED) return new StoreError('fenced', error)

@@ -3,7 +3,8 @@ import type { StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
-import { attemptText, STATUS, TYPES_REMEMBERED, type Registered } from '../sqlite/lanes.ts'
+import { attemptText, STATUS } from '../attempt.ts'
+import { TYPES_REMEMBERED, type Registered } from '../sqlite/lanes.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import type { BegunAttempts } from './begun.ts'
 import { Claims } from './claims.ts'
@@ -138,11 +139,11 @@ export class Lanes {
 
   /** Claims the lanes of a commit; called when the commit is durable. */
   claimFresh(committed: Committed): void {
-    for (const news of committed.lanes) {
-      if (!news.claimed) continue
+    for (const extension of committed.lanes) {
+      if (!extension.claimed) continue
       // Two commits shared a transaction, or a claim read the lane first: that claim holds.
-      if (this.#claims.has(news.lane.id)) news.claimed = false
-      else this.#claims.add(news.lane.id)
+      if (this.#claims.has(extension.lane.id)) extension.claimed = false
+      else this.#claims.add(extension.lane.id)
     }
   }
 

@@ -10,7 +10,7 @@ const MARGIN = 3_000
 /** Milliseconds between two attempts to take a lease that another process has. */
 const ASKED = 500
 
-/** The only lease: whoever has it owns every shard, and reads the stream. */
+/** The only lease: its owner has every shard, and reads the stream. */
 const EVERYTHING = 'leader'
 
 /**

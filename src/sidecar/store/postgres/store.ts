@@ -8,7 +8,7 @@ import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
 import { Committer, type Witness } from './committer.ts'
-import { openDatabase, type Database, type Queries, type Transaction } from './database.ts'
+import { openDatabase, type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { checkpoints, Facts } from './log.ts'
@@ -21,15 +21,11 @@ import { owners, Scoping } from './session-owners.ts'
 import { Sessions } from './sessions.ts'
 
 export interface PostgresOptions extends Witness {
-  /** `postgres://…` */
-  url: string
+  database: DatabaseAddress
   clock: Clock
   log: Log
+  /** Names this process as an owner. */
   random: Random
-  /** The store's clock, milliseconds; default: the database's. */
-  now?: () => number
-  /** The clock by which the lease is renewed and ends; default: `clock`. */
-  leaseClock?: Clock
   /** Called once, when another process took the store. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
@@ -39,17 +35,28 @@ export interface PostgresOptions extends Witness {
 /** Entries that are kept of what could not be read; the oldest go first. */
 const QUARANTINED = 1000
 
-/** Opens the store, waits until no other process has it, and recovers what that one left. */
-export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+/** Clocks of the store, for tests. */
+export interface StoreTime {
+  /** On which work is due, milliseconds; default: the database's. */
+  now?: () => number
+  /** By which the lease is renewed and ends; default: the process's. */
+  lease?: Clock
+}
+
+/**
+ * Opens the store, waits until no other process has it, and recovers what that one left.
+ * @throws {OperatorError} when the database cannot be used.
+ */
+export async function openPostgresStore(options: PostgresOptions, time: StoreTime = {}): Promise<Store> {
   const { clock, log, random } = options
-  const database = await openDatabase(options.url, (error) =>
+  const database = await openDatabase(options.database, (error) =>
     log.warn({ err: error }, 'store: a connection to the database broke; another one is opened'),
   )
   try {
     await migrate(database)
-    const ownership = await Ownership.take(database, options.leaseClock ?? clock, random.hex(16))
+    const ownership = await Ownership.take(database, time.lease ?? clock, random.hex(16))
     ownership.onLost = options.onLost ?? null
-    const store = createStore(database, ownership, options)
+    const store = createStore(database, ownership, { ...options, now: time.now })
     await store.recover()
     return store
   } catch (error) {
@@ -61,7 +68,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 function createStore(
   database: Database,
   ownership: Ownership,
-  { clock, log: lines, now: given, onDeadLettered, ...witness }: PostgresOptions,
+  { clock, log: lines, now: given, onDeadLettered, ...witness }: PostgresOptions & { now: StoreTime['now'] },
 ): Store & { recover(): Promise<void> } {
   const now = given ?? ((): number => ownership.now())
   const begun = new BegunAttempts(clock, (run, effect) => write(run, effect))

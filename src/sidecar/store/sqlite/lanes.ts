@@ -1,9 +1,10 @@
-import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
+import type { Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
 import type { StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
+import { attemptText, CUT, LONG, STATUS } from '../attempt.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 import type { Clock, Timer } from '../../../std/ports.ts'
 import type { Part } from './committer.ts'
@@ -11,9 +12,6 @@ import type { Ownership } from './owner.ts'
 
 /** The service defines the types, so the number of types in memory is limited. */
 export const TYPES_REMEMBERED = 1000
-
-/** The state of a delivery after an attempt: pending, delivered or dead. */
-export const STATUS: Record<Ack['result'], number> = { retry: 0, delivered: 1, dead: 2 }
 
 export interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
   number: number
@@ -276,22 +274,6 @@ export class Lanes {
     return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
   }
 }
-
-/** The shortest JSON of an attempt: every delivered row has one. */
-export function attemptText({ at, status, error, ms }: Attempt): string {
-  const outcome = status === undefined ? `"error":${JSON.stringify(error ?? '')}` : `"status":${status}`
-  const both =
-    status !== undefined && error !== undefined ? `${outcome},"error":${JSON.stringify(error)}` : outcome
-  return `{"at":${at},${both},"ms":${Math.round(ms)}}`
-}
-
-/**
- * An attempt in flight for this long is recorded as begun, milliseconds. Nearly every attempt ends and is stored
- * sooner.
- */
-export const LONG = 50
-/** The error of an attempt that a crash interrupted. */
-export const CUT = 'the sidecar stopped before an answer'
 
 /** Runs a transaction that need not reach the disk; `effect` runs after it. */
 type Write = (run: () => void, effect?: () => void) => Promise<unknown>
