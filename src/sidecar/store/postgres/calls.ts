@@ -37,9 +37,10 @@ export class Calls {
 
   async step(queries: Queries, { callId, event, after, lease }: CallStep, now: number): Promise<boolean> {
     if (lease !== undefined && !this.#ownership.holds(lease)) return false
-    const [row] = await queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1 FOR UPDATE`, [
-      callId,
-    ])
+    const [row] = await queries.rows<CallRow>(
+      `SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1 FOR UPDATE`,
+      [callId],
+    )
     if (row === undefined) return false
     const stepped = transition(callOf(row), event)
     if (stepped === null) return false
@@ -62,7 +63,9 @@ export class Calls {
   }
 
   async get(queries: Queries, callId: string): Promise<Call | null> {
-    const [row] = await queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1`, [callId])
+    const [row] = await queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1`, [
+      callId,
+    ])
     return row === undefined ? null : callOf(row)
   }
 

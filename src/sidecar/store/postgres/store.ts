@@ -8,7 +8,13 @@ import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
 import { Committer, type Witness } from './committer.ts'
-import { openDatabase, type Database, type DatabaseAddress, type Queries, type Transaction } from './database.ts'
+import {
+  openDatabase,
+  type Database,
+  type DatabaseAddress,
+  type Queries,
+  type Transaction,
+} from './database.ts'
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { checkpoints, Facts } from './log.ts'

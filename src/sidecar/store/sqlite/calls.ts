@@ -18,7 +18,8 @@ const NO_CALL = newCall({
 })
 /** The names of a `CallRow`. */
 export const FIELDS = Object.keys(callRow(NO_CALL)) as (keyof CallRow)[]
-export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const columnOf = (field: string): string =>
+  field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 /** The columns of a `CallRow`. */
 export const CALL = FIELDS.map((field) => `${columnOf(field)} AS "${field}"`).join(', ')
 
