@@ -1,4 +1,3 @@
-import type { ConnectionOptions } from 'node:tls'
 import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg'
 import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { isObject } from '../../../std/json.ts'
@@ -19,7 +18,7 @@ export interface Queries {
 export interface DatabaseAddress {
   /** `postgres://…` or `postgresql://…`; without `sslmode` if `ssl` is given. */
   url: string
-  ssl?: boolean | ConnectionOptions
+  ssl?: NonNullable<ClientConfig['ssl']>
   connections?: number
 }
 

@@ -13,6 +13,13 @@ const ASKED = 500
 /** The only lease: its owner has every shard, and reads the stream. */
 const EVERYTHING = 'leader'
 
+export interface LeaseTime {
+  /** By which the lease is renewed and ends. */
+  lease: Clock
+  /** The clock on which work is due, milliseconds; default: the database's. */
+  now?: () => number
+}
+
 /**
  * The right to write. A lease ends on the database's clock; its owner stops by itself `MARGIN` before that, counted from the
  * time at which it asked for the renewal that succeeded last.
@@ -23,21 +30,24 @@ export class Ownership {
   onLost: ((error: StoreError) => void) | null = null
   readonly #database: Database
   readonly #clock: Clock
+  readonly #now: (() => number) | undefined
   /** Milliseconds between our steady clock and the database's. */
   #offset = 0
   #asked: number
   #timer: Timer | null = null
   #lost: StoreError | null = null
 
-  private constructor(database: Database, clock: Clock, taken: { lease: Lease; asked: number }) {
+  private constructor(database: Database, time: LeaseTime, taken: { lease: Lease; asked: number }) {
     this.#database = database
-    this.#clock = clock
+    this.#clock = time.lease
+    this.#now = time.now
     this.lease = taken.lease
     this.#asked = taken.asked
   }
 
   /** Takes the lease, or waits until its owner resigns or stops renewing it. */
-  static async take(database: Database, clock: Clock, owner: string): Promise<Ownership> {
+  static async take(database: Database, owner: string, time: LeaseTime): Promise<Ownership> {
+    const { lease: clock } = time
     for (;;) {
       const asked = clock.steady()
       const [row] = await database.rows<{ epoch: number | null }>(
@@ -46,7 +56,7 @@ export class Ownership {
       )
       const epoch = row?.epoch ?? null
       if (epoch !== null) {
-        const ownership = new Ownership(database, clock, { lease: { owner, epoch }, asked })
+        const ownership = new Ownership(database, time, { lease: { owner, epoch }, asked })
         await ownership.#synchronise()
         ownership.#renewLater()
         return ownership
@@ -57,7 +67,7 @@ export class Ownership {
 
   /** The store's clock, milliseconds. */
   now(): number {
-    return this.#clock.steady() + this.#offset
+    return this.#now?.() ?? this.#clock.steady() + this.#offset
   }
 
   holds(lease: Lease): boolean {

@@ -18,7 +18,7 @@ import {
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { checkpoints, Facts } from './log.ts'
-import { Ownership } from './ownership.ts'
+import { Ownership, type LeaseTime } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
@@ -41,28 +41,23 @@ export interface PostgresOptions extends Witness {
 /** Entries that are kept of what could not be read; the oldest go first. */
 const QUARANTINED = 1000
 
-/** Clocks of the store, for tests. */
-export interface StoreTime {
-  /** On which work is due, milliseconds; default: the database's. */
-  now?: () => number
-  /** By which the lease is renewed and ends; default: the process's. */
-  lease?: Clock
-}
-
 /**
  * Opens the store, waits until no other process has it, and recovers what that one left.
  * @throws {OperatorError} when the database cannot be used.
  */
-export async function openPostgresStore(options: PostgresOptions, time: StoreTime = {}): Promise<Store> {
+export async function openPostgresStore(
+  options: PostgresOptions,
+  time: Partial<LeaseTime> = {},
+): Promise<Store> {
   const { clock, log, random } = options
   const database = await openDatabase(options.database, (error) =>
     log.warn({ err: error }, 'store: a connection to the database broke; another one is opened'),
   )
   try {
     await migrate(database)
-    const ownership = await Ownership.take(database, time.lease ?? clock, random.hex(16))
+    const ownership = await Ownership.take(database, random.hex(16), { lease: clock, ...time })
     ownership.onLost = options.onLost ?? null
-    const store = createStore(database, ownership, { ...options, now: time.now })
+    const store = createStore(database, ownership, options)
     await store.recover()
     return store
   } catch (error) {
@@ -74,9 +69,9 @@ export async function openPostgresStore(options: PostgresOptions, time: StoreTim
 function createStore(
   database: Database,
   ownership: Ownership,
-  { clock, log: lines, now: given, onDeadLettered, ...witness }: PostgresOptions & { now: StoreTime['now'] },
+  { clock, log: lines, onDeadLettered, ...witness }: PostgresOptions,
 ): Store & { recover(): Promise<void> } {
-  const now = given ?? ((): number => ownership.now())
+  const now = (): number => ownership.now()
   const begun = new BegunAttempts(clock, (run, effect) => write(run, effect))
   const committer = new Committer({ database, clock, ownership, witness, part: begun })
   const lanes = new Lanes(ownership, begun, (pos) => markDamaged(pos))
