@@ -6,6 +6,7 @@ import { ok, warn, type Finding } from './check/finding.ts'
 import type { Context } from './context.ts'
 import { jsonLine, pad, visible, type Paint } from './terminal.ts'
 import { count } from './text.ts'
+import { asTyped } from './working-folder.ts'
 
 /**
  * The command `check`, which takes at most five seconds. A configuration with faults ends it at
@@ -21,7 +22,11 @@ export async function check(
   const print = (...findings: Finding[]): void => {
     found.push(...findings)
     for (const finding of findings)
-      terminal.out(options.json === true ? jsonLine(finding) : renderFinding(finding, width, terminal.paint))
+      terminal.out(
+        options.json === true
+          ? jsonLine(finding)
+          : asTyped(renderFinding(finding, width, terminal.paint), env),
+      )
   }
   print(
     configFinding(options.config, config),
@@ -30,7 +35,7 @@ export async function check(
   )
   // Findings are printed as soon as possible, but always in this order.
   for (const look of await lookAround(config, options.config)) print(...(await look))
-  if (options.json !== true) terminal.out(renderEnd(found))
+  if (options.json !== true) terminal.out(asTyped(renderEnd(found), env))
   return found.some(({ state }) => state === 'fail') ? 1 : 0
 }
 

@@ -37,7 +37,7 @@ export async function listen(context: Context, options: ListenOptions): Promise<
     log: { level: 'error' as const },
   }
   const { baseUrl, doubts } = await prove({ ...given, ...configOf(app) }, options, env)
-  const show = options.json === true ? showAppToPrograms(terminal, app) : showApp(terminal, app)
+  const show = options.json === true ? showAppToPrograms(terminal, app) : showApp(context, app)
   if (options.tools) show.note(OF_ALL)
   const folder = await mkdtemp(path.join(tmpdir(), 'session-sidecar-'))
   const remove = (): void => rmSync(folder, { recursive: true, force: true })

@@ -106,7 +106,7 @@ function commands(context: Context, words: readonly string[], done: (code: numbe
 }
 
 const EXAMPLES = [
-  'npm start',
+  'session-sidecar dev',
   'session-sidecar run -c sidecar.yaml',
   'session-sidecar deliveries --status dead',
 ]

@@ -7,44 +7,47 @@ import type { Session } from './resource.ts'
 import type { HeldFrames, OwnerNote } from './scope.ts'
 import type { Batch, Committed } from './store.ts'
 
-/** What the parts hear of one another. Called at once and never awaited; a subscriber must not throw. */
+/** The reports of the parts to one another. They are called at once and never awaited; a subscriber must not throw. */
 export interface Topics {
-  /** Hints are about to be written. `possible`: all but those about sessions of others; `certain`: those about sessions known to be ours. */
+  /**
+   * Before hints are written. `possible`: all but those of foreign sessions; `certain`: those of sessions known to be
+   * ours.
+   */
   hinted(possible: readonly Hint[], certain: readonly Hint[]): void
   /** A session was read; its reading may not be stored yet. */
   sessionRead(session: Session): void
-  /** A reading found that the service does not wait for these calls any more. */
+  /** A reading found that the service no longer waits for these calls. */
   actionsGone(callIds: readonly string[], why: 'resolved' | 'deleted'): void
   /** An event of the stream came that is not stored. */
   transient(event: TransientEvent): void
-  /** The first look at the service is through, or failed and will be tried again. */
+  /** The first read of the service is complete, or failed and will be tried again. */
   looked(done: boolean): void
-  /** A look at the list of sessions is through (null), or failed and will be tried again. */
+  /** A read of the list of sessions is complete (null), or failed and will be tried again. */
   swept(problem: string | null): void
 
-  // What follows is durable.
+  // The following reports are about durable changes.
 
-  /** `held`: all frames that are held now; absent: their number is as before. */
+  /** `held`: all frames that are held now; absent: their number has not changed. */
   ownersNoted(notes: readonly OwnerNote[], held: HeldFrames | undefined): void
   /** `written`: the calls of the commit that are not part of a reading, new or not. */
   callsAdded(added: readonly AddedCall[], written: readonly Call[]): void
   hintsAdded(): void
   factsAdded(facts: readonly StoredFact[]): void
-  /** Channels reported facts that were known. */
+  /** Channels reported facts that were stored already. */
   sighted(sightings: Committed['sightings']): void
   framesUnattributed(count: number): void
-  /** Everything of the stream up to here is durable. */
+  /** All events of the stream up to this cursor are durable. */
   cursorMoved(cursor: string): void
   lanesExtended(lanes: readonly LaneExtension[]): void
 }
 
-/** Names only the topics that it wants. */
+/** Has only the topics that it needs. */
 export type Subscriber = Partial<Topics>
 
 /**
- * The one way from what was committed to who works on it. A frame is committed: delivery, tools, reconciler, summaries, relay
- * and metrics hear of what is theirs, and the intake knows none of them. A lost wake costs time, never a fact: each queue also
- * knows when its next item is due.
+ * The only way from the commit to the other parts. When a frame is committed, the bus reports it to delivery, tools,
+ * reconciler, summaries, relay and metrics, so the intake imports none of them. A lost wake costs time, never a fact:
+ * each queue also reports when its next item is due.
  */
 export class Bus {
   readonly #subscribers: Subscriber[] = []
@@ -58,7 +61,7 @@ export class Bus {
     for (const one of this.#subscribers) call(one)
   }
 
-  /** An answer unparks an agent, a callback only informs: what leads to answers goes first. */
+  /** Answers first: an agent waits for an answer, and a callback only informs. */
   publish(committed: Committed, { owners, readings, cursor, newCalls: written = [] }: Batch): void {
     const { held, newCalls, hinted, facts, sightings, unattributed, stale, lanes } = committed
     if (owners !== undefined || held !== undefined) this.report((to) => to.ownersNoted?.(owners ?? [], held))

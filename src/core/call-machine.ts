@@ -2,29 +2,29 @@ import type { Call, CallResult } from './call.ts'
 import type { Lease } from './lease.ts'
 
 /**
- * The states of a function call, and every arrow between them. The store takes each step inside its transaction, from the
- * call as it is stored; a step that is not in the table changes nothing.
+ * The states of a function call, and every arrow between them. The store takes each step inside its transaction, from
+ * the call as it is stored; a step that is not in the table changes nothing.
  *
- * An answer whose reply was lost, for one, is `unconfirmed`: it is posted again only after the service was asked. The rows
- * keep the columns of version 0.1.0, so a stage is read from several of them.
+ * For example, an answer whose reply was lost is `unconfirmed`: before it is posted again, the sidecar reads the
+ * session. The rows keep the columns of version 0.1.0, so several columns give the stage.
  */
 export type CallStage =
   | 'received'
   | 'running'
   /** The tool answered 202: the app answers later. */
   | 'deferred'
-  /** The result is to be posted. */
+  /** The result must be posted. */
   | 'finished'
   /** It was posted, perhaps by a process that crashed, and no reply is stored. */
   | 'unconfirmed'
-  /** The service refused the output: the fixed error is to be posted. */
+  /** The service refused the output: the fixed error must be posted. */
   | 'refused'
   | 'refused_unconfirmed'
-  /** The service took the answer: the session's actions decide. */
+  /** The service accepted the answer: the session's actions decide what follows. */
   | 'accepted'
-  /** The agent did not get the answer: a fresh turn is to be sent. */
+  /** The agent did not get the answer: a new message must be sent. */
   | 'undelivered'
-  /** The fresh turn was sent, and the reply was lost. */
+  /** The new message was sent, and its reply was lost. */
   | 'resent'
   | 'answered'
   | 'not_delivered'
@@ -35,12 +35,12 @@ export type CallEvent =
   | { type: 'run_begun'; at: number }
   /** After a crash. */
   | { type: 'run_begun_again'; at: number }
-  /** The run was written down and never began. */
+  /** The run was stored but never began. */
   | { type: 'run_withdrawn' }
-  /** It is tried again. `uncertain`: it may have had its effect. */
+  /** The tool is called again. `uncertain`: this run may have had its effect. */
   | { type: 'run_failed'; error: string; uncertain: boolean }
   | { type: 'run_deferred' }
-  /** From then on this is posted, and nothing else. */
+  /** From then on only this result is posted. */
   | { type: 'result_fixed'; result: CallResult; error: string | null; at: number }
   | { type: 'app_answered'; result: CallResult; at: number }
   /** The request had no effect at the service. `counted`: it counts as an attempt. */
@@ -52,25 +52,25 @@ export type CallEvent =
   | { type: 'still_listed' }
   | { type: 'message_unanswered'; error: string }
   | { type: 'message_not_found'; error: string }
-  /** Nothing is known, only its time changes. */
+  /** Only the due time changes. */
   | { type: 'postponed' }
   | { type: 'answered'; outcome: string; error: string | null; at: number }
   | { type: 'not_delivered'; error: string | null; at: number }
   | { type: 'failed'; outcome: string; error: string | null; at: number }
 
-/** A step of the ledger: refused unless the table has an arrow for it from the call as it is stored. */
+/** A step of the ledger. It is refused unless the table has an arrow for it from the stored call. */
 export interface CallStep {
   callId: string
   event: CallEvent
-  /** The call is due again after so many milliseconds; absent: its due time does not change. */
+  /** Milliseconds after which the call is due again; absent: its due time does not change. */
   after?: number
-  /** The right under which the call was claimed: after its end the step is refused. Absent: no claim is needed. */
+  /** The lease of the claim: after its end the step is refused. Absent: no claim is needed. */
   lease?: Lease
 }
 
 type Arrows = Readonly<Partial<Record<CallEvent['type'], CallStage>>>
 
-/** Where each event leads; what is not listed is refused. */
+/** The stage after each event; an event that is not listed is refused. */
 export const TRANSITIONS: Readonly<Record<CallStage, Arrows>> = {
   received: {
     run_begun: 'running',

@@ -31,9 +31,7 @@ export interface Call {
    * the message.
    */
   posts: number
-  /**
-   * The last request had no reply: before it is sent again, the sidecar reads whether it arrived.
-   */
+  /** The last request had no reply: before the sidecar sends it again, it reads whether the request arrived. */
   unsure: boolean
   /**
    * The outcome: the service's own word, or `unknown`, `unresolved`, `refused`, `expired`,
@@ -79,7 +77,7 @@ export function newCall(
 /** `error` is posted as the answer's `error`, `output` as its `output`. */
 export type CallResult = { kind: 'output' | 'error'; text: string }
 
-/** A call that its tool host alone takes further, until it releases it. */
+/** A call that only its tool host may continue, until the tool host releases it. */
 export interface ClaimedCall {
   call: Call
   lease: Lease

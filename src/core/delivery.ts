@@ -4,8 +4,8 @@ import type { Lease } from './lease.ts'
 export type DeliveryStatus = 'pending' | 'delivered' | 'dead'
 
 /**
- * One attempt of a callback. `status` is the HTTP status (200 for a module that returned), `error`
- * the reason if there was none.
+ * One attempt of a callback. `status` is the HTTP status (200 for a module that returned). `error`: the reason, if
+ * there was no status.
  */
 export interface Attempt {
   /** Milliseconds on our wall clock. */
@@ -22,10 +22,7 @@ export interface Attempt {
 export interface PendingDelivery {
   /** Attempts that count against the handler's retry policy. */
   attempts: number
-  /**
-   * Attempts that the end of a process interrupted. They count only for the number of the next
-   * attempt.
-   */
+  /** Attempts that the end of a process interrupted. They only raise the number of the next attempt. */
   cut: number
   fact: StoredFact
 }
@@ -35,18 +32,18 @@ export interface PendingDelivery {
  * others. Only the worker that claimed it delivers it.
  */
 export interface Lane {
-  /** The store's own number of it. */
+  /** The number of the lane in the store. */
   id: number
   handler: string
   key: string
-  /** The right under which it was claimed. */
+  /** The lease of the claim. */
   lease: Lease
 }
 
 /** Facts that a commit put into a lane. */
 export interface LaneExtension {
   lane: Lane
-  /** The lane held nothing before and is claimed for the caller; it holds just `deliveries`. */
+  /** The lane was empty before, and is claimed for the caller with exactly `deliveries`. */
   claimed: boolean
   deliveries: PendingDelivery[]
 }
@@ -58,11 +55,11 @@ export interface Ack {
   result: 'delivered' | 'retry' | 'dead'
   attempts: number
   attempt: Attempt
-  /** With `retry`: the lane is due again so many milliseconds after the commit. */
+  /** With `retry`: milliseconds after the commit until the lane is due again. */
   after: number | null
 }
 
-/** A delivery in the form for people. */
+/** A delivery as it is shown to people. */
 export interface DeliveryRecord {
   id: string
   factId: string

@@ -1,4 +1,4 @@
-/** Temporary. The last three come from a proxy before the service, since the service names its errors. */
+/** Temporary errors. The last three come from a proxy in front of the service, because the service names its errors. */
 const PASSING: ReadonlySet<string> = new Set(['rate_limit_exceeded', 'http_408', 'http_425', 'http_429'])
 
 /** The service refused or failed a request (rule ERR-01). `status` 0 means that no answer came: see `fault`. */
@@ -11,7 +11,10 @@ export class ServiceError extends Error {
   readonly retryAfter: number | null
   /** Our name of the operation; null if the request was never made. */
   operation: string | null
-  /** An earlier attempt had no reply, or we were stopped while the request was out: the service may have acted on it. */
+  /**
+   * The service may have processed the request: an earlier attempt had no reply, or we were stopped while it was under
+   * way.
+   */
   readonly uncertain: boolean
   /** The request was not sent: an earlier refusal closed our own rate budget. `code` and `status` are of that refusal. */
   readonly unsent: boolean
@@ -54,12 +57,12 @@ export class ServiceError extends Error {
     })
   }
 
-  /** The token was rejected: final until it changes. */
+  /** The token was rejected. No request succeeds until the token changes. */
   get unauthorized(): boolean {
     return this.status === 401
   }
 
-  /** Only with the service's own code: a proxy also answers 404 while the service is moved. */
+  /** Only with the service's own code, because a proxy also answers 404 while the service is moved. */
   get notFound(): boolean {
     return this.status === 404 && this.code !== 'http_404'
   }

@@ -39,7 +39,7 @@ export type TransientType = (typeof TRANSIENT_EVENTS)[number]
 /** `transcriptType` for the compiler. */
 export type TranscriptTypeOf<Name extends string> = Name extends StateType ? `stream.${Name}` : Name
 
-/** Every type that a handler can select, as far as this version knows. */
+/** Every type that a handler can select and that this version knows. */
 export const EVENT_TYPES: readonly string[] = [
   ...STATE_TYPES,
   ...PERSISTED_EVENTS.map(transcriptType),

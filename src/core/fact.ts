@@ -10,10 +10,9 @@ export const CHANNELS: readonly Channel[] = ['stream', 'webhook', 'poll']
 export type Seen = Partial<Record<Channel, number>>
 
 /**
- * A normalised event with one permanent id.
- *
- * `id` is made from the fact's natural key alone, so that it is the same whichever channel reported it, on whichever
- * replica, before or after a crash or a lost database. It is the idempotency key of every callback about it.
+ * A normalised event with one permanent id. `id` is made from the fact's natural key alone: it is the same for every
+ * channel and replica, and after a crash or a lost database. It is the idempotency key of every callback about the
+ * fact.
  */
 export interface Fact {
   id: string
@@ -31,8 +30,8 @@ export interface Fact {
   body: string
   seen: Seen
   /**
-   * The event that a channel can report without a read: `turn.final/<turn id>`,
-   * `session.idle/<session id>`. It joins a state fact to its hints. null on transcript facts.
+   * The event that a channel can report without a read: `turn.final/<turn id>`, `session.idle/<session id>`. It
+   * connects a state fact with its hints. null on transcript facts.
    */
   subject: string | null
 }
@@ -83,11 +82,11 @@ function digest(text: string, length: number): string {
 }
 
 /**
- * The id of a transcript fact of the stream. It begins with the seq, so that the index of ids grows at its end
- * and a person sees the order. The rest differs between two services with the same seq.
+ * The id of a transcript fact of the stream. It begins with the seq: new ids are added at the end of the index, and
+ * people can see the order. The rest makes ids of two services with the same seq different.
  */
 export function streamFactId(seq: string, sessionId: string | null): string {
-  // The id is used in headers and paths; a seq that is no number, against the interface, may have any characters.
+  // Ids are used in headers and paths. The interface allows digits only; any other seq may have any characters.
   const lead = isWhole(seq) ? seq : `q${digest(seq, 22)}`
   return `${PREFIX}${lead}_${sessionTag(sessionId ?? '')}`
 }
@@ -127,9 +126,7 @@ export function stateFactId(type: string, ...key: (string | number)[]): string {
   return `${PREFIX}${digest([type, ...key].join('\0'), 26)}`
 }
 
-/**
- * Facts with the same id are the same fact; `pos` is the position of a fact in our log, ascending, never used twice.
- */
+/** Facts with the same id are the same fact. `pos` is the position in our log: it rises and is never used twice. */
 export interface StoredFact extends Fact {
   pos: number
 }

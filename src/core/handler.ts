@@ -27,7 +27,7 @@ export interface RetrySpec {
 /** An in-process handler. After a thrown error the event is retried; after DeadLetter it is dead-lettered. */
 export type ModuleHandler = (event: CallbackEvent, context: HandlerContext) => unknown
 
-/** A callback in the form for the handler (src/sidecar/README.md, Callbacks). */
+/** A callback as the handler gets it (src/sidecar/README.md, Callbacks). */
 export interface CallbackEvent {
   type: string
   /** ISO 8601, when the sidecar stored the fact. */

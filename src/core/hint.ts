@@ -9,7 +9,7 @@ export interface Hint {
   channel: Channel
   /** When the channel reported it, milliseconds on our wall clock. */
   at: number
-  /** The resources to read: only the session lists its waiting actions; only the turn shows its end. */
+  /** The resources to read: only the session lists its open actions; only the turn shows its end. */
   scope: HintScope
   /** Milliseconds that the read may wait, so that several hints cost one read. */
   delay: number

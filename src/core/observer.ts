@@ -3,8 +3,8 @@ import type { Attempt } from './delivery.ts'
 import type { Channel, StoredFact } from './fact.ts'
 
 /**
- * The reports of the parts, for metrics, `dev` and the library's user. Called after the event, never awaited; an
- * observer must not throw. Durations in seconds, times in milliseconds on our wall clock.
+ * What the parts report to metrics, `dev` and the library's user. Called after the event, never awaited; an observer
+ * must not throw. Durations in seconds, times in milliseconds on our wall clock.
  */
 export interface Observer {
   /** A request to the service was answered, or failed (`statusClass` `none`). */
@@ -21,7 +21,7 @@ export interface Observer {
   transient(event: TransientEvent): void
   /** Frames were dropped: their session was deleted before its owner was known. */
   framesUnattributed(count: number): void
-  /** Everything of the stream up to here is durable. */
+  /** All events of the stream up to this cursor are durable. */
   streamCommitted(cursor: string): void
   webhook(outcome: WebhookOutcome): void
   /** Whether the service sends us webhooks; `problem`: the reason if not. */
@@ -29,7 +29,7 @@ export interface Observer {
 
   /** A new fact is durable. `lag`: seconds since the event, if the resource has the time. */
   fact(fact: StoredFact, lag: number | null): void
-  /** A further channel reported a known fact. */
+  /** Another channel reported a known fact. */
   sighting(event: { channel: Channel; type: string; lag: number }): void
   missed(event: { channel: Channel; type: string }): void
 
@@ -39,15 +39,15 @@ export interface Observer {
   transientDropped(handler: string): void
 
   toolRun(event: ToolRunReport): void
-  /** A call's ledger is closed. `seconds`: from the action's creation to now, on the service's clock. */
+  /** The ledger of a call is closed. `seconds`: from the action's creation until now, on the service's clock. */
   call(event: CallReport): void
-  /** A session waits for a function that no configured tool answers; once for each call. */
+  /** A session waits for a function that no configured tool answers; reported once for each call. */
   callWithoutTool(event: CallWithoutTool): void
 
   commit(seconds: number): void
   /** A write was refused. */
   storeRefused(reason: StoreRefusal): void
-  /** A fact is damaged in the store: its delivery to `handler` became a dead letter without a call. */
+  /** A fact is damaged in the store: its delivery to `handler` became a dead letter without an attempt. */
   deadLettered(handler: string): void
 
   /** The number of present readers of the relay. */
@@ -58,15 +58,15 @@ export interface Observer {
 }
 
 /**
- * The reason: a full or failing disk, another program that locks the store, damage, another process
- * that took over the store, deleted or replaced files, or another one.
+ * Why a write was refused: a full or failing disk, another program that locks the store, damage, another process that
+ * took over the store, deleted or replaced files, or another reason.
  */
 export const STORE_REFUSALS = ['full', 'unreachable', 'busy', 'damaged', 'fenced', 'lost', 'other'] as const
 export type StoreRefusal = (typeof STORE_REFUSALS)[number]
 
 /**
- * The end of a reader of the relay: it left, was too slow, reached the limit of a replay, could not
- * read the log, found no free slot, or we stopped.
+ * How a reader of the relay ended: it left, was too slow, reached the limit of a replay, could not read the log, found
+ * no free slot, or we stopped.
  */
 export type RelayOutcome = 'left' | 'slow' | 'replay_limit' | 'failed' | 'refused' | 'stopped'
 
@@ -74,7 +74,7 @@ export type RelayOutcome = 'left' | 'slow' | 'replay_limit' | 'failed' | 'refuse
 export type ToolRunOutcome = 'output' | 'deferred' | 'rejected' | 'failed'
 
 export interface ToolRunReport {
-  /** The function, also of a tool for any (`*`). */
+  /** The name of the function, also if the tool `*` answered it. */
   tool: string
   callId: string
   sessionId: string
@@ -82,7 +82,7 @@ export interface ToolRunReport {
   seconds: number
   /** From 1. */
   attempt: number
-  /** Of the HTTP answer without an output, if there was one. */
+  /** Status of an HTTP answer without an output, if there was one. */
   status: number | null
   /** The reason, if there is no output. */
   error: string | null
@@ -181,7 +181,7 @@ const METHODS: readonly (keyof Observer)[] = [
   'relayEnded',
 ]
 
-/** Passes every report to each of `observers`; an observer implements only the methods that it needs. */
+/** Passes every report to each of `observers`. An observer has only the methods that it needs. */
 export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   const entries = METHODS.map((method) => {
     const listeners = observers.flatMap((observer) => {
@@ -190,7 +190,7 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
     })
     const [only] = listeners
     if (only !== undefined && listeners.length === 1) return [method, only]
-    // Every callback passes here: do not collect the arguments into an array.
+    // No array of arguments: this runs for every callback.
     const all = (first: unknown, second: unknown): void => {
       for (const listener of listeners) listener(first, second)
     }
@@ -199,7 +199,7 @@ export function fanOut(observers: readonly Partial<Observer>[]): Observer {
   return Object.fromEntries(entries) as Observer
 }
 
-/** `observer`, protected: an error that it throws is logged once for each method and otherwise ignored. */
+/** `observer`, protected: an error that it throws is logged once for each method, and has no other effect. */
 export function guarded(
   observer: Partial<Observer>,
   logThrottled: (method: string, error: unknown) => void,

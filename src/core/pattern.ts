@@ -1,6 +1,6 @@
 /**
- * Matches the facts that a handler selects: `*` (everything), `turn.*` (a prefix up to a dot), or a
- * whole type. Transient frames are only for handlers that name their type in full.
+ * Selects the facts of a handler: `*` (everything), `turn.*` (a prefix up to a dot), or a whole type. Transient frames
+ * go only to handlers that name their type in full.
  */
 export interface EventPattern {
   wants(type: string): boolean

@@ -20,7 +20,7 @@ export interface Service {
   listSessions(query: ListQuery): Promise<Page<Session>>
   readSession(id: string): Promise<Session>
   listTurns(sessionId: string, query: ListQuery): Promise<Page<Turn>>
-  /** The single turn, when its route is known; otherwise null and the caller reads the list. */
+  /** The single turn. null if its route is unknown: then the caller reads the list. */
   readTurn(sessionId: string, turnId: string): Promise<Turn | null>
   listItems(sessionId: string, query: ListQuery): Promise<Page<Item>>
   /** Published artifacts of a session, unchanged; null when the route is unknown. */
@@ -34,18 +34,18 @@ export interface Service {
     traceparent?: string,
   ): Promise<string | null>
   sendMessage(sessionId: string, text: string, key: string): Promise<void>
-  /** Whether a POST is sent with an idempotency key: then the service processes it once, even if it is sent again. */
+  /** Whether a POST is sent with an idempotency key: then the service processes it once, even if we send it again. */
   idempotent(): boolean
   listWebhooks(): Promise<WebhookSubscription[]>
   createWebhook(url: string, key: string): Promise<WebhookSubscription>
   deleteWebhook(id: string): Promise<void>
   /** Opens the organization-wide stream. `cursor` null: live frames only. Throws on any status but 200. */
   openStream(cursor: string | null, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>
-  /** The service's clock minus ours, milliseconds, from the `Date` of its answers; 0 before the first answer. */
+  /** The service's clock minus ours, milliseconds, from the `Date` of its answers. 0 before the first answer. */
   clockOffset(): number
   /** The uncertainty of `clockOffset`, milliseconds; infinite before the first answer with a time. */
   clockOpen(): number
-  /** False from a 401 until the token changes: meanwhile no request is sent. */
+  /** False from a 401 until the token changes. No request is sent in this time. */
   authorized(): boolean
   /** Calls `listener` whenever `authorized()` changes. */
   onAuthorization(listener: (authorized: boolean) => void): void

@@ -49,7 +49,7 @@ export interface Item {
   id: string
   sessionId: string
   type: string
-  /** `detail.event`: the name of the stream event that this item records. */
+  /** `detail.event`: the name of the stream event that this item stores. */
   event: string | null
   createdAt: number | null
   raw: JsonObject
@@ -99,7 +99,7 @@ export function isFinal(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>
 
 const SETTLED = new Set(['ready', 'partial', 'failed'])
 
-/** A turn is settled when it and its artifacts are final: it will not change any more. */
+/** A turn is settled when it and its artifacts are final: it does not change any more. */
 export function isSettled(turn: Pick<Turn, 'status' | 'completedAt' | 'artifacts'>): boolean {
   return isFinal(turn) && turn.artifacts !== null && SETTLED.has(turn.artifacts)
 }

@@ -1,23 +1,23 @@
 import type { Session } from './resource.ts'
 
-/** The conditions for the sessions of this sidecar. All given conditions must hold. */
+/** The conditions for sessions of this sidecar. A session must meet all that are set. */
 export interface Scope {
-  /** Pairs that the session's metadata must have, all of them. */
+  /** Pairs that the session's metadata must have. */
   metadata: Readonly<Record<string, string>>
-  /** Ids of tokens, one of which must have created the session. Empty: any may have. */
+  /** Ids of tokens, one of which must have created the session. Empty: any token. */
   createdByToken: readonly string[]
 }
 
 /**
- * The owner of a session. `pending`: it came into the scope and has not been read since. `gone`: it
- * was deleted before it could be read. A session without an entry is unknown.
+ * The owner of a session. `pending`: the session came into the scope and was not read since. `gone`: it was deleted
+ * before it could be read. A session without an entry is unknown.
  */
 export type Owner = 'pending' | 'ours' | 'foreign' | 'gone'
 
 /** The entry of a session. */
 export interface OwnerRecord {
   owner: Owner
-  /** Service clock, milliseconds: when it came into the scope after it had been outside; null: it never did. */
+  /** Service clock, milliseconds: when it came into the scope from outside; null: it was never outside. */
   adoptedAt: number | null
 }
 

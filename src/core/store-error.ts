@@ -10,7 +10,7 @@ const MEANING = {
   lost: 'the files of the store were deleted or replaced while it was in use; nothing more is written',
 }
 
-/** The store could not do a write or a read. Nothing of it was written. */
+/** The store could not write or read. Nothing was written. */
 export class StoreError extends Error {
   readonly kind: keyof typeof MEANING
 

@@ -15,14 +15,14 @@ export interface StoreReader {
     sessionId?: string | undefined
   }): Promise<Listed<StoredFact>>
   fact(id: string): Promise<StoredFact | null>
-  /** `text`: the whole id, or a part of the title in any case, of the newest ten thousand. */
+  /** `text`: the whole id, or a part of the title in any case. Only the newest ten thousand sessions are searched. */
   sessions(query: {
     after?: string | undefined
     limit: number
     status?: string | undefined
     text?: string | undefined
   }): Promise<Listed<SessionRecord>>
-  /** The position in the log after which the frames after `seq` follow, whether or not that frame is stored. */
+  /** The position in the log after which the frames after `seq` follow, whether that frame is stored or not. */
   placeOf(seq: string): Promise<number>
   /**
    * The stream's frames after a position, in order. One call scans a part of the log, so a page may
@@ -54,7 +54,10 @@ export interface StoreReader {
   openTurns(query: { after?: string | undefined; limit: number }): Promise<Listed<OpenTurn>>
   /** Actions that are not resolved, the oldest first. */
   openActions(query: { after?: string | undefined; limit: number }): Promise<Listed<OpenAction>>
-  /** Functions not in `tools` that sessions wait for, the longest wait first; names are cut after 65 characters. */
+  /**
+   * Functions that sessions wait for and that are not in `tools`, the longest wait first. Names are cut after 65
+   * characters.
+   */
   functionsBeside(tools: readonly string[], limit: number): Promise<OpenFunction[]>
   handlers(): Promise<HandlerRecord[]>
   counts(): Promise<StoreCounts>
@@ -67,7 +70,7 @@ export interface OpenTurn {
 
 export interface OpenAction {
   action: Action
-  /** Our wall clock: when we first read of it. */
+  /** Our wall clock: when we first read the action. */
   openedAt: number
   session: Session
 }

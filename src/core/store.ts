@@ -9,10 +9,9 @@ import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
- * All durable state. The port is asynchronous and work is claimed, so that a database of several
- * replicas fits it too. The promise of a write resolves only after the write is durable. What is
- * due is due on the store's clock: callers hand in and get milliseconds from now, never a reading
- * of a process's clock.
+ * All durable state. The port is asynchronous and work is claimed, so that a database of several replicas fits it too.
+ * The promise of a write resolves only after the write is durable. The store's clock decides what is due: callers pass
+ * and get milliseconds from now, never the time of their own clock.
  */
 export interface Store {
   log: FactLog
@@ -28,65 +27,69 @@ export interface Store {
 
 export interface FactLog {
   /**
-   * The only way to add facts: all of a batch or nothing. `patience`: it waits up to so many milliseconds to share the
-   * commit of another write.
+   * The only way to add facts: a batch is stored whole, or nothing of it. `patience`: milliseconds that it may wait to
+   * share the commit of another write.
    */
   commit(batch: Batch, patience?: number): Promise<Committed>
   /**
    * State facts, older than `age` milliseconds, that a channel should have reported and did not. Each is returned once.
-   * `expected`: the types that each channel reports. A step of bounded length; `more` means that another step follows.
+   * `expected`: the types that each channel reports. Each step has a bounded length; `more`: another step is needed.
    */
   missed(expected: Expected, age: number): Promise<{ missed: Miss[]; more: boolean }>
-  /** Removes delivered facts older than `age` milliseconds, and counts them. A step, as above. */
+  /** Removes delivered facts older than `age` milliseconds, and counts them, in steps as above. */
   prune(age: number): Promise<{ facts: number; more: boolean }>
 }
 
-/** Sessions, turns and actions as last read; with a scope, whose sessions are. */
+/** Sessions, turns and actions as last read. With a scope, also the owners of sessions. */
 export interface Resources {
   /** The stored state of a session, with the turns of `turnIds`: null when it was never read. */
   known(sessionId: string, turnIds?: readonly string[]): Promise<KnownSession | null>
-  /**
-   * Turns that are not settled, and those of `turnIds`, including turns that only a frame reported.
-   */
+  /** Turns that are not settled, and those of `turnIds`. Turns that only a frame reported are included. */
   knownTurns(sessionId: string, turnIds: readonly string[]): Promise<KnownTurn[]>
   /** Title, metadata and status of a session; null when it was never read. */
   summary(sessionId: string): Promise<SessionSummary | null>
   /** The stored state of each of `ids`, for comparison with a page of the service's list. */
   glance(ids: readonly string[]): Promise<Map<string, SessionGlance>>
-  /** Sessions that are not known to be deleted, by id after `after`. */
+  /** Sessions that are not known to be deleted, in the order of their ids, from after `after`. */
   alive(after: string, limit: number): Promise<string[]>
-  /** Sessions that we believe to exist and that are not at rest, by id after `after`. */
+  /** Sessions that are neither known to be deleted nor idle, in the order of their ids, from after `after`. */
   active(after: string, limit: number): Promise<string[]>
-  /**
-   * The number of sessions that are not known to be deleted, of those that are not idle, and of
-   * foreign ones.
-   */
+  /** Numbers of sessions: those not known to be deleted, those of them that are not idle, and foreign ones. */
   count(): Promise<{ alive: number; active: number; foreign: number }>
   /** The owner of each of `ids`; only with a scope. */
   owners(ids: readonly string[]): Promise<Map<string, OwnerRecord>>
-  /** Sessions with only an owner entry, older than `age` milliseconds, by id after `after`. */
+  /**
+   * Sessions that have only an owner entry, older than `age` milliseconds, in the order of their ids, from after
+   * `after`.
+   */
   strangers(age: number, after: string, limit: number): Promise<string[]>
   heldFrames(): Promise<HeldFrames>
 }
 
 /*
- * The verbs of the three work queues. `claim(room)`: what is due and free, as much as there is room for, the longest due
- * first; it is the caller's alone until it gives it back, or its lease ends. `retry(…, after)` gives it back, due again after
- * so many milliseconds; `release` gives it back as it is. After the end of its lease both change nothing. `nextDue`: milliseconds until something free is due, 0 when it is now,
- * null when nothing is known to come. What a commit says of a claimed item (a reading of its hint, a step of its call, an ack of
- * its lane) is part of that commit.
+ * The verbs of the three work queues:
+ * - `claim(room)`: items that are due and free, the longest due first, as many as there is room for. Only the caller
+ *   works on them, until it returns them or its lease ends.
+ * - `retry(…, after)` returns an item, which is due again after so many milliseconds. `release` returns it unchanged.
+ *   After the end of the lease both do nothing.
+ * - `nextDue`: milliseconds until a free item is due; 0: now; null: no item is known.
+ *
+ * A commit also applies its changes to claimed items: a reading of a hint, a step of a call, an ack of a lane.
  */
 
-/** Sessions to read, one hint each, and the wish for a sweep (null). */
+/** Sessions to read, one hint each, and the request for a sweep (null). */
 export interface HintQueue {
   claim(room: number): Promise<HintedSession[]>
-  /** The reading failed, which is counted. */
+  /** The read failed; the failure is counted. */
   retry(hint: ClaimedHint, after: number): Promise<void>
-  /** Nothing failed, and nothing is answered yet: due again after `after`, or when what came since the claim is. */
+  /**
+   * Nothing failed, but the read has no result yet: due again after `after`, or when a hint that came since the claim
+   * is due.
+   */
   defer(hint: ClaimedHint, after: number): Promise<void>
-  /** After the commit that cleared the hint, or that found it renewed. */
+  /** To call after the commit that cleared the hint, or that found a newer one. */
   release(hint: ClaimedHint): Promise<void>
-  /** The wish for a sweep is fulfilled, unless a new one came meanwhile; gives the claim back. */
+  /** Removes the request for a sweep, unless a new one came since the claim; returns the claim. */
   finishSweep(hint: ClaimedHint): Promise<void>
   nextDue(): Promise<number | null>
 }
@@ -100,13 +103,13 @@ export interface LaneQueue {
   /** Pending deliveries of a lane after `after`, in order; at most `limit` facts and about `maxBytes` (one at least). */
   read(lane: Lane, after: number, limit: number, maxBytes: number): Promise<PendingDelivery[]>
   /**
-   * An attempt of the facts at `positions` begins. It is written if it takes long, so that a crash
-   * cannot hide it.
+   * An attempt of the facts at `positions` begins. If it takes long, its begin is stored, so that it is known after a
+   * crash.
    */
   begin(lane: Lane, positions: readonly number[]): void
-  /** Their outcome is known, and is committed soon: what is not written of them yet need not be. */
+  /** The outcome is known and is committed soon. A begin that is not stored yet need not be stored any more. */
   end(lane: Lane): void
-  /** It ended, and nothing about it is stored. Otherwise an ack says how it ended. */
+  /** The attempt ended, and nothing about it is stored. In all other cases an ack has its outcome. */
   drop(lane: Lane, positions: readonly number[]): void
 }
 
@@ -116,16 +119,16 @@ export interface LaneRoom {
   lanes: number
 }
 
-/** Function calls that are to be run or answered. */
+/** Function calls to run or to answer. */
 export interface CallQueue {
   claim(room: CallRoom): Promise<ClaimedCall[]>
   release(callId: string, lease: Lease): Promise<void>
-  /** When the next call is due that there is room for. */
+  /** When the next call is due for which there is room. */
   nextDue(room: CallRoom): Promise<number | null>
   get(callId: string): Promise<Call | null>
 }
 
-/** What was said once and holds until it is said again. */
+/** Values that hold until they are set again. */
 export interface Settings {
   /** The value of a checkpoint, null when there is none. */
   checkpoint(name: string): Promise<string | null>
@@ -133,7 +136,7 @@ export interface Settings {
   /** Registers the handlers; new ones start without a backlog. */
   registerHandlers(handlers: readonly HandlerRegistration[]): Promise<HandlerRecord[]>
   pauseHandler(name: string, reason: string | null): Promise<void>
-  /** The newest first. */
+  /** Subscriptions, the newest first. */
   subscriptions(): Promise<SubscriptionRecord[]>
   saveSubscription(record: SubscriptionRecord): Promise<void>
   forgetSubscription(id: string): Promise<void>
@@ -143,33 +146,33 @@ export interface Settings {
   quarantine(entry: { at: number; source: string; reason: string; bytes: string }): Promise<void>
 }
 
-/** What a person asks for. */
+/** The actions of an operator. */
 export interface Operator {
-  /** Makes dead deliveries (by `id` also a delivered one) pending again, in several transactions; `dryRun`: counts them. */
-  retry(selection: RetrySelection): Promise<{ count: number }>
   /**
-   * Sends past facts that one handler selects to it again; in several transactions, the oldest
-   * first.
+   * Makes dead deliveries pending again, and by `id` also a delivered one, in several transactions. `dryRun`: counts
+   * them.
    */
+  retry(selection: RetrySelection): Promise<{ count: number }>
+  /** Sends past facts that one handler selects to it again, in several transactions, the oldest first. */
   replay(handler: string, from: ReplayStart): Promise<{ count: number }>
 }
 
 export interface Batch {
   facts?: readonly Fact[]
   hints?: readonly Hint[]
-  /** The stream's cursor: never moves back. */
+  /** The stream's cursor. It never moves back. */
   cursor?: string
   readings?: readonly Reading[]
   /**
-   * Calls that a read found, committed before the rest of the read, so that a tool need not wait
-   * for it. One that is added as `running` is claimed by its caller.
+   * Calls that a read found. They are committed before the rest of the read, so that a tool does not wait for it. The
+   * caller claims a call that is added as `running`.
    */
   newCalls?: readonly Call[]
-  /** Steps of the call ledger; facts that depend on a step are committed only with it. */
+  /** Steps of the call ledger. Facts that depend on a step are committed only with it. */
   calls?: readonly (CallStep & { facts?: readonly Fact[] })[]
   /**
-   * Returns the outcomes of attempts. Called when the transaction begins, and again where it is tried again: what became
-   * known while it waited is part of it.
+   * Returns the outcomes of attempts. Called when the transaction begins, and again if it is repeated: outcomes that
+   * became known while it waited are included.
    */
   acks?: () => readonly Ack[]
   checkpoints?: Readonly<Record<string, string>>
@@ -186,7 +189,7 @@ export interface Committed {
   /** The facts that were new, in order. */
   facts: StoredFact[]
   lanes: LaneExtension[]
-  /** Reads that are older than the stored state, or whose lease has ended: nothing of them was written. */
+  /** Sessions whose reading was not written: it was older than the stored state, or its lease had ended. */
   stale: string[]
   /** Calls whose step was refused: the table has no such arrow, or the lease has ended. */
   refused: string[]
@@ -196,7 +199,7 @@ export interface Committed {
   hinted: boolean
   /** The calls that were new. */
   newCalls: AddedCall[]
-  /** All that are held now; absent: the commit changed nothing of them. */
+  /** All frames that are held now; absent: the commit did not change them. */
   held?: HeldFrames
   /** Frames that were dropped because their session was deleted before its owner was known. */
   unattributed?: number
@@ -204,11 +207,11 @@ export interface Committed {
 
 export interface HintClaim {
   lease: Lease
-  /** Changes with every hint: a read clears the hint only if no new one came meanwhile. */
+  /** Changes with every hint: a read clears the hint only if no new hint came during the read. */
   generation: number
 }
 
-/** What the queue needs of a hint that it gave out. */
+/** The parts of a claimed hint that the queue needs. */
 export interface ClaimedHint {
   sessionId: string | null
   claim: HintClaim
@@ -226,7 +229,7 @@ export interface SessionGlance {
   status: string
   updatedAt: number
   deleted: boolean
-  /** It has nothing under way: idle or failed, no open action, every turn settled. */
+  /** Idle or failed, no open action, every turn settled. */
   atRest: boolean
 }
 
@@ -234,8 +237,7 @@ export interface KnownSession extends SessionGlance {
   revision: number
   session: Session
   /**
-   * Service clock: settled turns created up to then are older than our first start and make no
-   * facts.
+   * Service clock: turns that settled and were created up to then are older than our first start, and make no facts.
    */
   baseline: number
   /** Turns that are not settled, and the newest settled one. */
@@ -246,7 +248,7 @@ export interface KnownSession extends SessionGlance {
 
 export interface KnownTurn {
   turn: Turn
-  /** False while only its turn.ended frame reported it: then `turn` is a placeholder. */
+  /** False while only its turn.ended frame reported the turn: then `turn` is a placeholder. */
   read: boolean
   final: boolean
   settled: boolean
@@ -254,7 +256,7 @@ export interface KnownTurn {
   endedFrameAt: number | null
   /** Milliseconds since we first read it as final. */
   finalFor: number | null
-  /** The final fact is out. */
+  /** The fact of its end is stored. */
   finalFact: boolean
 }
 
@@ -274,8 +276,8 @@ export interface Reading {
   facts: readonly Fact[]
   at: number
   /**
-   * `claim`: of the hint that caused the read, and that is cleared unless its generation moved; null: none did.
-   * `lookAfter` (milliseconds from now) makes it due again.
+   * `claim`: of the hint that caused the read; the hint is cleared unless its generation changed. null: no hint caused
+   * it. `lookAfter`: milliseconds after which it is due again.
    */
   hint: { claim: HintClaim | null; lookAfter: number | null; scope: HintScope }
 }

@@ -11,7 +11,7 @@ export const TOOL_ERROR = 'The tool could not complete this request.'
 export const ANY_FUNCTION = '*'
 const FUNCTION = /^[A-Za-z0-9_-]{1,64}$/
 
-/** What `tools` has for a function: under its name, else under `*`. */
+/** The entry of `tools` for a function: under its name, else under `*`. */
 export function forFunction<T>(tools: ReadonlyMap<string, T>, name: string): T | undefined {
   return tools.get(name) ?? (FUNCTION.test(name) ? tools.get(ANY_FUNCTION) : undefined)
 }
@@ -57,7 +57,7 @@ export interface ToolCall {
   expiresAt: number | null
   /** From 1. */
   attempt: number
-  /** True when an earlier run may have had its effect: a crash came between, or it gave no answer. */
+  /** True when an earlier run may have had its effect: the sidecar crashed, or the run gave no answer. */
   uncertain: boolean
   session: SessionSummary
 }
@@ -82,12 +82,12 @@ export type ModuleTool = (
   context: { signal: AbortSignal; log: HandlerLog },
 ) => Promise<ToolResult>
 
-/** The trace that the spans of a call belong to. */
+/** The trace of a call's spans. */
 export function traceOf(call: Pick<ToolCall, 'sessionId' | 'session'>): TraceSource {
   return { given: call.session.metadata['traceparent'], key: call.sessionId }
 }
 
-/** What the span of a run or an answer says of its call. */
+/** The attributes of the span of a run or of an answer. */
 export function attributesOf(call: Pick<ToolCall, 'name' | 'callId' | 'sessionId'>): Attributes {
   return {
     'session_sidecar.tool': call.name,

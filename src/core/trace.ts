@@ -7,7 +7,7 @@ import type { SessionSummary } from './resource.ts'
 /** The origin of a session's trace: the `traceparent` of its metadata, else one made from `key`. */
 export interface TraceSource {
   given: string | undefined
-  /** The session's id, or the fact's where it names no session: all work for it is one trace. */
+  /** The session's id, or the id of a fact that names no session. All work with one key is one trace. */
   key: string
 }
 
@@ -27,7 +27,7 @@ export interface Span {
 }
 
 export interface Tracer {
-  /** `since`: wall clock milliseconds, where the work began before this. */
+  /** `since`: wall clock milliseconds, if the work began earlier. */
   /** `attributes` is called only if a span is recorded. */
   start(name: SpanName, source: TraceSource, attributes: () => Attributes, since?: number): Span
 }
@@ -54,12 +54,12 @@ export function traceparentOf({ traceId, spanId, flags }: TraceContext): string 
   return `00-${traceId}-${spanId}-${flags}`
 }
 
-/** For log lines. */
+/** The trace id of a log line. */
 export function traceIdOf(source: TraceSource): string {
   return traceContext(source).traceId
 }
 
-/** Passes traces on and records nothing of our own work. */
+/** Passes traces on, and records none of our own work. */
 export function plainTracer(random: Random): Tracer {
   return { start: (_name, source) => new PlainSpan(source, random) }
 }
@@ -112,7 +112,7 @@ export function traceOf(fact: StoredFact, session: SessionSummary | null): Trace
   }
 }
 
-/** Bodies are parsed only where there is something to find. */
+/** A body is parsed only if it contains the name. */
 function carried({ family, body }: StoredFact): string | undefined {
   if (family !== 'state' || !body.includes('"traceparent"')) return undefined
   const data: unknown = JSON.parse(body)

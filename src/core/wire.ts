@@ -2,8 +2,8 @@ import { isObject, numberOf, stringOf, type Json, type JsonObject } from '../std
 import type { Action, Item, Session, Turn } from './resource.ts'
 
 /**
- * Resources as the service sends them, and as we store them. Unknown fields stay in `raw`, null
- * equals absent, and the fields that we rely on are required.
+ * Resources as the service sends them, and as we store them. Unknown fields stay in `raw`, null means absent, and the
+ * fields that we need are required.
  */
 
 /** An answer lacks a required field. */
@@ -33,7 +33,9 @@ export function readSession(value: unknown, onSkipped: OnSkipped): Session {
   }
 }
 
-/** Only a session that waits for nothing may omit the list: an unread list must not look like an empty one. */
+/**
+ * Only a session that waits for nothing may omit the list. Otherwise a list that could not be read would look empty.
+ */
 function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Action[] {
   if (value === undefined || value === null) {
     if (status === 'requires_action')
@@ -44,7 +46,7 @@ function parseActions(value: unknown, status: string, onSkipped: OnSkipped): Act
   return readable(value, readAction, onSkipped)
 }
 
-/** Entries of unknown type are kept for people and for later versions. */
+/** Entries of unknown type are kept, for people and for later versions. */
 export function readAction(value: unknown): Action {
   const raw = objectIn(value, 'a required action')
   return {

@@ -5,31 +5,31 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const [CR, LF] = Buffer.from('\r\n')
 const COLON = 0x3a
 
-/** Milliseconds that a connection is kept without a word of its server about it, and the longest that its word counts. */
+/** Milliseconds that an idle connection is kept if its server does not say how long, and at most if it does. */
 const KEPT = 4000
 const KEPT_MAX = 600_000
-/** So much sooner than it says we take it to be closed: what we send meanwhile would be lost. */
+/** A connection is used until this time before the end that its server announced. A later request could be lost. */
 const KEPT_MARGIN = 2000
 
 /**
  * - `head`: a status line and headers, also those of interim answers
- * - `sized`, `endless`: a body of known length, and one that the end of the connection ends
+ * - `sized`, `endless`: a body of known length; a body that ends with the connection
  * - `chunk size`, `chunk`, `chunk end`, `trailers`: a chunked body
- * - `complete`: nothing is expected
+ * - `complete`: no byte is expected
  */
 type State = 'head' | 'sized' | 'endless' | 'chunk size' | 'chunk' | 'chunk end' | 'trailers' | 'complete'
 
 /**
- * Reads the answers of one connection, one at a time, as strictly as undici's parser (test/system/answers.test.ts compares
- * the two). Bytes are taken at once: the caller may reuse the chunk that it hands over.
+ * Reads the answers of one connection, one at a time, as strictly as undici's parser (test/system/answers.test.ts
+ * compares the two). Bytes are processed at once, so the caller may reuse its chunk.
  */
 export class AnswerParser {
   readonly #maxHead: number
   #maxBody = 0
   #state: State = 'complete'
-  /** What came of a head or of a line of a chunked body, and is not complete. */
+  /** An incomplete head, or an incomplete line of a chunked body. */
   #rest = ''
-  /** The last characters of a head in `#rest`: its end may be cut. */
+  /** The last characters of a head in `#rest`, because the end of a head may be cut. */
   #tail = ''
   /** Bytes of interim answers and empty lines before the answer itself. */
   #interim = 0
@@ -37,7 +37,7 @@ export class AnswerParser {
   #status = 0
   /** The status line and the headers. */
   #head = ''
-  /** Of a body of known length, or of a chunk: bytes that are still to come. */
+  /** Remaining bytes of a body of known length, or of a chunk. */
   #left = 0
   #trailers = 0
   #text = ''
@@ -46,18 +46,18 @@ export class AnswerParser {
   #begun = false
   #passOn: ((piece: Buffer) => void) | null = null
 
-  /** `maxHead`: bytes of one head, of all interim answers, or of all trailers. */
+  /** `maxHead`: the limit in bytes of one head, of all interim answers, and of all trailers. */
   constructor(maxHead: number) {
     this.#maxHead = maxHead
   }
 
-  /** A whole answer begins with the next byte: what comes of its body is passed on as part of its chunk, and not kept. */
+  /** A whole answer begins with the next byte. Its body is passed on as parts of the given chunks, and is not kept. */
   expectStream(passOn: (piece: Buffer) => void): void {
     this.expect(0)
     this.#passOn = passOn
   }
 
-  /** An answer begins with the next byte. Of its body `maxBody` bytes are kept. */
+  /** An answer begins with the next byte. At most `maxBody` bytes of its body are kept. */
   expect(maxBody: number): void {
     this.#maxBody = maxBody
     this.#passOn = null
@@ -71,24 +71,24 @@ export class AnswerParser {
     this.#begun = false
   }
 
-  /** Something of the answer came. */
+  /** At least one byte of the answer came. */
   get begun(): boolean {
     return this.#begun
   }
 
-  /** Its head is there. */
+  /** The head is complete. */
   get headed(): boolean {
     return this.#state !== 'head'
   }
 
-  /** The answer is there, or as much of it as is wanted. */
+  /** The answer is complete, or `maxBody` bytes of its body came. */
   get complete(): boolean {
     return this.#state === 'complete'
   }
 
   /**
    * @returns how many bytes of `chunk` belong to the answer.
-   * @throws {NetworkFault} `unreadable`, where it is not HTTP/1.1.
+   * @throws {NetworkFault} `unreadable`, if the answer is not HTTP/1.1.
    */
   read(chunk: Buffer): number {
     let at = 0
@@ -96,7 +96,7 @@ export class AnswerParser {
     return at
   }
 
-  /** The peer ended the connection. @returns whether that completes the answer. */
+  /** The peer ended the connection. @returns whether this completes the answer. */
   end(): boolean {
     if (this.#state === 'endless') this.#complete()
     return this.complete
@@ -106,7 +106,7 @@ export class AnswerParser {
     return new Reply(this.#status, this.#head, this.#text, this.#truncated)
   }
 
-  /** Milliseconds that the connection may be kept for another request; 0: it is at its end. */
+  /** Milliseconds that the connection may be kept for another request; 0: it must be closed. */
   get keptFor(): number {
     return this.#truncated ? 0 : this.#framing.keptFor
   }
@@ -145,7 +145,7 @@ export class AnswerParser {
     }
     const known = this.#rest.length
     const piece = chunk.toString('latin1', at, Math.min(chunk.length, at + this.#maxHead + 1))
-    // A head may come byte by byte: only what is new is looked through, and the pieces are joined at its end.
+    // A head may come byte by byte: only new characters are searched, and the pieces are joined at its end.
     const text = this.#rest + piece
     const recent = this.#tail + piece
     const recentEnd = recent.indexOf('\r\n\r\n')
@@ -157,7 +157,7 @@ export class AnswerParser {
       return at + textEnd + HEAD_END.length - known
     }
     if (text.length > this.#maxHead) throw unreadable('its headers are too long')
-    // A server of another protocol is not waited for.
+    // A server of another protocol may never send the end of a head.
     if ((known < MINOR && !'HTTP/1.'.startsWith(text.slice(0, MINOR))) || /[^\r]\n/.test(recent))
       throw unreadable('it is not HTTP/1.1')
     this.#rest = text
@@ -165,14 +165,14 @@ export class AnswerParser {
     return chunk.length
   }
 
-  /** A server may send 103 for ever. */
+  /** A server may send 103 without end. */
   #countInterim(bytes: number): void {
     this.#interim += bytes
     if (this.#interim > this.#maxHead) throw unreadable('its interim answers are too long')
   }
 
   #acceptHead(text: string): void {
-    // The answers of one server differ in their `date`, once a second.
+    // Most heads of one server are equal: only `date` changes, once a second.
     if (text === this.#head) return this.#beginBody()
     if (text.length > this.#maxHead) throw unreadable('its headers are too long')
     const lineEnd = text.indexOf('\r\n')
@@ -207,7 +207,7 @@ export class AnswerParser {
     return end
   }
 
-  /** A body in one piece is decoded where it lies, what comes in pieces is copied. */
+  /** A body in one piece is decoded in place; pieces are copied. */
   #keep(chunk: Buffer, from: number, to: number): void {
     if (this.#passOn !== null) return this.#passOn(chunk.subarray(from, to))
     const kept = this.#body?.length ?? 0
@@ -217,7 +217,7 @@ export class AnswerParser {
       this.#text = chunk.toString('utf8', from, end)
     } else if (end > from) {
       this.#body ??= new ByteBuffer(this.#maxBody)
-      // The first piece would be borrowed.
+      // The caller reuses its chunk.
       this.#body.append(kept === 0 ? Buffer.from(chunk.subarray(from, end)) : chunk.subarray(from, end))
     }
     if (this.#truncated) this.#complete()
@@ -264,10 +264,10 @@ export class AnswerParser {
   }
 }
 
-/** Where the body of an answer ends, and what becomes of its connection. */
+/** Where the body of an answer ends, and whether its connection is kept. */
 class Framing {
   chunked = false
-  /** null: it goes on until the connection ends. */
+  /** null: until the connection ends. */
   length: number | null = null
   keptFor = 0
   #encoding: string | null = null
@@ -280,7 +280,7 @@ class Framing {
     while (at < text.length) at = this.#readHeader(text, at)
   }
 
-  /** @returns where the next one begins. */
+  /** @returns where the next header begins. */
   #readHeader(text: string, from: number): number {
     let at = from
     while (TOKEN[text.charCodeAt(at)] === 1) at++
@@ -318,13 +318,13 @@ class Framing {
     }
   }
 
-  /** Call it once all headers are read. `modern`: HTTP/1.1, whose connections are kept unless the answer says otherwise. */
+  /** To call after all headers. `modern`: HTTP/1.1, which keeps a connection unless the answer says otherwise. */
   decide(status: number, modern: boolean): void {
     const encoding = this.#encoding
     if (encoding !== null && this.length !== null) throw unreadable('it has a length and a transfer encoding')
     const kept = modern ? !has(this.#connection, 'close') : has(this.#connection, 'keep-alive')
     const bodiless = status < 200 || status === 204 || status === 304
-    // What a server sends in spite of that would be taken for the next answer.
+    // A body in spite of that would be read as the next answer.
     const violated = bodiless && (encoding !== null || (this.length ?? 0) > 0)
     if (bodiless) this.length = 0
     else this.chunked = encoding !== null && /(?:^|,)[\t ]*chunked[\t ]*$/i.test(encoding)
@@ -333,7 +333,7 @@ class Framing {
   }
 }
 
-/** What a request gets. Its headers are asked for where its status is not enough, which is seldom. */
+/** The reply to a request. Its headers are parsed when they are first read; most are never read. */
 class Reply {
   readonly status: number
   readonly body: string
@@ -348,7 +348,7 @@ class Reply {
     this.truncated = truncated
   }
 
-  /** The values of a name that came several times are joined. */
+  /** Several values of one name are joined. */
   get headers(): Record<string, string> {
     this.#headers ??= headersOf(this.#head)
     return this.#headers
@@ -368,12 +368,12 @@ function headersOf(head: string): Record<string, string> {
   return Object.fromEntries(headers)
 }
 
-/** Whether `token` is one of a list; most lists are empty or have one that is another. */
+/** Whether `token` is in a list. Most lists are empty or have one other token. */
 function has(list: string, token: string): boolean {
   return list.includes(token) && list.split(',').some((one) => one.trim() === token)
 }
 
-/** @throws {NetworkFault} where `text` does not begin with the status line of HTTP/1.0 or 1.1, up to `end`. */
+/** @throws {NetworkFault} if `text` does not begin with the status line of HTTP/1.0 or 1.1, up to `end`. */
 function statusOf(text: string, end: number): number {
   const digit = (at: number): number => {
     const value = text.charCodeAt(STATUS + at) - ZERO
@@ -404,28 +404,28 @@ function unreadable(reason: string): NetworkFault {
   return new NetworkFault('unreadable', `the answer cannot be read: ${reason}`)
 }
 
-/** Where the status line has its minor version and its status. */
+/** The positions of the minor version and of the status in a status line. */
 const MINOR = 'HTTP/1.'.length
 const STATUS = MINOR + 2
 const ZERO = 0x30
 const ONE = 0x31
-/** Digits of a chunk's size: 2^52 bytes are more than anybody sends. */
+/** Digits of a chunk's size: no body has 2^52 bytes. */
 const SIZE_DIGITS = 13
-/** With extensions, that say nothing to us. */
+/** Extensions of a chunk are accepted and ignored. */
 const CHUNK_SIZE =
   /^([0-9a-f]+)(?:;[!#$%&'*+.^_`|~0-9a-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"(?:[\t !#-[\]-~\x80-\xff]|\\[\t -~\x80-\xff])*"))?)*$/i
 
 const SPACE = 0x20
 const TAB = 0x09
 
-/** 1 for each character of a header's name, and of its value. */
+/** 1 for each character that the name, or the value, of a header may have. */
 const TOKEN = new Uint8Array(256)
 for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
   TOKEN[char.charCodeAt(0)] = 1
 const VALUE = new Uint8Array(256).fill(1, SPACE)
 VALUE[TAB] = 1
 VALUE[0x7f] = 0
-/** Of names that say something about the body or the connection. */
+/** The lengths of the names of headers about the body or the connection. */
 const FRAMING_LENGTHS = new Set(
   ['content-length', 'transfer-encoding', 'connection', 'proxy-connection', 'keep-alive'].map(
     ({ length }) => length,

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../std/ports.ts'
 
-/** The longest wait that Node's timers keep, milliseconds; a longer one would fire at once. */
+/** The longest wait of Node's timers, milliseconds; a longer one would end at once. */
 const LONGEST = 2 ** 31 - 1
 
 /** The clock of the machine. */
@@ -10,7 +10,8 @@ export function systemClock(): Clock {
     now: () => Date.now(),
     steady: () => timeOrigin + performance.now(),
     after,
-    // After what this turn of the loop begins: the request of a prefetch was written only after the commit of its hint.
+    // After everything that this turn of the event loop begins. Otherwise the request of a prefetch is written only
+    // after the commit of its hint.
     soon: (run) => process.nextTick(setImmediate, run),
   }
 }

@@ -1,12 +1,9 @@
 import { codeOf, messageOf, NetworkFault, type NetworkFaultKind } from '../std/errors.ts'
 
-/**
- * The stage of an exchange: no byte of the request was sent, some were, or at least one byte of the
- * answer came.
- */
+/** The stage of an exchange: no byte of the request was sent; some bytes were; at least one byte of the answer came. */
 export type Stage = 'connecting' | 'sent' | 'answering'
 
-/** The kind of a failure at each stage, if its code is not more specific. */
+/** The kind of a failure at each stage, unless its code is more specific. */
 const AT_STAGE: Readonly<Record<Stage, NetworkFaultKind>> = {
   connecting: 'unreachable',
   sent: 'reset',
@@ -17,14 +14,14 @@ const AT_STAGE: Readonly<Record<Stage, NetworkFaultKind>> = {
 export function networkFault(error: unknown, stage: Stage): NetworkFault {
   if (error instanceof NetworkFault) return error
   const code = codeOf(error)
-  // An AggregateError (every address of a name was tried) has a code and no message of its own.
+  // An AggregateError (every address of a name was tried) has a code but no message of its own.
   const message = messageOf(error) || code || 'the exchange failed'
   const kind = kindOf(code, stage)
   const reason = `the answer cannot be read: ${REASONS.get(message) ?? message}`
   return new NetworkFault(kind, kind === 'unreadable' ? reason : message, error)
 }
 
-/** An established connection whose peer stops acknowledging ends with ETIMEDOUT. */
+/** A connection whose peer stops acknowledging ends with ETIMEDOUT. */
 function kindOf(code: string, stage: Stage): NetworkFaultKind {
   if (code === 'ERR_INVALID_URL') return 'other'
   return stage !== 'connecting' && code === 'ETIMEDOUT' ? 'timeout' : AT_STAGE[stage]

@@ -4,18 +4,18 @@ import { Sender } from './sender.ts'
 import { openStream } from './stream.ts'
 
 export interface HttpOptions {
-  /** Milliseconds for opening a connection; an exchange's own timeout may be shorter. Default 10 s. */
+  /** Milliseconds for opening a connection; the timeout of an exchange may be shorter. Default 10 s. */
   connectTimeout?: number
-  /** Bytes of an answer's head, all headers together. Default 16 KiB, as Node's own. */
+  /** Bytes of an answer's head, all headers together. Default 16 KiB, as in Node. */
   maxHeaderSize?: number
 }
 
-/** For a request that names no pool. */
+/** The pool of requests that name none. */
 const COMMON: HttpPool = { size: 32 }
 
 /**
- * HTTP/1.1: `exchange` and `send` on connections of our own (sender.ts), which are kept alive, and
- * bounded for each pool and origin; `open` on one more for each stream.
+ * HTTP/1.1. `exchange` and `send` use connections of our own (sender.ts), which are kept alive, and limited for each
+ * pool and origin. `open` uses one more connection for each stream.
  */
 export function createHttp(options: HttpOptions = {}): Http {
   const { connectTimeout = 10_000, maxHeaderSize = 16_384 } = options

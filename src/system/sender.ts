@@ -15,26 +15,26 @@ export interface SenderOptions {
 
 type Settled = (outcome: HttpReply | NetworkFault) => void
 
-/** Addresses of one pool whose parts are remembered. */
+/** Addresses of one pool whose parsed parts are cached. */
 const TARGETS_KEPT = 1024
-/** Exchanges that wait for a connection of one origin; a caller with more in hand has lost control of itself. */
+/** Exchanges that wait for a connection of one origin. Only a caller without a limit of its own reaches this one. */
 const WAITING_MAX = 10_000
-/** What a read of a connection takes at most, bytes. Most answers have less than 300. */
+/** Bytes of one read of a connection. Most answers have less than 300. */
 const READ = 16 * 1024
 /** Requests up to this size share one buffer, bytes. */
 const SHARED = 64 * 1024
-/** A connection that was idle for so long is looked at before it is used again, milliseconds. */
+/** Milliseconds of idleness after which a connection is checked before it is used again. */
 const DOUBTED = 1000
-/** Node's timers take no more, milliseconds. */
+/** The longest wait of Node's timers, milliseconds. */
 const LONGEST_TIMEOUT = 2 ** 31 - 1
 /** Milliseconds between two probes of a silent peer by the kernel. */
 const PROBED = 60_000
 
 /**
- * Sends requests whose answers are short, thousands a second: HTTP/1.1 over kept-alive connections, a bounded number for
- * each pool and origin. A request is written in one piece from a shared buffer. An answer is parsed in the buffer that it was
- * read into. One sweep checks all deadlines, in place of a timer for each. undici takes twice the time and three times the
- * memory for the same.
+ * Sends requests with short answers, thousands a second: HTTP/1.1 over kept-alive connections, a limited number for
+ * each pool and origin. A request is written in one piece from a shared buffer, and an answer is parsed in the buffer
+ * that it was read into. One sweep checks all deadlines, instead of a timer for each. For the same work, undici takes
+ * twice the time and three times the memory.
  */
 export class Sender {
   readonly #options: SenderOptions
@@ -47,7 +47,7 @@ export class Sender {
     this.#options = options
   }
 
-  /** `settled` is called once, after this has returned. What it needs of the request it takes before that. */
+  /** `settled` is called once, after `send` has returned. `request` is not used after that. */
   send(request: HttpRequest, pool: HttpPool, settled: Settled): HttpAttempt {
     const now = performance.now()
     const deadline = now + Math.min(request.timeout, LONGEST_TIMEOUT)
@@ -98,7 +98,7 @@ export class Sender {
     this.#timer = setTimeout(sweep, Math.max(1, Math.ceil(at - performance.now())), this)
   }
 
-  /** Ends what is late. */
+  /** Ends exchanges and connections that are late. */
   sweep(): void {
     this.#wakeAt = Infinity
     const now = performance.now()
@@ -109,7 +109,7 @@ export class Sender {
   }
 }
 
-/** What a URL says of the connection, and of the head of a request. @throws {NetworkFault} */
+/** The parts of a URL that the connection and the head of a request need. @throws {NetworkFault} */
 export function placeOf(url: string, connection: 'close' | 'keep-alive'): Place {
   const { protocol, host, hostname, port, pathname, search } = new URL(url)
   if (protocol !== 'http:' && protocol !== 'https:')
@@ -129,7 +129,7 @@ export function placeOf(url: string, connection: 'close' | 'keep-alive'): Place 
 interface Place {
   key: string
   address: Address
-  /** Of the head of a request, what follows the method. */
+  /** The part of a request's head after the method. */
   start: string
 }
 
@@ -137,16 +137,19 @@ function sweep(sender: Sender): void {
   sender.sweep()
 }
 
-/** What one pool has. Its origins come from the configuration and are few; a service has a URL for each session. */
+/**
+ * The origins and cached addresses of one pool. Origins come from the configuration and are few, but the service has a
+ * URL for each session.
+ */
 interface Pooled {
   origins: Map<string, Origin>
   targets: BoundedMap<string, Target>
 }
 
-/** Where requests to one URL go. */
+/** The target of requests to one URL. */
 interface Target {
   origin: Origin
-  /** Of their head, what follows the method. */
+  /** The part of their head after the method. */
   start: string
 }
 
@@ -160,7 +163,7 @@ class Exchange implements HttpAttempt {
   /** The whole request, while it waits for a connection. */
   bytes: Buffer | null = null
   stage: Stage = 'connecting'
-  /** Who ends it early: the connection that it has, or the origin whose queue it is in. */
+  /** Gives up the exchange if it ends early: its connection, or the origin in whose queue it waits. */
   holder: { abandon(exchange: Exchange): void } | null = null
 
   constructor(maxBody: number, deadline: number, settled: Settled) {
@@ -201,7 +204,9 @@ interface Address {
   port: number
 }
 
-/** The connections of one pool to one origin, at most `pool.size`; exchanges wait for one in order of arrival. */
+/**
+ * The connections of one pool to one origin, at most `pool.size`. Exchanges wait for a connection in order of arrival.
+ */
 class Origin {
   readonly key: string
   readonly address: Address
@@ -209,10 +214,10 @@ class Origin {
   readonly #limit: number
   readonly #fresh: boolean
   readonly #connections = new Set<Connection>()
-  /** The one that was used last is used first. */
+  /** The connection that was used last is used first. */
   readonly #idle: Connection[] = []
   readonly #waiting = new Set<Exchange>()
-  /** TLS: what a new connection can resume. */
+  /** The TLS session that a new connection can resume. */
   session: Buffer | undefined
 
   constructor(
@@ -228,7 +233,7 @@ class Origin {
     this.#fresh = pool.fresh === true
   }
 
-  /** `bytes` may be of the shared buffer. @throws {NetworkFault} when too many wait already. */
+  /** `bytes` may be part of the shared buffer. @throws {NetworkFault} when too many exchanges wait already. */
   begin(exchange: Exchange, bytes: Buffer, now: number): void {
     const idle = this.#idle.pop()
     if (idle !== undefined) return idle.take(exchange, bytes, now)
@@ -238,14 +243,14 @@ class Origin {
     this.wait(exchange, now)
   }
 
-  /** For an exchange that keeps its bytes itself. */
+  /** For an exchange with its own copy of its bytes. */
   wait(exchange: Exchange, now: number): void {
     exchange.holder = this
     this.#waiting.add(exchange)
     this.#connect(now)
   }
 
-  /** Opens a connection for the first that waits, where there may be another one. */
+  /** Opens a connection for the first waiting exchange, if the limit allows one more. */
   #connect(now: number): void {
     const [next] = this.#waiting
     if (next === undefined || this.#connections.size >= this.#limit) return
@@ -259,7 +264,7 @@ class Origin {
     this.#waiting.delete(exchange)
   }
 
-  /** A connection can be used again for `ms`, if at all. */
+  /** The connection can be used again for `ms`; 0: not at all. */
   release(connection: Connection, ms: number, now: number): void {
     if (this.#fresh || ms === 0) return connection.close()
     const [next] = this.#waiting
@@ -272,7 +277,7 @@ class Origin {
     this.#idle.push(connection)
   }
 
-  /** A connection is of no more use. */
+  /** The connection cannot be used again. */
   remove(connection: Connection): void {
     if (!this.#connections.delete(connection)) return
     const at = this.#idle.indexOf(connection)
@@ -280,7 +285,7 @@ class Origin {
     this.#connect(performance.now())
   }
 
-  /** @returns when something is late next. */
+  /** @returns the next time at which something is late. */
   sweep(now: number): number {
     let next = Infinity
     for (const exchange of this.#waiting) {
@@ -304,7 +309,7 @@ class Origin {
 /**
  * - `opening`
  * - `open`: idle, or an exchange is under way
- * - `looked at`: whether the peer has closed it meanwhile, for one turn of the event loop
+ * - `looked at`: for one turn of the event loop, to see whether the peer has closed it
  * - `closed`
  */
 type ConnectionState = 'opening' | 'open' | 'looked at' | 'closed'
@@ -316,7 +321,7 @@ class Connection {
   #state: ConnectionState = 'opening'
   #exchange: Exchange | null
   #answers = 0
-  /** When it began to open, or to be idle. */
+  /** When it began to open, or became idle. */
   #since: number
   #idleUntil = Infinity
   #error: Error | null = null
@@ -348,13 +353,13 @@ class Connection {
     return this.#since + this.#origin.options.connectTimeout
   }
 
-  /** Nothing is asked of it now. It is closed after `ms`. */
+  /** It is idle now, and is closed after `ms`. */
   rest(now: number, ms: number): void {
     this.#since = now
     this.#idleUntil = now + ms
   }
 
-  /** `bytes` may be of the shared buffer. */
+  /** `bytes` may be part of the shared buffer. */
   take(exchange: Exchange, bytes: Buffer, now: number): void {
     this.#exchange = exchange
     exchange.holder = this
@@ -363,7 +368,7 @@ class Connection {
     else exchange.bytes ??= Buffer.from(bytes)
   }
 
-  /** A server may end each connection after one answer, or while nothing is sent, and not say so. */
+  /** A server may close a connection after one answer, or while it is idle, without announcing it. */
   #look(): void {
     this.#state = 'looked at'
     setImmediate(() => {
@@ -381,17 +386,17 @@ class Connection {
   #write(exchange: Exchange, bytes: Buffer): void {
     exchange.stage = 'sent'
     this.#parser.expect(exchange.maxBody)
-    // TLS encrypts later.
+    // TLS encrypts after this call.
     const whole = exchange.bytes ?? (this.#origin.address.secure ? Buffer.from(bytes) : bytes)
     exchange.bytes = null
     this.#socket.write(whole)
-    // What the kernel did not take at once is still in the shared buffer.
+    // The kernel did not accept all bytes at once: the rest is still in the shared buffer.
     if (whole === bytes && this.#socket.writableLength > 0) forgetShared()
   }
 
   #read(chunk: Buffer): void {
     const exchange = this.#exchange
-    // Nothing was asked.
+    // Bytes that no request explains.
     if (exchange === null || exchange.stage === 'connecting') return this.close()
     let used: number
     try {
@@ -411,7 +416,7 @@ class Connection {
     this.#answers++
     if (this.#answers === 1) this.#look()
     const now = performance.now()
-    // An answer before the end of the request, or more than was asked for.
+    // Not clean: the answer came before the end of the request, or bytes follow it.
     const clean = alone && this.#socket.writableLength === 0
     this.#origin.release(this, clean ? keptFor : 0, now)
     exchange.settle(reply)
@@ -434,7 +439,7 @@ class Connection {
     exchange.settle(networkFault(this.#error ?? new Error('other side closed'), exchange.stage))
   }
 
-  /** The exchange is ended by others: only closing stops the peer. */
+  /** The caller or the deadline ended the exchange. Only closing the connection stops the peer. */
   abandon(): void {
     this.#exchange = null
     this.close()
@@ -450,7 +455,7 @@ class Connection {
     this.#socket.destroy()
   }
 
-  /** @returns when something of it is late next. */
+  /** @returns the next time at which this connection or its exchange is late. */
   sweep(now: number): number {
     const exchange = this.#exchange
     if (exchange !== null && exchange.deadline <= now) exchange.end(exchange.timeout)
@@ -464,7 +469,9 @@ class Connection {
   }
 }
 
-/** `onread`: absent for a socket that is read as a stream. `resumable`: has the TLS session of the last connection. */
+/**
+ * `onread`: absent for a socket that is read as a stream. `resumable`: holds the TLS session of the last connection.
+ */
 export function connect(
   { host, port, secure }: Address,
   onread?: OnReadOpts,
@@ -488,7 +495,7 @@ export function connect(
   )
 }
 
-/** Room for the head of a request, before its body. */
+/** Bytes for the head of a request, before its body. */
 const HEAD = 8 * 1024
 let shared = Buffer.allocUnsafeSlow(SHARED)
 
@@ -497,13 +504,13 @@ function forgetShared(): void {
 }
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i
-/** CR LF and `name: `, of the names that requests have; the configuration and our code know few. */
+/** CR LF and `name: ` for each header name. The configuration and our code have few names. */
 const labels = new BoundedMap<string, string>(TARGETS_KEPT)
-/** What no value of a header may hold. */
+/** Characters that no value of a header may have. */
 // oxlint-disable-next-line no-control-regex
 const NO_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 
-/** The whole request, in the shared buffer where it fits. @throws {NetworkFault} for a header that is none. */
+/** The whole request, in the shared buffer if it fits. @throws {NetworkFault} for an invalid header. */
 export function encode(
   { method, headers, body }: Pick<HttpRequest, 'method' | 'headers' | 'body'>,
   { start }: Pick<Place, 'start'>,

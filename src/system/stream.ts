@@ -4,14 +4,13 @@ import { AnswerParser } from './answer-parser.ts'
 import { networkFault, type Stage } from './fault.ts'
 import { connect, encode, placeOf, type SenderOptions } from './sender.ts'
 
-/** Node's timers take no more, milliseconds. */
+/** The longest wait of Node's timers, milliseconds. */
 const LONGEST = 2 ** 31 - 1
 
 /**
- * Opens one GET with an endless answer. It has a connection of its own, which closes when the body ends, when the reader
- * stops reading, or with the signal. Back-pressure reaches the peer: unread data is not received. `open`: what ends each of
- * them.
- * @throws {NetworkFault}
+ * Opens one GET with an endless answer. It has a connection of its own, which closes when the body ends, when the
+ * reader stops reading, or with the signal. Back-pressure reaches the peer: unread data is not received. `open`: the
+ * functions that end open streams. @throws {NetworkFault}
  */
 export async function openStream(
   { url, headers, timeout, signal }: HttpStreamRequest,
@@ -20,7 +19,7 @@ export async function openStream(
 ): Promise<HttpStream> {
   if (signal.aborted) throw new NetworkFault('aborted', 'aborted by the caller')
   const { socket, bytes, secure } = begin(url, headers)
-  // A stream that breaks in its body is a reset connection, not an unreadable answer.
+  // A break in the body is a reset connection, not an unreadable answer.
   let stage: Stage = 'connecting'
   let cut: NetworkFault | null = null
   const close = (fault: NetworkFault | null): void => {
@@ -64,7 +63,7 @@ export async function openStream(
   while (!parser.headed) await readOn()
   clearTimeout(answering)
   const done = { done: true, value: undefined } as const
-  // Not a generator: one that never started skips its `finally`, and the connection would stay open.
+  // A generator that never started would skip its `finally`, and the connection would stay open.
   const reader: AsyncIterator<Uint8Array, undefined> = {
     async next() {
       while (pieces.length === 0 && !parser.complete) await readOn()

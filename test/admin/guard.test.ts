@@ -226,6 +226,8 @@ describe('every answer', () => {
       expect((await send(`${base}/api/tools`, { method: 'HEAD' })).status).toBe(200)
       const stream = await send(`${base}/v1/events`, { method: 'HEAD' })
       expect([stream.status, stream.headers['allow']]).toEqual([405, 'GET'])
+      const many = await get('/api/deliveries/retry')
+      expect([many.status, many.headers['allow']]).toEqual([405, 'POST'])
       const page = await send(`${base}/`, { method: 'PUT' })
       expect([page.status, page.headers['allow']]).toEqual([405, 'GET, HEAD'])
       const login = await send(`${base}/console/login`, { method: 'DELETE' })

@@ -192,11 +192,11 @@ describe('dev --forward-to', () => {
     ],
     [
       'http://localhost:PORT/cut',
-      /! your app closes the connection before it answers\n +fix: see the output of your app/,
+      /! your app closes the connection before it answers\n +fix: read the output of your app/,
     ],
     [
       'http://localhost:PORT/gone',
-      /! your app answered 410, so it gets no more callbacks\n +fix: resume them: npm start -- handlers resume app --url http:\/\/127\.0\.0\.1:\d+\n/,
+      /! your app answered 410, so it gets no more callbacks\n +fix: resume them: session-sidecar handlers resume app --url http:\/\/127\.0\.0\.1:\d+\n/,
     ],
     [
       'http://localhost:PORT/moved',
@@ -370,7 +370,7 @@ describe('listen', () => {
         listenTo(base.replace('http:', 'https:'), ...app),
         1,
         'is unreachable: wrong version number',
-        'use http:// if there is no TLS',
+        'use http:// if the server has no TLS',
       ],
       [
         listenTo('http://no-such-host.invalid', ...app),

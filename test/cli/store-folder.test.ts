@@ -146,6 +146,12 @@ describe('npm start', () => {
       err: 'error: sidecar.yaml does not exist; npm start -- init writes one, and -c names another\n',
     })
     expect((await npm(ROOT, 'check', '--help')).out).toContain('Usage: npm start -- check [options]')
+    const folder = await folderWithStore()
+    const { db, unlock } = openDatabase(path.join(folder, 'data/sidecar.db'))
+    db.pragma('user_version = 999')
+    db.close()
+    unlock()
+    expect((await npm(folder, 'check')).out).toContain('"npm start -- run" would refuse it')
   })
 
   test('of another package does not move a program that it runs', async () => {

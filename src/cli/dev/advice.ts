@@ -9,10 +9,7 @@ export interface Advice {
   fix: string
 }
 
-/**
- * null if the line of the record says all. `address`: the option by which a command finds the sidecar, empty at the usual
- * port.
- */
+/** null if the line of the record suffices. `address`: the option `--url` of a command; empty at the usual port. */
 export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp, address: string): Advice | null {
   const { status, error } = answerOf(record)
   const tool = record.kind === 'run' ? record.report.tool : null
@@ -34,12 +31,12 @@ export function adviceOn(record: CallbackDone | RunFailed, app: OwnApp, address:
   if (status === 410 && tool === null)
     return {
       cause: 'your app answered 410, so it gets no more callbacks',
-      fix: `resume them: npm start -- handlers resume app${address}`,
+      fix: `resume them: session-sidecar handlers resume app${address}`,
     }
   if (status >= 300 && status < 400)
     return {
       cause: `${url} is redirected (${status})`,
-      fix: 'give the address that it leads to: redirects are not followed',
+      fix: 'give the address of its `location`: redirects are not followed',
     }
   return null
 }
@@ -56,14 +53,14 @@ function withoutAnswer(url: string, error: string): Advice | null {
   if (/ECONNREFUSED/.test(error))
     return {
       cause: `no program listens at ${origin}`,
-      fix: 'start your app: what waits is then sent, in order',
+      fix: 'start your app: pending requests are then sent, in order',
     }
   if (/ENOTFOUND|EAI_AGAIN/.test(error))
     return { cause: `the host of ${origin} is unknown`, fix: 'correct the address in --forward-to or --tool' }
   if (/other side closed|ECONNRESET/.test(error))
     return {
       cause: 'your app closes the connection before it answers',
-      fix: 'see the output of your app: it may have failed',
+      fix: 'read the output of your app: it may have failed',
     }
   if (/no answer|timeout/i.test(error))
     return { cause: `${url} gives no answer in time`, fix: 'answer with 2xx first, and work afterwards' }
@@ -79,7 +76,7 @@ export function adviceOnTls(error: string): Advice | null {
   if (!TLS.test(error)) return null
   return {
     cause: error.replace(OPENSSL, '$1'),
-    fix: 'use http:// if there is no TLS, or trust its authority: NODE_EXTRA_CA_CERTS=ca.pem',
+    fix: 'use http:// if the server has no TLS, or trust its authority: NODE_EXTRA_CA_CERTS=ca.pem',
   }
 }
 

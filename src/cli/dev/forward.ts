@@ -57,7 +57,7 @@ async function forward(context: Context, to: ForwardOptions, options: PlayOption
   const start = Date.now()
   const app = await ownApp(to, env)
   const emulator = await startService(stack, scenario, SERVICE_PORT)
-  const show = json ? showAppToPrograms(terminal, app) : showApp(terminal, app)
+  const show = json ? showAppToPrograms(terminal, app) : showApp(context, app)
   const accepted = new Accepted()
   const config = { ...(await devConfig({ baseUrl: emulator.baseUrl, token: TOKEN }, env)), ...configOf(app) }
   const sidecar = await startSidecar({ terminal, env: {} }, stack, config, [

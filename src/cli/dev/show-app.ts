@@ -1,4 +1,6 @@
+import type { Context } from '../context.ts'
 import { jsonLine, type Terminal } from '../terminal.ts'
+import { asTyped } from '../working-folder.ts'
 import { adviceOn, answerOf, type Advice } from './advice.ts'
 import type { OwnApp } from './own-app.ts'
 import { renderRecord, renderTitles, SHORT_ID } from './printer.ts'
@@ -22,16 +24,16 @@ export interface AppShow {
   note(advice: Advice): void
 }
 
-/** For people: a line for each request, with what the app answered; why and how to fix it, once for each cause. */
-export function showApp(terminal: Terminal, app: OwnApp): AppShow {
+/** For people: a line for each request with the status of the app; cause and fix once for each cause. */
+export function showApp({ terminal, env }: Context, app: OwnApp): AppShow {
   const { paint, width } = terminal
   const screen = { start: null, width, paint }
   /** Causes that were shown, by target; a success forgets them. */
   const shown = new Map<string, string>()
   const note = ({ cause, fix }: Advice): void =>
-    terminal.out(`  ${paint('yellow', '!')} ${cause}\n    ${paint('dim', 'fix:')} ${fix}\n`)
+    terminal.out(`  ${paint('yellow', '!')} ${cause}\n    ${paint('dim', 'fix:')} ${asTyped(fix, env)}\n`)
 
-  /** A probe of an app that does not listen says nothing new. */
+  /** Probes of an app that does not listen are shown once. */
   const isNew = (record: CallbackDone | RunFailed, target: string, cause: string | undefined): boolean =>
     answerOf(record).status !== null || cause === undefined || shown.get(target) !== cause
 

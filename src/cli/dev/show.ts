@@ -1,5 +1,7 @@
+import type { Context } from '../context.ts'
 import { jsonLine, type Paint, type Terminal } from '../terminal.ts'
 import { count, span } from '../text.ts'
+import { asTyped } from '../working-folder.ts'
 import { isComplete, type Comparison } from './compare.ts'
 import { renderRecord, renderTitles } from './printer.ts'
 import type { DevRecord } from './record.ts'
@@ -24,7 +26,7 @@ export interface Show {
 }
 
 /** For people. */
-export function showToPeople(terminal: Terminal, start: number): Show {
+export function showToPeople({ terminal, env }: Context, start: number): Show {
   const { paint } = terminal
   const screen = { start, width: terminal.width, paint }
   const row = (name: string, url: string, about: string): string =>
@@ -46,11 +48,12 @@ export function showToPeople(terminal: Terminal, start: number): Show {
     ended: (comparison, took) => terminal.out(renderSummary(comparison, took, paint)),
     staying({ url: admin, usual }) {
       const url = usual ? '' : ` --url ${admin}`
+      const commands = ['status', 'events --follow', 'calls'].map(
+        (one) => `    session-sidecar ${one}${url}\n`,
+      )
       terminal.out(
-        [
-          `\n  Still running: ${paint('cyan', admin)}. Ctrl-C ends it. Meanwhile, in another terminal:\n`,
-          ...['status', 'events --follow', 'calls'].map((command) => `    npm start -- ${command}${url}\n`),
-        ].join(''),
+        `\n  Still running: ${paint('cyan', admin)}. Ctrl-C ends it. Meanwhile, in another terminal:\n` +
+          asTyped(commands.join(''), env),
       )
     },
   }

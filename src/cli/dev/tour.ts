@@ -33,7 +33,7 @@ export async function tour(context: Context, options: TourOptions): Promise<numb
   stack.defer(() => app.close())
   const emulator = await startService(stack, scenario)
   const { baseUrl } = emulator
-  const show = json ? showToPrograms(terminal) : showToPeople(terminal, start)
+  const show = json ? showToPrograms(terminal) : showToPeople(context, start)
   const tally = new Accepted()
   const config = { ...(await devConfig({ baseUrl, token: TOKEN }, env)), ...configOfExample(app) }
   const sidecar = await startSidecar({ terminal, env: {} }, stack, config, [

@@ -42,7 +42,7 @@ const BODY = 2 * 1024 * 1024
 const SHARED = 4 * BODY
 /** Without these the framework loads compilers of its own, which are as large as itself. `createCheck` replaces the first. */
 const COMPILERS = { buildValidator: () => compile, buildSerializer: () => () => writeJson }
-/** A route: what its `Allow` and its path are. */
+/** The method and the path of a route, as fastify has them. */
 interface Template {
   method: string
   url: string
@@ -92,7 +92,10 @@ export async function createApp(
     for (const one of [method].flat()) templates.push({ method: one, url })
   })
   app.addHook('onRequest', async (request) => {
-    if (request.is404) throw missing(request, templates)
+    const fixed = templates.filter(({ url }) => url === pathOf(request.url))
+    // `GET /api/deliveries/retry` has no route of its own, and `retry` is no id.
+    const isShadowed = fixed.length > 0 && fixed.every(({ method }) => method !== request.method)
+    if (request.is404 || isShadowed) throw missing(request, isShadowed ? fixed : templates)
   })
   app.setValidatorCompiler(({ schema, httpPart }) => createCheck(schema, httpPart))
   app.setReplySerializer(writeJson)
