@@ -1,10 +1,11 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { transcriptType } from '../../src/core/fact.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
+import { it } from './engines.ts'
 
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
 const all = { limit: 1000, order: 'asc' } as const
@@ -45,10 +46,10 @@ describe('a commit', () => {
     void store.log.commit({ facts: [frameFact(2)] }, 1).then(() => written.push('less patient'))
     expect(written).toEqual([])
     await clock.advance(2)
-    expect(written).toEqual(['patient', 'less patient'])
+    await expect.poll(() => written).toEqual(['patient', 'less patient'])
   })
 
-  it('waits for another program that holds the database, and lets others go on meanwhile', async () => {
+  it.file('waits for another program that holds the database, and lets others go on meanwhile', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store, clock } = await openStore({ path })
     const other = new Database(path)
@@ -68,23 +69,26 @@ describe('a commit', () => {
     expect(written).toEqual(Array.from({ length: 20 }, (_, index) => index))
   })
 
-  it('is refused after five seconds in which another program held the database, as all that wait', async () => {
-    const path = join(folder(), 'sidecar.db')
-    const refused: unknown[] = []
-    const { store, clock } = await openStore({ path, onRefused: (error) => refused.push(error) })
-    const other = new Database(path)
-    onTestFinished(() => void other.close())
-    other.exec('BEGIN IMMEDIATE')
-    const writes = Promise.allSettled([1, 2, 3].map((seq) => store.log.commit({ facts: [frameFact(seq)] })))
-    await clock.advance(5100)
-    for (const write of await writes)
-      expect(write).toMatchObject({ status: 'rejected', reason: { name: 'StoreError', kind: 'busy' } })
-    expect(refused).toMatchObject([{ kind: 'busy' }, { kind: 'busy' }, { kind: 'busy' }])
-    // What is left is the check of the files.
-    expect(clock.waiting).toBe(1)
-  })
+  it.file(
+    'is refused after five seconds in which another program held the database, as all that wait',
+    async () => {
+      const path = join(folder(), 'sidecar.db')
+      const refused: unknown[] = []
+      const { store, clock } = await openStore({ path, onRefused: (error) => refused.push(error) })
+      const other = new Database(path)
+      onTestFinished(() => void other.close())
+      other.exec('BEGIN IMMEDIATE')
+      const writes = Promise.allSettled([1, 2, 3].map((seq) => store.log.commit({ facts: [frameFact(seq)] })))
+      await clock.advance(5100)
+      for (const write of await writes)
+        expect(write).toMatchObject({ status: 'rejected', reason: { name: 'StoreError', kind: 'busy' } })
+      expect(refused).toMatchObject([{ kind: 'busy' }, { kind: 'busy' }, { kind: 'busy' }])
+      // What is left is the check of the files.
+      expect(clock.waiting).toBe(1)
+    },
+  )
 
-  it('that was refused counts as none', async () => {
+  it.file('that was refused counts as none', async () => {
     let commits = 0
     const { store } = await openStore({ onCommit: () => commits++, maxPages: 60 })
     commits = 0
@@ -211,7 +215,7 @@ describe('a full disk', () => {
   const large = (seq: number) => frameFact(seq, 'ses_1', { body: 'x'.repeat(8000) })
 
   // [fault stream-1] [fault process-6]
-  it('refuses the commit whole, keeps the cursor, and goes on when there is room', async () => {
+  it.file('refuses the commit whole, keeps the cursor, and goes on when there is room', async () => {
     const path = join(folder(), 'sidecar.db')
     const { store } = await openStore({ path, maxPages: 100 })
     let seq = 0
@@ -240,7 +244,7 @@ describe('a full disk', () => {
     expect(await roomy.store.settings.checkpoint('stream')).toBe(String(seq + 1))
   })
 
-  it('takes facts again after pruning made room', async () => {
+  it.file('takes facts again after pruning made room', async () => {
     const { store } = await openStore({ maxPages: 100 }, [])
     let seq = 0
     const fill = async () => {

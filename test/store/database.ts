@@ -7,9 +7,9 @@ import { openSqliteStore, type SqliteOptions } from '../../src/sidecar/store/sql
 import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
 import { systemClock } from '../../src/system/clock.ts'
 import { systemRandom } from '../../src/system/random.ts'
-import { createDatabase } from '../support/postgres.ts'
 import { VirtualClock } from '../support/clock.ts'
 import { keepingLog } from '../support/ports.ts'
+import { databaseAt, isPostgres } from './engines.ts'
 
 /** A folder that goes with the test. */
 export function folder(): string {
@@ -25,21 +25,29 @@ export const everything = (name: string, more: Partial<HandlerRegistration> = {}
   ...more,
 })
 
-/** A store with handlers, closed with the test. */
-export async function openStore(
-  options: Partial<SqliteOptions> = {},
-  handlers: readonly HandlerRegistration[] = [everything('app')],
-) {
+/** `dueBy`: the clock on which work is due; a store in PostgreSQL outside of tests has that of the database. */
+type Options = Partial<SqliteOptions> & { dueBy?: 'clock' | 'database' }
+
+/** A store on the engine under test, closed with the test. */
+export async function openBare({ path = ':memory:', dueBy = 'clock', ...options }: Options = {}) {
   const clock = options.clock instanceof VirtualClock ? options.clock : new VirtualClock()
   const log = keepingLog()
-  const store: Store =
-    process.env['SIDECAR_TEST_STORE'] === 'postgres'
-      ? await openPostgresStore(
-          { log, ...options, clock, database: { url: await createDatabase() }, random: systemRandom() },
-          { now: () => clock.steady(), lease: systemClock() },
-        )
-      : openSqliteStore({ path: ':memory:', log, ...options, clock })
+  const store: Store = isPostgres()
+    ? await openPostgresStore(
+        { log, ...options, clock, database: { url: await databaseAt(path) }, random: systemRandom() },
+        { lease: systemClock(), ...(dueBy === 'clock' ? { now: () => clock.steady() } : {}) },
+      )
+    : openSqliteStore({ path, log, ...options, clock })
   onTestFinished(() => store.close())
-  await store.settings.registerHandlers(handlers)
   return { store, clock, log }
+}
+
+/** As `openBare`, with handlers. */
+export async function openStore(
+  options: Options = {},
+  handlers: readonly HandlerRegistration[] = [everything('app')],
+) {
+  const opened = await openBare(options)
+  await opened.store.settings.registerHandlers(handlers)
+  return opened
 }

@@ -1,22 +1,15 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
-import { afterAll, expect, it } from 'vitest'
+import { expect } from 'vitest'
 import type { Lane, PendingDelivery } from '../../src/core/delivery.ts'
 import type { Store } from '../../src/core/store.ts'
-import { openSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
-import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
-import { keepingLog } from '../support/ports.ts'
-import { everything } from './database.ts'
+import { folder, openStore } from './database.ts'
+import { isPostgres, it } from './engines.ts'
 import { acknowledge } from './lane.ts'
 
 const SESSIONS = ['ses_a', 'ses_b', 'ses_c']
-const root = mkdtempSync(join(tmpdir(), 'sidecar-lanes-'))
-afterAll(() => rmSync(root, { recursive: true, force: true }))
-let files = 0
 
 /** What must be true of lanes: per session, what is pending and in which order, and who has claimed it. */
 class Model {
@@ -27,18 +20,9 @@ class Model {
   ended = new Map<string, string>()
 }
 
-class World {
-  readonly clock = new VirtualClock()
-  readonly path = join(root, `${files++}.db`)
-  store: Store = this.open()
-
-  open(): Store {
-    return openSqliteStore({ path: this.path, clock: this.clock, log: keepingLog() })
-  }
-
-  async start(): Promise<void> {
-    await this.store.settings.registerHandlers([everything('app')])
-  }
+interface World {
+  path: string
+  store: Store
 }
 
 type Command = fc.AsyncCommand<Model, World>
@@ -151,8 +135,7 @@ class Crash implements Command {
   check = () => true
   async run(model: Model, world: World): Promise<void> {
     await world.store.close()
-    world.store = world.open()
-    await world.start()
+    world.store = (await openStore({ path: world.path })).store
     model.held.clear()
     assert.deepEqual(
       await world.store.settings.checkpoint('stream'),
@@ -184,10 +167,10 @@ it('lanes never lose or reorder a fact, whatever is committed, claimed, settled,
   )
   await fc.assert(
     fc.asyncProperty(commands, async (list) => {
-      const world = new World()
+      const path = join(folder(), 'lanes.db')
+      const world: World = { path, store: (await openStore({ path })).store }
       const model = new Model()
       try {
-        await world.start()
         await fc.asyncModelRun(() => ({ model, real: world }), list)
         const pending = [...model.pending.values()].reduce((sum, seqs) => sum + seqs.length, 0)
         const dead = [...model.ended.values()].filter((result) => result === 'dead').length
@@ -196,6 +179,6 @@ it('lanes never lose or reorder a fact, whatever is committed, claimed, settled,
         await world.store.close()
       }
     }),
-    { numRuns: 60 },
+    { numRuns: isPostgres() ? 20 : 60 },
   )
 })

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Lane } from '../../src/core/delivery.ts'
 import { frameFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
+import { it, tablesOf } from './engines.ts'
 import { acknowledge, ATTEMPT, laneOf, read, seqs, ack } from './lane.ts'
 
 describe('a lane', () => {
@@ -129,23 +129,21 @@ describe('a fact that is damaged on the disk', () => {
     const first = await openStore({ path })
     await first.store.log.commit({ facts: [1, 2, 3].map((seq) => frameFact(seq)) })
     await first.store.close()
-    const db = new Database(path)
-    db.prepare("UPDATE facts SET body = replace(body, 'frame', 'fraud') WHERE seq = '2'").run()
-    db.close()
+    const tables = await tablesOf(path)
+    await tables.change("UPDATE facts SET body = replace(body, 'frame', 'fraud') WHERE seq = '2'")
     return await openStore({ path, onDeadLettered })
   }
 
   it('is not sent: its delivery is a visible and counted dead letter and the lane continues', async () => {
     const deadLettered: string[] = []
-    const { store, clock, log } = await damagedStore((handler) => deadLettered.push(handler))
+    const { store, log } = await damagedStore((handler) => deadLettered.push(handler))
     const lane = await laneOf(store)
     expect(seqs(await read(store, lane))).toEqual(['1', '3'])
-    await clock.settle()
+    await expect.poll(() => deadLettered).toEqual(['app'])
     const dead = (await store.read.deliveries({ limit: 10, status: 'dead' })).rows
     expect(dead).toMatchObject([{ status: 'dead', attempts: [{ error: 'damaged in the store' }] }])
     expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 2, dead: 1 } } })
     expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(1)
-    expect(deadLettered).toEqual(['app'])
   })
 
   it('keeps in the log of its dead letter what was tried before the damage', async () => {
@@ -157,14 +155,12 @@ describe('a fact that is damaged on the disk', () => {
     if (grown === undefined || delivery === undefined) throw new Error('nothing is pending')
     await acknowledge(first.store, () => [ack(grown.lane, delivery, 'retry')])
     await first.store.close()
-    const db = new Database(path)
-    db.exec("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
-    db.close()
-    const { store, clock } = await openStore({ path })
+    const tables = await tablesOf(path)
+    await tables.change("UPDATE facts SET body = replace(body, 'frame', 'fraud')")
+    const { store } = await openStore({ path })
     expect(await read(store, await laneOf(store))).toEqual([])
-    await clock.settle()
-    const dead = (await store.read.deliveries({ limit: 10, status: 'dead' })).rows
-    expect(dead[0]?.attempts).toMatchObject([ATTEMPT, { error: 'damaged in the store' }])
+    const dead = async () => (await store.read.deliveries({ limit: 10, status: 'dead' })).rows[0]?.attempts
+    await expect.poll(dead).toMatchObject([ATTEMPT, { error: 'damaged in the store' }])
   })
 
   it('is left out of the list of facts, which goes on behind it', async () => {
@@ -177,14 +173,14 @@ describe('a fact that is damaged on the disk', () => {
   })
 
   it('is a dead letter again after a retry, and leaves no lane without a readable delivery', async () => {
-    const { store, clock } = await damagedStore()
+    const { store } = await damagedStore()
     const lane = await laneOf(store)
     const pending = await read(store, lane)
     await acknowledge(store, () => pending.map((delivery) => ack(lane, delivery, 'delivered')))
     await store.lanes.release(lane)
     expect(await store.operator.retry({})).toEqual({ count: 1 })
     expect(await read(store, await laneOf(store))).toEqual([])
-    await clock.settle()
-    expect(await store.read.counts()).toMatchObject({ deliveries: { app: { pending: 0, dead: 1 } } })
+    const counts = async () => (await store.read.counts()).deliveries['app']
+    await expect.poll(counts).toMatchObject({ pending: 0, dead: 1 })
   })
 })

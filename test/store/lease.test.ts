@@ -1,11 +1,12 @@
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { newCall, type CallRoom } from '../../src/core/call.ts'
 import type { CallStep } from '../../src/core/call-machine.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { HintClaim, Reading } from '../../src/core/store.ts'
 import { frameFact } from '../support/fact.ts'
 import { folder, openStore } from './database.ts'
+import { it } from './engines.ts'
 import { ack, acknowledge, laneOf, read } from './lane.ts'
 
 const hint = (sessionId: string | null): Hint => ({

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { FIRST_LOOK } from '../../src/core/checkpoint.ts'
 import { forgetCursor } from '../../src/sidecar/source/cursor.ts'
 import { newCall } from '../../src/core/call.ts'
@@ -6,6 +6,7 @@ import type { Reading } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, openStore } from './database.ts'
+import { it } from './engines.ts'
 import { acknowledge, ack } from './lane.ts'
 
 const all = { limit: 10_000, order: 'asc' } as const

@@ -1,8 +1,9 @@
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import type { Store } from '../../src/core/store.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
 import { everything, folder, openStore } from './database.ts'
+import { it } from './engines.ts'
 import { acknowledge, laneOf, read, seqs, ack } from './lane.ts'
 
 /** Three facts of two sessions, all dead. */
@@ -131,10 +132,10 @@ describe('much to be delivered again', () => {
   it('that is interrupted has begun with the oldest, and the rest is as it was', async () => {
     const path = join(folder(), 'store.db')
     const { store } = await many(path)
-    const retried = store.operator.retry({})
+    const retried = expect(store.operator.retry({})).rejects.toMatchObject({ kind: 'closed' })
     await store.settings.setCheckpoint('other', '1')
     await store.close()
-    await expect(retried).rejects.toMatchObject({ kind: 'closed' })
+    await retried
     const { store: again } = await openStore({ path })
     const pending = (await again.read.deliveries({ limit: MANY, status: 'pending' })).rows
     const dead = (await again.read.deliveries({ limit: MANY, status: 'dead' })).rows

@@ -1,7 +1,8 @@
-import { expect, it, vi } from 'vitest'
+import { expect, vi } from 'vitest'
 import { VirtualClock } from '../support/clock.ts'
 import { frameFact } from '../support/fact.ts'
 import { everything, openStore } from './database.ts'
+import { it } from './engines.ts'
 
 const MANY = 50_000
 /** Every so manieth is of the kind that is looked for. */
@@ -40,7 +41,7 @@ it.each(['asc', 'desc'] as const)(
   },
 )
 
-it('lets others go first again and again while it looks through a long log', async () => {
+it.file('lets others go first again and again while it looks through a long log', async () => {
   const { read, soon } = await longLog()
   expect((await read.facts({ limit: 2, order: 'desc', type: 'agent.none' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)
@@ -70,7 +71,7 @@ it('finds all deliveries of a handler that wants little, a page at a time, the n
   expect(first?.factId).toBe(rare[0])
 })
 
-it('lets others go first while it looks for dead deliveries where there are none', async () => {
+it.file('lets others go first while it looks for dead deliveries where there are none', async () => {
   const { read, soon } = await longLog()
   expect((await read.deliveries({ limit: 2, status: 'dead' })).rows).toEqual([])
   expect(soon.mock.calls.length).toBeGreaterThan(2)

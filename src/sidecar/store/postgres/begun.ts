@@ -68,7 +68,9 @@ export class BegunAttempts implements Part {
   /** Removes the row of an attempt whose outcome is not stored. */
   drop(lane: Lane, handler: number, positions: readonly number[]): void {
     for (const pos of positions) this.#forget(lane, pos)
-    if (!positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
+    // A commit that is under way may write it: the write that removes it comes after that one.
+    const underWay = this.#staged.some(([id]) => id === lane.id)
+    if (!underWay && !positions.some((pos) => this.#written.has(keyOf(handler, pos)))) return
     // A row that stays shows as an interrupted attempt after the next start.
     this.#write(
       (transaction) =>

@@ -39,7 +39,8 @@ export class Committer {
   readonly #part: Part
   #queue: Write[] = []
   #working: Promise<void> | null = null
-  #patience: Timer | null = null
+  /** The timer of patient writes, while no other write waits. */
+  #patience: { timer: Timer; until: number } | null = null
 
   constructor(parts: {
     database: Database
@@ -75,7 +76,7 @@ export class Committer {
         },
       })
       if (patience === 0) this.#start()
-      else this.#patience ??= this.#clock.after(patience, () => this.#start())
+      else this.#wait(patience)
     })
   }
 
@@ -85,8 +86,16 @@ export class Committer {
     await this.#working
   }
 
+  /** The least patient of those that wait has the timer. */
+  #wait(patience: number): void {
+    const until = this.#clock.steady() + patience
+    if (this.#patience !== null && this.#patience.until <= until) return
+    this.#patience?.timer.cancel()
+    this.#patience = { timer: this.#clock.after(patience, () => this.#start()), until }
+  }
+
   #start(): void {
-    this.#patience?.cancel()
+    this.#patience?.timer.cancel()
     this.#patience = null
     this.#working ??= this.#work()
   }

@@ -6,7 +6,7 @@ import { parseAction, parseSession, parseTurn } from '../../../core/wire.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { CALL, callOf, type CallRow } from '../sqlite/calls.ts'
 import { deliveryOf, STATUSES, type DeliveryRow } from '../sqlite/deliveries.ts'
-import { list, mapListed, NOTHING } from '../sqlite/listing.ts'
+import { createListing, list, mapListed, NOTHING } from '../sqlite/listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from '../sqlite/log.ts'
 import { SEARCHED, SHOWN_PER_SESSION, sizeOfCall, sizeOfRaw } from '../sqlite/reader.ts'
 import { recordOf, type SessionRow } from '../sqlite/sessions.ts'
@@ -50,25 +50,30 @@ function createLog(queries: Queries): Pick<StoreReader, 'facts' | 'fact' | 'plac
     }
   return {
     async facts({ after, limit, order, type, sessionId }) {
-      const start =
+      let start =
         after === undefined
           ? undefined
           : await first<{ pos: number }>(queries, 'SELECT pos FROM sidecar.facts WHERE id = $1', [after])
       if (start === null) return NOTHING
-      const { text, values } = where([
-        [`f.pos ${order === 'asc' ? '>' : '<'} ?::bigint`, start?.pos],
-        ['f.type = ?', type],
-        ['f.session_id = ?', sessionId],
-      ])
-      const rows = await queries.rows<FactRow>(
-        `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ${limit + 1}`,
-        values,
-      )
-      // One that is damaged is left out.
-      return mapListed(
-        list(rows, limit, ({ body }) => body.length),
-        (row) => [factOf(row)].filter((fact) => fact !== null),
-      )
+      const listing = createListing<StoredFact>(limit, ({ body }) => body.length)
+      for (;;) {
+        const { text, values } = where([
+          [`f.pos ${order === 'asc' ? '>' : '<'} ?::bigint`, start?.pos],
+          ['f.type = ?', type],
+          ['f.session_id = ?', sessionId],
+        ])
+        const rows: FactRow[] = await queries.rows(
+          `SELECT ${FACT_COLUMNS} FROM sidecar.facts f ${text} ORDER BY f.pos ${order === 'asc' ? 'ASC' : 'DESC'} LIMIT ${limit + 1}`,
+          values,
+        )
+        for (const row of rows) {
+          // One that is damaged is left out, and another takes its place.
+          const fact = factOf(row)
+          if (fact !== null && !listing.add(fact)) return listing.listed()
+        }
+        if (rows.length <= limit) return listing.listed()
+        start = rows.at(-1)
+      }
     },
     async fact(id) {
       const row = await first<FactRow>(queries, `SELECT ${FACT_COLUMNS} FROM sidecar.facts f WHERE id = $1`, [

@@ -1,0 +1,41 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+
+/** Files about SQLite: its file, its log, its lock, its plans, its schema. */
+const OF_A_FILE = [
+  'backup.test.ts',
+  'counts.test.ts',
+  'engines.test.ts',
+  'inspect.test.ts',
+  'log.test.ts',
+  'open.test.ts',
+  'ownership.test.ts',
+  'plan.test.ts',
+  'session-facts.test.ts',
+  'upgrade.test.ts',
+]
+
+/** In the other files: tests about a full disk, SQLite's thread, its lock, or a clock of the process. They only become fewer. */
+const BESIDE: Record<string, number> = {
+  'commit.test.ts': 5,
+  'scan.test.ts': 2,
+  'state.test.ts': 2,
+  'time.test.ts': 2,
+}
+
+const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts'))
+const textOf = (name: string): string => readFileSync(join(import.meta.dirname, name), 'utf8')
+const count = (text: string, pattern: RegExp): number => [...text.matchAll(pattern)].length
+
+it('runs each test of the port on each engine', () => {
+  const ofAFile = files.filter(
+    (name) => !/^import \{[^}]*\bit\b[^}]*\} from '\.\/engines\.ts'/m.test(textOf(name)),
+  )
+  expect(ofAFile).toEqual(OF_A_FILE.toSorted())
+  const others = files.filter((name) => !OF_A_FILE.includes(name))
+  expect(others.length).toBeGreaterThan(8)
+  expect(others.filter((name) => /\bit\b[^\n]* from 'vitest'/.test(textOf(name)))).toEqual([])
+  const beside = others.map((name) => [name, count(textOf(name), /\bit\.file\(/g)])
+  expect(Object.fromEntries(beside.filter(([, left]) => left !== 0))).toEqual(BESIDE)
+})

@@ -1,0 +1,89 @@
+import Database from 'better-sqlite3'
+import { Client } from 'pg'
+import { it as single, onTestFinished } from 'vitest'
+import { createDatabase } from '../support/postgres.ts'
+
+export const ENGINES = ['SQLite', 'PostgreSQL'] as const
+type Engine = (typeof ENGINES)[number]
+
+/** The engine of the test that runs; tests of a file run one after the other. */
+let underTest: Engine = 'SQLite'
+/** The databases of the running test, by the path that it would have as a file. */
+let databases = new Map<string, Promise<string>>()
+
+export function isPostgres(): boolean {
+  return underTest === 'PostgreSQL'
+}
+
+async function runOn(engine: Engine, body: () => unknown): Promise<void> {
+  underTest = engine
+  databases = new Map()
+  onTestFinished(() => {
+    underTest = 'SQLite'
+  })
+  await body()
+}
+
+/** A test of the store, on each engine. */
+function onEach(name: string, body: () => unknown): void {
+  for (const engine of ENGINES) single(`${name} (${engine})`, () => runOn(engine, body))
+}
+
+/** As vitest's `it`, once for each engine. `file`: about SQLite's file, its thread or its clock, on SQLite alone. */
+export const it = Object.assign(onEach, {
+  file: single,
+  each:
+    <T>(cases: readonly T[]) =>
+    (name: string, body: (one: T) => unknown): void => {
+      for (const engine of ENGINES)
+        single.each(cases.map((one) => [one] as const))(`${name} (${engine})`, (one) =>
+          runOn(engine, () => body(one)),
+        )
+    },
+})
+
+/** The address of the database that stands for a path: opened twice, it is the same one. */
+export function databaseAt(path: string): Promise<string> {
+  if (path === ':memory:') return createDatabase()
+  const known = databases.get(path)
+  if (known !== undefined) return known
+  const made = createDatabase()
+  databases.set(path, made)
+  return made
+}
+
+/** Looks into the tables of a store, past the port. The statements are those that both engines understand. */
+export interface Tables {
+  change(text: string): Promise<void>
+  /** The only value of the only row. */
+  value(text: string): Promise<unknown>
+}
+
+export async function tablesOf(path: string): Promise<Tables> {
+  if (!isPostgres()) {
+    const on = <T>(readonly: boolean, use: (db: Database.Database) => T): T => {
+      const db = new Database(path, { readonly })
+      try {
+        return use(db)
+      } finally {
+        db.close()
+      }
+    }
+    return {
+      change: async (text) => on(false, (db) => void db.exec(text)),
+      value: async (text) => on(true, (db) => db.prepare(text).pluck().get()),
+    }
+  }
+  const client = new Client({ connectionString: await databaseAt(path) })
+  await client.connect()
+  await client.query('SET search_path = sidecar')
+  onTestFinished(() => client.end())
+  return {
+    change: async (text) => void (await client.query(text)),
+    async value(text) {
+      const { rows } = await client.query<unknown[]>({ text, rowMode: 'array' })
+      const value = rows[0]?.[0]
+      return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+    },
+  }
+}
