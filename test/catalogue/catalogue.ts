@@ -16,7 +16,7 @@ const TABLE = join(import.meta.dirname, 'FAULTS.md')
 const TAGS = /^ *\/\/((?: \[fault [a-z]+-\d+\])+)$/gm
 /** A test, from its first word to its title. */
 const TEST =
-  /^\s*(?:it|test)(?:\.\w+(?:\([^]*?\))?)*\(\s*(?:'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)"|`((?:\\.|[^`\\])*)`)/
+  /^\s*(?:it|test)(?:\.\w+(?:\([^]*?\))??)*\(\s*(?:'((?:\\.|[^'\\])*)'|"((?:\\.|[^"\\])*)"|`((?:\\.|[^`\\])*)`)/
 
 /** @throws {Error} for a tag with no test below it. */
 export function readProofs(file: string, text: string): Proof[] {
