@@ -199,7 +199,9 @@ export class Lanes {
   }
 
   release({ id, lease }: Lane): void {
-    if (this.#ownership.holds(lease)) this.#claimed.delete(id)
+    if (!this.#ownership.holds(lease)) return
+    this.#claimed.delete(id)
+    this.#begun.release(id)
   }
 
   isClaimed(id: number): boolean {
@@ -228,13 +230,13 @@ export class Lanes {
 
   begin(lane: Lane, positions: readonly number[]): void {
     const number = this.numberOf(lane.handler)
-    if (number !== null) this.#begun.begin(lane, number, positions)
+    if (number !== null && this.#ownership.holds(lane.lease)) this.#begun.begin(lane, number, positions)
   }
 
   /** Forgets an attempt whose outcome is not stored. */
   drop(lane: Lane, positions: readonly number[]): void {
     const number = this.numberOf(lane.handler)
-    if (number !== null) this.#begun.drop(lane, number, positions)
+    if (number !== null && this.#ownership.holds(lane.lease)) this.#begun.drop(lane, number, positions)
   }
 
   /** After the transaction of `acknowledge`. */
@@ -284,7 +286,7 @@ interface Begun {
   positions: readonly number[]
   /** Our wall clock. */
   at: number
-  /** Steady milliseconds. */
+  /** Steady milliseconds; Infinity: it has ended or is written. */
   since: number
 }
 
@@ -298,10 +300,13 @@ export class BegunAttempts {
   readonly #add
   readonly #remove
   readonly #write: Write
-  /** By lane, the oldest first; a lane makes one attempt at a time. */
+  /**
+   * The last attempt of each lane. A lane uses its entry for all attempts: a map whose entries come and go leaves old tables
+   * behind, and V8 keeps alive what they refer to.
+   */
   readonly #unwritten = new Map<number, Begun>()
   readonly #written = new Set<string>()
-  #staged: [lane: number, begun: Begun][] = []
+  #staged: Begun[] = []
   #timer: Timer | null = null
 
   constructor(db: Sqlite, clock: Clock, write: Write) {
@@ -313,15 +318,25 @@ export class BegunAttempts {
 
   begin(lane: Lane, handler: number, positions: readonly number[]): void {
     const since = this.#clock.steady()
-    // The lane goes to the end of the map, also when its last attempt is not stored yet.
-    this.#unwritten.delete(lane.id)
-    this.#unwritten.set(lane.id, { handler, positions, at: this.#clock.now(), since })
+    const at = this.#clock.now()
+    const last = this.#unwritten.get(lane.id)
+    if (last === undefined) this.#unwritten.set(lane.id, { handler, positions, at, since })
+    else {
+      last.positions = positions
+      last.at = at
+      last.since = since
+    }
     this.#arm(since)
+  }
+
+  release(lane: number): void {
+    this.#unwritten.delete(lane)
   }
 
   /** The attempt has an outcome, which is stored soon. */
   end(lane: Lane): void {
-    this.#unwritten.delete(lane.id)
+    const last = this.#unwritten.get(lane.id)
+    if (last !== undefined) last.since = Infinity
   }
 
   /**
@@ -346,7 +361,8 @@ export class BegunAttempts {
   }
 
   #forget(lane: Lane, pos: number): void {
-    if (this.#unwritten.get(lane.id)?.positions.includes(pos) === true) this.#unwritten.delete(lane.id)
+    const last = this.#unwritten.get(lane.id)
+    if (last?.positions.includes(pos) === true) last.since = Infinity
   }
 
   /** The part of every transaction: the owner's check before the writes; `note` and begun attempts after them. */
@@ -362,20 +378,20 @@ export class BegunAttempts {
   }
 
   #stage(): void {
-    this.#staged = []
-    if (this.#unwritten.size === 0) return
+    if (this.#staged.length > 0) this.#staged = []
     const before = this.#clock.steady() - LONG
-    for (const [lane, begun] of this.#unwritten) {
-      if (begun.since > before) return
+    for (const begun of this.#unwritten.values()) {
+      if (begun.since > before) continue
       for (const pos of begun.positions) this.#add.run(pos, begun.handler, begun.at)
-      this.#staged.push([lane, begun])
+      this.#staged.push(begun)
     }
   }
 
   #committed(): void {
-    for (const [lane, { handler, positions }] of this.#staged) {
-      this.#unwritten.delete(lane)
-      for (const pos of positions) this.#written.add(keyOf(handler, pos))
+    if (this.#staged.length === 0) return
+    for (const begun of this.#staged) {
+      begun.since = Infinity
+      for (const pos of begun.positions) this.#written.add(keyOf(begun.handler, pos))
     }
     this.#staged = []
   }
@@ -400,8 +416,9 @@ export class BegunAttempts {
   }
 
   #oldest(): number {
-    const [oldest] = this.#unwritten.values()
-    return oldest?.since ?? Infinity
+    let oldest = Infinity
+    for (const { since } of this.#unwritten.values()) oldest = Math.min(oldest, since)
+    return oldest
   }
 }
 
