@@ -223,7 +223,7 @@ export const FOUND: readonly Mutant[] = [
   mutant(
     'a callback under way goes on after the stop',
     'sidecar/deliver/targets/http.ts',
-    '      for (const attempt of underWay) attempt.abort()\n',
+    '      for (const { attempt } of all) attempt?.abort()\n',
     '',
   ),
   tested(
