@@ -132,7 +132,7 @@ function addFacts(db: Database.Database, count: number, sessions: number): void 
      VALUES (?, ?, '${type}', ?, ?, ?, 'transcript', ?, ?, ?, ?)`,
   )
   const delivery = db.prepare(
-    `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, 1, ?, 1, 1, '${ATTEMPT}')`,
+    `INSERT INTO delivery_rows (fact_pos, handler, lane, status, attempts, log) VALUES (?, 1, ?, 1, 1, '${ATTEMPT}')`,
   )
   inSteps(db, count, (pos) => {
     const lane = (pos % sessions) + 1
@@ -147,7 +147,9 @@ function addFacts(db: Database.Database, count: number, sessions: number): void 
   })
   // One sort at the end instead of a place to find for each row.
   db.exec('INSERT INTO session_facts SELECT session_id, pos FROM facts ORDER BY 1, 2')
-  db.prepare("UPDATE checkpoints SET value = ? WHERE name = 'session_facts'").run(String(count))
+  db.prepare("UPDATE checkpoints SET value = ? WHERE name IN ('session_facts', 'delivery_rows')").run(
+    String(count),
+  )
 }
 
 /** Calls `add` with 1 to `count`, many in one transaction. */

@@ -4,8 +4,8 @@ import { openDatabase, type Sqlite } from '../../src/sidecar/store/sqlite/open.t
 /** On small pages a full disk is felt by the next row or two; usual ones are faster. */
 export const PAGES = [512, 4096, 4096, 4096]
 
-/** Tables of which pruning takes rows. The oracle asks `all_facts` and so on, which have them still. */
-const PRUNED = ['facts', 'deliveries', 'calls']
+/** What pruning takes rows of, and the table that has the rows. The oracle asks `all_facts` and so on, which have them still. */
+const PRUNED = { facts: 'facts', deliveries: 'delivery_rows', calls: 'calls' }
 
 /** What the oracle asks of a call's step. */
 const STEP_COLUMNS = [
@@ -52,21 +52,21 @@ function makeDatabase(pageSize: number, keeping: boolean): Sqlite {
   db.pragma(`page_size = ${pageSize}`)
   db.pragma('auto_vacuum = INCREMENTAL')
   for (const statement of schema) db.exec(statement)
-  for (const table of PRUNED) keepRows(db, table, keeping)
+  for (const [name, table] of Object.entries(PRUNED)) keepRows(db, name, table, keeping)
   noteSteps(db)
   return remembering(db)
 }
 
 /** What is temporary takes no room of the disk that is filled, and is unknown to the sidecar. */
-function keepRows(db: Sqlite, table: string, keeping: boolean): void {
-  if (!keeping) return void db.exec(`CREATE TEMP VIEW all_${table} AS SELECT * FROM ${table}`)
+function keepRows(db: Sqlite, name: string, table: string, keeping: boolean): void {
+  if (!keeping) return void db.exec(`CREATE TEMP VIEW all_${name} AS SELECT * FROM ${name}`)
   const columns = db.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()
   db.exec(`
-    CREATE TEMP TABLE gone_${table} AS SELECT * FROM ${table};
-    CREATE TEMP TRIGGER keep_${table} AFTER DELETE ON ${table} BEGIN
-      INSERT INTO gone_${table} VALUES (${columns.map((name) => `old.${name}`).join(', ')});
+    CREATE TEMP TABLE gone_${name} AS SELECT * FROM ${table};
+    CREATE TEMP TRIGGER keep_${name} AFTER DELETE ON ${table} BEGIN
+      INSERT INTO gone_${name} VALUES (${columns.map((name) => `old.${name}`).join(', ')});
     END;
-    CREATE TEMP VIEW all_${table} AS SELECT * FROM ${table} UNION ALL SELECT * FROM gone_${table}`)
+    CREATE TEMP VIEW all_${name} AS SELECT * FROM ${name} UNION ALL SELECT * FROM gone_${name}`)
 }
 
 /** Each step of a call, also where one transaction holds several. */

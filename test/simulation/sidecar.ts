@@ -12,6 +12,7 @@ import type { AdminActions } from '../../src/sidecar/admin/actions.ts'
 import { adminActions } from '../../src/sidecar/actions.ts'
 import { createEngine, type Engine } from '../../src/sidecar/engine.ts'
 import { createMaintenance, REPORTED_BY } from '../../src/sidecar/maintain.ts'
+import { DeliveryRows } from '../../src/sidecar/store/sqlite/lanes.ts'
 import { createSqliteStore } from '../../src/sidecar/store/sqlite/store.ts'
 import type { Sqlite } from '../../src/sidecar/store/sqlite/open.ts'
 import type { Agenda } from './agenda.ts'
@@ -67,18 +68,18 @@ export interface SidecarParts {
   seed: number
 }
 
+/** So few that a seed comes to the rows of older deliveries. */
+const FRESH = 6
+
 /** Starts the real sidecar, less its sockets and files, as one life. */
 export function startSidecar(life: Life, parts: SidecarParts): Running {
   const { agenda, sites, wall, network, app, watch, scenario, log } = parts
   const disk = new Disk(life, agenda, new Chance(parts.seed, `disk ${life.number}`))
   const clock = clockOf(life, agenda, wall, sites, disk)
   const random = new Chance(parts.seed, `life ${life.number}`)
-  const inner = createSqliteStore(parts.db, {
-    clock,
-    log,
-    onCommit: () => watch.committed(life),
-    onLost: () => parts.onLost(life),
-  })
+  const { db } = parts
+  const options = { clock, log, onCommit: () => watch.committed(life), onLost: () => parts.onLost(life) }
+  const inner = createSqliteStore(db, options, undefined, new DeliveryRows(db, FRESH))
   if (parts.seed % METERED === 0) life.metrics = metricsOf(inner, scenario, clock, log)
   const observer = fanOut([counting(life.counts), life.metrics?.observer ?? {}])
   const stored = storeOf(life, inner, sites, disk, {

@@ -3,7 +3,7 @@ import { newCall } from '../../src/core/call.ts'
 import type { Store } from '../../src/core/store.ts'
 import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { Checkpoints } from '../../src/sidecar/store/sqlite/log.ts'
-import { BegunAttempts, Lanes } from '../../src/sidecar/store/sqlite/lanes.ts'
+import { BegunAttempts, DeliveryRows, Lanes } from '../../src/sidecar/store/sqlite/lanes.ts'
 import { createMissed } from '../../src/sidecar/store/sqlite/missed.ts'
 import { openDatabase } from '../../src/sidecar/store/sqlite/open.ts'
 import { Ownership } from '../../src/sidecar/store/sqlite/owner.ts'
@@ -132,12 +132,13 @@ it('housekeeping looks at what is over, never at all of a table', () => {
     },
   })
   const checkpoints = new Checkpoints(db)
-  const lanes = new Lanes(
+  const lanes = new Lanes({
     db,
-    new Ownership(db),
-    new BegunAttempts(db, new VirtualClock(), async () => undefined),
-    () => undefined,
-  )
+    ownership: new Ownership(db),
+    begun: new BegunAttempts(db, new VirtualClock(), async () => undefined),
+    rows: new DeliveryRows(db),
+    onDamage: () => undefined,
+  })
   createPruning(listening, lanes, checkpoints)
   createMissed(listening, checkpoints)
   createRedelivery(listening, lanes, async (run) => run())

@@ -6,6 +6,7 @@ import type { Hint } from '../../src/core/hint.ts'
 import type { HintedSession, Reading, Store } from '../../src/core/store.ts'
 import { readAction, readSession } from '../../src/core/wire.ts'
 import { turnFact } from '../support/fact.ts'
+import { migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { folder, openStore } from './database.ts'
 import { it, tablesOf } from './engines.ts'
 
@@ -456,18 +457,9 @@ describe('the count of sessions', () => {
 
   it.file('begins right in a store of the version before', async () => {
     const path = join(folder(), 'store.db')
-    const { store } = await openStore({ path })
-    await store.log.commit({ readings: [reading(null)] })
-    await store.close()
     const db = new Database(path)
-    for (const trigger of ['added', 'removed', 'changed']) db.exec(`DROP TRIGGER session_${trigger}`)
-    db.exec('DROP TABLE session_owners; DROP TABLE held_frames')
-    db.exec('DROP TABLE owner; DROP TABLE session_counts; ALTER TABLE deliveries DROP COLUMN answer')
-    db.exec('DROP TABLE begun; ALTER TABLE deliveries DROP COLUMN cut; DROP TABLE session_facts')
-    db.exec('CREATE INDEX facts_session ON facts (session_id) WHERE session_id IS NOT NULL')
-    const indexes = ['calls_deferred', 'calls_ended', 'actions_resolved', 'sessions_deleted']
-    for (const index of [...indexes, 'calls_waiting', 'calls_moving']) db.exec(`DROP INDEX ${index}`)
-    db.pragma('user_version = 3')
+    migrate(db, 3)
+    db.exec("INSERT INTO sessions VALUES ('ses_1', 'idle', 1, '{}', 1, 1, 0, 1, 1, NULL)")
     db.close()
     const { store: again } = await openStore({ path })
     expect((await again.read.counts()).sessions).toEqual({ idle: 1 })

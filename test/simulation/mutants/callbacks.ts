@@ -86,8 +86,8 @@ export const CALLBACKS: readonly Mutant[] = [
   mutant(
     'an attempt that is stored leaves its row behind',
     'sidecar/store/sqlite/lanes.ts',
-    '      this.#begun.store(lane, number, pos)\n      const status',
-    '      const status',
+    '      this.#begun.store(lane, number, pos)\n      let of',
+    '      let of',
   ),
   mutant(
     'Retry-After of a handler is ignored',

@@ -81,6 +81,24 @@ export const STORE: readonly Mutant[] = [
     'else if (list.length < 3) list.push(fact)',
   ),
   mutant(
+    'a delivery that stays pending gets no row',
+    'sidecar/store/sqlite/lanes.ts',
+    '    this.#write.run(pos)\n',
+    '',
+  ),
+  mutant(
+    'a fact does not say who selected it',
+    'sidecar/store/sqlite/lanes.ts',
+    'bits |= bit',
+    'bits &= bit',
+  ),
+  mutant(
+    'a delivery without a row is not read',
+    'sidecar/store/sqlite/lanes.ts',
+    'if (left === 0 || handler === null || handler.bit === 0) return',
+    'if (left < Infinity || handler === null) return',
+  ),
+  mutant(
     'steady time is not carried over',
     'sidecar/store/sqlite/owner.ts',
     'if (back > 0)',

@@ -16,13 +16,15 @@ export function createCounts(db: Sqlite, clock: Clock): () => StoreCounts {
   const number = (sql: string) => db.prepare<[], number | null>(sql).pluck()
   const handlers = db.prepare<[], string>('SELECT name FROM handlers').pluck()
   const pending = db.prepare<[], { name: string; pending: number; oldest: number | null }>(
-    `SELECT name, pending, (SELECT at FROM facts WHERE pos = oldest) AS oldest FROM (
-       SELECT h.name, sum(l.pending) AS pending,
-         min((SELECT min(d.fact_pos) FROM deliveries d WHERE d.lane = l.id AND d.status = 0)) AS oldest
-       FROM lanes l JOIN handlers h ON h.number = l.handler WHERE l.pending > 0 GROUP BY h.name)`,
+    `SELECT name, pending, (SELECT at FROM facts WHERE pos = min(ifnull(old, fresh), ifnull(fresh, old))) AS oldest FROM (
+       SELECT l.handler, sum(l.pending) AS pending,
+         min((SELECT min(d.fact_pos) FROM delivery_rows d WHERE d.lane = l.id AND d.status = 0)) AS old
+       FROM lanes l WHERE l.pending > 0 GROUP BY l.handler
+     ) JOIN handlers ON number = handler
+     LEFT JOIN (SELECT handler AS of, min(fact_pos) AS fresh FROM fresh_deliveries GROUP BY handler) ON of = handler`,
   )
   const dead = db.prepare<[], { name: string; dead: number }>(
-    `SELECT h.name, count(*) AS dead FROM deliveries d JOIN handlers h ON h.number = d.handler
+    `SELECT h.name, count(*) AS dead FROM delivery_rows d JOIN handlers h ON h.number = d.handler
      WHERE d.status = 2 GROUP BY h.name`,
   )
   const sessions = db.prepare<[], { status: string; count: number }>(

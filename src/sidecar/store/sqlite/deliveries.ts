@@ -29,6 +29,8 @@ export interface DeliveryRow {
 const DELIVERY = `SELECT d.fact_pos, d.handler, h.name AS handler_name, d.status, d.log, d.answer, l.due_at, f.id, f.type, f.session_id
   FROM deliveries d JOIN facts f ON f.pos = d.fact_pos JOIN handlers h ON h.number = d.handler
   LEFT JOIN lanes l ON l.id = d.lane`
+/** Those with a row, in order: SQLite sorts all that it finds in the view. */
+const ROW = DELIVERY.replace('FROM deliveries', 'FROM delivery_rows')
 
 /** Deliveries with their states, for people, the newest facts first. */
 export function createDeliveries(
@@ -41,7 +43,7 @@ export function createDeliveries(
   )
   const posOf = db.prepare<[string], number>('SELECT pos FROM facts WHERE id = ?').pluck()
   const ends = db.prepare<[], { low: number | null; high: number | null }>(
-    'SELECT (SELECT min(fact_pos) FROM deliveries) AS low, (SELECT max(fact_pos) FROM deliveries) AS high',
+    'SELECT (SELECT min(pos) FROM facts) AS low, (SELECT max(pos) FROM facts) AS high',
   )
 
   const delivery = (id: string): DeliveryRow | undefined => {
@@ -65,7 +67,7 @@ export function createDeliveries(
         limit,
         ({ log, answer }) => log.length + (answer?.length ?? 0),
       )
-      const listed = await scan(part, listing, clock, (first, last) => {
+      const find = (select: string, first: number, last: number) => {
         const [text, values] = where([
           ['d.fact_pos BETWEEN ? AND ?', first, last],
           ['(d.fact_pos, d.handler) < (?, ?)', cursor?.fact_pos, cursor?.handler],
@@ -75,8 +77,13 @@ export function createDeliveries(
           ['f.at >= ?', since],
         ])
         return db
-          .prepare<unknown[], DeliveryRow>(`${DELIVERY} ${text} ORDER BY d.fact_pos DESC, d.handler DESC`)
+          .prepare<unknown[], DeliveryRow>(`${select} ${text} ORDER BY d.fact_pos DESC, d.handler DESC`)
           .iterate(...values)
+      }
+      const listed = await scan(part, listing, clock, function* look(first, last) {
+        const { written } = lanes.rows
+        if (last > written) yield* find(DELIVERY, Math.max(first, written + 1), last)
+        if (first <= written) yield* find(ROW, first, Math.min(last, written))
       })
       return mapListed(listed, (row) => [deliveryOf(row)])
     },

@@ -1,10 +1,11 @@
-import type { Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
+import type { Attempt, Lane, PendingDelivery, Ack } from '../../../core/delivery.ts'
 import type { StoredFact } from '../../../core/fact.ts'
 import { compilePatterns } from '../../../core/pattern.ts'
 import type { Committed, HandlerRegistration } from '../../../core/store.ts'
 import type { HandlerRecord } from '../../../core/store-reader.ts'
 import type { Sqlite } from './open.ts'
 import { attemptText, CUT, LONG, STATUS } from '../attempt.ts'
+import { POSITIONS_OF_SESSION } from './listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 import type { Clock, Timer } from '../../../std/ports.ts'
 import type { Part } from './committer.ts'
@@ -13,9 +14,46 @@ import type { Ownership } from './owner.ts'
 /** The service defines the types, so the number of types in memory is limited. */
 export const TYPES_REMEMBERED = 1000
 
+/** Handlers with a bit in `facts.wanted`. One with a higher number has a row for each delivery. */
+const HIGHEST_BIT = 30
+/** Outcomes in one statement. */
+const TOGETHER = 16
+/** Later than any position. */
+const LAST = Number.MAX_SAFE_INTEGER
+
 export interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'> {
   number: number
   wants(type: string): boolean
+}
+
+interface Handler extends Registered {
+  /** Its bit in `facts.wanted`; 0: its deliveries have rows from the start. */
+  bit: number
+}
+
+/** What the acks of one transaction change of a lane. */
+interface LaneProgress {
+  /** The handler's. */
+  number: number
+  /** Deliveries that are delivered or dead now. */
+  ended: number
+  /** It may be fewer: what is pending must be counted. */
+  doubtful: boolean
+}
+
+/** A fresh delivery succeeded: its row says nothing that most others do not. */
+interface PlainAck {
+  ack: Ack
+  of: LaneProgress
+}
+
+interface LanesParts {
+  db: Sqlite
+  ownership: Ownership
+  begun: BegunAttempts
+  rows: DeliveryRows
+  /** Called for a fact that is not what was written. */
+  onDamage(pos: number): void
 }
 
 /**
@@ -24,31 +62,37 @@ export interface Registered extends Pick<HandlerRegistration, 'name' | 'ordered'
  */
 export class Lanes {
   readonly #claimed = new Set<number>()
-  readonly #byType = new Map<string, Registered[]>()
-  #handlers: Registered[] = []
+  readonly #byType = new Map<string, Handler[]>()
+  #handlers: Handler[] = []
   #numbers: ReadonlyMap<string, number> = new Map()
   readonly #db: Sqlite
-  readonly #addDeliveries
+  readonly #addRows
   readonly #growLane
   readonly #shrinkLane
+  readonly #countLane
   readonly #dropLane
   readonly #postpone
   readonly #record
+  readonly #recordFresh
+  readonly #recordDelivered
   readonly #due
   readonly #next
   readonly #pending
+  readonly #fresh
+  readonly rows: DeliveryRows
   readonly #listHandlers
   readonly #begun: BegunAttempts
   readonly onDamage: (pos: number) => void
   readonly #ownership: Ownership
 
-  constructor(db: Sqlite, ownership: Ownership, begun: BegunAttempts, onDamage: (pos: number) => void) {
+  constructor({ db, ownership, begun, rows, onDamage }: LanesParts) {
     this.#db = db
     this.#ownership = ownership
     this.#begun = begun
+    this.rows = rows
     this.onDamage = onDamage
-    this.#addDeliveries = db.prepare<[number, string]>(
-      `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log)
+    this.#addRows = db.prepare<[number, string]>(
+      `INSERT INTO delivery_rows (fact_pos, handler, lane, status, attempts, log)
        SELECT CAST(key AS INTEGER), ?, value, 0, 0, '' FROM json_each(?)`,
     )
     this.#growLane = db.prepare<[number, string, number], { id: number; pending: number }>(
@@ -58,13 +102,26 @@ export class Lanes {
        RETURNING id, pending`,
     )
     this.#shrinkLane = db.prepare<[number, number]>('UPDATE lanes SET pending = pending - ? WHERE id = ?')
+    this.#countLane = db.prepare<[number]>(
+      'UPDATE lanes SET pending = (SELECT count(*) FROM deliveries WHERE lane = lanes.id AND status = 0) WHERE id = ?',
+    )
     this.#dropLane = db.prepare<[number]>('DELETE FROM lanes WHERE id = ? AND pending = 0')
     this.#postpone = db.prepare<[number, number]>('UPDATE lanes SET due_at = ? WHERE id = ?')
     this.#record = db.prepare<[number, number, string, string | null, number, number]>(
-      `UPDATE deliveries SET status = ?, attempts = ?, log = iif(log = '', '', log || ',') || ?,
+      `UPDATE delivery_rows SET status = ?, attempts = ?, log = iif(log = '', '', log || ',') || ?,
          answer = coalesce(?, answer)
        WHERE fact_pos = ? AND handler = ? AND status = 0`,
     )
+    const insert = (row: string, times: number) =>
+      db.prepare(
+        `INSERT INTO delivery_rows (fact_pos, handler, lane, attempts, log, status, answer)
+         VALUES ${Array<string>(times).fill(row).join(', ')}
+         ON CONFLICT (fact_pos, handler) DO UPDATE SET status = excluded.status, attempts = excluded.attempts,
+           log = iif(log = '', '', log || ',') || excluded.log, answer = coalesce(excluded.answer, answer)
+         WHERE status = 0`,
+      )
+    this.#recordFresh = insert('(?, ?, ?, ?, ?, ?, ?)', 1)
+    this.#recordDelivered = insert('(?, ?, ?, ?, ?, 1, NULL)', TOGETHER)
     this.#due = db.prepare<[number, number, number], { id: number; key: string }>(
       'SELECT id, key FROM lanes WHERE handler = +? AND pending > 0 AND due_at <= ? ORDER BY due_at LIMIT +?',
     )
@@ -72,8 +129,16 @@ export class Lanes {
       'SELECT id, due_at FROM lanes WHERE handler = +? AND pending > 0 ORDER BY due_at LIMIT +?',
     )
     this.#pending = db.prepare<[number, number, number], FactRow & { attempts: number; cut: number }>(
-      `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
+      `SELECT d.attempts, d.cut, ${FACT_COLUMNS} FROM delivery_rows d JOIN facts f ON f.pos = d.fact_pos
        WHERE d.lane = +? AND d.status = 0 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT +?`,
+    )
+    // The positions of the lane's session; those of facts without a session have no list.
+    this.#fresh = db.prepare<unknown[], FactRow & { attempts: number; cut: number }>(
+      `SELECT 0 AS attempts, 0 AS cut, ${FACT_COLUMNS} FROM facts f
+       WHERE f.pos IN (${POSITIONS_OF_SESSION}
+           UNION ALL SELECT pos FROM facts WHERE ? IS NULL AND pos >= ? AND coalesce(session_id, '') = '')
+         AND f.wanted & ? AND NOT EXISTS (SELECT 1 FROM delivery_rows d WHERE d.fact_pos = f.pos AND d.handler = ?)
+       ORDER BY f.pos LIMIT +?`,
     )
     this.#listHandlers = db.prepare<[], HandlerRecord>(
       'SELECT number, name, paused_at AS pausedAt, pause_reason AS pauseReason FROM handlers ORDER BY number',
@@ -89,19 +154,20 @@ export class Lanes {
     for (const { name } of handlers) insert.run(name)
     const known = new Map(this.handlers().map((record) => [record.name, record]))
     this.#byType.clear()
-    this.#handlers = handlers.map(({ name, ordered, events }) => ({
-      name,
-      ordered,
-      wants: compilePatterns(events).wants,
-      number: known.get(name)?.number ?? 0,
-    }))
+    // A handler may become unordered: what is pending stays in the lanes in which it is.
+    this.rows.writeAll()
+    this.#handlers = handlers.map(({ name, ordered, events }) => {
+      const number = known.get(name)?.number ?? 0
+      const bit = ordered && number <= HIGHEST_BIT ? 1 << number : 0
+      return { name, ordered, number, bit, wants: compilePatterns(events).wants }
+    })
     this.#numbers = new Map(this.#handlers.map(({ name, number }) => [name, number]))
     for (const { number, ordered } of this.#handlers) if (ordered) gatherLanes(this.#db, number)
     return this.#handlers.flatMap(({ name }) => known.get(name) ?? [])
   }
 
   /** null: no handler of that name is configured. */
-  registered(name: string): Readonly<Registered> | null {
+  registered(name: string): Readonly<Handler> | null {
     return this.#handlers.find((handler) => handler.name === name) ?? null
   }
 
@@ -109,38 +175,44 @@ export class Lanes {
     return this.#numbers.get(name) ?? null
   }
 
-  /** One statement writes the deliveries of a handler, and one updates each lane, however many facts they get. */
-  fanOut(facts: readonly StoredFact[], into: Committed): void {
-    for (const [number, handler, byKey] of this.#sort(facts)) {
-      const rows: string[] = []
-      for (const [key, mine] of byKey) {
-        const lane = this.#extend(number, handler, key, mine, into)
-        for (const { pos } of mine) rows.push(`"${pos}":${lane}`)
-      }
-      this.#addDeliveries.run(number, `{${rows.join()}}`)
-    }
+  /** The bits of the handlers that select facts of a type: of those whose deliveries have no row at first. */
+  wanted(type: string): number {
+    let bits = 0
+    for (const { bit } of this.#interested(type)) bits |= bit
+    return bits
   }
 
-  #sort(facts: readonly StoredFact[]): Iterable<[number, string, Map<string, StoredFact[]>]> {
-    const sorted = new Map<number, [number, string, Map<string, StoredFact[]>]>()
+  /** One statement updates each lane, and one writes the rows that a handler's deliveries need, however many facts it gets. */
+  fanOut(facts: readonly StoredFact[], into: Committed): void {
+    for (const [handler, byKey] of this.#sort(facts)) {
+      const rows: string[] = []
+      for (const [key, mine] of byKey) {
+        const lane = this.#extend(handler, key, mine, into)
+        if (handler.bit === 0) for (const { pos } of mine) rows.push(`"${pos}":${lane}`)
+      }
+      if (rows.length > 0) this.#addRows.run(handler.number, `{${rows.join()}}`)
+    }
+    this.rows.writeOld(facts.at(-1)?.pos ?? 0)
+  }
+
+  #sort(facts: readonly StoredFact[]): Map<Handler, Map<string, StoredFact[]>> {
+    const sorted = new Map<Handler, Map<string, StoredFact[]>>()
     for (const fact of facts) {
       for (const handler of this.#interested(fact.type)) {
-        let entry = sorted.get(handler.number)
-        if (entry === undefined)
-          sorted.set(handler.number, (entry = [handler.number, handler.name, new Map()]))
+        let byKey = sorted.get(handler)
+        if (byKey === undefined) sorted.set(handler, (byKey = new Map()))
         const key = handler.ordered ? (fact.sessionId ?? '') : fact.id
-        const list = entry[2].get(key)
-        if (list === undefined) entry[2].set(key, [fact])
+        const list = byKey.get(key)
+        if (list === undefined) byKey.set(key, [fact])
         else list.push(fact)
       }
     }
-    return sorted.values()
+    return sorted
   }
 
   /** @returns the number of the lane. */
   #extend(
-    number: number,
-    handler: string,
+    { number, name: handler }: Handler,
     key: string,
     facts: readonly StoredFact[],
     into: Committed,
@@ -155,7 +227,7 @@ export class Lanes {
     return row.id
   }
 
-  #interested(type: string): readonly Registered[] {
+  #interested(type: string): readonly Handler[] {
     let list = this.#byType.get(type)
     if (list === undefined) {
       list = this.#handlers.filter((handler) => handler.wants(type))
@@ -215,7 +287,7 @@ export class Lanes {
   read(lane: Lane, after: number, limit: number, maxBytes: number): PendingDelivery[] {
     const found: PendingDelivery[] = []
     let bytes = 0
-    for (const row of this.#pending.iterate(lane.id, after, limit)) {
+    for (const row of this.#stored(lane, after, limit)) {
       bytes += row.body.length
       if (found.length > 0 && bytes > maxBytes) break
       const fact = factOf(row)
@@ -226,6 +298,21 @@ export class Lanes {
       found.push({ attempts: row.attempts, cut: row.cut, fact })
     }
     return found
+  }
+
+  /** Rows come before fresh deliveries: only the first ones of a lane get a row before the others have one. */
+  *#stored(lane: Lane, after: number, limit: number): Generator<FactRow & { attempts: number; cut: number }> {
+    let left = limit
+    for (const row of this.#pending.iterate(lane.id, after, limit)) {
+      left--
+      yield row
+    }
+    const handler = this.registered(lane.handler)
+    if (left === 0 || handler === null || handler.bit === 0) return
+    const from = Math.max(after, this.rows.written) + 1
+    const key = lane.key === '' ? null : lane.key
+    const positions = [key, from, LAST, key, from, LAST, key, from]
+    yield* this.#fresh.iterate(...positions, handler.bit, handler.number, left)
   }
 
   begin(lane: Lane, positions: readonly number[]): void {
@@ -248,32 +335,125 @@ export class Lanes {
   }
 
   acknowledge(acks: readonly Ack[], now: number): void {
-    const done = new Map<number, { handler: number; count: number }>()
-    for (const { lane, pos, result, attempts, attempt, after } of acks) {
+    const { written } = this.rows
+    const lanes = new Map<number, LaneProgress>()
+    const plain: PlainAck[] = []
+    for (const ack of acks) {
+      const { lane, pos, result, attempt } = ack
       const number = this.numberOf(lane.handler)
       if (number === null || !this.#ownership.holds(lane.lease)) continue
       this.#begun.store(lane, number, pos)
-      const status = STATUS[result]
-      const answer = attempt.answer ?? null
-      const { changes } = this.#record.run(status, attempts, attemptText(attempt), answer, pos, number)
-      if (result === 'retry') {
-        if (after !== null) this.#postpone.run(Math.ceil(now + after), lane.id)
+      let of = lanes.get(lane.id)
+      if (of === undefined) lanes.set(lane.id, (of = { number, ended: 0, doubtful: false }))
+      if (pos > written && result === 'delivered' && attempt.answer === undefined) plain.push({ ack, of })
+      else of.ended += this.#acknowledge(ack, number, pos > written, now)
+    }
+    this.#acknowledgePlain(plain)
+    for (const [id, { number, ended, doubtful }] of lanes) {
+      if (doubtful) this.#countLane.run(id)
+      else if (ended > 0) this.#shrinkLane.run(ended, id)
+      if (!this.isOrdered(number)) this.#dropLane.run(id)
+    }
+  }
+
+  /** By position, so that the rows extend the table at its end. */
+  #acknowledgePlain(acks: PlainAck[]): void {
+    acks.sort((one, other) => one.ack.pos - other.ack.pos)
+    for (let from = 0; from < acks.length; from += TOGETHER) {
+      const group = acks.slice(from, from + TOGETHER)
+      if (group.length < TOGETHER) {
+        for (const { ack, of } of group) of.ended += this.#acknowledge(ack, of.number, true, 0)
         continue
       }
-      if (changes !== 1) continue
-      const entryOfLane = done.get(lane.id)
-      if (entryOfLane === undefined) done.set(lane.id, { handler: number, count: 1 })
-      else entryOfLane.count++
+      const { changes } = this.#recordDelivered.run(plainColumns(group))
+      for (const { of } of group) {
+        of.ended++
+        // One of them had ended before, and nothing says which.
+        if (changes !== TOGETHER) of.doubtful = true
+      }
     }
-    for (const [id, { handler, count }] of done) {
-      this.#shrinkLane.run(count, id)
-      if (!this.isOrdered(handler)) this.#dropLane.run(id)
-    }
+  }
+
+  /** @returns how many deliveries ended: 1, or 0 when it is tried again or had ended before. */
+  #acknowledge(ack: Ack, number: number, fresh: boolean, now: number): number {
+    const { lane, pos, result, attempts, attempt, after } = ack
+    const [status, text, answer] = [STATUS[result], attemptText(attempt), attempt.answer ?? null]
+    const { changes } = fresh
+      ? this.#recordFresh.run(pos, number, lane.id, attempts, text, status, answer)
+      : this.#record.run(status, attempts, text, answer, pos, number)
+    if (result !== 'retry') return changes
+    if (after !== null) this.#postpone.run(Math.ceil(now + after), lane.id)
+    return 0
   }
 
   /** `number`: the handler's. A handler that is no longer configured counts as ordered. */
   isOrdered(number: number): boolean {
     return this.#handlers.find((handler) => handler.number === number)?.ordered ?? true
+  }
+}
+
+function plainColumns(acks: readonly PlainAck[]): (string | number)[] {
+  const columns: (string | number)[] = []
+  let last: Attempt | null = null
+  let text = ''
+  for (const { ack, of } of acks) {
+    // The facts of one callback share the attempt.
+    if (ack.attempt !== last) text = attemptText((last = ack.attempt))
+    columns.push(ack.pos, of.number, ack.lane.id, ack.attempts, text)
+  }
+  return columns
+}
+
+/** The newest facts, of which a pending delivery needs no row, and how many more there may be until rows are written. */
+const FRESH = 4096
+
+/**
+ * 40,000 facts are delivered within seconds of their commit. A row for each pending delivery would be written and soon
+ * written again, so a delivery of the newest facts has no row before its first outcome (migrations/0012.sql). Those that
+ * stay pending get their rows here. Everything runs inside a transaction of the caller's.
+ */
+export class DeliveryRows {
+  readonly #kept: number
+  readonly #written
+  readonly #newest
+  readonly #write
+  readonly #note
+
+  constructor(db: Sqlite, kept = FRESH) {
+    this.#kept = kept
+    this.#written = db
+      .prepare<[], number>(`SELECT CAST(value AS INTEGER) FROM checkpoints WHERE name = 'delivery_rows'`)
+      .pluck()
+    this.#newest = db.prepare<[], number>('SELECT ifnull(max(pos), 0) FROM facts').pluck()
+    this.#write = db.prepare<[number]>(
+      `INSERT INTO delivery_rows (fact_pos, handler, lane, status, attempts, log)
+       SELECT fact_pos, handler, lane, 0, 0, '' FROM fresh_deliveries WHERE fact_pos <= ?`,
+    )
+    this.#note = db.prepare<[number]>(
+      `INSERT INTO checkpoints (name, value) VALUES ('delivery_rows', CAST(? AS INTEGER))
+       ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+    )
+  }
+
+  /** The position up to which every delivery has a row. Read each time: a rollback takes it back. */
+  get written(): number {
+    return this.#written.get() ?? 0
+  }
+
+  /** Writes the rows of pending deliveries whose facts are among the newest no more. */
+  writeOld(newest: number): void {
+    if (newest - this.written >= this.#kept * 1.5) this.#writeUpTo(newest - this.#kept)
+  }
+
+  /** Before anything that goes through rows alone. */
+  writeAll(): void {
+    const newest = this.#newest.get() ?? 0
+    if (newest > this.written) this.#writeUpTo(newest)
+  }
+
+  #writeUpTo(pos: number): void {
+    this.#write.run(pos)
+    this.#note.run(pos)
   }
 }
 
@@ -431,12 +611,13 @@ function keyOf(handler: number, pos: number): string {
  * number.
  */
 export function recoverBegun(db: Sqlite): void {
+  new DeliveryRows(db).writeAll()
   const left = db
     .prepare<[], { fact_pos: number; handler: number; at: number }>('SELECT fact_pos, handler, at FROM begun')
     .all()
   if (left.length === 0) return
   const cut = db.prepare<[string, string, number, number]>(
-    `UPDATE deliveries SET cut = cut + 1, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
+    `UPDATE delivery_rows SET cut = cut + 1, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
      WHERE fact_pos = ? AND handler = ? AND status = 0`,
   )
   for (const { fact_pos: pos, handler, at } of left) {
@@ -465,15 +646,15 @@ function gatherLanes(db: Sqlite, handler: number): void {
   db.prepare<[string]>(
     `INSERT INTO lanes (handler, key, pending, due_at)
        SELECT l.handler, coalesce(f.session_id, ''), count(*), max(l.due_at) FROM lanes l
-       JOIN deliveries d ON d.lane = l.id AND d.status = 0 JOIN facts f ON f.pos = d.fact_pos
+       JOIN delivery_rows d ON d.lane = l.id AND d.status = 0 JOIN facts f ON f.pos = d.fact_pos
        WHERE l.id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2
      ON CONFLICT (handler, key) DO UPDATE SET pending = pending + excluded.pending,
        due_at = max(due_at, excluded.due_at)`,
   ).run(ids)
   db.prepare<[string]>(
-    `UPDATE deliveries SET lane = (
-       SELECT l.id FROM lanes l JOIN facts f ON f.pos = deliveries.fact_pos
-       WHERE l.handler = deliveries.handler AND l.key = coalesce(f.session_id, ''))
+    `UPDATE delivery_rows SET lane = (
+       SELECT l.id FROM lanes l JOIN facts f ON f.pos = delivery_rows.fact_pos
+       WHERE l.handler = delivery_rows.handler AND l.key = coalesce(f.session_id, ''))
      WHERE status = 0 AND lane IN (SELECT value FROM json_each(?))`,
   ).run(ids)
   db.prepare<[string]>('DELETE FROM lanes WHERE id IN (SELECT value FROM json_each(?))').run(ids)

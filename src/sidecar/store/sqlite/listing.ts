@@ -84,4 +84,4 @@ export function where(conditions: readonly Condition[]): [text: string, values: 
 /** Positions of the facts of one session (`?`) from `?` to `?`, each value twice: those noted, and the newest, which are not noted yet (log.ts). */
 export const POSITIONS_OF_SESSION = `SELECT pos FROM session_facts WHERE session_id = ? AND pos BETWEEN ? AND ?
   UNION ALL SELECT pos FROM facts WHERE session_id = ? AND pos
-    BETWEEN max(?, 1 + (SELECT CAST(value AS INTEGER) FROM checkpoints WHERE name = 'session_facts')) AND ?`
+    BETWEEN max(?, 1 + ifnull((SELECT CAST(value AS INTEGER) FROM checkpoints WHERE name = 'session_facts'), 0)) AND ?`

@@ -16,6 +16,13 @@ const INDEXED = 'session_facts'
 /** Frames in one statement: each statement also reads and writes the number of the last position. */
 const TOGETHER = 16
 
+/** Makes the deliveries of facts that are new. */
+interface Fan {
+  fanOut(facts: readonly StoredFact[], into: Committed): void
+  /** What the fact's row says of them: who selects facts of its type. */
+  wanted(type: string): number
+}
+
 interface SightedRow {
   pos: number
   type: string
@@ -25,7 +32,7 @@ interface SightedRow {
 
 /** The log of facts: dedupe by id, who saw what first. Everything here runs inside a transaction of the caller's. */
 export class Facts {
-  readonly #onAdded: (facts: readonly StoredFact[], into: Committed) => void
+  readonly #fan: Fan
   readonly #insert
   readonly #insertFrames
   readonly #newest
@@ -38,22 +45,17 @@ export class Facts {
   readonly #checkpoints: Checkpoints
   readonly #index
 
-  /** `onAdded`: makes the deliveries of facts that are new. */
-  constructor(
-    db: Sqlite,
-    checkpoints: Checkpoints,
-    onAdded: (facts: readonly StoredFact[], into: Committed) => void,
-  ) {
+  constructor(db: Sqlite, checkpoints: Checkpoints, fan: Fan) {
     this.#checkpoints = checkpoints
-    this.#onAdded = onAdded
+    this.#fan = fan
     const insert = (row: string, times: number) =>
       db.prepare(
-        `INSERT INTO facts (id, type, session_id, turn_id, at, seq, body, seen_stream, checksum, family, subject,
-           seen_webhook, seen_poll)
+        `INSERT INTO facts (id, type, session_id, turn_id, at, seq, body, seen_stream, checksum, wanted, family,
+           subject, seen_webhook, seen_poll)
          VALUES ${Array<string>(times).fill(row).join(', ')} ON CONFLICT (id) DO NOTHING`,
       )
-    this.#insert = insert('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', 1)
-    this.#insertFrames = insert(`(?, ?, ?, ?, ?, ?, ?, ?, ?, 'transcript', NULL, NULL, NULL)`, TOGETHER)
+    this.#insert = insert('(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)', 1)
+    this.#insertFrames = insert(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'transcript', NULL, NULL, NULL)`, TOGETHER)
     this.#newest = db.prepare<[], number>('SELECT ifnull(max(pos), 0) FROM facts').pluck()
     this.#added = db.prepare<[number], Pick<FactRow, 'pos' | 'id'>>('SELECT pos, id FROM facts WHERE pos > ?')
     this.#sightings = db.prepare<[string], { channel: Channel; at: number }>(
@@ -109,7 +111,7 @@ export class Facts {
     }
     if (added.length === 0) return
     for (const fact of added) into.facts.push(fact)
-    this.#onAdded(added, into)
+    this.#fan.fanOut(added, into)
     const newest = added.at(-1)?.pos ?? 0
     this.#indexSessions(newest)
   }
@@ -117,7 +119,7 @@ export class Facts {
   #add(fact: Fact, added: StoredFact[]): void {
     const seen = fact.subject === null ? fact.seen : this.#seenBefore(fact.subject, fact.seen)
     const rest = [fact.family, fact.subject, seen.webhook ?? null, seen.poll ?? null]
-    const result = this.#insert.run(...frameColumns(fact, seen), ...rest)
+    const result = this.#insert.run(...this.#frameColumns(fact, seen), ...rest)
     if (result.changes === 0) return
     if (fact.subject !== null) this.#forgetSightings.run(fact.subject)
     added.push(storedFact(fact, Number(result.lastInsertRowid), seen))
@@ -126,7 +128,7 @@ export class Facts {
   #addFrames(frames: readonly Fact[], added: StoredFact[]): void {
     const before = this.#newest.get() ?? 0
     const { changes, lastInsertRowid } = this.#insertFrames.run(
-      frames.flatMap((frame) => frameColumns(frame, frame.seen)),
+      frames.flatMap((frame) => this.#frameColumns(frame, frame.seen)),
     )
     if (changes === frames.length) {
       let pos = Number(lastInsertRowid) - changes
@@ -140,6 +142,12 @@ export class Facts {
         added.push(storedFact(frame, pos, frame.seen))
       }
     }
+  }
+
+  #frameColumns(fact: Fact, seen: Seen): (string | number | null)[] {
+    const { id, type, sessionId, turnId, at, seq, body } = fact
+    const rest = [seen.stream ?? null, checksum(fact), this.#fan.wanted(type)]
+    return [id, type, sessionId, turnId, at, seq, body, ...rest]
   }
 
   /** What channels said of `subject` before its fact came. */
@@ -167,11 +175,6 @@ export class Facts {
 /** Whether the values that `#insertFrames` does not bind are those of the fact. */
 function isFrame({ family, subject, seen }: Fact): boolean {
   return family === 'transcript' && subject === null && seen.webhook === undefined && seen.poll === undefined
-}
-
-function frameColumns(fact: Fact, seen: Seen): (string | number | null)[] {
-  const { id, type, sessionId, turnId, at, seq, body } = fact
-  return [id, type, sessionId, turnId, at, seq, body, seen.stream ?? null, checksum(fact)]
 }
 
 function storedFact(fact: Fact, pos: number, seen: Seen): StoredFact {

@@ -29,10 +29,10 @@ export function createPruning(
   checkpoints: Checkpoints,
 ): (before: number, now: number) => { facts: number; more: boolean } {
   const oldest = db.prepare<[number], OldFact>(
-    `SELECT pos, session_id, at, seq, EXISTS (SELECT 1 FROM deliveries WHERE fact_pos = pos AND status <> 1) AS pending
+    `SELECT pos, session_id, at, seq, EXISTS (SELECT 1 FROM delivery_rows WHERE fact_pos = pos AND status <> 1) AS pending
      FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
   )
-  const dropDeliveries = db.prepare<[number]>('DELETE FROM deliveries WHERE fact_pos = ?')
+  const dropDeliveries = db.prepare<[number]>('DELETE FROM delivery_rows WHERE fact_pos = ?')
   const dropFact = db.prepare<[number]>('DELETE FROM facts WHERE pos = ?')
   const dropOfSession = db.prepare<[string, number]>(
     'DELETE FROM session_facts WHERE session_id = ? AND pos = ?',

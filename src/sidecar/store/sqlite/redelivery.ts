@@ -35,20 +35,20 @@ export function createRedelivery(
   write: <T>(run: () => T) => Promise<T>,
 ): Redelivery {
   const one = db.prepare<[number, number], RedeliverableRow & { status: number }>(
-    'SELECT fact_pos, handler, lane, status FROM deliveries WHERE fact_pos = ? AND handler = ?',
+    'SELECT fact_pos, handler, lane, status FROM delivery_rows WHERE fact_pos = ? AND handler = ?',
   )
   const dead = db.prepare<[number, number], RedeliverableRow & { at: number }>(
-    `SELECT d.fact_pos, d.handler, d.lane, f.at FROM deliveries d JOIN facts f ON f.pos = d.fact_pos
+    `SELECT d.fact_pos, d.handler, d.lane, f.at FROM delivery_rows d JOIN facts f ON f.pos = d.fact_pos
      WHERE d.handler = ? AND d.status = 2 AND d.fact_pos > ? ORDER BY d.fact_pos LIMIT ${STEP}`,
   )
   const facts = db.prepare<[number], { pos: number; type: string; at: number; seq: string | null }>(
     `SELECT pos, type, at, seq FROM facts WHERE pos > ? ORDER BY pos LIMIT ${STEP}`,
   )
   const add = db.prepare<[number, number, number]>(
-    `INSERT INTO deliveries (fact_pos, handler, lane, status, attempts, log) VALUES (?, ?, ?, 0, 0, '')`,
+    `INSERT INTO delivery_rows (fact_pos, handler, lane, status, attempts, log) VALUES (?, ?, ?, 0, 0, '')`,
   )
   const again = db.prepare<[number, number, number]>(
-    'UPDATE deliveries SET status = 0, attempts = 0, cut = 0, lane = ? WHERE fact_pos = ? AND handler = ?',
+    'UPDATE delivery_rows SET status = 0, attempts = 0, cut = 0, lane = ? WHERE fact_pos = ? AND handler = ?',
   )
   const forward = db.prepare<[number]>('UPDATE lanes SET due_at = 0 WHERE id = ? AND due_at > 0')
   const grow = db.prepare<[number]>('UPDATE lanes SET pending = pending + 1, due_at = 0 WHERE id = ?')

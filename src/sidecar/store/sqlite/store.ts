@@ -15,7 +15,7 @@ import type {
   Store,
 } from '../../../core/store.ts'
 import { StoreError } from '../../../core/store-error.ts'
-import { BegunAttempts, recoverBegun, Lanes } from './lanes.ts'
+import { BegunAttempts, DeliveryRows, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints, Facts, seqOf } from './log.ts'
 import { Committer, explain, type Urgency, type Witness } from './committer.ts'
@@ -87,14 +87,15 @@ export function createSqliteStore(
   db: Sqlite,
   { clock, log: lines, onDeadLettered, onLost, ...witness }: StoreOptions,
   ownership = takeStore(db, clock),
+  rows = new DeliveryRows(db),
 ): Store {
   ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
   const begun = new BegunAttempts(db, clock, (run, effect) => committer.write(run, effect, 'relaxed'))
   const time = keepTime(checkpoints, clock)
   const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
-  const lanes = new Lanes(db, ownership, begun, (pos) => markDamaged(pos))
-  const facts = new Facts(db, checkpoints, (added, into) => lanes.fanOut(added, into))
+  const lanes = new Lanes({ db, ownership, begun, rows, onDamage: (pos) => markDamaged(pos) })
+  const facts = new Facts(db, checkpoints, lanes)
   const hints = new Hints(db, ownership, clock.now() * 1000)
   const calls = new Calls(db, ownership)
   const sessions = new Sessions(db, clock, (callId, sessionId) =>
@@ -130,7 +131,7 @@ export function createSqliteStore(
     }
   }
 
-  const redelivery = createRedelivery(db, lanes, write)
+  const redelivery = createRedelivery(db, lanes, (run) => write(() => (rows.writeAll(), run())))
   const prune = createPruning(db, lanes, checkpoints)
   const missed = createMissed(db, checkpoints)
 
@@ -142,15 +143,16 @@ export function createSqliteStore(
     damaged.add(pos)
     lines.error({ pos }, 'store: a fact is damaged; its deliveries are dead letters now')
     const deadLetter = () => {
+      rows.writeAll()
       const pending = db
         .prepare<[number], { lane: number; handler: string }>(
-          `SELECT d.lane, h.name AS handler FROM deliveries d JOIN handlers h ON h.number = d.handler
+          `SELECT d.lane, h.name AS handler FROM delivery_rows d JOIN handlers h ON h.number = d.handler
            WHERE d.fact_pos = ? AND d.status = 0`,
         )
         .all(pos)
       const entry = `{"at":${clock.now()},"error":"damaged in the store","ms":0}`
       db.prepare(
-        `UPDATE deliveries SET status = 2, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
+        `UPDATE delivery_rows SET status = 2, log = CASE log WHEN '' THEN ? ELSE log || ',' || ? END
          WHERE fact_pos = ? AND status = 0`,
       ).run(entry, entry, pos)
       for (const { lane } of pending)
@@ -239,7 +241,11 @@ export function createSqliteStore(
       )
     },
     missed: (expected, age) => write(() => missed(expected, clock.now() - age, clock.now())),
-    prune: (age) => write(() => prune(clock.now() - age, clock.now())),
+    prune: (age) =>
+      write(() => {
+        rows.writeAll()
+        return prune(clock.now() - age, clock.now())
+      }),
   }
 
   const resources: Resources = {
@@ -324,6 +330,8 @@ export function createSqliteStore(
     async close() {
       if (closed) return
       begun.stop()
+      // So that every program finds them. A start writes what a full disk refuses now.
+      write(() => rows.writeAll()).catch(() => undefined)
       committer.flush(true)
       closed = true
       db.close()
