@@ -21,6 +21,7 @@ export function secretsOf(config: Config): string[] {
     config.service.token,
     ...(config.admin.token === null ? [] : [config.admin.token]),
     ...config.webhooks.secrets,
+    ...(config.store.url.kind === 'postgres' ? [config.store.url.password ?? []].flat() : []),
     ...targets,
   ]
 }

@@ -38,7 +38,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   'base-url': 'http or https address',
   'http-url': 'http or https address',
   'webhook-url': 'https address',
-  'store-url': '`sqlite:FILE`',
+  'store-url': '`sqlite:FILE`, `postgres://…`',
   'callback-secret': '`whsec_` and base64',
   'date-or-time': 'date or time',
 }

@@ -59,7 +59,18 @@ export type StoreUrl =
    * `former`: the paths used by versions that resolved a relative path against the working
    * directory; empty for an absolute one.
    */
-  { kind: 'sqlite'; path: string; former: string[] } | { kind: 'postgres'; url: string }
+  | { kind: 'sqlite'; path: string; former: string[] }
+  /** `url`: complete, without password and parameters, so that it may be shown. `tls` null: unencrypted. */
+  | { kind: 'postgres'; url: string; password: string | null; tls: DatabaseTls | null }
+
+export interface DatabaseTls {
+  /** What of the server's certificate is checked; `name`: also the authority. */
+  checked: 'nothing' | 'authority' | 'name'
+  /** PEM. */
+  ca: string | null
+  cert: string | null
+  key: string | null
+}
 
 export type TargetConfig =
   | { kind: 'http'; url: string; secrets: string[] }
@@ -81,6 +92,7 @@ export interface ToolConfig extends Omit<ToolSpec, 'target' | 'description' | 'p
 export type SecretOwner =
   | { of: 'service.token' }
   | { of: 'admin.token' }
+  | { of: 'store.password' }
   | { of: 'webhooks.secrets' }
   | { of: 'handler' | 'tool'; name: string }
 

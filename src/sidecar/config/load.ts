@@ -147,11 +147,13 @@ async function build(
   if (found.length + misnamed.length > 0) throw new ConfigError([...placed(found), ...misnamed])
 
   const complete = tree as unknown as Settings
-  const config = await resolve(complete, { base, store: storeFolders(source.expansions ?? {}) }, blame)
+  const { expansions } = source
+  const folders = { base, store: storeFolders(expansions ?? {}) }
+  const config = await resolve(complete, folders, expansions ?? env, blame)
   if (found.length > 0) throw new ConfigError(placed(found))
   const warnings: Finding[] = []
   const warn: Blame = (at, message) => void warnings.push({ path: at, message, part: 'value' })
-  cautions(complete, config.admin.token, now, warn)
+  cautions(complete, config, now, warn)
   const files = config.secretFiles.flatMap(({ parts }) =>
     parts.flatMap((part) => (part.kind === 'file' ? part.file : [])),
   )

@@ -26,20 +26,8 @@ function secretValues(config: Config): string[] {
   for (const { target } of [...handlers, ...tools]) {
     if (target.kind === 'http') values.push(...target.secrets)
   }
-  if (store.url.kind === 'postgres') {
-    const { password } = new URL(store.url.url)
-    values.push(password, decoded(password))
-  }
+  if (store.url.kind === 'postgres') values.push(store.url.password ?? '')
   return [...new Set(values)].filter((value) => value.length >= SHORTEST).sort((a, b) => b.length - a.length)
-}
-
-/** In the form that the database client gets. */
-function decoded(password: string): string {
-  try {
-    return decodeURIComponent(password)
-  } catch {
-    return password
-  }
 }
 
 function redact(value: unknown, shape: Shape | undefined, secrets: readonly string[]): unknown {

@@ -15,6 +15,8 @@ import type {
   TargetConfig,
   ToolConfig,
 } from './config.ts'
+import { databaseOf } from './database.ts'
+import type { Environment } from './expand.ts'
 import type { Path } from './fault.ts'
 import { parseListen, type ListenAddress } from './listen.ts'
 import type { Settings } from './schema.ts'
@@ -33,9 +35,14 @@ type FileFormat = Extract<SecretPart, { kind: 'file' }>['format']
 
 /**
  * Turns valid settings into the form that the program uses: milliseconds, absolute paths, secrets read from their
- * files. A file that cannot be read is a fault.
+ * files. A file that cannot be read is a fault. `env`: the variables of PostgreSQL's own programs.
  */
-export async function resolve(settings: Settings, folders: Folders, blame: Blame): Promise<Config> {
+export async function resolve(
+  settings: Settings,
+  folders: Folders,
+  env: Environment,
+  blame: Blame,
+): Promise<Config> {
   const { base } = folders
   const secretFiles: SecretSource[] = []
 
@@ -83,6 +90,9 @@ export async function resolve(settings: Settings, folders: Folders, blame: Blame
   const webhookSecrets = given({ secrets: webhooks.secrets, secrets_file: webhooks.secrets_file })
   const [token = ''] = await secretsOf({ of: 'service.token' }, ['service'], serviceToken, 'token')
   const [bearer = null] = await secretsOf({ of: 'admin.token' }, ['admin'], adminToken, 'token')
+
+  const databasePassword = given({ password: store.password, password_file: store.password_file })
+  const [password = null] = await secretsOf({ of: 'store.password' }, ['store'], databasePassword, 'any')
 
   const handlers: HandlerConfig[] = []
   for (const [index, entry] of settings.handlers.entries()) {
@@ -136,7 +146,12 @@ export async function resolve(settings: Settings, folders: Folders, blame: Blame
         idempotencyHeader: service.routes.idempotency_header ?? null,
       },
     },
-    store: { url: storeUrl(store.url, folders), retention: ms(store.retention) },
+    store: {
+      url: store.url.startsWith('sqlite:')
+        ? fileOf(store.url, folders)
+        : await databaseOf({ url: store.url, password, base, env }, (text) => blame(['store', 'url'], text)),
+      retention: ms(store.retention),
+    },
     scope: scopeOf(scope),
     stream: { enabled: stream.enabled, startFrom: String(stream.start_from) },
     webhooks: {
@@ -173,8 +188,7 @@ function partsOf(sources: Sources, base: string, format: FileFormat): SecretPart
   })
 }
 
-function storeUrl(url: string, { base, store }: Folders): StoreUrl {
-  if (!url.startsWith('sqlite:')) return { kind: 'postgres', url }
+function fileOf(url: string, { base, store }: Folders): StoreUrl {
   const file = url.slice('sqlite:'.length).replace(/^\/\//, '')
   if (file === ':memory:') return { kind: 'sqlite', path: file, former: [] }
   const place = path.resolve(store.base ?? base, file)

@@ -1,5 +1,7 @@
 import { doubtAbout } from '../../core/event-type.ts'
 import { isObject, type Json, type JsonObject } from '../../std/json.ts'
+import type { Config } from './config.ts'
+import { cautionsOf } from './database.ts'
 import { isLoopback, parseListen } from './listen.ts'
 import type { Settings } from './schema.ts'
 import type { Blame } from './tree.ts'
@@ -17,6 +19,11 @@ export async function applyRules(tree: Json | undefined, blame: Blame): Promise<
   }
   oneOfTwo(service, 'token', ['service'], blame)
   oneOfTwo(objectAt(tree, 'admin'), 'token', ['admin'], blame)
+  const store = objectAt(tree, 'store')
+  oneOfTwo(store, 'password', ['store'], blame)
+  const password = ['password', 'password_file'].find((key) => has(store, key))
+  if (password !== undefined && String(store['url'] ?? 'sqlite:').startsWith('sqlite:'))
+    blame(['store', password], 'has no effect: only a database of PostgreSQL has a password')
   const routes = objectAt(service, 'routes')
   if (isObject(routes['message_body']) && !JSON.stringify(routes['message_body']).includes('{{text}}')) {
     blame(['service', 'routes', 'message_body'], 'must hold {{text}} where the text of the message goes')
@@ -81,8 +88,13 @@ function oneOfTwo(section: JsonObject, key: string, path: (string | number)[], b
 /** An admin token with this many random characters cannot be guessed. */
 const ADMIN_TOKEN = 16
 
-/** Warnings about allowed but unsafe settings. `adminToken`: its value, also if it comes from a file. */
-export function cautions(settings: Settings, adminToken: string | null, now: number, warn: Blame): void {
+/** Warnings about allowed but unsafe settings. `config`: with the values that come from files. */
+export function cautions(
+  settings: Settings,
+  config: Pick<Config, 'admin' | 'store'>,
+  now: number,
+  warn: Blame,
+): void {
   const base = new URL(settings.service.base_url)
   if (base.protocol === 'http:' && !isLoopback(base.hostname)) {
     warn(['service', 'base_url'], 'is http: the token travels unencrypted')
@@ -107,10 +119,12 @@ export function cautions(settings: Settings, adminToken: string | null, now: num
       if (doubt !== null) warn(['handlers', index, 'events', place], `"${type}" ${doubt}`)
     }
   }
+  for (const caution of cautionsOf(config.store.url, settings.store.url)) warn(['store', 'url'], caution)
   const { admin } = settings
   if (!isLoopback(parseListen(admin.listen)?.host ?? '') && (admin.token ?? admin.token_file) === undefined) {
     warn(['admin', 'listen'], 'is off loopback and there is no token: /api and the console are turned off')
   }
+  const adminToken = config.admin.token
   if (adminToken !== null && adminToken.length < ADMIN_TOKEN) {
     warn(
       ['admin', admin.token === undefined ? 'token_file' : 'token'],

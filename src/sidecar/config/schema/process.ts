@@ -4,10 +4,16 @@ import { duration, secret, secretFile, section } from './section.ts'
 export const store = section(
   {
     url: Type.String({
-      description: 'sqlite:PATH, relative to this file; in the image relative to /app.',
+      description:
+        'sqlite:PATH, relative to this file, in the image to /app; or postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE, completed by the variables PGHOST, PGPORT, PGUSER, PGDATABASE, PGSSLMODE and so on.',
       format: 'store-url',
       default: 'sqlite:data/sidecar.db',
     }),
+    password: secret('Password of the database; else that of the address, or PGPASSWORD.', {
+      minLength: 1,
+      examples: ['${DATABASE_PASSWORD}'],
+    }),
+    password_file: secretFile('the password of the database'),
     retention: duration('Delivered facts older than this are pruned; undelivered never.', ['1m', '3650d'], {
       default: '7d',
     }),
