@@ -1,3 +1,4 @@
+import type { StoreUrl } from '../sidecar/config/config.ts'
 import { loadSection } from '../sidecar/config/load.ts'
 import { strandedStore } from '../sidecar/config/store-folder.ts'
 import { OperatorError } from '../std/errors.ts'
@@ -16,7 +17,8 @@ interface Options {
 
 /** Reads the whole store and prints its faults; exit 1 if there are any. */
 export async function checkStore({ terminal, env }: Context, options: Options): Promise<number> {
-  const inspection = inspectStore(await fileOf(options, env))
+  const url = await urlOf(options, env)
+  const inspection = url.kind === 'postgres' ? await inspectIn(url) : inspectStore(pathOf(url, 'check'))
   if (options.json === true) terminal.out(jsonLine(inspection))
   else {
     terminal.out(`${summary(inspection)}\n`)
@@ -38,7 +40,7 @@ export async function backup(
   options: Options,
   [target = '']: string[],
 ): Promise<number> {
-  const source = await fileOf(options, env)
+  const source = pathOf(await urlOf(options, env), 'backup')
   const progress = showProgress(terminal)
   const copied = await backupStore(source, target, progress.step)
   progress.end()
@@ -52,7 +54,7 @@ export async function restore(
   options: Options,
   [source = '']: string[],
 ): Promise<number> {
-  const target = await fileOf(options, env)
+  const target = pathOf(await urlOf(options, env), 'restore')
   const progress = showProgress(terminal)
   const restored = await restoreStore(source, target, { now: Date.now(), onProgress: progress.step })
   progress.end()
@@ -88,15 +90,36 @@ function showProgress(terminal: Terminal): { step: Progress; end: () => void } {
   }
 }
 
-async function fileOf({ config: file }: Options, env: Context['env']): Promise<string> {
+async function urlOf({ config: file }: Options, env: Context['env']): Promise<StoreUrl> {
   const { url } = await loadSection(file, env, 'store')
   const stranded = strandedStore(url)
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
-  if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
-  throw new OperatorError('store.url names no file of SQLite: there is nothing to check.', 2)
+  return url
 }
 
-function summary(store: Inspection): string {
+/** What does the work of a command for a database. */
+const OF_DATABASE = {
+  backup: 'pg_dump --format=custom --schema=sidecar --file=FILE DATABASE',
+  restore: 'stop the sidecars, then: pg_restore --clean --if-exists --dbname=DATABASE FILE',
+}
+
+function pathOf(url: StoreUrl, command: 'check' | keyof typeof OF_DATABASE): string {
+  if (url.kind === 'sqlite' && url.path !== ':memory:') return url.path
+  if (url.kind === 'sqlite' || command === 'check')
+    throw new OperatorError('store.url names no file of SQLite: there is nothing to check.', 2)
+  throw new OperatorError(`store ${command}: ${url.url} is a database of PostgreSQL`, 2, OF_DATABASE[command])
+}
+
+async function inspectIn(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Checked> {
+  const { inspectDatabase } = await import('../sidecar/store/postgres/inspect.ts')
+  const { addressOf } = await import('../sidecar/store.ts')
+  const found = await inspectDatabase(addressOf(url))
+  return { ...found, file: found.url }
+}
+
+type Checked = Omit<Inspection, 'writtenAt'>
+
+function summary(store: Checked): string {
   const { file, bytes, schema, newest, facts, pending, dead, openCalls, cursor } = store
   const older = schema < newest ? ` (the next start of this program migrates it to ${newest})` : ''
   return (

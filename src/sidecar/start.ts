@@ -68,6 +68,7 @@ export async function startAll(
   const startedAt = clock.now()
   let adminToken = config.admin.token
   const webhookSecrets: Secrets = { current: config.webhooks.secrets }
+  let databasePassword = config.store.url.kind === 'postgres' ? config.store.url.password : null
   let health: Health | null = null
   let looked = false
   let draining = false
@@ -116,7 +117,8 @@ export async function startAll(
    */
   const lost = Promise.withResolvers<OperatorError>()
   let acknowledges = true
-  const opening = openStore(config, { clock, log }, observer, (error) => {
+  const ports = { clock, log, random, password: () => databasePassword, end, onStandby: () => undefined }
+  const opening = await openStore(config, ports, observer, (error) => {
     acknowledges = false
     writes.lose(error)
     log.error({ err: error }, 'store: it is lost; webhooks are answered 503, and this process must end')
@@ -277,6 +279,7 @@ export async function startAll(
       void refreshHealth()
     }
     if (change.of === 'admin.token') adminToken = first ?? null
+    if (change.of === 'store.password') databasePassword = first ?? null
     if (change.of === 'webhooks.secrets') webhookSecrets.current = change.secrets
     if (change.of === 'handler' || change.of === 'tool') replaceSecrets(specs, change)
   }

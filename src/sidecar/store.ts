@@ -1,33 +1,67 @@
-import type { Config } from './config/config.ts'
+import type { Config, DatabaseTls, StoreUrl } from './config/config.ts'
 import { strandedStore } from './config/store-folder.ts'
 import { OperatorError } from '../std/errors.ts'
 import type { Observer, StoreRefusal } from '../core/observer.ts'
-import type { Clock, Log } from '../std/ports.ts'
+import type { Clock, Log, Random } from '../std/ports.ts'
 import type { Store } from '../core/store.ts'
 import { StoreError } from '../core/store-error.ts'
 import { isOfAnother } from './past.ts'
+import type { DatabaseAddress } from './store/postgres/database.ts'
 import { openSqliteStore } from './store/sqlite/store.ts'
 
-/** @throws {OperatorError} when the store cannot be used, or is of a kind that this version does not have. */
-export function openStore(
+export interface StorePorts {
+  clock: Clock
+  log: Log
+  random: Random
+  /** Of a database; read at each connection, since its file may change. */
+  password: () => string | null
+  /** Aborted when the start is to end: a database may belong to another sidecar for long. */
+  end: AbortSignal
+  /** Called once, when another sidecar has the database: this one waits for it. */
+  onStandby: () => void
+}
+
+/**
+ * Opens the store that the configuration names; one in a database once no other sidecar has it.
+ * @throws {OperatorError} when the store cannot be used.
+ */
+export async function openStore(
   { store: { url }, service }: Config,
-  ports: { clock: Clock; log: Log },
+  { clock, log, random, password, end, onStandby }: StorePorts,
   observer: Observer,
   onLost: (error: StoreError) => void,
-): Store {
+): Promise<Store> {
+  const reports = {
+    onLost,
+    onCommit: observer.commit,
+    onRefused: (error: unknown) => observer.storeRefused(refusalOf(error)),
+    onDeadLettered: observer.deadLettered,
+  }
   if (url.kind === 'postgres') {
-    throw new OperatorError('store.url: this version keeps its store in SQLite; use sqlite:FILE', 2)
+    const { openPostgresStore } = await import('./store/postgres/store.ts')
+    const database = addressOf(url, password)
+    return await openPostgresStore({ database, clock, log, random, standby: { end, onStandby }, ...reports })
   }
   const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)
-  return openSqliteStore({
-    path: url.path,
-    ...ports,
-    onLost,
-    onCommit: observer.commit,
-    onRefused: (error) => observer.storeRefused(refusalOf(error)),
-    onDeadLettered: observer.deadLettered,
-  })
+  return openSqliteStore({ path: url.path, clock, log, ...reports })
+}
+
+/** As the store takes it. */
+export function addressOf(
+  url: Extract<StoreUrl, { kind: 'postgres' }>,
+  password: () => string | null = () => url.password,
+): DatabaseAddress {
+  return { url: url.url, password, ssl: url.tls === null ? false : sslOf(url.tls) }
+}
+
+function sslOf({ checked, ca, cert, key }: DatabaseTls): NonNullable<DatabaseAddress['ssl']> {
+  return {
+    rejectUnauthorized: checked !== 'nothing',
+    ...(checked === 'authority' ? { checkServerIdentity: () => undefined } : {}),
+    ...(ca === null ? {} : { ca }),
+    ...(cert === null || key === null ? {} : { cert, key }),
+  }
 }
 
 export function refusalOf(error: unknown): StoreRefusal {

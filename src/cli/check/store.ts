@@ -4,6 +4,7 @@ import type { Config, StoreUrl } from '../../sidecar/config/config.ts'
 import { strandedStore } from '../../sidecar/config/store-folder.ts'
 import { codeOf, messageOf, OperatorError } from '../../std/errors.ts'
 import { isOfAnother } from '../../sidecar/past.ts'
+import { addressOf } from '../../sidecar/store.ts'
 import { glanceAtStore, inspectStore } from '../../sidecar/store/sqlite/inspect.ts'
 import { count } from '../text.ts'
 import { checkDisk } from './disk.ts'
@@ -29,12 +30,7 @@ export async function checkStore(config: Config, file: string): Promise<Finding[
 }
 
 async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
-  if (url.kind === 'postgres')
-    return fail(
-      'store',
-      'postgres: this version keeps its store in SQLite only',
-      'set store.url to sqlite:FILE',
-    )
+  if (url.kind === 'postgres') return await databaseFinding(url)
   if (url.path === ':memory:')
     return fail(
       'store',
@@ -59,6 +55,35 @@ async function storeFinding(url: StoreUrl, file: string): Promise<Finding> {
       `${url.path} is not writable: ${messageOf(error)}`,
       'correct store.url, or the permissions of its directory',
     )
+  }
+}
+
+/** What a start would find. */
+async function databaseFinding(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Finding> {
+  const { glanceAtDatabase } = await import('../../sidecar/store/postgres/inspect.ts')
+  try {
+    const { version, schema, newest, held, mayMigrate } = await glanceAtDatabase(addressOf(url))
+    const text = `PostgreSQL ${version}, ${url.url}`
+    const state =
+      schema === 0
+        ? 'no store yet: the first start makes it'
+        : `schema ${schema}${schema < newest ? ` (the next start migrates it to ${newest})` : ''}`
+    if (schema > newest)
+      return fail(
+        'store',
+        `${text}, schema ${schema}: newer than ${newest}, which this program knows`,
+        'run the newer version',
+      )
+    if (!mayMigrate && schema < newest)
+      return fail(
+        'store',
+        `${text}, ${state}, but its user may not make tables`,
+        'GRANT CREATE ON DATABASE … TO …',
+      )
+    return ok('store', `${text}, ${state}, ${held ? 'a sidecar works with it' : 'no sidecar works with it'}`)
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error
+    return fail('store', error.reason.replace(/^store(?:\.url)?: /, ''), error.fix ?? 'correct store.url')
   }
 }
 

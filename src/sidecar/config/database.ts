@@ -74,7 +74,8 @@ async function tlsOf(
   const [ca, cert, key] = [await read('sslrootcert'), await read('sslcert'), await read('sslkey')]
   if ((cert === null) !== (key === null)) blame('needs both sslcert and sslkey for a client certificate')
   // As PostgreSQL's own programs: an authority that is given is checked in any mode.
-  const checked = mode === 'verify-full' ? 'name' : mode === 'verify-ca' || ca !== null ? 'authority' : 'nothing'
+  const checked =
+    mode === 'verify-full' ? 'name' : mode === 'verify-ca' || ca !== null ? 'authority' : 'nothing'
   return { checked, ca, cert, key }
 }
 

@@ -16,8 +16,10 @@ export interface Queries {
 
 /** Where the database is. What is missing in the URL comes from the environment (`PGHOST` and so on). */
 export interface DatabaseAddress {
-  /** `postgres://…` or `postgresql://…`; without `sslmode` if `ssl` is given. */
+  /** `postgres://…` or `postgresql://…`; parameters have no effect. */
   url: string
+  /** Asked at each connection, in place of the URL's; null: that of the environment, or of `~/.pgpass`. */
+  password?: () => string | null
   ssl?: NonNullable<ClientConfig['ssl']>
   connections?: number
 }
@@ -58,13 +60,12 @@ const TEXTS = new Set([25, 1043])
  * @throws {OperatorError} when the package `pg` is missing, or the server refuses us for good.
  */
 export async function openDatabase(
-  { url, ssl, connections = CONNECTIONS }: DatabaseAddress,
+  { connections = CONNECTIONS, ...address }: DatabaseAddress,
   onError: (error: Error) => void,
 ): Promise<Database> {
   const pg = await loadDriver()
   const config: ClientConfig = {
-    connectionString: url,
-    ...(ssl === undefined ? {} : { ssl }),
+    ...placeOf(address),
     application_name: 'agent-session-sidecar',
     connectionTimeoutMillis: TIMES.connect,
     statement_timeout: TIMES.statement,
@@ -97,6 +98,23 @@ export async function openDatabase(
   }
 }
 
+function placeOf({ url, ssl, password }: DatabaseAddress): ClientConfig {
+  const place = new URL(url)
+  const [user, host, database] = [place.username, place.hostname, place.pathname.slice(1)].map(
+    decodeURIComponent,
+  )
+  // A text, or a function: the driver knows no function that finds none.
+  const given = password === undefined ? decodeURIComponent(place.password) : password()
+  return {
+    ...(user === '' ? {} : { user }),
+    ...(host === '' ? {} : { host }),
+    ...(database === '' ? {} : { database }),
+    ...(place.port === '' ? {} : { port: Number(place.port) }),
+    ...(given === null || given === '' ? {} : { password: () => password?.() ?? given }),
+    ...(ssl === undefined ? {} : { ssl }),
+  }
+}
+
 async function loadDriver(): Promise<typeof import('pg').default> {
   try {
     const { default: pg } = await import('pg')
@@ -104,8 +122,9 @@ async function loadDriver(): Promise<typeof import('pg').default> {
   } catch (error) {
     if (!isObject(error) || codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
     throw new OperatorError(
-      'store.url: a store in PostgreSQL needs the package pg, which is not installed; run: npm install pg',
+      'store.url: a store in PostgreSQL needs the package pg, which is not installed',
       2,
+      'run: npm install pg',
     )
   }
 }

@@ -20,6 +20,14 @@ export interface LeaseTime {
   now?: () => number
 }
 
+/** A process that waits for a lease. */
+export interface Standby {
+  /** Aborted when it is to wait no longer. */
+  end: AbortSignal
+  /** Called once, when another process has the lease. */
+  onStandby: () => void
+}
+
 /**
  * The right to write. A lease ends on the database's clock; its owner stops by itself `MARGIN` before that, counted from the
  * time at which it asked for the renewal that succeeded last.
@@ -46,9 +54,15 @@ export class Ownership {
   }
 
   /** Takes the lease, or waits until its owner resigns or stops renewing it. */
-  static async take(database: Database, owner: string, time: LeaseTime): Promise<Ownership> {
+  static async take(
+    database: Database,
+    owner: string,
+    time: LeaseTime,
+    standby: Standby = { end: new AbortController().signal, onStandby: () => undefined },
+  ): Promise<Ownership> {
     const { lease: clock } = time
-    for (;;) {
+    for (let waits = false; ; waits = true) {
+      if (standby.end.aborted) throw new StoreError('closed')
       const asked = clock.steady()
       const [row] = await database.rows<{ epoch: number | null }>(
         'SELECT sidecar.acquire($1, $2, $3::bigint) AS epoch',
@@ -61,6 +75,7 @@ export class Ownership {
         ownership.#renewLater()
         return ownership
       }
+      if (!waits) standby.onStandby()
       await new Promise<void>((resolve) => void clock.after(ASKED, resolve))
     }
   }

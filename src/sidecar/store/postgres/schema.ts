@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { OperatorError } from '../../../std/errors.ts'
-import type { Database } from './database.ts'
+import type { Database, Queries } from './database.ts'
 
 const FOLDER = join(import.meta.dirname, 'migrations')
 /** Replicas that start at once migrate one after the other. Any number that no other program takes. */
@@ -11,6 +11,23 @@ const LOCK = 7_305_262_417
 function migrations(): string[] {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.sql'))
   return files.toSorted().map((name) => readFileSync(join(FOLDER, name), 'utf8'))
+}
+
+/** The number of the last migration that this program has. */
+export function knownVersion(): number {
+  return migrations().length
+}
+
+/** The number of the last migration that a database has seen; 0: there is no store. */
+export async function versionOf(queries: Queries): Promise<number> {
+  const [known] = await queries.rows<{ known: boolean }>(
+    "SELECT to_regclass('sidecar.schema_versions') IS NOT NULL AS known",
+  )
+  if (known?.known !== true) return 0
+  const [row] = await queries.rows<{ version: number | null }>(
+    'SELECT max(version) AS version FROM sidecar.schema_versions',
+  )
+  return row?.version ?? 0
 }
 
 /**
@@ -26,14 +43,12 @@ export async function migrate(database: Database): Promise<void> {
     await step.script(
       'CREATE TABLE IF NOT EXISTS sidecar.schema_versions (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
     )
-    const [row] = await step.rows<{ version: number | null }>(
-      'SELECT max(version) AS version FROM sidecar.schema_versions',
-    )
-    const version = row?.version ?? 0
+    const version = await versionOf(step)
     if (version > known.length) {
       throw new OperatorError(
-        `store: the database was written by a newer version (schema ${version}, this program knows ${known.length}). ` +
-          'It was left as it is; run the newer version.',
+        `store: the database was written by a newer version (schema ${version}, this program knows ${known.length})`,
+        1,
+        'run that version; nothing was changed',
       )
     }
     for (const [index, text] of known.entries()) {

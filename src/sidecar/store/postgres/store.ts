@@ -18,11 +18,12 @@ import {
 import { Hints } from './hints.ts'
 import { Lanes } from './lanes.ts'
 import { checkpoints, Facts } from './log.ts'
-import { Ownership, type LeaseTime } from './ownership.ts'
+import { Ownership, type LeaseTime, type Standby } from './ownership.ts'
 import { findMissed, Pruning } from './prune.ts'
 import { createReader } from './reader.ts'
 import { Redelivery } from './redelivery.ts'
 import { migrate } from './schema.ts'
+import { assertUsable, explainRefusal } from './server.ts'
 import { owners, Scoping } from './session-owners.ts'
 import { Sessions } from './sessions.ts'
 
@@ -32,6 +33,7 @@ export interface PostgresOptions extends Witness {
   log: Log
   /** Names this process as an owner. */
   random: Random
+  standby?: Standby
   /** Called once, when another process took the store. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
@@ -54,15 +56,17 @@ export async function openPostgresStore(
     log.warn({ err: error }, 'store: a connection to the database broke; another one is opened'),
   )
   try {
+    await assertUsable(database, options.database.url)
     await migrate(database)
-    const ownership = await Ownership.take(database, random.hex(16), { lease: clock, ...time })
+    const timed = { lease: clock, ...time }
+    const ownership = await Ownership.take(database, random.hex(16), timed, options.standby)
     ownership.onLost = options.onLost ?? null
     const store = createStore(database, ownership, options)
     await store.recover()
     return store
   } catch (error) {
     await database.close()
-    throw error
+    throw explainRefusal(error, options.database.url)
   }
 }
 

@@ -1,0 +1,175 @@
+import { StoreError } from '../../../core/store-error.ts'
+import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
+import type { Queries } from './database.ts'
+
+/** The oldest version that its makers still correct, as `server_version_num`. */
+const OLDEST = 140_000
+
+interface Server {
+  /** Such as `18.4`. */
+  version: string
+  number: number
+  /** A standby, which refuses every write. */
+  recovering: boolean
+}
+
+export async function askServer(queries: Queries): Promise<Server> {
+  const [server] = await queries.rows<Server>(
+    `SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
+       current_setting('server_version_num')::int AS number, pg_is_in_recovery() AS recovering`,
+  )
+  if (server === undefined) throw new StoreError('damaged')
+  return server
+}
+
+/** @throws {OperatorError} when the server cannot keep a store. */
+export async function assertUsable(queries: Queries, url: string): Promise<void> {
+  const { version, number, recovering } = await askServer(queries)
+  const place = placeOf(url)
+  if (number < OLDEST)
+    throw new OperatorError(
+      `store: PostgreSQL ${version} at ${place} is too old`,
+      1,
+      `use PostgreSQL ${OLDEST / 10_000} or newer`,
+    )
+  if (recovering)
+    throw new OperatorError(
+      `store: the server at ${place} is a standby, which takes no writes`,
+      1,
+      'name the primary in store.url, or an address that leads to it',
+    )
+}
+
+/** Host and port, for people. */
+export function placeOf(url: string): string {
+  const { hostname, port } = new URL(url)
+  return `${decodeURIComponent(hostname)}:${port || '5432'}`
+}
+
+interface Refusal {
+  reason: string
+  fix: string
+}
+
+/** What an error of the first minutes means. @returns an OperatorError, or `error` itself when it is none of them. */
+export function explainRefusal(error: unknown, address: string): unknown {
+  if (error instanceof OperatorError) return error
+  const cause = error instanceof StoreError ? (error.cause ?? error) : error
+  const url = new URL(address)
+  const place = placeOf(address)
+  const user = decodeURIComponent(url.username)
+  const database = decodeURIComponent(url.pathname.slice(1))
+  const message = messageOf(cause)
+  const found =
+    TLS.find(([pattern]) => pattern.test(`${codeOf(cause)} ${message}`))?.[1] ??
+    refusalByCode(codeOf(cause), { place, user, database, message }) ??
+    // What the driver says without a code.
+    (/password must be a(?: non-empty)? string/i.test(message)
+      ? { reason: `${place} asks for a password of the user ${user}`, fix: PASSWORD }
+      : error instanceof StoreError && error.kind === 'unreachable'
+        ? unreachable(place, message)
+        : null)
+  return found === null ? error : new OperatorError(`store: ${found.reason}`, 1, found.fix)
+}
+
+const PASSWORD = 'set store.password_file, or PGPASSWORD'
+
+function unreachable(place: string, message: string): Refusal {
+  return {
+    reason: `no PostgreSQL answers at ${place} (${message})`,
+    fix: 'start the server, or correct store.url or PGHOST and PGPORT',
+  }
+}
+
+function refusalByCode(
+  code: string,
+  { place, user, database, message }: { place: string; user: string; database: string; message: string },
+): Refusal | null {
+  switch (code) {
+    case 'ECONNREFUSED':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'ENOENT':
+    case 'EHOSTUNREACH':
+    case 'ENETUNREACH':
+    case 'ETIMEDOUT':
+      return unreachable(place, code)
+    case '28P01':
+      return { reason: `${place} refuses the password of the user ${user}`, fix: `correct it: ${PASSWORD}` }
+    case '28000':
+      return {
+        reason: `${place} does not let the user ${user} in (${message})`,
+        fix: 'create the user (CREATE ROLE … LOGIN), or add a line to pg_hba.conf of the server',
+      }
+    case '3D000':
+      return {
+        reason: `there is no database ${database} at ${place}`,
+        fix: `create it: CREATE DATABASE "${database}" OWNER "${user}"`,
+      }
+    case '42501':
+      return {
+        reason: `the user ${user} has not the rights that the store needs in ${database} at ${place} (${message})`,
+        fix: `GRANT CREATE ON DATABASE "${database}" TO "${user}", or give it the schema: ALTER SCHEMA sidecar OWNER TO "${user}"`,
+      }
+    case '25006':
+      return {
+        reason: `${place} takes no writes (${message})`,
+        fix: 'name the primary in store.url; ALTER DATABASE … RESET default_transaction_read_only',
+      }
+    case '57P03':
+      return { reason: `${place} is not ready (${message})`, fix: 'wait until it is, and start again' }
+    case '53300':
+      return {
+        reason: `${place} has no free connection (${message})`,
+        fix: 'raise max_connections of the server, or end other programs',
+      }
+    default:
+      return null
+  }
+}
+
+/** Encryption that one side asks for and the other refuses, and certificates that do not fit. */
+const TLS: readonly [RegExp, Refusal][] = [
+  [
+    /no encryption/,
+    {
+      reason: 'the server lets only encrypted connections in',
+      fix: 'add ?sslmode=verify-full to store.url',
+    },
+  ],
+  [
+    /does not support SSL/,
+    {
+      reason: 'the server has no TLS, and store.url or PGSSLMODE asks for it',
+      fix: 'turn ssl on in postgresql.conf, or set sslmode=disable',
+    },
+  ],
+  [
+    /requires a valid client certificate|CERTIFICATE_REQUIRED/i,
+    {
+      reason: 'the server asks for a client certificate',
+      fix: 'add sslcert=FILE and sslkey=FILE to store.url',
+    },
+  ],
+  [
+    /ALTNAME_INVALID/,
+    {
+      reason: "the server's certificate is for another host name",
+      fix: 'use the name of the certificate in store.url, or sslmode=verify-ca',
+    },
+  ],
+  [
+    /SELF_SIGNED|UNABLE_TO_(?:VERIFY|GET_ISSUER)|CERT_UNTRUSTED/,
+    {
+      reason: "the server's certificate is of an authority that is not trusted here",
+      fix: 'add sslrootcert=FILE, its authority, to store.url',
+    },
+  ],
+  [
+    /CERT_(?:HAS_EXPIRED|NOT_YET_VALID)/,
+    {
+      reason: "the server's certificate is not valid now",
+      fix: 'renew it, or set the clock of this machine',
+    },
+  ],
+]
