@@ -12,9 +12,13 @@ const SOURCE = path.join(import.meta.dirname, 'src')
 const DIST = process.env['DIST'] ?? path.join(import.meta.dirname, 'dist')
 const FACES = ['index', 'client/index', 'emulator/index']
 /** Files that the program reads beside its code. */
-const READ = ['sidecar/store/sqlite/migrations', 'sidecar/admin/console/web']
-/** Has a binary of its own, is loaded where a person reads the log, or is the user's: each is installed beside us. */
-const INSTALLED = ['better-sqlite3', 'pino-pretty', '@opentelemetry/api']
+const READ = [
+  'sidecar/store/sqlite/migrations',
+  'sidecar/store/postgres/migrations',
+  'sidecar/admin/console/web',
+]
+/** Has a binary of its own, is loaded where a person reads the log or a store is in PostgreSQL, or is the user's: installed beside us. */
+const INSTALLED = ['better-sqlite3', 'pg', 'pino-pretty', '@opentelemetry/api']
 
 /**
  * The few files that a start loads: each file costs as much as fifty kilobytes of code. A module goes to the first of

@@ -1,6 +1,7 @@
 import closeWithGrace from 'close-with-grace'
 import { keepHeapSmall } from './heap.ts'
 import type { Context } from './context.ts'
+import { StoreError } from '../core/store-error.ts'
 import { reportFailure } from './failure.ts'
 import { offerOwnPackage } from './own-package.ts'
 
@@ -20,10 +21,12 @@ export async function run({ terminal, env }: Context, options: { config: string 
   const sidecar = await createSidecar({ config: options.config, env })
   // A signal without a listener would end the process without a message.
   for (const signal of SIGNALS) process.on(signal, ignore)
+  let stopping = false
   const closing = closeWithGrace(
     { delay: GRACE, logger: { error: (text) => terminal.err(`${String(text)}\n`) } },
     async ({ err }) => {
       if (err !== undefined) reportFailure(err, terminal)
+      else stopping = true
       await sidecar.stop()
     },
   )
@@ -33,6 +36,8 @@ export async function run({ terminal, env }: Context, options: { config: string 
     for (const signal of SIGNALS) process.off(signal, ignore)
     closing.uninstall()
     await sidecar.stop()
+    // It waited for a database that another sidecar holds, and was stopped.
+    if (stopping && error instanceof StoreError && error.kind === 'closed') return 0
     throw error
   }
   const error = await sidecar.failed

@@ -1,0 +1,287 @@
+import { chmodSync, chownSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
+import { folderWith } from '../config/folder.ts'
+import { CERTIFICATE } from '../support/certificate.ts'
+import { freePort } from '../support/listen.ts'
+import { PostgresServer } from '../support/postgres.ts'
+import { until } from '../support/until.ts'
+import { start, type Ended } from './process.ts'
+
+/** The errors of the first minutes with a database, each caused on purpose at a real server: cause and fix in two lines. */
+
+const SECRET = 'the-password-of-nobody'
+let server: PostgresServer
+let emulator: Emulator
+let plainServer: PostgresServer
+let admin: pg.Client
+
+beforeAll(async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sidecar-postgres-tls-'))
+  chmodSync(folder, 0o755)
+  const files = {
+    'pg_hba.conf': [
+      'local all all trust',
+      'host all postgres 127.0.0.1/32 trust',
+      'hostssl all encrypted 127.0.0.1/32 trust',
+      'hostnossl all encrypted 127.0.0.1/32 reject',
+      'host all all 127.0.0.1/32 scram-sha-256',
+    ].join('\n'),
+    cert: CERTIFICATE.cert,
+    key: CERTIFICATE.key,
+  }
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(folder, name)
+    writeFileSync(file, `${text}\n`, { mode: 0o600 })
+    if (process.getuid?.() === 0) chownSync(file, 65_534, 65_534)
+  }
+  server = await PostgresServer.start([
+    'fsync=off',
+    `hba_file=${folder}/pg_hba.conf`,
+    'ssl=on',
+    `ssl_cert_file=${folder}/cert`,
+    `ssl_key_file=${folder}/key`,
+  ])
+  plainServer = await PostgresServer.start()
+  emulator = await startEmulator()
+  admin = new pg.Client({ connectionString: server.url() })
+  await admin.connect()
+  for (const statement of [
+    `CREATE ROLE app LOGIN PASSWORD '${SECRET}'`,
+    `CREATE ROLE encrypted LOGIN PASSWORD '${SECRET}'`,
+    'CREATE DATABASE app OWNER app',
+    'CREATE DATABASE foreign_one',
+    'CREATE DATABASE newer',
+    'CREATE DATABASE held',
+    'CREATE DATABASE frozen',
+    'ALTER DATABASE frozen SET default_transaction_read_only = on',
+  ])
+    await admin.query(statement)
+})
+afterAll(async () => {
+  await admin.end()
+  await emulator.close()
+  await server.stop()
+  await plainServer.stop()
+})
+
+interface Given {
+  url?: string
+  env?: Record<string, string>
+  store?: string
+}
+
+async function call(args: string[], { url, env = {}, store = '' }: Given): Promise<Ended> {
+  const cwd = await folderWith({
+    'sidecar.yaml': [
+      `service: { base_url: "${emulator.baseUrl}", token: ${emulator.token} }`,
+      'admin: { listen: "127.0.0.1:0" }',
+      ...(url === undefined ? [] : [`store: { url: "${url}"${store} }`]),
+    ].join('\n'),
+    password: `${SECRET}\n`,
+    wrong: 'another-password\n',
+    'ca.pem': CERTIFICATE.cert,
+  })
+  return await start([...args, '-c', 'sidecar.yaml'], { cwd, env }).ended
+}
+
+/** The lines for people, without the log. */
+const linesOf = ({ err }: Ended): string[] =>
+  err.split('\n').filter((line) => line !== '' && !line.startsWith('{'))
+
+const at = (user: string, database: string, { port } = server): string =>
+  `postgres://${user}@127.0.0.1:${port}/${database}`
+
+const CASES: readonly [string, () => Given | Promise<Given>, string, string][] = [
+  [
+    'no server answers',
+    async () => ({ url: `postgres://app@127.0.0.1:${await freePort()}/app` }),
+    'store: no PostgreSQL answers at 127.0.0.1:',
+    'start the server, or correct store.url or PGHOST and PGPORT',
+  ],
+  [
+    'the host is not known',
+    () => ({ url: 'postgres://app@nowhere.invalid/app?sslmode=verify-full' }),
+    'store: no PostgreSQL answers at nowhere.invalid:5432 (E',
+    'start the server, or correct store.url or PGHOST and PGPORT',
+  ],
+  [
+    'the password is missing',
+    () => ({ url: at('app', 'app') }),
+    'asks for a password of the user app',
+    'set store.password_file, or PGPASSWORD',
+  ],
+  [
+    'the password is wrong',
+    () => ({ url: at('app', 'app'), store: ', password_file: wrong' }),
+    'refuses the password of the user app',
+    'correct it: set store.password_file, or PGPASSWORD',
+  ],
+  [
+    'the database is missing',
+    () => ({ url: at('postgres', 'nowhere') }),
+    'there is no database nowhere at 127.0.0.1:',
+    'create it: CREATE DATABASE "nowhere" OWNER "postgres"',
+  ],
+  [
+    'the user may not create tables',
+    () => ({ url: at('app', 'foreign_one'), store: ', password_file: password' }),
+    '',
+    'GRANT CREATE ON DATABASE',
+  ],
+  [
+    'the server lets only encrypted connections in',
+    () => ({ url: at('encrypted', 'app') }),
+    'store: the server lets only encrypted connections in',
+    'add ?sslmode=verify-full to store.url',
+  ],
+  [
+    'the server has no TLS',
+    () => ({ url: `${at('postgres', 'postgres', plainServer)}?sslmode=require` }),
+    'store: the server has no TLS, and store.url or PGSSLMODE asks for it',
+    'turn ssl on in postgresql.conf, or set sslmode=disable',
+  ],
+  [
+    'the authority of the server is not trusted',
+    () => ({ url: `${at('encrypted', 'app')}?sslmode=verify-full` }),
+    "store: the server's certificate is of an authority that is not trusted here",
+    'add sslrootcert=FILE, its authority, to store.url',
+  ],
+  [
+    'the store is newer',
+    async () => {
+      const client = new pg.Client({ connectionString: server.url('newer') })
+      await client.connect()
+      await client.query(
+        'CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY); INSERT INTO sidecar.schema_versions VALUES (999);' +
+          'CREATE TABLE sidecar.leases (until timestamptz)',
+      )
+      await client.end()
+      return { url: at('postgres', 'newer') }
+    },
+    '999',
+    'run ',
+  ],
+]
+
+describe.each(CASES)('when %s', (name, given, cause, fix) => {
+  test('run and check say so, and how to fix it', async () => {
+    const prepared = await given()
+    const [ran, checked] = await Promise.all([call(['run'], prepared), call(['check'], prepared)])
+    if (process.env['SHOW'] !== undefined)
+      console.log(
+        `${name}\n${linesOf(ran).join('\n')}\n${checked.out.split('\n').find((line) => line.includes(' store '))}`,
+      )
+    const lines = linesOf(ran)
+    expect({ code: ran.code, lines: lines.length }).toEqual({ code: 1, lines: 2 })
+    expect(lines[0]).toMatch(/^error: store: /)
+    expect(lines[0]).toContain(cause)
+    expect(lines[1]).toMatch(/^ {2}fix: /)
+    expect(lines[1]).toContain(fix)
+    expect(checked.code).toBe(1)
+    const said = checked.out.split('\n').find((line) => line.includes('✗ store')) ?? ''
+    expect(said).toContain(cause.replace(/^store: /, ''))
+    expect(said).toContain(fix)
+    for (const text of [ran.err, checked.out, checked.err])
+      expect(text).not.toMatch(/the-password|another-password/)
+  })
+})
+
+test('a standby of the server, which takes no writes, is refused with the way to the primary', async () => {
+  const standby = await PostgresServer.start()
+  try {
+    const client = new pg.Client({ connectionString: standby.url() })
+    await client.connect()
+    const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory')
+    await client.end()
+    await standby.kill()
+    const signal = path.join(rows[0]?.data_directory ?? '', 'standby.signal')
+    writeFileSync(signal, '')
+    if (process.getuid?.() === 0) chownSync(signal, 65_534, 65_534)
+    await standby.run()
+    const url = at('postgres', 'postgres', standby)
+    const [ran, checked] = await Promise.all([call(['run'], { url }), call(['check'], { url })])
+    expect(linesOf(ran)).toEqual([
+      `error: store: the server at 127.0.0.1:${standby.port} is a standby, which takes no writes`,
+      '  fix: name the primary in store.url, or an address that leads to it',
+    ])
+    expect(checked.out).toContain('is a standby, which takes no writes')
+  } finally {
+    await standby.stop()
+  }
+})
+
+test('PG variables complete the address, and TLS is checked against the given authority', async () => {
+  const env = {
+    PGHOST: 'localhost',
+    PGPORT: String(server.port),
+    PGUSER: 'app',
+    PGDATABASE: 'app',
+    PGPASSWORD: SECRET,
+    PGSSLMODE: 'verify-full',
+    PGSSLROOTCERT: 'ca.pem',
+  }
+  const { out, code } = await call(['check'], { url: 'postgres://', env })
+  expect(out).toContain(
+    `PostgreSQL 18.4, postgres://app@localhost:${server.port}/app, no store yet: the first start makes it`,
+  )
+  expect({ code }).toEqual({ code: 0 })
+})
+
+test('a second sidecar waits for the first, alive and not ready, and takes over when it ends', async () => {
+  const url = at('postgres', 'held')
+  const [firstPort, secondPort] = [await freePort(), await freePort()]
+  const cwd = await folderWith({
+    'sidecar.yaml': [
+      `service: { base_url: "${emulator.baseUrl}", token: ${emulator.token} }`,
+      `store: { url: "${url}" }`,
+      'log: { format: json }',
+    ].join('\n'),
+  })
+  const run = (port: number) =>
+    start(['run', '-c', 'sidecar.yaml'], { cwd, env: { SIDECAR_ADMIN__LISTEN: `127.0.0.1:${port}` } })
+  const probe = async (port: number, name: string): Promise<number> =>
+    await fetch(`http://127.0.0.1:${port}/${name}`).then(
+      ({ status }) => status,
+      () => 0,
+    )
+  const first = run(firstPort)
+  await until('the first is ready', async () => (await probe(firstPort, 'readyz')) === 200)
+  const second = run(secondPort)
+  await until('the second waits', async () => (await probe(secondPort, 'livez')) === 200)
+  expect(second.err).toContain('another sidecar holds the database')
+  expect(await probe(secondPort, 'readyz')).toBe(503)
+  const checked = await start(['check', '-c', 'sidecar.yaml'], { cwd }).ended
+  expect(checked.out).toContain('schema 1, a sidecar works with it')
+  // One that waits ends when it is asked to.
+  const third = run(await freePort())
+  await until('the third waits', () => third.err.includes('another sidecar holds the database'))
+  third.process.kill('SIGTERM')
+  expect(await third.ended).toMatchObject({ code: 0 })
+  first.process.kill('SIGTERM')
+  expect(await first.ended).toMatchObject({ code: 0 })
+  await until('the second is ready', async () => (await probe(secondPort, 'readyz')) === 200)
+  second.process.kill('SIGTERM')
+  expect(await second.ended).toMatchObject({ code: 0 })
+})
+
+test('commands of a file say what to use for a database; the check reads it', async () => {
+  const url = at('app', 'app')
+  const given = { url, store: ', password_file: password' }
+  const backup = await call(['store', 'backup', 'copy.db'], given)
+  expect(linesOf(backup)).toEqual([
+    `error: store backup: ${url} is a database of PostgreSQL`,
+    '  fix: pg_dump --format=custom --schema=sidecar --file=FILE DATABASE',
+  ])
+  const restored = await call(['store', 'restore', 'copy.db'], given)
+  expect(linesOf(restored)[0]).toBe(`error: store restore: ${url} is a database of PostgreSQL`)
+  const empty = await call(['store', 'check'], given)
+  expect(linesOf(empty)).toEqual([`error: store: there is no store in ${url}`])
+  const printed = await call(['config', 'print'], { ...given, store: `, password: ${SECRET}` })
+  expect(printed.out).toContain(url)
+  expect(printed.out).not.toContain(SECRET)
+  expect(existsSync('copy.db')).toBe(false)
+})
