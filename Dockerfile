@@ -13,6 +13,8 @@ RUN npm run build
 FROM node:24-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+# The driver of PostgreSQL is the user's to install, as with a package; the image has it.
+RUN npm pkg delete devDependencies.pg && npm pkg set 'dependencies.pg=*'
 # The optional dependencies are Node itself, for machines that have another one. The image has its own.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --loglevel=notice
 

@@ -110,16 +110,14 @@ function pathOf(url: StoreUrl, command: 'check' | keyof typeof OF_DATABASE): str
   throw new OperatorError(`store ${command}: ${url.url} is a database of PostgreSQL`, 2, OF_DATABASE[command])
 }
 
-async function inspectIn(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Checked> {
+async function inspectIn(url: Extract<StoreUrl, { kind: 'postgres' }>): Promise<Inspection> {
   const { inspectDatabase } = await import('../sidecar/store/postgres/inspect.ts')
   const { addressOf } = await import('../sidecar/store.ts')
   const found = await inspectDatabase(addressOf(url))
-  return { ...found, file: found.url }
+  return { ...found, file: found.url, writtenAt: null }
 }
 
-type Checked = Omit<Inspection, 'writtenAt'>
-
-function summary(store: Checked): string {
+function summary(store: Inspection): string {
   const { file, bytes, schema, newest, facts, pending, dead, openCalls, cursor } = store
   const older = schema < newest ? ` (the next start of this program migrates it to ${newest})` : ''
   return (

@@ -40,7 +40,8 @@ export async function openStore(
   if (url.kind === 'postgres') {
     const { openPostgresStore } = await import('./store/postgres/store.ts')
     const database = addressOf(url, password)
-    return await openPostgresStore({ database, clock, log, random, standby: { end, onStandby }, ...reports })
+    const options = { database, clock, log, random, ...reports }
+    return await openPostgresStore(options, {}, { end, onStandby })
   }
   const stranded = strandedStore(url, (file) => isOfAnother(file, service.baseUrl))
   if (stranded !== null) throw new OperatorError(`store: ${stranded}`, 2)

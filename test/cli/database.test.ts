@@ -1,7 +1,7 @@
 import { chmodSync, chownSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import pg from 'pg'
+import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startEmulator, type Emulator } from '../../src/emulator/index.ts'
 import { folderWith } from '../config/folder.ts'
@@ -13,11 +13,11 @@ import { start, type Ended } from './process.ts'
 
 /** The errors of the first minutes with a database, each caused on purpose at a real server: cause and fix in two lines. */
 
-const SECRET = 'the-password-of-nobody'
+const SECRET = 'the-password-of-app'
 let server: PostgresServer
 let emulator: Emulator
 let plainServer: PostgresServer
-let admin: pg.Client
+let admin: Client
 
 beforeAll(async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'sidecar-postgres-tls-'))
@@ -47,7 +47,7 @@ beforeAll(async () => {
   ])
   plainServer = await PostgresServer.start()
   emulator = await startEmulator()
-  admin = new pg.Client({ connectionString: server.url() })
+  admin = new Client({ connectionString: server.url() })
   await admin.connect()
   for (const statement of [
     `CREATE ROLE app LOGIN PASSWORD '${SECRET}'`,
@@ -153,7 +153,7 @@ const CASES: readonly [string, () => Given | Promise<Given>, string, string][] =
   [
     'the store is newer',
     async () => {
-      const client = new pg.Client({ connectionString: server.url('newer') })
+      const client = new Client({ connectionString: server.url('newer') })
       await client.connect()
       await client.query(
         'CREATE SCHEMA sidecar; CREATE TABLE sidecar.schema_versions (version int PRIMARY KEY); INSERT INTO sidecar.schema_versions VALUES (999);' +
@@ -193,7 +193,7 @@ describe.each(CASES)('when %s', (name, given, cause, fix) => {
 test('a standby of the server, which takes no writes, is refused with the way to the primary', async () => {
   const standby = await PostgresServer.start()
   try {
-    const client = new pg.Client({ connectionString: standby.url() })
+    const client = new Client({ connectionString: standby.url() })
     await client.connect()
     const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory')
     await client.end()

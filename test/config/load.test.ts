@@ -115,9 +115,56 @@ describe('a configuration', () => {
     ['sqlite:/var/lib/x.db', { kind: 'sqlite', path: '/var/lib/x.db', former: [] }],
     ['sqlite:///var/lib/x.db', { kind: 'sqlite', path: '/var/lib/x.db', former: [] }],
     ['sqlite::memory:', { kind: 'sqlite', path: ':memory:', former: [] }],
-    ['postgres://u@h/d', { kind: 'postgres', url: 'postgres://u@h/d' }],
+    ['postgres://u@h/d', { kind: 'postgres', url: 'postgres://u@h:5432/d', password: null, tls: null }],
+    [
+      'postgresql://u:p%40s@[::1]:6432/d?sslmode=require',
+      {
+        kind: 'postgres',
+        url: 'postgres://u@[::1]:6432/d',
+        password: 'p@s',
+        tls: { checked: 'nothing', ca: null, cert: null, key: null },
+      },
+    ],
   ])('with the store %s', async (url, expected) => {
     expect((await resolveConfig({ service: SERVICE, store: { url } })).config.store.url).toEqual(expected)
+  })
+
+  test('with a database takes from the variables what its address leaves out, and the password from a file', async () => {
+    const { config, warnings } = await load(
+      `${head}store: { url: "postgres://db.example.com/?sslrootcert=ca.pem", password_file: password }`,
+      { PGHOST: 'elsewhere', PGPORT: '6000', PGUSER: 'u', PGSSLMODE: 'verify-full', PGPASSWORD: 'unused' },
+      { password: 'from-a-file\n', 'ca.pem': 'PEM' },
+    )
+    expect(config.store.url).toEqual({
+      kind: 'postgres',
+      url: 'postgres://u@db.example.com:6000/u',
+      password: 'from-a-file',
+      tls: { checked: 'name', ca: 'PEM', cert: null, key: null },
+    })
+    expect(warnings).toEqual([])
+    expect(config.secretFiles).toMatchObject([{ owner: { of: 'store.password' } }])
+  })
+
+  test.each([
+    ['postgres:///d', 'names no user'],
+    ['postgres://u@a,b/d', 'names several hosts'],
+    ['postgres://u@h/d?sslmode=prefer', 'has an sslmode that is not known here'],
+    ['postgres://u@h/d?sslmode=require&sslcert=missing.pem', 'missing.pem does not exist'],
+    ['postgres://u@h/d?password=secret', 'must hold no parameter "password"'],
+  ])('with the database %s is refused', async (url, fault) => {
+    await expect(resolveConfig({ service: SERVICE, store: { url } })).rejects.toThrow(fault)
+  })
+
+  test.each([
+    ['postgres://u@127.0.0.1/d', []],
+    ['postgres://u@%2Fvar%2Frun%2Fpostgresql/d', []],
+    ['postgres://u@h/d', ['store.url: is without TLS']],
+    ['postgres://u@h/d?sslmode=require', ['store.url: has sslmode=require, which does not check']],
+    ['postgres://u@127.0.0.1/d?pgbouncer=true', ['store.url: has a parameter without effect: "pgbouncer"']],
+  ])('with the database %s warns of what is unsafe', async (url, expected) => {
+    const { warnings } = await resolveConfig({ service: SERVICE, store: { url } })
+    expect(warnings).toHaveLength(expected.length)
+    for (const [index, text] of expected.entries()) expect(warnings.map(renderFault)[index]).toContain(text)
   })
 
   test.each([

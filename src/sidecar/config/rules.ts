@@ -22,7 +22,8 @@ export async function applyRules(tree: Json | undefined, blame: Blame): Promise<
   const store = objectAt(tree, 'store')
   oneOfTwo(store, 'password', ['store'], blame)
   const password = ['password', 'password_file'].find((key) => has(store, key))
-  if (password !== undefined && String(store['url'] ?? 'sqlite:').startsWith('sqlite:'))
+  const { url = 'sqlite:' } = store
+  if (password !== undefined && typeof url === 'string' && url.startsWith('sqlite:'))
     blame(['store', password], 'has no effect: only a database of PostgreSQL has a password')
   const routes = objectAt(service, 'routes')
   if (isObject(routes['message_body']) && !JSON.stringify(routes['message_body']).includes('{{text}}')) {

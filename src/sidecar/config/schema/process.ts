@@ -5,7 +5,7 @@ export const store = section(
   {
     url: Type.String({
       description:
-        'sqlite:PATH, relative to this file, in the image to /app; or postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full&sslrootcert=FILE, completed by the variables PGHOST, PGPORT, PGUSER, PGDATABASE, PGSSLMODE and so on.',
+        'sqlite:PATH, relative to this file, in the image to /app; or postgres://USER@HOST/DATABASE?sslmode=verify-full.',
       format: 'store-url',
       default: 'sqlite:data/sidecar.db',
     }),

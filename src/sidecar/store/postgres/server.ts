@@ -41,7 +41,7 @@ export async function assertUsable(queries: Queries, url: string): Promise<void>
 }
 
 /** Host and port, for people. */
-export function placeOf(url: string): string {
+function placeOf(url: string): string {
   const { hostname, port } = new URL(url)
   return `${decodeURIComponent(hostname)}:${port || '5432'}`
 }

@@ -33,7 +33,6 @@ export interface PostgresOptions extends Witness {
   log: Log
   /** Names this process as an owner. */
   random: Random
-  standby?: Standby
   /** Called once, when another process took the store. */
   onLost?: (error: StoreError) => void
   /** A fact that was pending for `handler` is damaged: its delivery is a dead letter now. */
@@ -50,6 +49,7 @@ const QUARANTINED = 1000
 export async function openPostgresStore(
   options: PostgresOptions,
   time: Partial<LeaseTime> = {},
+  standby?: Standby,
 ): Promise<Store> {
   const { clock, log, random } = options
   const database = await openDatabase(options.database, (error) =>
@@ -59,7 +59,7 @@ export async function openPostgresStore(
     await assertUsable(database, options.database.url)
     await migrate(database)
     const timed = { lease: clock, ...time }
-    const ownership = await Ownership.take(database, random.hex(16), timed, options.standby)
+    const ownership = await Ownership.take(database, random.hex(16), timed, standby)
     ownership.onLost = options.onLost ?? null
     const store = createStore(database, ownership, options)
     await store.recover()
