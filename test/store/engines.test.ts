@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
-/** Files about SQLite: its file, its log, its lock, its plans, its schema. */
+/** Files about one engine: SQLite's file, log, lock, plans and schema, PostgreSQL's connections and leases. */
 const OF_A_FILE = [
   'backup.test.ts',
   'counts.test.ts',
@@ -12,6 +12,7 @@ const OF_A_FILE = [
   'open.test.ts',
   'ownership.test.ts',
   'plan.test.ts',
+  'postgres.test.ts',
   'session-facts.test.ts',
   'upgrade.test.ts',
 ]

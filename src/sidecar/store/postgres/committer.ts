@@ -131,9 +131,9 @@ export class Committer {
     const started = this.#clock.steady()
     const results: unknown[] = []
     const transaction = await this.#database.begin()
-    let id: string
+    let number: number
     try {
-      id = await this.#ownership.confirm(transaction)
+      number = await this.#ownership.confirm(transaction)
       for (const write of writes) results.push(await write.run(transaction))
       await this.#part.note(transaction)
     } catch (error) {
@@ -143,31 +143,21 @@ export class Committer {
     try {
       await transaction.commit()
     } catch (error) {
-      if (!(await this.#isCommitted(id, error))) throw error
+      if (!(await this.#isCommitted(number))) throw error
     }
     this.#part.committed()
     for (const [index, write] of writes.entries()) write.committed(results[index])
     this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
   }
 
-  /**
-   * The answer to a COMMIT was lost: the server knows what became of the transaction. Asked until it answers, or until the
-   * lease is over and nothing that was written by it counts any more.
-   */
-  async #isCommitted(id: string, error: unknown): Promise<boolean> {
+  /** The answer to a COMMIT was lost. The server is asked until it answers, or until another process has the lease. */
+  async #isCommitted(number: number): Promise<boolean> {
     for (;;) {
       if (this.#ownership.lost !== null) throw this.#ownership.lost
       try {
-        const [row] = await this.#database.rows<{ status: string | null }>(
-          'SELECT pg_xact_status($1::text::xid8) AS status',
-          [id],
-        )
-        if (row?.status === 'committed') return true
-        if (row?.status === 'aborted') return false
-        // So old that the server has forgotten it; it is not, so this is another server.
-        if (row?.status !== 'in progress') throw this.#ownership.lose(new StoreError('lost', error))
-      } catch (failed) {
-        if (!(failed instanceof StoreError) || failed.kind === 'lost') throw failed
+        return await this.#ownership.isCommitted(number)
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error
       }
       await new Promise<void>((resolve) => void this.#clock.after(ASKED, resolve))
     }

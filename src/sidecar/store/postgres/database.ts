@@ -42,8 +42,9 @@ export interface Database extends Queries {
 const TIMES = {
   connect: 5_000,
   /** A statement of ours takes milliseconds; a lock is held as long as one of them. */
-  statement: 30_000,
-  lock: 10_000,
+  statement: 10_000,
+  lock: 5_000,
+  answer: 11_000,
   /** A process that was frozen in a transaction must not hold its locks. */
   idleInTransaction: 10_000,
   idle: 30_000,
@@ -71,6 +72,8 @@ export async function openDatabase(
     statement_timeout: TIMES.statement,
     lock_timeout: TIMES.lock,
     idle_in_transaction_session_timeout: TIMES.idleInTransaction,
+    // The server's own limits do not reach us through a connection that is dead without saying so.
+    query_timeout: TIMES.answer,
     keepAlive: true,
     types: {
       getTypeParser: (oid: number, format?: 'text' | 'binary') => {
@@ -88,7 +91,11 @@ export async function openDatabase(
   })
   const writers = new pg.Pool({ ...config, max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true })
   // An idle connection that breaks: the next statement opens another one.
-  for (const pool of [readers, writers]) pool.on('error', onError)
+  for (const pool of [readers, writers]) {
+    pool.on('error', onError)
+    // One that breaks in use: without a listener its error would end the process.
+    pool.on('connect', (client) => client.on('error', () => undefined))
+  }
   return {
     ...queriesOf(readers),
     begin: () => begin(writers),
@@ -218,7 +225,10 @@ function explain(error: unknown): unknown {
   if (code === FENCED) return new StoreError('fenced', error)
   if (FULL.test(code)) return new StoreError('full', error)
   if (BUSY.test(code)) return new StoreError('busy', error)
-  if (UNREACHABLE.test(code) || /terminated|timeout|ended/i.test(code === '' ? messageOf(error) : ''))
+  if (
+    UNREACHABLE.test(code) ||
+    /terminated|timeout|ended|not queryable/i.test(code === '' ? messageOf(error) : '')
+  )
     return new StoreError('unreachable', error)
   return error
 }

@@ -7,7 +7,7 @@ import type { Database, Transaction } from './database.ts'
 const TTL = 15_000
 const RENEWED = 5_000
 const MARGIN = 3_000
-/** Milliseconds between two attempts to take a lease that another process has. */
+/** Milliseconds between two attempts to take a lease that another process has, or to renew one. */
 const ASKED = 500
 
 /** The only lease: its owner has every shard, and reads the stream. */
@@ -42,6 +42,8 @@ export class Ownership {
   /** Milliseconds between our steady clock and the database's. */
   #offset = 0
   #asked: number
+  /** Of transactions: above every one that an earlier owner gave. */
+  #number: number
   #timer: Timer | null = null
   #lost: StoreError | null = null
 
@@ -51,6 +53,7 @@ export class Ownership {
     this.#now = time.now
     this.lease = taken.lease
     this.#asked = taken.asked
+    this.#number = taken.lease.epoch * 2 ** 32
   }
 
   /** Takes the lease, or waits until its owner resigns or stops renewing it. */
@@ -72,7 +75,7 @@ export class Ownership {
       if (epoch !== null) {
         const ownership = new Ownership(database, time, { lease: { owner, epoch }, asked })
         await ownership.#synchronise()
-        ownership.#renewLater()
+        ownership.#renewAfter(RENEWED)
         return ownership
       }
       if (!waits) standby.onStandby()
@@ -89,11 +92,15 @@ export class Ownership {
     return this.#lost === null && lease.epoch === this.lease.epoch && lease.owner === this.lease.owner
   }
 
-  /** Why nothing may be written any more; null: it may. */
+  /** Why this process may never write again; null: it has not lost the lease. */
   get lost(): StoreError | null {
-    if (this.#lost === null && this.#clock.steady() > this.#asked + TTL - MARGIN)
-      this.lose(new StoreError('fenced', new Error('the lease could not be renewed in time')))
     return this.#lost
+  }
+
+  /** Why nothing is read or written now. A lease that is over may be renewed: unless another process took it meanwhile. */
+  get refusal(): StoreError | null {
+    if (this.#lost !== null || this.#clock.steady() <= this.#asked + TTL - MARGIN) return this.#lost
+    return new StoreError('unreachable', new Error('the lease could not be renewed in time'))
   }
 
   /** @returns why it was lost first. */
@@ -109,24 +116,35 @@ export class Ownership {
    * First in each transaction that writes. @returns the number of the transaction.
    * @throws {StoreError} when another process has the lease.
    */
-  async confirm(transaction: Transaction): Promise<string> {
-    const { lost } = this
-    if (lost !== null) throw lost
+  async confirm(transaction: Transaction): Promise<number> {
+    const { refusal } = this
+    if (refusal !== null) throw refusal
     try {
-      const [row] = await transaction.rows<{ id: string }>(
-        'SELECT sidecar.fence($1, $2::bigint), pg_current_xact_id()::text AS id',
-        [EVERYTHING, this.lease.epoch],
-      )
-      if (row === undefined) throw new StoreError('damaged')
-      return row.id
+      const number = ++this.#number
+      await transaction.rows('SELECT sidecar.fence($1, $2::bigint, $3::bigint)', [
+        EVERYTHING,
+        this.lease.epoch,
+        number,
+      ])
+      return number
     } catch (error) {
       throw error instanceof StoreError && error.kind === 'fenced' ? this.lose(error) : error
     }
   }
 
+  /** Whether a transaction whose COMMIT had no answer was committed; waits for one that is under way. */
+  async isCommitted(number: number): Promise<boolean> {
+    const [row] = await this.#database.rows<{ last: number }>(
+      'SELECT last FROM sidecar.commits WHERE lease = $1 FOR UPDATE',
+      [EVERYTHING],
+    )
+    return row?.last === number
+  }
+
   /** Lets the next process in at once. */
   async resign(): Promise<void> {
     this.#timer?.cancel()
+    this.#lost ??= new StoreError('closed')
     const { owner, epoch } = this.lease
     await this.#database.change(
       'UPDATE sidecar.leases SET until = clock_timestamp() WHERE name = $1 AND owner = $2 AND epoch = $3',
@@ -134,8 +152,8 @@ export class Ownership {
     )
   }
 
-  #renewLater(): void {
-    this.#timer = this.#clock.after(RENEWED, () => void this.#renew())
+  #renewAfter(ms: number): void {
+    this.#timer = this.#clock.after(ms, () => void this.#renew())
   }
 
   async #renew(): Promise<void> {
@@ -150,10 +168,10 @@ export class Ownership {
       if (renewed !== 1) return void this.lose(new StoreError('fenced'))
       this.#asked = asked
       await this.#synchronise()
+      if (this.#lost === null) this.#renewAfter(RENEWED)
     } catch {
-      // It is tried again; `lost` ends what cannot be renewed.
+      if (this.#lost === null) this.#renewAfter(ASKED)
     }
-    if (this.lost === null) this.#renewLater()
   }
 
   async #synchronise(): Promise<void> {

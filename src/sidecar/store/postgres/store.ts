@@ -93,10 +93,10 @@ function createStore(
 
   const refuse = (): void => {
     if (closed) throw new StoreError('closed')
-    const { lost } = ownership
-    if (lost === null) return
-    witness.onRefused?.(lost)
-    throw lost
+    const { refusal } = ownership
+    if (refusal === null) return
+    witness.onRefused?.(refusal)
+    throw refusal
   }
   async function write<T>(
     run: (transaction: Transaction) => Promise<T>,
@@ -106,11 +106,11 @@ function createStore(
     refuse()
     return await committer.write(run, effect, patience)
   }
-  /** A process that lost the store must not act on what it reads. */
+  /** A process whose lease is over must not act on what it reads. */
   async function ask<T>(read: (queries: Queries) => Promise<T>): Promise<T> {
-    if (ownership.lost !== null) throw ownership.lost
+    if (ownership.refusal !== null) throw ownership.refusal
     const found = await read(database)
-    if (ownership.lost !== null) throw ownership.lost
+    if (ownership.refusal !== null) throw ownership.refusal
     return found
   }
 

@@ -9,6 +9,10 @@ CREATE TABLE sidecar.leases (
   until  timestamptz NOT NULL
 );
 
+-- The number of the last transaction that was committed under a lease: an owner whose COMMIT had no answer asks for it. The
+-- number of PostgreSQL's own would not do: a server that crashes gives it again to another transaction.
+CREATE TABLE sidecar.commits (lease text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
+
 -- The last position given. Drawing from it locks the row until the commit: a reader never skips a position that commits later.
 CREATE TABLE sidecar.positions (name text COLLATE "C" PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
 INSERT INTO sidecar.positions VALUES ('facts', 0), ('held_frames', 0);
@@ -203,30 +207,32 @@ CREATE INDEX held_frames_session ON sidecar.held_frames (session_id, pos);
 
 -- First in each transaction that writes. Lock and check are two statements: the second sees what was committed while the
 -- first waited. A takeover takes the same lock alone, so it waits for the transactions that were allowed before it.
-CREATE FUNCTION sidecar.fence(lease text, held bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION sidecar.fence(held_lease text, held bigint, commit_number bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   now_at bigint;
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(hashtextextended('session-sidecar ' || lease, 7));
-  SELECT epoch INTO now_at FROM sidecar.leases WHERE name = lease;
+  PERFORM pg_advisory_xact_lock_shared(hashtextextended('session-sidecar ' || held_lease, 7));
+  SELECT epoch INTO now_at FROM sidecar.leases WHERE name = held_lease;
   IF now_at IS DISTINCT FROM held THEN
-    RAISE EXCEPTION 'the lease % has epoch %, not %', lease, now_at, held USING ERRCODE = 'SC001';
+    RAISE EXCEPTION 'the lease % has epoch %, not %', held_lease, now_at, held USING ERRCODE = 'SC001';
   END IF;
+  UPDATE sidecar.commits SET last = commit_number WHERE lease = held_lease;
 END $$;
 
 -- Takes a lease that is free, is over, or is the owner's own. Returns its new epoch; null: another owner has it.
-CREATE FUNCTION sidecar.acquire(lease text, claimant text, ttl_ms bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION sidecar.acquire(wanted text, claimant text, ttl_ms bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   taken bigint;
 BEGIN
   -- Without the lock, for which its transactions would wait in turn.
-  IF EXISTS (SELECT 1 FROM sidecar.leases WHERE name = lease AND until >= clock_timestamp()) THEN
+  IF EXISTS (SELECT 1 FROM sidecar.leases WHERE name = wanted AND until >= clock_timestamp()) THEN
     RETURN NULL;
   END IF;
-  PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || lease, 7));
-  INSERT INTO sidecar.leases AS l VALUES (lease, claimant, 1, clock_timestamp() + ttl_ms * interval '1 ms')
+  PERFORM pg_advisory_xact_lock(hashtextextended('session-sidecar ' || wanted, 7));
+  INSERT INTO sidecar.leases AS l VALUES (wanted, claimant, 1, clock_timestamp() + ttl_ms * interval '1 ms')
     ON CONFLICT (name) DO UPDATE SET owner = claimant, epoch = l.epoch + 1, until = clock_timestamp() + ttl_ms * interval '1 ms'
     WHERE l.until < clock_timestamp()
     RETURNING l.epoch INTO taken;
+  INSERT INTO sidecar.commits VALUES (wanted, 0) ON CONFLICT DO NOTHING;
   RETURN taken;
 END $$;

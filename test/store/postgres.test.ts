@@ -1,0 +1,249 @@
+import { Client } from 'pg'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { StoreError } from '../../src/core/store-error.ts'
+import type { Store } from '../../src/core/store.ts'
+import { openDatabase } from '../../src/sidecar/store/postgres/database.ts'
+import { openPostgresStore } from '../../src/sidecar/store/postgres/store.ts'
+import { systemClock } from '../../src/system/clock.ts'
+import { systemRandom } from '../../src/system/random.ts'
+import { VirtualClock } from '../support/clock.ts'
+import { frameFact } from '../support/fact.ts'
+import { keepingLog } from '../support/ports.ts'
+import { createDatabase, PostgresServer } from '../support/postgres.ts'
+import { Wire } from '../support/postgres-wire.ts'
+import { everything } from './database.ts'
+
+async function openAt(url: string, lease = systemClock()) {
+  const lost: StoreError[] = []
+  const store = await openPostgresStore(
+    {
+      database: { url },
+      clock: systemClock(),
+      log: keepingLog(),
+      random: systemRandom(),
+      onLost: (error) => lost.push(error),
+    },
+    { lease },
+  )
+  onTestFinished(() => store.close())
+  await store.settings.registerHandlers([everything('app')])
+  return { store, lost }
+}
+
+async function adminOf(url: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  client.on('error', () => undefined)
+  await client.connect()
+  onTestFinished(() => client.end().catch(() => undefined))
+  return client
+}
+
+async function seqsIn(store: Store): Promise<(string | null)[]> {
+  const found: (string | null)[] = []
+  for (let after: string | undefined; ;) {
+    const { rows, more } = await store.read.facts({ limit: 1000, order: 'asc', ...(after && { after }) })
+    found.push(...rows.map(({ seq }) => seq))
+    if (!more) return found
+    after = rows.at(-1)?.id
+  }
+}
+
+/** Commits frames one after the other until it is stopped. @returns those that were acknowledged and those that were refused. */
+function commitOn(store: Store) {
+  const [stored, refused]: [string[], string[]] = [[], []]
+  const kinds = new Set<unknown>()
+  let goes = true
+  const run = async () => {
+    for (let seq = 1; goes; seq++) {
+      try {
+        await store.log.commit({ facts: [frameFact(seq)], cursor: String(seq) })
+        stored.push(String(seq))
+      } catch (error) {
+        refused.push(String(seq))
+        kinds.add((error as StoreError).kind)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    }
+  }
+  const done = run()
+  return {
+    stored,
+    refused,
+    kinds,
+    async stop() {
+      goes = false
+      await done
+    },
+  }
+}
+
+const COMMIT = Buffer.from('COMMIT\0')
+
+describe('a commit whose answer is lost', () => {
+  it('is found to be committed, and its promise resolves: the fact is there once', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const { store } = await openAt(wire.url)
+    let asked = false
+    wire.onRequest = (bytes) => {
+      if (bytes.includes(COMMIT)) asked = true
+      return 'pass'
+    }
+    wire.onAnswer = () => {
+      const fate = asked ? 'cut' : 'pass'
+      asked = false
+      return fate
+    }
+    const { facts } = await store.log.commit({ facts: [frameFact(1)], cursor: '1' })
+    expect(facts).toHaveLength(1)
+    expect(await seqsIn(store)).toEqual(['1'])
+    expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toEqual([])
+  })
+
+  it('is found to be rolled back when it never arrived, and is refused whole', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const { store } = await openAt(wire.url)
+    wire.onRequest = (bytes) => {
+      if (!bytes.includes(COMMIT)) return 'pass'
+      wire.onRequest = () => 'pass'
+      return 'cut'
+    }
+    await expect(store.log.commit({ facts: [frameFact(1)], cursor: '1' })).rejects.toMatchObject({
+      kind: 'unreachable',
+    })
+    expect(await seqsIn(store)).toEqual([])
+    expect(await store.settings.checkpoint('stream')).toBeNull()
+    expect((await store.log.commit({ facts: [frameFact(1)], cursor: '1' })).facts).toHaveLength(1)
+  })
+})
+
+it('a COMMIT that the server answers with ROLLBACK is no commit', async () => {
+  const database = await openDatabase({ url: await createDatabase() }, () => undefined)
+  onTestFinished(() => database.close())
+  const transaction = await database.begin()
+  await transaction.rows('SELECT 1 / 0').catch(() => undefined)
+  await expect(transaction.commit()).rejects.toMatchObject({ name: 'StoreError' })
+})
+
+describe('under load', () => {
+  it('loses nothing that it acknowledged when the server is killed again and again, and goes on', async () => {
+    const server = await PostgresServer.start([])
+    onTestFinished(() => server.stop())
+    const { store, lost } = await openAt(server.url())
+    const load = commitOn(store)
+    for (let times = 0; times < 3; times++) {
+      const before = load.stored.length
+      await expect.poll(() => load.stored.length).toBeGreaterThan(before + 20)
+      await server.kill()
+      await server.run()
+    }
+    const before = load.stored.length
+    await expect.poll(() => load.stored.length).toBeGreaterThan(before + 20)
+    await load.stop()
+    expect(await seqsIn(store)).toEqual(load.stored)
+    expect(await store.settings.checkpoint('stream')).toBe(load.stored.at(-1))
+    expect([...load.kinds]).toEqual(['unreachable'])
+    expect(lost).toEqual([])
+  })
+
+  it('loses nothing when its connections are ended by an administrator, or cut, at any moment', async () => {
+    const url = await createDatabase()
+    const wire = await Wire.to(url)
+    const { store, lost } = await openAt(wire.url)
+    const admin = await adminOf(url)
+    const load = commitOn(store)
+    for (let times = 0; times < 20; times++) {
+      const before = load.stored.length
+      await expect.poll(() => load.stored.length, { interval: 1 }).toBeGreaterThan(before + (times % 5))
+      if (times % 2 === 0) wire.cutAll()
+      else
+        await admin.query(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agent-session-sidecar' AND datname = current_database()",
+        )
+    }
+    await load.stop()
+    expect(await seqsIn(store)).toEqual(load.stored)
+    expect([...load.kinds].filter((kind) => kind !== 'unreachable')).toEqual([])
+    expect(lost).toEqual([])
+  })
+})
+
+describe('the lease', () => {
+  it('that another process took: not one more write, nothing more is handed out, and it is reported once', async () => {
+    const url = await createDatabase()
+    const first = await openAt(url)
+    await first.store.log.commit({ facts: [frameFact(1)] })
+    const admin = await adminOf(url)
+    await admin.query("UPDATE sidecar.leases SET until = clock_timestamp() - interval '1 s'")
+    const second = await openAt(url)
+    await second.store.log.commit({ facts: [frameFact(2)] })
+    await expect(first.store.log.commit({ facts: [frameFact(3)] })).rejects.toMatchObject({ kind: 'fenced' })
+    await expect(first.store.lanes.claim({ handler: 'app', lanes: 1 })).rejects.toMatchObject({
+      kind: 'fenced',
+    })
+    expect(first.lost).toMatchObject([{ kind: 'fenced' }])
+    expect(await seqsIn(second.store)).toEqual(['1', '2'])
+  })
+
+  it('is waited for while its owner lives, and taken at once when it stops', async () => {
+    const url = await createDatabase()
+    const first = await openAt(url)
+    let opened = false
+    const waiting = openAt(url).then((second) => {
+      opened = true
+      return second
+    })
+    await first.store.log.commit({ facts: [frameFact(1)] })
+    expect(opened).toBe(false)
+    await first.store.close()
+    const second = await waiting
+    expect(await seqsIn(second.store)).toEqual(['1'])
+  })
+
+  it('that cannot be renewed in time: nothing is read or written, until it is renewed before anyone took it', async () => {
+    const wire = await Wire.to(await createDatabase())
+    const lease = new VirtualClock()
+    const { store, lost } = await openAt(wire.url, lease)
+    wire.onRequest = () => 'cut'
+    await lease.advance(12_100)
+    await expect(store.log.commit({ facts: [frameFact(1)] })).rejects.toMatchObject({ kind: 'unreachable' })
+    await expect(store.hints.nextDue()).rejects.toMatchObject({ kind: 'unreachable' })
+    expect(lost).toEqual([])
+    wire.onRequest = () => 'pass'
+    await expect
+      .poll(async () => {
+        await lease.advance(500)
+        return await store.hints.nextDue().catch(() => 'refused')
+      })
+      .toBeNull()
+    expect((await store.log.commit({ facts: [frameFact(1)] })).facts).toHaveLength(1)
+  })
+})
+
+describe('texts', () => {
+  it('come back as they were: NUL, halves of pairs, the mark itself, and keys in their order', async () => {
+    const { store } = await openAt(await createDatabase())
+    const bodies = [
+      '{"z":1,"a":"\\u0000\0"}',
+      '"\uD800 \uDC00 \uD83D\uDE00 \uDE00\uD83D"',
+      '"\uE000 \uE0000041 \uE000d800"',
+      JSON.stringify({ big: 1, text: 'ä€😀' }).replace('1', '12345678901234567890'),
+    ]
+    await store.log.commit({
+      facts: bodies.map((body, index) => frameFact(index + 1, `ses_\0${index}\uD800`, { body })),
+    })
+    const { rows } = await store.read.facts({ limit: 10, order: 'asc' })
+    expect(rows.map(({ body }) => body)).toEqual(bodies)
+    expect(rows.map(({ sessionId }) => sessionId)).toEqual(bodies.map((_, index) => `ses_\0${index}\uD800`))
+    const found = await store.read.facts({ limit: 10, order: 'asc', sessionId: 'ses_\x001\uD800' })
+    expect(found.rows.map(({ seq }) => seq)).toEqual(['2'])
+  })
+
+  it('are in the order of their bytes, whatever the locale of the server', async () => {
+    const { store } = await openAt(await createDatabase())
+    const names = ['b', 'B', 'a', 'ä', 'Z', '_', '1', 'z']
+    const owners = names.map((name) => ({ sessionId: name, owner: 'ours', at: 1 }) as const)
+    await store.log.commit({ scoped: true, owners })
+    const bytes = names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    expect(await store.resources.strangers(-1000, '', 100)).toEqual(bytes)
+  })
+})

@@ -1,0 +1,66 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/** `cut`: both sides lose the connection. */
+type Fate = 'pass' | 'cut'
+
+/** The way between a store and its server, which a test can cut at chosen bytes. */
+export class Wire {
+  /** Of bytes to the server, before they are sent; a text in them is readable. */
+  onRequest: (bytes: Buffer) => Fate = () => 'pass'
+  /** Of bytes of the server, before they are passed on. */
+  onAnswer: (bytes: Buffer) => Fate = () => 'pass'
+  readonly url: string
+  readonly #sockets = new Set<Socket>()
+  readonly #server: Server
+
+  private constructor(server: Server, target: URL) {
+    this.#server = server
+    server.on('connection', (near) => this.#join(near, target))
+    const url = new URL(target)
+    url.port = String((server.address() as AddressInfo).port)
+    this.url = url.href
+  }
+
+  /** To the server of `url`; it ends with the test. */
+  static async to(url: string): Promise<Wire> {
+    const server = createServer()
+    await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
+    const wire = new Wire(server, new URL(url))
+    onTestFinished(() => wire.close())
+    return wire
+  }
+
+  #join(near: Socket, target: URL): void {
+    const far = connect(Number(target.port), target.hostname)
+    this.#pass(near, far, (bytes) => this.onRequest(bytes))
+    this.#pass(far, near, (bytes) => this.onAnswer(bytes))
+  }
+
+  #pass(from: Socket, to: Socket, fateOf: (bytes: Buffer) => Fate): void {
+    this.#sockets.add(from)
+    from.on('data', (bytes) => {
+      const fate = fateOf(bytes)
+      if (fate === 'pass') to.write(bytes)
+      if (fate === 'cut') this.#cut(from, to)
+    })
+    from.on('error', () => to.destroy())
+    from.on('close', () => {
+      this.#sockets.delete(from)
+      to.destroy()
+    })
+  }
+
+  #cut(...sockets: readonly Socket[]): void {
+    for (const socket of sockets) socket.destroy()
+  }
+
+  cutAll(): void {
+    this.#cut(...this.#sockets)
+  }
+
+  close(): void {
+    this.cutAll()
+    this.#server.close()
+  }
+}
