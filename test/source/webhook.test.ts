@@ -230,6 +230,22 @@ describe('the webhook receiver', () => {
     expect((await world.deliver({ secret: 'old', body: `${BODY} ` })).status).toBe(401)
   })
 
+  it('asks for fewer reads of a session while its deliveries keep coming, but not for a later call', async () => {
+    const world = open()
+    const deliver = (event: string, turn: number) =>
+      world.deliver({ body: JSON.stringify({ event, session_id: 'ses_1', turn_id: `trn_${turn}` }) })
+    for (let turn = 0; turn < 40; turn++) {
+      await deliver('turn.completed', turn)
+      await world.clock.advance(50)
+    }
+    await deliver('session.action_required', 40)
+    await world.clock.advance(101)
+    await deliver('turn.completed', 41)
+    const delays = world.hints.map(({ delay }) => delay)
+    expect(delays.slice(0, 5)).toEqual([100, 100, 100, 150, 200])
+    expect(delays.slice(-3)).toEqual([1000, 100, 100])
+  })
+
   it('takes nothing when there is no secret', async () => {
     const world = open([])
     expect((await world.deliver({ secret: '' })).status).toBe(401)

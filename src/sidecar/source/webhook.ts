@@ -18,6 +18,10 @@ const REMEMBERED = 10_000
 const BATCH = 256
 /** Levels of the envelope that are searched; ids are near the top. */
 const DEPTH = 4
+/** The longest that a read waits while the deliveries of its session keep coming, milliseconds. */
+const LONGEST_DELAY = 1000
+/** Sessions whose runs of deliveries are known. */
+const RUNS = 1000
 
 const STORE_FAILED: WebhookAnswer = { status: 503, outcome: 'store_failed' }
 
@@ -77,6 +81,7 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
   /** By signature, which covers the timestamp and the body: the same one is the same delivery. */
   const stored = new BoundedMap<string, true>(REMEMBERED)
   const pending = new Map<string, Pending>()
+  const runs = new Runs(clock)
   let batch: Pending[] = []
   let isLost = false
 
@@ -162,6 +167,7 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     const { hint, readable } = readWebhook(parse(body), clock.now())
     if (!readable)
       log.warn({ bytes: body.length }, 'webhook: a genuine delivery cannot be read; sessions are swept')
+    hint.delay = runs.delayOf(hint)
     const delivery = { signature, hint, readable, answer, copies: null }
     pending.set(signature, delivery)
     if (batch.push(delivery) === 1) clock.soon(() => collect(0))
@@ -173,6 +179,33 @@ export function createWebhookReceiver(options: WebhookOptions): WebhookReceiver 
     lose() {
       isLost = true
     },
+  }
+}
+
+/**
+ * A session that changes without end is read after each 100 ms, and reads take the processor time that answers need. While
+ * its deliveries come more closely than that, a read waits as long as they have come.
+ */
+class Runs {
+  readonly #clock: Pick<Clock, 'steady'>
+  /** By session: its first and its last delivery, steady milliseconds. */
+  readonly #runs = new BoundedMap<string, { first: number; last: number }>(RUNS)
+
+  constructor(clock: Pick<Clock, 'steady'>) {
+    this.#clock = clock
+  }
+
+  /** Milliseconds that the read may wait. A call waits no longer than its webhook implies. */
+  delayOf({ sessionId, delay, scope }: Hint): number {
+    if (sessionId === null || scope === 'session') return delay
+    const now = this.#clock.steady()
+    const run = this.#runs.get(sessionId)
+    if (run === undefined || now - run.last > delay) {
+      this.#runs.set(sessionId, { first: now, last: now })
+      return delay
+    }
+    run.last = now
+    return Math.min(LONGEST_DELAY, Math.max(delay, now - run.first))
   }
 }
 
