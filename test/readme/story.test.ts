@@ -235,6 +235,15 @@ describe('the documents', () => {
     },
   )
 
+  test('selects sessions by a scope that loads', async () => {
+    const [scope] = group('scope')
+    const story = await begin()
+    const file = path.join(story.folder, 'scope.yaml')
+    await writeFile(file, `service: { base_url: "http://127.0.0.1:9", token: x }\n${scope?.text}`)
+    const { config } = await loadConfig(file, {})
+    expect(config.scope).toEqual({ metadata: { app: 'billing' }, createdByToken: ['tok_1'] })
+  })
+
   test('answers function tools, one at once and one later', { timeout: LONG }, async () => {
     const story = await begin()
     await play(story, 'tools')
