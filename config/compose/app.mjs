@@ -11,7 +11,7 @@ const server = createServer(async (request, response) => {
   if (!isGenuine(request.headers, body)) return response.writeHead(401).end()
   const message = JSON.parse(body.toString())
   if (request.url === '/agent-events') {
-    // The same event may come twice. A real app remembers message.id together with what it does.
+    // The same event may come twice. A real app stores message.id together with what it does.
     console.log('event', message.type, message.session_id)
     return response.writeHead(204).end()
   }

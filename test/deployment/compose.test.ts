@@ -14,13 +14,24 @@ interface Compose {
       command?: string[]
       environment?: Record<string, string>
       volumes?: string[]
+      build?: string
       image: string
+      pull_policy?: string
       read_only?: boolean
     }
   >
 }
 
 const [compose] = documents<Compose>('config/compose.yaml')
+
+test('the image of the sidecar is built once, and never pulled', () => {
+  const ours = Object.values(compose?.services ?? {}).filter(({ image }) => /^agent-session/.test(image))
+  expect(ours.map(({ build, pull_policy: pull }) => [build, pull])).toEqual([
+    [undefined, 'never'],
+    ['..', undefined],
+  ])
+})
+
 const children: ChildProcess[] = []
 
 afterEach(async () => {
