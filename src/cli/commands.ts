@@ -14,13 +14,13 @@ import { option, type CommandSpec } from './command.ts'
 const CONFIG = option('-c, --config <file>', 'configuration, YAML or JSON', {
   default: { value: 'sidecar.yaml' },
 })
-const JSON_OUTPUT = option('--json', 'for programs')
-const LIMIT = option('-n, --limit <number>', 'how many', {
+const JSON_OUTPUT = option('--json', 'JSON, for programs')
+const LIMIT = option('-n, --limit <number>', 'at most this many', {
   parse: wholeNumber(1, 100_000),
   default: { value: 20 },
 })
-const DELIVERY = { flags: '<id>', text: 'of the delivery' }
-const HANDLER = { flags: '<handler>', text: 'its name' }
+const DELIVERY = { flags: '<id>', text: 'id of the delivery' }
+const HANDLER = { flags: '<handler>', text: 'name of the handler' }
 
 /** Options of every command that talks to a running sidecar. */
 const REMOTE = [
@@ -38,7 +38,7 @@ const FORWARDING = [
   option('--events <types...>', 'the types to forward, such as "turn.*"; by default all'),
   option(
     '--secret-file <file>',
-    'the secret of the signatures, made if it is missing; by default ~/.config/agent-session-sidecar/callback-secret.txt',
+    'file with the secret of the signatures, created if it is missing; by default ~/.config/agent-session-sidecar/callback-secret.txt',
   ),
 ]
 const FORWARD_TO = option(
@@ -51,22 +51,25 @@ const FORWARD_TO = option(
 const RUNNING: readonly CommandSpec[] = [
   {
     name: 'dev',
-    summary: 'emulator, sidecar and an example app, or your own, in one',
+    summary: 'the emulator, a sidecar and an example app, or your own app',
     description:
-      'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and shows each fact, callback and tool answer as it happens. With --forward-to your own app takes the place of the example.',
+      'Runs an emulator of the service, a sidecar and a small example app, with no account and no configuration, and prints each fact, callback and tool answer. With --forward-to, your own app takes the place of the example app.',
     options: [
-      option('--once', 'end after what was sent: exit 0 only if everything was delivered and answered'),
+      option(
+        '--once',
+        'end when everything that was sent is done; exit 0 only if all was delivered and answered',
+      ),
       option(
         '--crash',
         'kill the sidecar in the middle of its work, and show what was stored and what is repeated',
         { conflicts: ['forwardTo', 'once', 'scenario'] },
       ),
-      option('--scenario <file>', 'scenario to run instead of the built-in tour'),
+      option('--scenario <file>', 'file with the sessions to play, instead of the built-in ones'),
       FORWARD_TO,
       ...FORWARDING,
       option(
         '--send <text>',
-        'send this message to a new session; the command then keeps running; with --once it ends',
+        'send this message to a new session, and keep running; with --once, end after it',
       ),
       option('--watch', 'play the scenario again when its file changes'),
       option('--json', 'for programs: one JSON line per event'),
@@ -83,9 +86,9 @@ const RUNNING: readonly CommandSpec[] = [
   },
   {
     name: 'listen',
-    summary: 'forward what happens at the service to your app on this machine',
+    summary: 'forward events of the service to your app on this machine',
     description:
-      'Follows the service from now on, and forwards callbacks and function calls to your own app, without a configuration file. What it stores is in a temporary folder, which is removed at the end. Variables SIDECAR_… set further keys, as for run.',
+      'Follows the service from now on, and forwards callbacks and function calls to your own app, without a configuration file. Its store is in a temporary folder, which is removed at the end. Variables SIDECAR_… set all other keys, as for run.',
     options: [
       option('--base-url <url>', 'address of the service; or SIDECAR_SERVICE__BASE_URL'),
       option(
@@ -94,12 +97,12 @@ const RUNNING: readonly CommandSpec[] = [
       ),
       { ...FORWARD_TO, required: true },
       ...FORWARDING,
-      option('--no-tools', 'leave all function calls to others'),
+      option('--no-tools', 'answer no function calls: other programs answer them'),
       option('--json', 'for programs: one JSON line per event'),
     ],
     examples: [
       'session-sidecar listen --base-url https://agents.example.com --token-file token.txt --forward-to localhost:3000',
-      'SIDECAR_SCOPE__METADATA=\'{"app":"billing"}\' session-sidecar listen … forwards only these sessions',
+      'SIDECAR_SCOPE__METADATA=\'{"app":"billing"}\' session-sidecar listen …  # only these sessions',
     ],
     load: async () => (await import('./listen.ts')).listen,
   },
@@ -121,8 +124,13 @@ const RUNNING: readonly CommandSpec[] = [
         parse: listenAddress,
         default: { value: listenAddress('127.0.0.1:4010'), shown: '127.0.0.1:4010' },
       }),
-      option('--scenario <file>', 'steps of the sessions; by default each line of a message is a step'),
-      option('--token <token>', 'the default token', { default: { value: 'svc_pat_dev' } }),
+      option(
+        '--scenario <file>',
+        'file with the steps of the agent; by default each line of a message is a step',
+      ),
+      option('--token <token>', 'an access token that exists at the start', {
+        default: { value: 'svc_pat_dev' },
+      }),
       option('--open-details <profile>', 'choice for the details that the interface leaves open', {
         choices: ['a', 'b'],
         default: { value: 'a' },
@@ -133,7 +141,7 @@ const RUNNING: readonly CommandSpec[] = [
         '--allow-host <names...>',
         'further host names that its own routes accept, beside addresses and names without a dot',
       ),
-      option('--data <file>', 'store its state in this file, across restarts and kills'),
+      option('--data <file>', 'file that keeps its state across restarts and kills'),
       option('--json', 'for programs: address and token as one line'),
     ],
     examples: ['session-sidecar emulate', 'session-sidecar emulate --listen 127.0.0.1:0 --open-details b'],
@@ -166,16 +174,16 @@ const CHECKING: readonly CommandSpec[] = [
         parse: wholeNumber(1, 16),
         default: { value: 4 },
       }),
-      option('--timeout <duration>', 'for the whole run, 10m by default', {
+      option('--timeout <duration>', 'limit of the whole run; by default 10m', {
         parse: duration(1000, 86_400_000),
       }),
-      option('--patience <duration>', 'for each task of the agent, 60s by default', {
+      option('--patience <duration>', 'limit of each task of the agent; by default 60s', {
         parse: duration(100, 3_600_000),
       }),
       option('--webhook-url <url>', 'public address that leads to --webhook-listen, to see deliveries'),
       option(
         '--webhook-listen <host:port>',
-        'where deliveries arrive, 127.0.0.1:8480 by default; a deployment on this machine needs neither',
+        'where deliveries arrive; by default 127.0.0.1:8480. A deployment on this machine needs neither option',
         { parse: listenAddress },
       ),
       option('--verbose', 'a line for every rule, also for those that were not tried'),
@@ -191,7 +199,7 @@ const CHECKING: readonly CommandSpec[] = [
       {
         name: 'schema',
         summary: 'Prints the JSON Schema (2020-12) of the configuration, for editors.',
-        options: [option('--json', 'for programs: it is JSON in any case')],
+        options: [option('--json', 'for programs: the output is always JSON')],
         load: async () => (await import('./config.ts')).schema,
       },
       {
@@ -227,7 +235,7 @@ const CHECKING: readonly CommandSpec[] = [
       {
         name: 'restore',
         summary:
-          'Replaces the database with a copy, after a check of the copy. The former database is kept beside it. Refused while a sidecar uses the store.',
+          'Replaces the database with a copy, after a check of the copy. The former database is kept beside it. No sidecar may use the store meanwhile.',
         arguments: [
           {
             flags: '<file>',
@@ -248,7 +256,7 @@ const READING: readonly CommandSpec[] = [
     name: 'status',
     summary: 'what needs attention; channels, queues, handlers, slots, token',
     options: [
-      option('-v, --verbose', 'with all results of discovery: routes and headers of the service'),
+      option('-v, --verbose', 'also all results of discovery: routes and headers of the service'),
       ...REMOTE,
     ],
     examples: ['session-sidecar status', 'session-sidecar status --json'],
@@ -314,10 +322,10 @@ const READING: readonly CommandSpec[] = [
       },
       {
         name: 'retry',
-        summary: 'Delivers again, through the real path: one delivery by its id, or all dead ones.',
+        summary: 'Sends one delivery again, by its id, or all dead deliveries.',
         arguments: [{ ...DELIVERY, flags: '[id]' }],
         options: [
-          option('--dead', 'all that are dead'),
+          option('--dead', 'all dead deliveries'),
           option('--handler <name>', 'with --dead: only of this handler'),
           option('--since <time>', 'with --dead: only facts since this time, or this long ago', {
             parse: pointInTime,
@@ -371,9 +379,9 @@ const CHANGING: readonly CommandSpec[] = [
   {
     name: 'replay',
     summary: 'send past facts to one handler again',
-    description: 'Sends past facts that one handler selects to it again.',
+    description: 'Sends past facts to one handler again: those that it selects.',
     options: [
-      option('--handler <name>', 'which handler (required)', { required: true }),
+      option('--handler <name>', 'name of the handler (required)', { required: true }),
       option('--from <seq-or-time>', 'a seq, a time, or how long ago (required)', {
         parse: seqOrTime,
         required: true,
@@ -388,10 +396,10 @@ const CHANGING: readonly CommandSpec[] = [
     name: 'trigger',
     summary: 'send a test fact to a handler',
     description:
-      'Sends a signed test fact to a handler through the real path, and prints the outcome. The body has "test": true and its id begins with evt_test_; it is neither stored nor counted. Exit 1 if it was not accepted.',
-    arguments: [{ flags: '<type>', text: 'of the fact, such as turn.settled' }],
+      'Sends a signed test fact to a handler in the same way as a real fact, and prints the outcome. The body has "test": true and its id begins with evt_test_; it is neither stored nor counted. Exit 1 if it was not accepted.',
+    arguments: [{ flags: '<type>', text: 'type of the fact, such as turn.settled' }],
     options: [
-      option('--handler <name>', 'which handler (required)', { required: true }),
+      option('--handler <name>', 'name of the handler (required)', { required: true }),
       option('--data <json>', 'replaces fields of the example data of the type'),
       ...REMOTE,
     ],
@@ -432,7 +440,7 @@ export const COMMANDS: readonly CommandSpec[] = [
     name: 'completion',
     summary: 'completion of a shell',
     description: 'Prints a script with which a shell completes the commands and options of this program.',
-    arguments: [{ flags: '<shell>', text: 'which', choices: ['bash', 'zsh', 'fish'] }],
+    arguments: [{ flags: '<shell>', text: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
     examples: ['source <(session-sidecar completion bash)'],
     load: async () => (await import('./completion.ts')).completionOf(COMMANDS),
   },

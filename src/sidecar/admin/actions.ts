@@ -13,7 +13,7 @@ export interface AdminActions {
   replay(request: { handler: string; from: { seq: string } | { at: number } }): Promise<{ count: number }>
   pauseHandler(name: string): Promise<void>
   resumeHandler(name: string): Promise<void>
-  /** Sends a test fact to a handler, through the real path, and waits for the answer. */
+  /** Sends a test fact to a handler as a real one is sent, and waits for the answer. */
   testHandler(name: string, request: { type: string; data: JsonObject }): Promise<HandlerTest>
   /**
    * Answers a call whose tool answered 202.

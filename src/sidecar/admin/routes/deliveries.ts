@@ -89,7 +89,7 @@ export function deliveryRoutes(store: StoreReader, actions: AdminActions): Route
       {
         method: 'POST',
         path: '/api/deliveries/{id}/retry',
-        summary: 'Delivers a dead or delivered fact again, or a deferred one now, through the real path.',
+        summary: 'Sends a dead or delivered fact again, or a deferred one now.',
         success: { status: 202, description: 'The delivery is due.', content: Retried },
         problems: [404, 409],
       },

@@ -34,7 +34,7 @@ export function BulkRetry({ handler, onDone }) {
       <h2>Retry dead letters</h2>
       <p>
         ${found === null ? 'Counting …' : `${count(found, 'dead letter')} of ${handler === '' ? 'all handlers' : handler}.`}${' '}
-        They are delivered through the real path, in order within each session.
+        They are sent as usual, in order within each session.
       </p>
       ${fault !== null && html`<p class="fault" role="alert">${fault}</p>`}
       <form method="dialog" onSubmit=${(event) => event.submitter?.value === 'go' && go(event)}>
