@@ -48,7 +48,7 @@ export function readBody(body: Readable, announced: number, limit: number): Prom
     if (announced > limit) return refuse(413, 'the body is too long')
     body.on('data', take)
     body.once('end', () => resolve(bytes.toString('utf8', 0, length)))
-    body.once('error', () => refuse(400, 'the body was cut'))
-    body.once('close', () => refuse(400, 'the body was cut'))
+    body.once('error', () => refuse(400, 'the body ended too early'))
+    body.once('close', () => refuse(400, 'the body ended too early'))
   })
 }

@@ -36,7 +36,7 @@ export async function warnOfPast(
     if (pending === 0 || handlers.some(({ name }) => name === handler)) continue
     log.warn(
       { handler, pending },
-      'store: deliveries wait for a handler that is not configured: they are sent once one has its name again',
+      'store: deliveries wait for a handler that is not configured: they are sent when a handler has that name again',
     )
   }
 }

@@ -171,7 +171,7 @@ const cases: Case[] = [
     what: 'webhooks without a subscription',
     text: `${SERVICE}webhooks: { enabled: true }`,
     says: [
-      '2:22 webhooks.enabled: needs public_url (the sidecar subscribes by itself) or secrets (of a subscription made elsewhere)',
+      '2:22 webhooks.enabled: needs public_url (the sidecar then creates the subscription) or secrets (of a subscription that you created)',
     ],
   },
   {
@@ -228,7 +228,7 @@ const cases: Case[] = [
   {
     what: 'a second document',
     text: `${SERVICE}---\nstore: {}\n`,
-    says: ['2:1 : one document is expected, and here a second one begins'],
+    says: ['2:1 : a second document begins here, and only one is expected'],
   },
   {
     what: 'text that is no YAML',

@@ -98,9 +98,7 @@ describe('files of secrets', () => {
     await rm(`${folder}/token`)
     await watch.check()
     await watch.check()
-    expect(warnings).toEqual([
-      expect.stringContaining('token does not exist; the last secret stays in force'),
-    ])
+    expect(warnings).toEqual([expect.stringContaining('token does not exist; the last valid secret is used')])
     await writeFile(`${folder}/token`, 'half a tok')
     await watch.check()
     expect(warnings).toHaveLength(2)

@@ -80,7 +80,8 @@ describe('delivering', () => {
     const world = await deliveryWorld({ spec: { retry: { attempts: 16, base: 1000, max: 3_600_000 } } })
     world.reply = () => FAILED
     await world.commit(Array.from({ length: 20 }, (_, index) => facts(1, `ses_${index}`)).flat())
-    const lines = () => world.log.lines.filter(({ message }) => message === 'deliver: failed, will try again')
+    const lines = () =>
+      world.log.lines.filter(({ message }) => message === 'deliver: an attempt failed, and is repeated')
     expect(lines().map(({ details }) => details)).toMatchObject([{ handler: 'app', attempt: 1, failed: 1 }])
     await world.clock.advance(60_000)
     const failed = lines().map(({ details }) => (details as { failed: number }).failed)

@@ -197,7 +197,7 @@ test('store restore: what it refuses, what it keeps, and what it says to program
   other.exec('CREATE TABLE recipes (name TEXT)')
   other.close()
   for (const [file, says] of [
-    [damaged, 'is damaged, and so would be its copy'],
+    [damaged, 'is damaged, so its copy would be damaged too'],
     [theirs, 'is a database of some other program'],
   ] as const) {
     const ended = await cli(['store', 'restore', file, '-c', config])

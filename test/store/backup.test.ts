@@ -95,7 +95,9 @@ it('refuses to keep the copy of a damaged store', async () => {
   db.prepare("UPDATE facts SET body = '{}'").run()
   db.close()
   const target = join(folder(), 'copy.db')
-  await expect(backupStore(path, target, silent)).rejects.toThrow('is damaged, and so would be its copy')
+  await expect(backupStore(path, target, silent)).rejects.toThrow(
+    'is damaged, so its copy would be damaged too',
+  )
   expect(existsSync(target)).toBe(false)
 })
 
@@ -111,7 +113,7 @@ it('touches nothing but its own copy, whatever lies beside the target', async ()
   ])
   expect(both.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
   expect(both.find(({ status }) => status === 'rejected')).toMatchObject({
-    reason: { message: `store: ${target} is there already. Name a file that is not.` },
+    reason: { message: `store: ${target} exists already. Name a new file.` },
   })
   expect(inspectStore(target)).toMatchObject({ facts: 1, problems: [] })
   expect(inspectStore(path)).toMatchObject({ facts: 1, problems: [] })

@@ -100,7 +100,7 @@ describe('opening the store', () => {
     const before = hashOf(path)
     expect(refusal(path).message).toContain(`damaged (the definition of ${altered} is not what was written)`)
     expect(hashOf(path)).toBe(before)
-    expect(inspectStore(path).problems).toContain(`the definition of ${altered} is not what was written`)
+    expect(inspectStore(path).problems).toContain(`the definition of ${altered} has changed`)
   })
 
   it('accepts a database with an added index', async () => {

@@ -436,7 +436,7 @@ describe('an answer', () => {
     expect(await world.call()).toMatchObject({
       state: 'failed',
       outcome: 'unresolved',
-      error: 'the service took the answer ("delivered") and still lists the call',
+      error: 'the service accepted the answer ("delivered") and still lists the call',
     })
     expect(await world.facts()).toEqual(['call.failed'])
     expect(world.reports).toMatchObject([{ tool: 'lookup', outcome: 'unresolved' }])
@@ -617,7 +617,7 @@ describe('an answer', () => {
       expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThanOrEqual(60_000)
       expect(await world.call()).toMatchObject({
         state: 'not_delivered',
-        error: 'the reply to the fresh turn was lost twice: it is not sent a third time',
+        error: 'the reply to the new message was lost twice: it is not sent a third time',
       })
     })
 
@@ -642,7 +642,7 @@ describe('an answer', () => {
       expect(sent).toBe(1)
       expect(await world.call()).toMatchObject({
         state: 'not_delivered',
-        error: 'the reply to the fresh turn was lost, and the transcript does not show whether it arrived',
+        error: 'the reply to the new message was lost, and the transcript does not show whether it arrived',
       })
     })
 

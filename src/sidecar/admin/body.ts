@@ -104,7 +104,7 @@ function collect(request: IncomingMessage, limit: number, done: BodyDone): void 
     request.off('close', cut)
     done(error, body)
   }
-  const cut = (): void => end(new BodyRefused(400, 'the body was cut'))
+  const cut = (): void => end(new BodyRefused(400, 'the body ended too early'))
   give(request, (chunk) => {
     if (chunk === null) return end(null, buffer.bytes())
     if (buffer.length + chunk.length > limit)

@@ -44,7 +44,7 @@ export function admit(
   if (token === null) {
     throw new Problem(
       'not_found',
-      'without a token (admin.token) this exists only on a listener on loopback (admin.listen)',
+      'without admin.token, this path exists only if admin.listen is on loopback',
     )
   }
   if (access === 'page') return

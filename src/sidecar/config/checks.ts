@@ -62,5 +62,5 @@ function httpFault(value: string): string | null {
   }
   return url.username === '' && url.password === ''
     ? null
-    : 'must hold no user name or password: they would end up in logs'
+    : 'must have no user name and no password: they would be logged'
 }

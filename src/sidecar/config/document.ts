@@ -87,7 +87,7 @@ export function parseConfigText(file: string, text: string): ConfigDocument {
 
 function yamlFault(fault: { code: string; message: string }): string {
   if (fault.code === 'DUPLICATE_KEY') return 'this key is given twice'
-  if (fault.code === 'MULTIPLE_DOCS') return 'one document is expected, and here a second one begins'
+  if (fault.code === 'MULTIPLE_DOCS') return 'a second document begins here, and only one is expected'
   if (fault.message.startsWith('Maximum call stack')) return 'nested too deeply'
   return `not valid YAML: ${fault.message}`
 }

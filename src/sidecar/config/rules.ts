@@ -64,7 +64,7 @@ function channelRules(tree: JsonObject, blame: Blame): void {
   ) {
     blame(
       ['webhooks', 'enabled'],
-      'needs public_url (the sidecar subscribes by itself) or secrets (of a subscription made elsewhere)',
+      'needs public_url (the sidecar then creates the subscription) or secrets (of a subscription that you created)',
     )
   }
 }
@@ -76,7 +76,8 @@ function targetRules(kind: 'handlers' | 'tools', index: number, entry: JsonObjec
   oneOfTwo(entry, 'secrets', [kind, index], blame)
   if (has(entry, 'module')) {
     const signing = ['secret', 'secret_file', 'secrets', 'secrets_file'].find((key) => has(entry, key))
-    if (signing !== undefined) blame([kind, index, signing], 'has no effect: a module is called, not sent to')
+    if (signing !== undefined)
+      blame([kind, index, signing], 'has no effect: a module is called in this process, without a request')
   }
 }
 
@@ -102,7 +103,7 @@ export function cautions(
   }
   const expiry = settings.service.token_expires_at
   if (expiry !== undefined && Date.parse(expiry) < now) {
-    warn(['service', 'token_expires_at'], `is past: the service will reject the token (${expiry})`)
+    warn(['service', 'token_expires_at'], `is in the past: the service will reject the token (${expiry})`)
   }
   for (const kind of ['handlers', 'tools'] as const) {
     for (const [index, entry] of settings[kind].entries()) {
@@ -110,7 +111,7 @@ export function cautions(
       if (entry.url === undefined || isLoopback(new URL(entry.url).hostname) || signed !== undefined) continue
       warn(
         [kind, index, 'url'],
-        'is off loopback and unsigned: anyone can forge callbacks of the sidecar; set secret',
+        'is not on loopback, and requests are not signed: anyone can forge them; set secret',
       )
     }
   }
@@ -123,7 +124,10 @@ export function cautions(
   for (const caution of cautionsOf(config.store.url, settings.store.url)) warn(['store', 'url'], caution)
   const { admin } = settings
   if (!isLoopback(parseListen(admin.listen)?.host ?? '') && (admin.token ?? admin.token_file) === undefined) {
-    warn(['admin', 'listen'], 'is off loopback and there is no token: /api and the console are turned off')
+    warn(
+      ['admin', 'listen'],
+      'is not on loopback, and admin.token is missing: /api and the console are turned off',
+    )
   }
   const adminToken = config.admin.token
   if (adminToken !== null && adminToken.length < ADMIN_TOKEN) {

@@ -46,7 +46,7 @@ export function watchSecrets(
       one.warning = ''
     } catch (error) {
       const warning = messageOf(error)
-      if (!stopped && warning !== one.warning) warn(`${warning}; the last secret stays in force`)
+      if (!stopped && warning !== one.warning) warn(`${warning}; the last valid secret is used`)
       one.warning = warning
       return
     }

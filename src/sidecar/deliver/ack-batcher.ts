@@ -83,7 +83,7 @@ export function createAckBatcher(store: Pick<Store, 'log'>, clock: Clock, log: L
   const report = createThrottledLog<{ err: unknown; attempts: number }>(clock, (_times, refusal) =>
     log.error(
       refusal,
-      'deliver: what became of attempts could not be stored; nothing more is delivered until it can',
+      'deliver: the outcomes of attempts cannot be stored; no delivery begins until they can',
     ),
   )
 

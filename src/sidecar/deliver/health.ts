@@ -50,7 +50,7 @@ export class HandlerHealth {
     this.#status = { name, state: 'paused', since, lastError: reason }
     this.#options.log.warn(
       { handler: name, reason, since: new Date(since).toISOString() },
-      'handler: still paused from before; its deliveries wait until it is resumed',
+      'handler: it was paused before this start; its deliveries wait until it is resumed',
     )
   }
 

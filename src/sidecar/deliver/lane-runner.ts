@@ -152,7 +152,7 @@ export class LaneRunner {
         // marked first.
         if (nothing && after === 0) {
           active.dueAt = this.#ports.clock.steady() + FAILED
-          this.#ports.log.warn(this.#names(active), 'deliver: nothing pending of a lane can be read')
+          this.#ports.log.warn(this.#names(active), 'deliver: no pending delivery of a lane can be read')
         }
         this.#next(active)
       },
@@ -331,7 +331,10 @@ export class LaneRunner {
 
   #fail(active: ActiveLane, error: unknown): void {
     if (this.#phase === 'stopped') return
-    this.#ports.log.error({ ...this.#names(active), err: error }, 'deliver: a lane stopped; it goes on later')
+    this.#ports.log.error(
+      { ...this.#names(active), err: error },
+      'deliver: a lane stopped; it continues later',
+    )
     active.dueAt = Math.max(active.dueAt ?? 0, this.#ports.clock.steady() + FAILED)
     this.#drain(active)
   }
@@ -365,7 +368,7 @@ export class LaneRunner {
     released.then(gone, (error: unknown) => {
       this.#ports.log.error(
         { ...this.#names(active), err: error },
-        'deliver: a lane could not be put off; it is held',
+        'deliver: the next attempt of a lane could not be scheduled; the lane stays claimed',
       )
       gone()
       this.#hold(active.lane)

@@ -49,7 +49,7 @@ export class Recorder {
           wait: Math.round(wait),
           failed,
         },
-        'deliver: failed, will try again',
+        'deliver: an attempt failed, and is repeated',
       )
     })
   }

@@ -132,7 +132,7 @@ export function createWorker(options: WorkerOptions, ports: LanePorts & { observ
       const ms = clock.steady() - started
       log.info(
         { handler: spec.name, type: fact.type, outcome: verdict.kind, ms },
-        'handler: tried with a test',
+        'handler: a test fact was sent',
       )
       return trialOf(verdict, ms)
     },

@@ -165,10 +165,7 @@ function createOpening(
       // The error ends the replay, which is repeated. After PATIENCE failures the session counts as old, so that it
       // does not hold up the others for ever.
       if (times <= PATIENCE || !isParticular(error)) throw error
-      log.warn(
-        { sessionId, error: messageOf(error) },
-        'stream: a session cannot be read, and is taken for old',
-      )
+      log.warn({ sessionId, error: messageOf(error) }, 'stream: a session cannot be read, and counts as old')
       return false
     }
   }

@@ -45,7 +45,9 @@ export function createPoll(options: {
       const at = clock.now()
       options
         .hint([{ sessionId: null, channel: 'poll', at, scope: whole ? 'turns' : 'session', delay: 0 }])
-        .catch((error: unknown) => log.error({ err: error }, 'poll: the wish to look could not be stored'))
+        .catch((error: unknown) =>
+          log.error({ err: error }, 'poll: the request for a read could not be stored'),
+        )
       every(ms, slot, whole)
     })
   }

@@ -271,7 +271,10 @@ export function createStream(options: StreamOptions): StreamSource {
     const moved = (await savedCursor(store, options.startFrom)) !== saved
     const wait = resumable.ended(how, { anything: committed, moved })
     if (how === 'closed') return { reason: how, error: 'the service closed the stream', wait }
-    log.info({ fromSeq: resumable.stoppedAt }, 'stream: the replay stopped at its limit, asking for the rest')
+    log.info(
+      { fromSeq: resumable.stoppedAt },
+      'stream: the replay stopped at its limit; the rest is requested',
+    )
     return { reason: how, error: null, wait }
   }
 
@@ -292,13 +295,13 @@ export function createStream(options: StreamOptions): StreamSource {
       return { reason: error.code, error: message, wait }
     }
     if (error instanceof NetworkFault) log.warn({ reason: error.kind, wait }, `stream: ${message}`)
-    else log.error({ err: error, wait }, 'stream: could not go on')
+    else log.error({ err: error, wait }, 'stream: it failed, and is opened again')
     return { reason: error instanceof NetworkFault ? error.kind : 'failed', error: message, wait }
   }
 
   /** The transcript now has a gap, which no read fills; the state of all sessions is read again. */
   const loseCursor = async (cursor: string, why: string): Promise<void> => {
-    log.error({ cursor }, `stream: ${why}; going on with live frames, reading all sessions anew`)
+    log.error({ cursor }, `stream: ${why}; continuing with live frames, and reading all sessions again`)
     resumable.forget()
     await forgetCursor(store)
     openings.forget()

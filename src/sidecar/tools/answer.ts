@@ -66,11 +66,11 @@ async function confirm(ports: ToolPorts, call: Call, restarted: boolean): Promis
   if (state !== 'required') return await closeGone(ports, call, state, restarted)
   const details = { ...namesOf(ports, call), outcome: call.outcome }
   if (call.posts >= LOOKS) {
-    const error = `the service took the answer ("${call.outcome}") and still lists the call`
+    const error = `the service accepted the answer ("${call.outcome}") and still lists the call`
     log.error(details, `tools: given up: ${error}`)
     return await endCall(ports, call, { type: 'failed', outcome: 'unresolved', error })
   }
-  if (call.posts === 0) log.warn(details, 'tools: the service took an answer and still lists its call')
+  if (call.posts === 0) log.warn(details, 'tools: the service accepted an answer and still lists its call')
   const wait = Math.min(CONFIRM * 2 ** (call.posts + 1), CONFIRM_MAX)
   return await write(ports, call, { type: 'still_listed' }, { wait })
 }

@@ -64,7 +64,7 @@ export async function sendFreshTurn(
   if (stageOf(call) === 'resent') {
     const found = await findMessage(ports, call)
     if (found === 'there') {
-      log.warn(namesOf(ports, call), 'tools: an answer was not delivered; its fresh turn has arrived')
+      log.warn(namesOf(ports, call), 'tools: an answer was not delivered; the new message has arrived')
       return await endNotDelivered(ports, call)
     }
     if (found === 'unknown' || call.posts < ARRIVED_BY) return await lookLater(ports, call)
@@ -76,7 +76,7 @@ export async function sendFreshTurn(
   const idempotent = service.idempotent()
   try {
     await service.sendMessage(call.sessionId, textOf(call), `${call.callId}.resend`)
-    log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a fresh turn')
+    log.warn(namesOf(ports, call), 'tools: an answer was not delivered; it was sent as a new message')
     return await endNotDelivered(ports, call)
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
@@ -84,7 +84,7 @@ export async function sendFreshTurn(
   }
 }
 
-const LOST = 'the reply to the fresh turn was lost'
+const LOST = 'the reply to the new message was lost'
 
 async function failed(
   ports: ToolPorts,
@@ -99,7 +99,7 @@ async function failed(
       return await giveUp(ports, call, `${LOST} twice: it is not sent a third time`)
     log.warn(
       details,
-      'tools: no reply to a fresh turn, and the service has no idempotency header: it is looked for before it is sent again',
+      'tools: no reply to a new message, and the service has no idempotency header: before it is sent again, the transcript is searched for it',
     )
     return await lookFirst(ports, call)
   }
@@ -113,7 +113,7 @@ async function failed(
   const looked = stageOf(call) === 'resent'
   const usedUp = particular && call.posts >= (looked ? LOOKS + TRIES : TRIES)
   if (error.code === 'route_unknown' || error.notFound || usedUp || isFinalRefusal(error)) {
-    log.error(details, `tools: an answer was not delivered, nor a fresh turn: ${message}`)
+    log.error(details, `tools: neither an answer nor the new message was delivered: ${message}`)
     // Nothing else may report that the session was deleted.
     return await endNotDelivered(ports, call, message, error.notFound ? [readAgain(ports, call)] : undefined)
   }
@@ -177,7 +177,7 @@ async function findMessage(ports: ToolPorts, call: Call): Promise<'there' | 'abs
     if (!isParticular(error)) throw error
     ports.log.warn(
       { ...namesOf(ports, call), code: error.code, error: messageOf(error) },
-      'tools: the transcript cannot be searched for a fresh turn',
+      'tools: the transcript cannot be searched for a new message',
     )
     return 'unknown'
   }

@@ -144,7 +144,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       if (await postpone({ callId, lease }, wait)) {
         log.warn(
           { ...namesOf(ports, first), error: messageOf(error), wait },
-          'tools: a call could not be taken further',
+          'tools: a call could not be continued',
         )
       }
     } finally {
@@ -270,9 +270,9 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
 
   /** Handles a run that a crash interrupted. */
   const runAgain = async (tool: Tool, call: Call, held: Hold): Promise<Progress> => {
-    log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a run was cut short')
+    log.warn({ ...namesOf(ports, call), policy: tool.spec.afterCrash }, 'tools: a crash interrupted a run')
     if (tool.spec.afterCrash === 'fail')
-      return await giveUp(held.ports, tool.spec, call, 'cut short by a crash')
+      return await giveUp(held.ports, tool.spec, call, 'a crash interrupted the run')
     return await enter(tool, call, held)
   }
 
@@ -280,7 +280,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const orphaned = async (call: Call, { ports: by, lease }: Hold): Promise<Progress> => {
     const state = await isRequired(ports, call)
     if (state !== 'required') return await closeGone(by, call, state, !ours.has(call.callId))
-    log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is not configured any more')
+    log.warn(namesOf(ports, call), 'tools: a call waits for a tool that is no longer configured')
     await postpone({ callId: call.callId, lease }, ORPHANED)
     return SUPERSEDED
   }
@@ -293,7 +293,7 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
       if (call !== null && call.endedAt === null) await closeOver(ports, call, why)
       gone.delete(callId)
     } catch (error) {
-      log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that is over could not be closed')
+      log.warn({ call: callId, error: messageOf(error) }, 'tools: a call that has ended could not be closed')
     }
   }
 

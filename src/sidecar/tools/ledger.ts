@@ -119,7 +119,7 @@ export function ledgerPorts(given: GivenPorts): LedgerPorts {
   const { clock } = given
   const rest = createCircuitBreaker(
     given,
-    'tools: the store refuses writes; no call is taken on until it takes them',
+    'tools: the store refuses writes; no call is accepted until it accepts them',
   )
   const step: ToolPorts['step'] = async (one) => {
     const done = await given.step(one)

@@ -48,7 +48,7 @@ export async function runTool(
     if (over.aborted) return await withdraw(ports, running)
     return await runBegun(ports, tool, { call: running, session }, over)
   }
-  return await giveUp(ports, tool.spec, call, 'the deadline is over')
+  return await giveUp(ports, tool.spec, call, 'the deadline has passed')
 }
 
 /** Runs the tool of a call that is stored as running. */
@@ -61,7 +61,7 @@ export async function runBegun(
   const { clock, observer } = ports
   const { spec } = tool
   const left = timeLeft(ports, running)
-  if (left <= 0) return await giveUp(ports, spec, running, 'the deadline is over')
+  if (left <= 0) return await giveUp(ports, spec, running, 'the deadline has passed')
   const limit = Math.min(spec.timeout, left)
   const stop = new AbortController()
   const { signal } = stop
@@ -105,7 +105,10 @@ async function conclude(ports: ToolPorts, spec: ToolSpec, call: Call, result: To
       return await write(ports, call, { type: 'run_deferred' }, { wait })
     }
     case 'rejected':
-      log.warn({ ...namesOf(ports, call), error: result.error }, 'tools: rejected; the fixed error is posted')
+      log.warn(
+        { ...namesOf(ports, call), error: result.error },
+        'tools: the tool rejected the call; the fixed error is posted',
+      )
       return await giveUp(ports, spec, call, result.error)
     case 'failed':
       return await tryLater(ports, spec, call, result)
@@ -128,10 +131,10 @@ async function tryLater(
   const left = timeLeft(ports, call)
   const details = { ...namesOf(ports, call), attempt: call.attempts, error: result.error }
   if (!mayRunAgain || call.attempts >= spec.retry.attempts || wait >= left) {
-    log.warn(details, 'tools: failed for good; the fixed error is posted')
+    log.warn(details, 'tools: the last run failed; the fixed error is posted')
     return await giveUp(ports, spec, call, result.error)
   }
-  log.warn({ ...details, wait }, 'tools: failed, will try again')
+  log.warn({ ...details, wait }, 'tools: a run failed, and is repeated')
   const uncertain = result.ran === 'unknown'
   return await write(ports, call, { type: 'run_failed', error: result.error, uncertain }, { wait })
 }

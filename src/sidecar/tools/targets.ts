@@ -28,7 +28,7 @@ const JSON_WORST = 6
 
 const TOO_LONG: ToolResult = {
   kind: 'rejected',
-  error: 'the output is over 1 MiB, or would be as JSON',
+  error: 'the output has more than 1 MiB, as text or as JSON',
 }
 
 /** Whether an answer with this output stays below the service's body limit. */

@@ -97,7 +97,7 @@ export function stateMetrics(
   )
   meter.gauge(
     'read_oldest_pending_timestamp_seconds',
-    'When a channel reported the oldest of them. Absent when there are none.',
+    'When a channel reported the oldest of these sessions and reads. Absent if there are none.',
     async () => secondsOf((await counts())?.unread.oldest),
   )
   meter.gauge(

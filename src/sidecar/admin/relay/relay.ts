@@ -54,7 +54,7 @@ export function createRelay(options: {
     checkRoom() {
       if (answers.size < READERS) return
       observer.relayEnded('refused')
-      throw new Problem('rate_limit_exceeded', `${READERS} streams are open, which is the most`, {
+      throw new Problem('rate_limit_exceeded', `${READERS} streams are open, which is the limit`, {
         headers: { 'retry-after': ASK_AGAIN },
       })
     },

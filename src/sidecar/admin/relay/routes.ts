@@ -19,7 +19,7 @@ const SUBSCRIPTION = asked({
 export function relayRoutes(relay: Relay | null): Route[] {
   const success = {
     status: 200,
-    description: 'Frames, exactly as the service sent them, until either side leaves.',
+    description: 'Frames, exactly as the service sent them, until the reader or the sidecar ends the stream.',
     content: 'text/event-stream',
   } as const
   const problems = [404, 429]

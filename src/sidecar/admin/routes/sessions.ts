@@ -17,10 +17,10 @@ const FIELDS = {
   created_at: nullable(time(), SERVICE_TIME),
   updated_at: time(SERVICE_TIME),
   required_actions: Type.Array(asGiven('An entry of required_actions as the service sent it.')),
-  at_rest: Type.Boolean({ description: 'It has nothing under way.' }),
+  at_rest: Type.Boolean({ description: 'Whether nothing is under way or pending.' }),
   first_seen_at: time(),
-  read_at: time('When we last read it, milliseconds since the epoch.'),
-  deleted_at: nullable(time(), 'When we found it deleted.'),
+  read_at: time('When the sidecar last read it, milliseconds since the epoch.'),
+  deleted_at: nullable(time(), 'When the sidecar found it deleted.'),
 }
 
 const Session = component('Session', Type.Object(FIELDS))

@@ -43,7 +43,7 @@ const OpenActionEntry = component(
     turn_id: nullable(Type.String()),
     created_at: nullable(time(), SERVICE_TIME),
     expires_at: nullable(time(), SERVICE_TIME),
-    opened_at: time('When we first read of it, milliseconds since the epoch.'),
+    opened_at: time('When the sidecar first read the action, milliseconds since the epoch.'),
     advice: nullable(
       Type.String(),
       'The action to take for a function call that no configured tool answers.',

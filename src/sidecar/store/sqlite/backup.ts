@@ -12,7 +12,7 @@ import { assertOwnLog } from './wal.ts'
 export async function backupStore(from: string, to: string, onProgress: Progress): Promise<Inspection> {
   const source = resolve(from)
   const target = resolve(to)
-  if (!existsSync(source)) throw new OperatorError(`store: there is no ${source}.`)
+  if (!existsSync(source)) throw new OperatorError(`store: ${source} does not exist.`)
   if (existsSync(target)) throw isThere(target)
   try {
     assertOwnLog(source)
@@ -32,6 +32,6 @@ export function inspectSound(partial: string, source: string): Inspection {
   const inspection = inspectStore(partial)
   if (inspection.problems.length === 0) return inspection
   throw new OperatorError(
-    `store: ${source} is damaged, and so would be its copy: ${inspection.problems.join('; ')}.`,
+    `store: ${source} is damaged, so its copy would be damaged too: ${inspection.problems.join('; ')}.`,
   )
 }

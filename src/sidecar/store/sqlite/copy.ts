@@ -107,7 +107,7 @@ function giveName(partial: string, target: string): void {
 }
 
 export function isThere(target: string): OperatorError {
-  return new OperatorError(`store: ${target} is there already. Name a file that is not.`, 2)
+  return new OperatorError(`store: ${target} exists already. Name a new file.`, 2)
 }
 
 function sync(path: string): void {

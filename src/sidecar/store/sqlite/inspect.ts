@@ -56,7 +56,7 @@ export function glanceAtStore(path: string): string[] {
 /** In one transaction, so that all counts are of the same moment. */
 function reading<T>(path: string, read: (db: Sqlite, file: string) => T): T {
   const file = resolve(path)
-  if (!existsSync(file)) throw new OperatorError(`store: there is no ${file}.`)
+  if (!existsSync(file)) throw new OperatorError(`store: ${file} does not exist.`)
   let db: Sqlite | null = null
   try {
     assertOwnLog(file)
@@ -97,12 +97,12 @@ function unreadable(error: unknown, file: string): OperatorError {
   if (error instanceof OperatorError) return error
   if (IN_THE_WAY.test(codeOf(error))) {
     return new OperatorError(
-      `store: ${file} cannot be opened (${messageOf(error)}), which says nothing of what is in it. Correct the rights ` +
-        'of the file and of its folder; of a store on a read-only file system, look at a copy.',
+      `store: ${file} cannot be opened (${messageOf(error)}), so its content was not checked. Correct the permissions ` +
+        'of the file and of its folder. If the file system is read-only, check a copy of the file.',
     )
   }
   return new OperatorError(
-    `store: ${file} cannot be read (${messageOf(error)}). It was left as it is; put a backup in its place, or rename it ` +
+    `store: ${file} cannot be read (${messageOf(error)}). It was not changed. Put a backup in its place, or rename it ` +
       'to start with an empty store.',
   )
 }
@@ -128,7 +128,7 @@ function counts(
 }
 
 function definitions(db: Sqlite): string[] {
-  return alteredDefinitions(db).map((name) => `the definition of ${name} is not what was written`)
+  return alteredDefinitions(db).map((name) => `the definition of ${name} has changed`)
 }
 
 function structure(db: Sqlite): string[] {
@@ -143,10 +143,10 @@ function damagedFacts(db: Sqlite): string[] {
   for (const row of rows.iterate()) {
     if (factOf(row) !== null) continue
     if (problems.length < LISTED)
-      problems.push(`fact ${row.id} (place ${row.pos}) is not what was written: its checksum does not fit`)
+      problems.push(`fact ${row.id} (position ${row.pos}) has changed: its checksum does not match`)
     else more++
   }
-  if (more > 0) problems.push(`and ${more} facts more`)
+  if (more > 0) problems.push(`and ${more} more facts`)
   return problems
 }
 
@@ -154,13 +154,13 @@ function damagedFacts(db: Sqlite): string[] {
 const DISAGREEMENTS: readonly [string, string][] = [
   [
     'SELECT count(*) FROM deliveries d LEFT JOIN facts f ON f.pos = d.fact_pos WHERE f.pos IS NULL',
-    'deliveries are of facts that are not there',
+    'deliveries have no fact',
   ],
   [
     `SELECT count(*) FROM lanes l
      LEFT JOIN (SELECT lane, count(*) AS rows FROM deliveries WHERE status = 0 GROUP BY lane) d ON d.lane = l.id
      WHERE l.pending <> ifnull(d.rows, 0)`,
-    'lanes count other deliveries than there are',
+    'lanes have a wrong number of pending deliveries',
   ],
   [
     'SELECT count(*) FROM deliveries d LEFT JOIN lanes l ON l.id = d.lane WHERE d.status = 0 AND l.id IS NULL',

@@ -69,7 +69,7 @@ export function recogniseStore(db: Sqlite, file: string): void {
   const id = db.pragma('application_id', { simple: true })
   if (tables !== 0 && id !== APPLICATION_ID) {
     throw new OperatorError(
-      `store: ${file} is a database of some other program. It was left as it is; point store.url at another file.`,
+      `store: ${file} is a database of another program. It was not changed. Set store.url to another file.`,
     )
   }
   const version = versionOf(db)
@@ -77,14 +77,14 @@ export function recogniseStore(db: Sqlite, file: string): void {
   if (version > known) {
     throw new OperatorError(
       `store: ${file} was written by a newer version (schema ${version}, this program knows ${known}). ` +
-        'It was left as it is; run the newer version.',
+        'It was not changed. Run the newer version.',
     )
   }
 }
 
 function checkWhole(db: Sqlite, file: string): void {
   const [altered] = alteredDefinitions(db)
-  if (altered !== undefined) throw damaged(file, `the definition of ${altered} is not what was written`)
+  if (altered !== undefined) throw damaged(file, `the definition of ${altered} has changed`)
   if (statSync(file).size > CHECKED_AT_START) return
   const verdict = db.prepare('PRAGMA quick_check(1)').pluck().get()
   if (verdict !== 'ok') throw damaged(file, String(verdict))

@@ -2,8 +2,8 @@ import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 
 export function damaged(file: string, detail: string): OperatorError {
   return new OperatorError(
-    `store: ${file} is damaged (${detail}). It was left as it is; put a backup in its place, or rename it ` +
-      'to start with an empty store: what the service still shows is then delivered again under the same ids.',
+    `store: ${file} is damaged (${detail}). It was not changed. Put a backup in its place, or rename it ` +
+      'to start with an empty store: what the service still shows is then delivered again, under the same ids.',
   )
 }
 

@@ -30,7 +30,7 @@ export async function restoreStore(
   options: { now: number; onProgress: Progress },
 ): Promise<Restored> {
   const source = resolve(from)
-  if (!existsSync(source)) throw new OperatorError(`store: there is no ${source}.`)
+  if (!existsSync(source)) throw new OperatorError(`store: ${source} does not exist.`)
   const target = existsSync(to) ? realpathSync(to) : resolve(to)
   if (realpathSync(source) === target)
     throw new OperatorError(`store: ${source} is the store itself. Name the copy to restore.`, 2)

@@ -66,27 +66,27 @@ function continues(main: { version: number; mark: OwnerMark }, log: LogMarks): b
 
 function replaced(file: string): string {
   return (
-    `store: ${file} was replaced, and ${file}-wal holds commits of the database that was there before: SQLite would mix ` +
-    'the two. Both were left as they are. To go on with the file that is there now, rename the log: ' +
-    `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm. To go on with the database that was there before, put it back ` +
-    'beside its log. "session-sidecar store restore BACKUP" puts a backup in place without leaving a log behind.'
+    `store: ${file} was replaced, and ${file}-wal has commits of the earlier database: SQLite would mix ` +
+    'the two. Nothing was changed. To continue with the new file, rename the log: ' +
+    `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm. To continue with the earlier database, put it back ` +
+    'beside its log. "session-sidecar store restore BACKUP" puts a backup in place, and leaves no log.'
   )
 }
 
 function unmarked(file: string): string {
   return (
-    `store: ${file}-wal holds no commit of a sidecar: another program wrote it (or a version before this one), and nothing ` +
-    `in it shows whether it belongs to ${file}. Both were left as they are. If that program still has the database open, ` +
-    'close it. If it wrote to this very file, keep its commits: ' +
-    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was put there since, rename the log: ` +
+    `store: ${file}-wal has no commit of this version: another program wrote it (or an earlier version), and nothing ` +
+    `in it shows whether it belongs to ${file}. Nothing was changed. If that program still has the database open, ` +
+    'close it. If it wrote to this file, keep its commits: ' +
+    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was replaced after that, rename the log: ` +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm`
   )
 }
 
 function deleted(file: string): string {
   return (
-    `store: ${file} is not there, and ${file}-wal holds commits of it: an empty store in its place would lose them. ` +
-    'Nothing was changed. To go on with the database, put it back beside its log, or restore a backup: ' +
+    `store: ${file} does not exist, but ${file}-wal has commits of it: an empty store in its place would lose them. ` +
+    'Nothing was changed. To continue with the database, put it back beside its log, or restore a backup: ' +
     '"session-sidecar store restore BACKUP". To start with an empty store, rename the log: ' +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm`
   )

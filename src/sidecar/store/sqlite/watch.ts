@@ -117,10 +117,10 @@ export function watchFile(parts: {
       else
         log.error(
           { file, kept: aside },
-          'store: it was replaced while it was in use; what was there before is kept, and the next start uses the new file',
+          'store: it was replaced while it was in use; the earlier database is kept, and the next start uses the new file',
         )
     } catch (error) {
-      log.error({ file: target, err: error }, 'store: what this process still had could not be saved')
+      log.error({ file: target, err: error }, 'store: the database of this process could not be saved')
       await closeStore()
     }
   }
