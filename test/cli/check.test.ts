@@ -139,7 +139,7 @@ describe('check', () => {
     {
       what: 'of another program',
       sql: 'PRAGMA application_id = 7',
-      said: 'is a database of some other program',
+      said: 'is a database of another program',
     },
     { what: 'of a newer version', sql: 'PRAGMA user_version = 99', said: 'was written by a newer version' },
     { what: 'with a definition altered', sql: 'DROP INDEX hints_due', said: 'is damaged: the definition of' },

@@ -92,7 +92,7 @@ describe('the store of a configuration', () => {
       ['store', 'check', '-c', `${await folderWith({ 's.yaml': CONFIG })}/s.yaml`],
       env,
     )
-    expect(err).toContain(`there is no ${configured}/data/sidecar.db`)
+    expect(err).toContain(`${configured}/data/sidecar.db does not exist`)
     expect(err).not.toContain(old)
   })
 

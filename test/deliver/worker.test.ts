@@ -147,7 +147,7 @@ describe('delivering', () => {
     const before = world.sent.length
     await world.clock.advance(59_000)
     expect(world.sent).toHaveLength(before)
-    const lines = world.log.lines.filter(({ message }) => message.includes('could not be stored'))
+    const lines = world.log.lines.filter(({ message }) => message.includes('cannot be stored'))
     expect(lines.length).toBeGreaterThanOrEqual(5)
     expect(lines.length).toBeLessThanOrEqual(7)
     accept()

@@ -141,9 +141,7 @@ test('a backup copied over a killed store: nothing opens it, store restore puts 
   ]) {
     const { code, err } = await cli(args)
     expect([args[0], args[1], code]).toEqual([args[0], args[1], 1])
-    expect(err).toContain(
-      `${store} was replaced, and ${store}-wal holds commits of the database that was there before`,
-    )
+    expect(err).toContain(`${store} was replaced, and ${store}-wal has commits of the earlier database`)
     expect(
       err
         .trim()
@@ -176,7 +174,7 @@ test('store restore: what it refuses, what it keeps, and what it says to program
   await cli(['store', 'backup', backup, '-c', config])
   const refusals: [string[], number, string][] = [
     [[backup], 1, 'is in use by another sidecar'],
-    [[path.join(rig.folder, 'none.db')], 1, 'there is no'],
+    [[path.join(rig.folder, 'none.db')], 1, 'does not exist'],
     [[store], 2, 'is the store itself'],
     [[], 2, "missing required argument 'file'"],
   ]
@@ -198,7 +196,7 @@ test('store restore: what it refuses, what it keeps, and what it says to program
   other.close()
   for (const [file, says] of [
     [damaged, 'is damaged, so its copy would be damaged too'],
-    [theirs, 'is a database of some other program'],
+    [theirs, 'is a database of another program'],
   ] as const) {
     const ended = await cli(['store', 'restore', file, '-c', config])
     expect([ended.code, ended.err]).toEqual([1, expect.stringContaining(says)])

@@ -500,7 +500,7 @@ describe('without a cursor yet, a connection that ends before its first frame', 
       await world.clock.settle()
     }
     expect(await world.seqs()).toEqual(['2'])
-    expect(world.log.lines.filter(({ message }) => message.includes('taken for old'))).toHaveLength(1)
+    expect(world.log.lines.filter(({ message }) => message.includes('counts as old'))).toHaveLength(1)
   })
 
   it('keeps what was made a moment before: the clock of the service is known to a second', async () => {

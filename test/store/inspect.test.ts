@@ -52,7 +52,7 @@ it('names each fact that is not what was written, and those without a delivery',
   const { problems } = inspectStore(path)
   expect(problems).toHaveLength(4)
   expect(problems.join('\n')).toMatch(
-    /place 3\).*\n.*place 7\).*\n1 deliveries are of facts.*\n1 lanes count other/,
+    /position 3\).*\n.*position 7\).*\n1 deliveries have no fact\n1 lanes have a wrong number/,
   )
 })
 
@@ -124,7 +124,7 @@ async function read(copy: string): Promise<string[]> {
 }
 
 it.each([
-  ['a file that is not there', () => join(folder(), 'none.db'), 'there is no'],
+  ['a file that is not there', () => join(folder(), 'none.db'), 'does not exist'],
   [
     'the database of another program',
     () => {
@@ -134,7 +134,7 @@ it.each([
       db.close()
       return path
     },
-    'some other program',
+    'another program',
   ],
   [
     'a text',
@@ -161,6 +161,6 @@ it('says of a store that cannot be opened that nothing is known of what is in it
   mkdirSync(`${path}-wal`)
   mkdirSync(`${path}-shm`)
   expect(() => inspectStore(path)).toThrow(
-    'cannot be opened (unable to open database file), which says nothing',
+    'cannot be opened (unable to open database file), so its content was not checked',
   )
 })

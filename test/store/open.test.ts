@@ -98,7 +98,7 @@ describe('opening the store', () => {
     db.exec(sql)
     db.close()
     const before = hashOf(path)
-    expect(refusal(path).message).toContain(`damaged (the definition of ${altered} is not what was written)`)
+    expect(refusal(path).message).toContain(`damaged (the definition of ${altered} has changed)`)
     expect(hashOf(path)).toBe(before)
     expect(inspectStore(path).problems).toContain(`the definition of ${altered} has changed`)
   })
@@ -198,7 +198,7 @@ describe('opening the store', () => {
     db.exec('CREATE TABLE recipes (name TEXT)')
     db.close()
     const before = hashOf(path)
-    expect(refusal(path).message).toContain('database of some other program')
+    expect(refusal(path).message).toContain('database of another program')
     expect(hashOf(path)).toBe(before)
   })
 
@@ -245,7 +245,7 @@ describe('opening the store', () => {
     const before = hashOf(path)
     const { message } = refusal(path)
     expect(message).toContain(`${path} is damaged`)
-    expect(message).toContain('put a backup in its place, or rename it to start with an empty store')
+    expect(message).toContain('Put a backup in its place, or rename it to start with an empty store')
     expect(hashOf(path)).toBe(before)
   })
 

@@ -78,7 +78,7 @@ function unmarked(file: string): string {
     `store: ${file}-wal has no commit of this version: another program wrote it (or an earlier version), and nothing ` +
     `in it shows whether it belongs to ${file}. Nothing was changed. If that program still has the database open, ` +
     'close it. If it wrote to this file, keep its commits: ' +
-    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was replaced after that, rename the log: ` +
+    `sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'. If the file was put there later, rename the log: ` +
     `mv ${file}-wal ${file}.old-wal && rm -f ${file}-shm`
   )
 }
