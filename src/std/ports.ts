@@ -15,8 +15,8 @@ export interface Clock {
   steady(): number
   /** Calls `run` once after `ms` unless cancelled. */
   after(ms: number, run: () => void): Timer
-  /** Calls `run` after the current tick. */
-  soon(run: () => void): void
+  /** Calls `run` after the current tick. `same`: before the event loop looks at further sockets and timers. */
+  soon(run: () => void, turn?: 'same' | 'next'): void
 }
 
 export interface Timer {

@@ -1,7 +1,7 @@
 /** Units of concurrency: at most `size` are taken at once, and further callers wait in order of arrival. */
 export class Slots {
   readonly size: number
-  readonly #waiting: (() => void)[] = []
+  readonly #waiting = new Set<() => void>()
   #taken = 0
 
   constructor(size: number) {
@@ -10,7 +10,7 @@ export class Slots {
 
   /** Number of slots that are taken, and of callers that wait. */
   get wanted(): number {
-    return this.#taken + this.#waiting.length
+    return this.#taken + this.#waiting.size
   }
 
   /** Takes a slot if one is free. Each taken slot is followed by one `free`. */
@@ -21,18 +21,36 @@ export class Slots {
   }
 
   free(): void {
-    const next = this.#waiting.shift()
+    const [next] = this.#waiting
     if (next === undefined) this.#taken--
-    else next()
+    else {
+      this.#waiting.delete(next)
+      next()
+    }
   }
 
-  /** Runs `work` in a slot. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (!this.take()) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  /** Runs `work` in a slot. @throws the signal's reason when that ends first. */
+  async run<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (!this.take()) await this.#turn(signal)
     try {
       return await work()
     } finally {
       this.free()
     }
+  }
+
+  #turn(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const go = (): void => {
+        signal?.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = (): void => {
+        this.#waiting.delete(go)
+        reject(signal?.reason as Error)
+      }
+      this.#waiting.add(go)
+      signal?.addEventListener('abort', leave, { once: true })
+    })
   }
 }

@@ -12,7 +12,7 @@ export function systemClock(): Clock {
     after,
     // After everything that this turn of the event loop begins. Otherwise the request of a prefetch is written only
     // after the commit of its hint.
-    soon: (run) => process.nextTick(setImmediate, run),
+    soon: (run, turn) => (turn === 'same' ? process.nextTick(run) : process.nextTick(setImmediate, run)),
   }
 }
 

@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import { describe, expect, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished, vi } from 'vitest'
+import { newCall } from '../../src/core/call.ts'
+import { transition } from '../../src/core/call-machine.ts'
 import { transcriptType } from '../../src/core/fact.ts'
 import { StoreError } from '../../src/core/store-error.ts'
 import { frameFact, turnFact } from '../support/fact.ts'
@@ -9,6 +11,21 @@ import { it } from './engines.ts'
 
 const idsOf = (rows: readonly { id: string }[]) => rows.map(({ id }) => id)
 const all = { limit: 1000, order: 'asc' } as const
+
+/** A call as it is stored while its tool runs. */
+const callIs = (callId: string) => {
+  const call = newCall({
+    callId,
+    sessionId: 'ses_1',
+    turnId: null,
+    name: 'lookup',
+    action: {},
+    createdAt: null,
+    expiresAt: null,
+    receivedAt: 1,
+  })
+  return transition(call, { type: 'run_begun', at: 1 }) ?? call
+}
 
 describe('a commit', () => {
   it('shares one transaction with those that arrive together, and each promise is its own', async () => {
@@ -23,6 +40,27 @@ describe('a commit', () => {
       Array.from({ length: 50 }, (_, i) => String(i + 1)),
     )
   })
+
+  it.file(
+    'of a call comes in the same turn of the event loop; right after another one, in the next',
+    async () => {
+      const { store, clock } = await openStore({ path: join(folder(), 'sidecar.db') })
+      await clock.advance(1)
+      const turns: (string | undefined)[] = []
+      vi.spyOn(clock, 'soon').mockImplementation((run, turn) => {
+        turns.push(turn)
+        queueMicrotask(run)
+      })
+      await store.log.commit({ newCalls: [callIs('one')] })
+      await store.log.commit({ newCalls: [callIs('two')] })
+      await clock.advance(1)
+      const result = { kind: 'output', text: '42' } as const
+      const event = { type: 'result_fixed', result, error: null, at: 2 } as const
+      await store.log.commit({ calls: [{ callId: 'one', event }] })
+      expect(turns).toEqual(['same', undefined, 'same'])
+      expect(await store.calls.get('one')).toMatchObject({ result })
+    },
+  )
 
   it('that is bad does not take the others with it', async () => {
     const { store } = await openStore()

@@ -35,7 +35,7 @@ export class VirtualClock implements Clock {
     return { cancel: () => void this.#timers.delete(due) }
   }
 
-  soon(run: () => void): void {
+  soon(run: () => void, _turn?: 'same' | 'next'): void {
     queueMicrotask(run)
   }
 

@@ -50,6 +50,16 @@ describe('the clock', () => {
     await ran
     expect(order).toEqual(['microtask', 'soon'])
   })
+
+  test('runs in the same turn what must not wait for sockets and timers', async () => {
+    const order: string[] = []
+    const both = [undefined, 'same' as const].map(
+      (turn) =>
+        new Promise<void>((resolve) => clock.soon(() => resolve(void order.push(turn ?? 'next')), turn)),
+    )
+    await Promise.all(both)
+    expect(order).toEqual(['same', 'next'])
+  })
 })
 
 test('chance gives numbers in [0, 1) and hex of the length asked for', () => {

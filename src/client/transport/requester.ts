@@ -1,4 +1,3 @@
-import PQueue from 'p-queue'
 import { backoff } from '../../std/backoff.ts'
 import { ByteBuffer } from '../../std/byte-buffer.ts'
 import { ClockOffset } from '../../std/clock-offset.ts'
@@ -7,6 +6,7 @@ import { ServiceError } from '../../core/errors.ts'
 import { headerSafe } from '../../std/header.ts'
 import type { Json } from '../../std/json.ts'
 import { pause } from '../../std/pause.ts'
+import { Slots } from '../../std/slots.ts'
 import type { Clock, Http, HttpPool, HttpReply, HttpStream, Log, Random } from '../../std/ports.ts'
 import { Budget, createWaitLog } from './budget.ts'
 import { classify, concernsAll, refusedBeforeActing, unanswered, worthRepeating } from './classify.ts'
@@ -148,7 +148,7 @@ export class Requester {
   /** The service's clock minus ours, learned from the `Date` of its responses. */
   readonly offset = new ClockOffset()
   readonly #options: RequesterOptions
-  readonly #queue: PQueue
+  readonly #slots: Slots
   readonly #pool: HttpPool
   readonly #stop = new AbortController()
   readonly #logWait: ReturnType<typeof createWaitLog>
@@ -162,7 +162,7 @@ export class Requester {
       onRemaining: options.onBudget,
     })
     this.#logWait = createWaitLog(options.clock, options.log)
-    this.#queue = new PQueue({ concurrency: options.maxInFlight })
+    this.#slots = new Slots(options.maxInFlight)
     this.#pool = { size: options.maxInFlight }
   }
 
@@ -289,11 +289,11 @@ export class Requester {
   }
 
   async #inTurn<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    if (this.#queue.size >= WAITING_MAX) {
+    if (this.#slots.wanted - this.#slots.size >= WAITING_MAX) {
       const message = `${WAITING_MAX} requests are already waiting for the service`
       throw new ServiceError({ code: 'overloaded', status: 0, message })
     }
-    return this.#queue.add(run, signal === undefined ? {} : { signal })
+    return await this.#slots.run(run, signal)
   }
 
   async #once(call: Call): Promise<HttpReply> {

@@ -25,7 +25,7 @@ export interface Intake {
  * A frame that announces a call waits so long for the read that it caused, milliseconds. Where the service is that near,
  * frame and call share one commit.
  */
-const CALL_NEAR = 1
+const CALL_NEAR = 2
 
 export function createIntake(options: {
   store: Pick<Store, 'log'>

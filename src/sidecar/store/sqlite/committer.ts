@@ -5,7 +5,10 @@ import type { Sqlite } from './open.ts'
 
 /** How soon a write must be on disk. */
 export type Urgency =
-  /** Before the other writes of its transaction: a tool runs as soon as its call is stored. */
+  /**
+   * Before the other writes of its transaction, and soonest: a tool runs as soon as its call is stored, and its result is
+   * posted as soon as it is stored.
+   */
   | 'first'
   | 'now'
   /**
@@ -27,6 +30,8 @@ interface Write {
 /** How long a write waits while another program has the database locked, and how often it tries, milliseconds. */
 const HELD = 5000
 const AGAIN = 50
+/** Urgent writes sooner than this after a commit wait for the next turn, so that those of many calls share one, milliseconds. */
+const APART = 0.5
 
 /** Receives every commit and every failed write. */
 export interface Witness {
@@ -60,6 +65,8 @@ export class Committer {
   readonly #rollback
   #queue: Write[] = []
   #scheduled = false
+  /** Steady milliseconds: of the last commit. */
+  #endedAt = -Infinity
   /** Steady milliseconds: since when another program holds the database. */
   #heldSince: number | null = null
   #again: Timer | null = null
@@ -95,8 +102,15 @@ export class Committer {
       if (urgency === 'first') this.#queue.unshift(write)
       else this.#queue.push(write)
       if (typeof urgency === 'object') this.#wait(urgency.patience)
+      else if (urgency === 'first') this.#hurry()
       else this.#schedule()
     })
+  }
+
+  /** In this turn of the event loop, unless a commit has just ended or waits for another program. */
+  #hurry(): void {
+    if (this.#heldSince !== null || this.#clock.steady() - this.#endedAt < APART) return this.#schedule()
+    this.#clock.soon(() => this.flush(), 'same')
   }
 
   /** The least patient of those that wait has the timer: an ack with 50 ms must not hold up a frame with 1 ms. */
@@ -186,7 +200,8 @@ export class Committer {
     }
     this.#part.committed()
     for (const [index, write] of writes.entries()) write.committed(results[index])
-    this.#witness.onCommit?.((this.#clock.steady() - started) / 1000)
+    this.#endedAt = this.#clock.steady()
+    this.#witness.onCommit?.((this.#endedAt - started) / 1000)
   }
 }
 

@@ -14,6 +14,7 @@ import type {
   Resources,
   Store,
 } from '../../../core/store.ts'
+import type { CallStep } from '../../../core/call-machine.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, DeliveryRows, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
@@ -340,9 +341,13 @@ export function createSqliteStore(
 }
 
 function urgencyOf(batch: Batch, patience: number): Urgency {
-  if (batch.newCalls !== undefined) return 'first'
+  if (batch.newCalls !== undefined || batch.calls?.some(isResult) === true) return 'first'
   if (patience > 0) return { patience }
   return showsNothing(batch) ? 'relaxed' : 'now'
+}
+
+function isResult({ event }: CallStep): boolean {
+  return event.type === 'result_fixed'
 }
 
 /** Readings without anything new. A power failure may lose them: their hints are due again then, and they are repeated. */
