@@ -1,7 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Random } from '../std/ports.ts'
-import { fillPath } from './discovery/path.ts'
-import type { Ids } from './discovery/path.ts'
+import { fillPath, type Ids } from './discovery/fill.ts'
 import type { Call } from './transport/requester.ts'
 import type { Route } from './discovery/route.ts'
 import type { WholeName } from './discovery/whole.ts'

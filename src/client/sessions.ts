@@ -1,5 +1,5 @@
 import type { Json } from '../std/json.ts'
-import { fillPath } from './discovery/path.ts'
+import { fillPath } from './discovery/fill.ts'
 import { CREATE_BODY_MAX } from './limits.ts'
 import { listOf } from './list.ts'
 import type { List } from './list.ts'

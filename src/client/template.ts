@@ -1,6 +1,6 @@
 import { ServiceError } from '../core/errors.ts'
 import type { Json } from '../std/json.ts'
-import { fillTemplate } from './discovery/body.ts'
+import { fillTemplate } from './discovery/fill.ts'
 
 /**
  * A body that discovery found, with its placeholders filled. If it was not found, `key` of `routes` can set it.

@@ -28,10 +28,8 @@ import type { Secrets } from '../std/signature.ts'
 import { replaceSecrets } from './secrets.ts'
 import { declaration, type Specs } from './specs.ts'
 import { loadTracer } from './tracing.ts'
-import { disabled, reportStatus } from './status.ts'
+import { createThroughput, createWrites, disabled, reportStatus } from './status.ts'
 import { openStore } from './store.ts'
-import { createThroughput } from './throughput.ts'
-import { createWrites } from './writes.ts'
 import { VERSION } from './version.ts'
 
 /** How long a stop waits for deliveries and tools in progress, milliseconds. */

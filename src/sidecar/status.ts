@@ -1,15 +1,17 @@
 import { adviceOn } from './admin/advice.ts'
+import type { Readiness } from './admin/probes.ts'
 import type { StatusReport } from './admin/routes/status.ts'
 import type { Config } from './config/config.ts'
-import type { ChannelStatus } from '../core/observer.ts'
+import type { ChannelStatus, Observer } from '../core/observer.ts'
 import type { Health } from '../core/resource.ts'
+import type { StoreError } from '../core/store-error.ts'
 import type { StoreReader } from '../core/store-reader.ts'
+import type { Clock } from '../std/ports.ts'
 import { ANY_FUNCTION } from '../core/tool.ts'
 import type { ServiceClient } from '../client/service.ts'
 import { resultsOf } from '../client/discovery/results.ts'
 import type { Engine } from './engine.ts'
-import type { Throughput } from './throughput.ts'
-import type { Writes } from './writes.ts'
+import { refusalOf } from './store.ts'
 
 /** Functions without a tool that are listed: their names come from the agents' side, and may be many. */
 const FUNCTIONS = 20
@@ -93,4 +95,90 @@ export async function reportStatus(parts: {
 
 export function disabled(since: number): ChannelStatus {
   return { state: 'disabled', since, lastError: null, lastEventAt: null, lastSeq: null }
+}
+
+/** Whether the store takes what is written, as the last write found. */
+export interface Writes {
+  observer: Pick<Observer, 'commit' | 'storeRefused'>
+  report(): StatusReport['store']
+  /** The store is another process's, or its files are gone: no later write changes that. */
+  lose(error: StoreError): void
+  /** For `/readyz`. A store that refuses makes us no less ready, a store that is lost does. */
+  check(): Readiness['checks'][number]
+}
+
+export function createWrites(clock: Pick<Clock, 'now'>): Writes {
+  let lost: StoreError | null = null
+  let last: StatusReport['store'] = { state: 'accepting', since: clock.now(), reason: null }
+  return {
+    observer: {
+      commit() {
+        if (lost === null && last.state !== 'accepting')
+          last = { state: 'accepting', since: clock.now(), reason: null }
+      },
+      storeRefused(reason) {
+        if (lost !== null) return
+        const since = last.state === 'refusing' ? last.since : clock.now()
+        last = { state: 'refusing', since, reason }
+      },
+    },
+    report: () => last,
+    lose(error) {
+      lost = error
+      last = { state: 'refusing', since: clock.now(), reason: refusalOf(error) }
+    },
+    check() {
+      if (lost !== null) return { name: 'store', ok: false, detail: lost.message }
+      const { reason } = last
+      const detail = reason === null ? {} : { detail: `it refuses writes (${reason})` }
+      return { name: 'store', ok: true, ...detail }
+    },
+  }
+}
+
+/** Milliseconds that are counted together, and how many of these are kept. */
+const MINUTE = 60_000
+const MINUTES = 60
+
+type Minute = StatusReport['throughput'][number]
+
+/** What came and went in each minute of the last hour. */
+export interface Throughput {
+  observer: Partial<Observer>
+  report(): Minute[]
+}
+
+export function createThroughput(clock: Pick<Clock, 'now'>): Throughput {
+  const minutes: Minute[] = []
+  /** The current minute; those in which nothing happened are filled in, so that a picture of them is true to time. */
+  const current = (): Minute => {
+    const at = Math.floor(clock.now() / MINUTE) * MINUTE
+    const last = minutes.at(-1)
+    // A wall clock that was put back counts on in the last minute that there was.
+    if (last !== undefined && at <= last.at) return last
+    const from = last === undefined ? at : Math.max(last.at + MINUTE, at - (MINUTES - 1) * MINUTE)
+    let minute = emptyMinute(from)
+    minutes.push(minute)
+    for (let next = from + MINUTE; next <= at; next += MINUTE) minutes.push((minute = emptyMinute(next)))
+    minutes.splice(0, minutes.length - MINUTES)
+    return minute
+  }
+  return {
+    observer: {
+      fact: () => void current().facts++,
+      callback({ outcome }) {
+        if (outcome === 'delivered') current().delivered++
+        else current().failed++
+      },
+      call: () => void current().calls++,
+    },
+    report() {
+      current()
+      return minutes.map((minute) => ({ ...minute }))
+    },
+  }
+}
+
+function emptyMinute(at: number): Minute {
+  return { at, facts: 0, delivered: 0, failed: 0, calls: 0 }
 }

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { createThroughput } from '../../src/sidecar/throughput.ts'
+import { createThroughput } from '../../src/sidecar/status.ts'
 import { actionRaw, callOf, frameFact, readingOf, sessionRaw, text, turnRaw } from './seed.ts'
 import { dataOf, startAdmin, type Running } from './running.ts'
 

@@ -1,14 +1,7 @@
 import { assert, property, string } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  canFill,
-  endsInParameter,
-  fillPath,
-  isPlainPath,
-  lastWord,
-  parametersOf,
-  samePath,
-} from '../../src/client/discovery/path.ts'
+import { fillPath, parametersOf } from '../../src/client/discovery/fill.ts'
+import { canFill, endsInParameter, isPlainPath, lastWord, samePath } from '../../src/client/discovery/path.ts'
 
 describe('a path', () => {
   it.each([

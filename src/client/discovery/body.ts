@@ -1,30 +1,7 @@
-import { isObject } from '../../std/json.ts'
-import type { Json, JsonObject } from '../../std/json.ts'
+import type { Template } from './fill.ts'
 import type { OpenApi } from './openapi.ts'
 import { choicesOf, givenValue, shapesOf, takesText } from './schema.ts'
 import type { Shape } from './schema.ts'
-
-/**
- * Bodies whose fields the interface leaves open, as templates: JSON in which `{{text}}`, `{{call_id}}` and
- * `{{session_id}}` are replaced by the values. Only fields of the document are used.
- */
-export type Template = JsonObject
-
-export function fillTemplate(template: Json, values: Record<string, string>): Json {
-  if (typeof template === 'string') {
-    return template.replace(/\{\{(\w+)\}\}/g, (whole, name: string) =>
-      Object.hasOwn(values, name) ? String(values[name]) : whole,
-    )
-  }
-  if (Array.isArray(template)) return template.map((entry) => fillTemplate(entry, values))
-  if (!isObject(template)) return template
-  return Object.fromEntries(
-    Object.entries(template).map(([key, value]) => [
-      key,
-      value === undefined ? null : fillTemplate(value, values),
-    ]),
-  )
-}
 
 export interface Candidate {
   template: Template

@@ -1,4 +1,4 @@
-import type { Template } from './body.ts'
+import type { Template } from './fill.ts'
 import {
   findAnswerRoute,
   findArtifactList,

@@ -2,7 +2,7 @@ import { OperatorError } from '../../std/errors.ts'
 import type { Json } from '../../std/json.ts'
 import type { Method, OpenApi, Operation } from './openapi.ts'
 import { canFill, isPlainPath, samePath } from './path.ts'
-import type { Named } from './path.ts'
+import type { Named } from './fill.ts'
 
 export type How = 'document' | 'override' | 'default'
 

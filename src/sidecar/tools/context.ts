@@ -46,8 +46,8 @@ export interface ToolPorts {
 export type Progress =
   /** It has ended. */
   | { kind: 'closed' }
-  /** There is more to do at `at`, steady milliseconds. */
-  | { kind: 'due'; at: number }
+  /** There is more to do at `at`, steady milliseconds, with the call as it is stored now. */
+  | { kind: 'due'; at: number; call: Call }
   /** The call has moved on by other means, or another part decides what becomes of it. */
   | { kind: 'superseded' }
 

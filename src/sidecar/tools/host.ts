@@ -125,14 +125,14 @@ export function createToolHost(given: GivenPorts, tools: ReadonlyMap<string, Too
   const drive = async (first: Call, held: Hold, begun: Promise<Progress> | null = null): Promise<void> => {
     const { callId } = first
     const { abort, lease } = held
-    let call: Call | null = first
+    let call = first
     let step = begun
     try {
-      while ((pollLoop.running || step !== null) && call !== null && call.endedAt === null) {
+      while (pollLoop.running || step !== null) {
         const progress: Progress = await (step ?? advance(call, held))
         step = null
         if (progress.kind !== 'due' || progress.at > clock.steady()) break
-        call = await store.calls.get(callId)
+        call = progress.call
       }
       failures.delete(callId)
     } catch (error) {

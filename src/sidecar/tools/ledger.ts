@@ -21,7 +21,9 @@ export async function write(
 ): Promise<Progress> {
   const at = ports.clock.steady() + wait
   const done = await ports.step({ callId: call.callId, event, after: wait, ...beside })
-  return done ? { kind: 'due', at } : SUPERSEDED
+  // While it is claimed, nobody else takes a step that leaves the same steps open.
+  const stepped = done ? transition(call, event) : null
+  return stepped === null ? SUPERSEDED : { kind: 'due', at, call: stepped }
 }
 
 /** When the session is read again after a posting, milliseconds. */

@@ -100,7 +100,7 @@ export const FILES: readonly Mutant[] = [
   tested(
     { file: OPERATOR, only: 'the database deleted under' },
     'readyz is 200 though the store is lost',
-    'sidecar/writes.ts',
+    'sidecar/status.ts',
     "if (lost !== null) return { name: 'store', ok: false, detail: lost.message }",
     "if (lost !== null) return { name: 'store', ok: true, detail: lost.message }",
   ),
