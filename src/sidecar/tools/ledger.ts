@@ -21,7 +21,7 @@ export async function write(
 ): Promise<Progress> {
   const at = ports.clock.steady() + wait
   const done = await ports.step({ callId: call.callId, event, after: wait, ...beside })
-  // While it is claimed, nobody else takes a step that leaves the same steps open.
+  // No other step of a claimed call leaves this one open: the stored call has changed in the same way.
   const stepped = done ? transition(call, event) : null
   return stepped === null ? SUPERSEDED : { kind: 'due', at, call: stepped }
 }
