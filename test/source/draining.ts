@@ -18,7 +18,7 @@ export interface DrainOptions {
 /** One connection, drained as the stream source does it. */
 export async function drainChunks(options: DrainOptions): Promise<void> {
   const { chunks, connection, accept, commit, clock } = options
-  const queue = new FrameQueue(commit, () => connection.abort())
+  const queue = new FrameQueue(commit, () => connection.abort(), clock)
   const listener = {
     onFrame: (frame: Frame): string | null => {
       const kept = accept(frame)

@@ -7,15 +7,16 @@ import type { Batch } from '../../core/store.ts'
 import type { Clock } from '../../std/ports.ts'
 
 /**
- * When 40,000 frames come at once, nearly all would be in memory before handlers have the first. Above this many characters
- * of undelivered facts, reading gives way to delivery.
+ * When 40,000 frames come at once, nearly all would be in memory before handlers have the first. Above HIGH characters of
+ * undelivered facts, reading gives way to delivery until LOW are left: enough for handlers until the next look.
  */
-const PLENTY = 512 * 1024
+const HIGH = 256 * 1024
+const LOW = 64 * 1024
 /** The longest pause between two chunks, and the time between two looks at the handlers, milliseconds. */
 const LONGEST = 100
-const LOOK = 20
+const LOOK = 5
 /** Handlers that take less than this between two looks do not lack the processor, characters. */
-const FAST = 8192
+const FAST = 2048
 
 /** What may wait for the disk before we stop reading, characters. The service drops a reader at 8 MiB. */
 const MAX_PENDING = 4 * 1024 * 1024
@@ -109,15 +110,21 @@ function merge(hints: readonly Hint[]): Hint[] {
 export class FrameQueue {
   readonly #commit: (batch: readonly Pending[]) => Promise<void>
   readonly #onFailure: () => void
+  readonly #clock: Pick<Clock, 'soon'>
   #pending: Pending[] = []
   #characters = 0
   #writing: Promise<void> | null = null
   #failure: { error: unknown } | null = null
 
   /** `onFailure`: a batch could not be written; nothing more is. */
-  constructor(commit: (batch: readonly Pending[]) => Promise<void>, onFailure: () => void) {
+  constructor(
+    commit: (batch: readonly Pending[]) => Promise<void>,
+    onFailure: () => void,
+    clock: Pick<Clock, 'soon'>,
+  ) {
     this.#commit = commit
     this.#onFailure = onFailure
+    this.#clock = clock
   }
 
   push(frame: Pending): void {
@@ -125,13 +132,22 @@ export class FrameQueue {
     this.#characters += charactersOf(frame)
   }
 
+  /** Characters that no transaction has begun to write. */
+  get characters(): number {
+    return this.#characters
+  }
+
   get failed(): boolean {
     return this.#failure !== null
   }
 
-  /** Begins to write, unless it does already. */
+  /** Begins to write, unless it does already, when all that has come at once is read: a burst comes in small chunks. */
   start(): void {
-    if (this.#pending.length > 0) this.#writing ??= this.#write()
+    if (this.#pending.length > 0) this.#writing ??= this.#turn().then(() => this.#write())
+  }
+
+  #turn(): Promise<void> {
+    return new Promise((resolve) => this.#clock.soon(resolve))
   }
 
   /** The disk is slower than the network: let the service wait rather than our memory grow. */
@@ -209,12 +225,12 @@ export interface Undelivered {
  * Pauses reading while handlers are busy with plenty of facts. A slow handler is not waited for, nor one that takes nothing.
  */
 export async function giveWay(clock: Clock, undelivered: Undelivered, queue: FrameQueue): Promise<void> {
-  if (undelivered.taken <= PLENTY) return
+  if (undelivered.taken + queue.characters <= HIGH) return
   await queue.written()
   const until = clock.steady() + LONGEST
   let left = undelivered.taken
   let before = Infinity
-  while (left > PLENTY && before - left >= FAST && clock.steady() < until) {
+  while (left > LOW && before - left >= FAST && clock.steady() < until) {
     await new Promise<void>((resolve) => void clock.after(LOOK, resolve))
     before = left
     left = undelivered.taken

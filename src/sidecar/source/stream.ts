@@ -159,6 +159,7 @@ export function createStream(options: StreamOptions): StreamSource {
       const queue = new FrameQueue(
         (batch) => commitNew(batch, opening),
         () => abort?.abort(),
+        clock,
       )
       const { connection, cursor } = await resumable.connect({
         last: saved,
