@@ -13,7 +13,7 @@ const LINGER = 1000
 if (Number.parseInt(process.versions.node) < OLDEST) {
   process.stderr.write(
     `error: session-sidecar needs Node ${OLDEST} or newer; this is ${process.version} (${process.execPath})\n` +
-      `  fix: install Node ${OLDEST} from https://nodejs.org; in the repository, npm ci brings it on Linux, and npm start uses it\n`,
+      `  fix: install Node ${OLDEST} from https://nodejs.org; in the repository, npm ci installs it on Linux, and npm start uses it\n`,
   )
   process.exit(2)
 }

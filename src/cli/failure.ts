@@ -23,7 +23,8 @@ export function reportFailure(error: unknown, terminal: Pick<Terminal, 'err' | '
   if (isSystemError(error)) {
     const { reason, fix } = refusalOf(error)
     const place = error.address === undefined ? error.path : `${error.address}:${error.port}`
-    const text = place === undefined || reason === error.message ? reason : `${place}: ${reason}`
+    const joint = /^(?:is|does|cannot) /.test(reason) ? ' ' : ': '
+    const text = place === undefined || reason === error.message ? reason : place + joint + reason
     terminal.err(`${label} ${visible(text)}\n${fix === undefined ? '' : fixLine(fix)}`)
     return 1
   }

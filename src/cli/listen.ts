@@ -114,7 +114,7 @@ async function prove(
   const fault = findings.find(({ state }) => state === 'fail')
   if (fault?.subject === 'token')
     throw new OperatorError(
-      `${baseUrl}: the token of the service: ${fault.message}`,
+      `${baseUrl}: ${fault.message}`,
       3,
       `create one in the Console of the service, and put it into ${tokenFile ?? env['SIDECAR_SERVICE__TOKEN_FILE'] ?? 'SIDECAR_SERVICE__TOKEN'}`,
     )

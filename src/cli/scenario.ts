@@ -1,7 +1,7 @@
 import { codeOf, messageOf, OperatorError } from '../std/errors.ts'
 import { loadScenario, type Scenario } from '../emulator/index.ts'
 
-const EXAMPLE = 'config/scenarios/example.yaml has one of everything, with comments'
+const EXAMPLE = 'compare it with config/scenarios/example.yaml, which shows every key'
 
 /**
  * @throws {OperatorError} with every fault of the file.
@@ -10,11 +10,13 @@ export function readScenario(file: string): Scenario {
   try {
     return loadScenario(file)
   } catch (error) {
-    const missing = codeOf(error instanceof Error ? error.cause : null) !== ''
+    const code = codeOf(error instanceof Error ? error.cause : null)
     throw new OperatorError(
-      messageOf(error),
+      code === 'ENOENT' ? `${file} does not exist` : messageOf(error),
       2,
-      missing ? 'correct the path: it starts in the folder of the command' : EXAMPLE,
+      code === ''
+        ? EXAMPLE
+        : 'correct the path; a relative path starts in the folder where you call the command',
     )
   }
 }

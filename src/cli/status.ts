@@ -14,7 +14,7 @@ interface StatusOptions extends AdminOptions {
 
 /** There are few handlers, and the oldest waiting entries are enough. */
 const ALL = 1000
-const ACTIONS = 100
+const OLDEST = 100
 
 /** Fields with their own sections; all other fields are shown generically. */
 const OWN = ['channels', 'queues', 'routes', 'throughput', 'discovery', 'needs_action']
@@ -25,12 +25,13 @@ export async function status({ terminal, env }: Context, options: StatusOptions)
     terminal.out(jsonLine(await client.get('/api/status')))
     return 0
   }
-  const [status, handlers, actions] = await Promise.all([
+  const [status, handlers, actions, pending] = await Promise.all([
     client.get('/api/status'),
     client.list('/api/handlers', {}, ALL),
-    client.list('/api/actions', {}, ACTIONS),
+    client.list('/api/actions', {}, OLDEST),
+    client.list('/api/deliveries', { status: 'pending' }, OLDEST),
   ])
-  const seen = { status, handlers, actions, now: Date.now() }
+  const seen = { status, handlers, actions, pending, now: Date.now() }
   terminal.out(asTyped(`${render(seen, options.verbose === true, terminal).join('\n')}\n`, env))
   return 0
 }

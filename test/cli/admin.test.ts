@@ -190,7 +190,8 @@ test('deliveries show prints each attempt of one delivery and the response of th
 })
 
 describe('status', () => {
-  const list = (rows: Record<string, unknown>[]) => paged(rows, (row) => row['name'] ?? row['call_id'])
+  const list = (rows: Record<string, unknown>[]) =>
+    paged(rows, (row) => row['name'] ?? row['call_id'] ?? row['id'])
 
   test('begins with what needs attention, and ends with the routes', async () => {
     const status = {
@@ -215,8 +216,15 @@ describe('status', () => {
       'GET /api/status': () => status,
       'GET /api/handlers': list([
         { name: 'app', state: 'paused', since: AT, pending: 7, dead: 2, last_error: 'by an operator' },
+        { name: 'mail', state: 'up', since: AT, pending: 1, dead: 0, last_error: null },
+        { name: 'slow', state: 'up', since: AT, pending: 2, dead: 0, last_error: null },
       ]),
       'GET /api/actions': list([{ call_id: 'c', type: 'question', created_at: AT, name: 'q' }]),
+      'GET /api/deliveries': list([
+        { id: 'dlv_3_3', handler: 'slow', attempts: [] },
+        { id: 'dlv_2_3', handler: 'slow', attempts: [{ at: AT, ms: 9, error: 'no answer within 9 ms' }] },
+        { id: 'dlv_1_2', handler: 'mail', attempts: [{ at: AT, ms: 1, status: 401 }] },
+      ]),
     })
     const { out } = await cli(['status', '--url', url])
     const at = (text: string) => {
@@ -227,8 +235,10 @@ describe('status', () => {
       'needs attention\n  ✗ the service rejects the token',
       'channel stream is stopped for ',
       'handler app has 2 dead letters  → session-sidecar deliveries retry --dead --handler app\n',
+      'handler mail does not accept a fact: it answered 401  → it refuses the signature: give it the secret',
       'handler app is paused for ',
       ', 7 deliveries pending: by an operator  → session-sidecar handlers resume app\n',
+      'handler slow does not accept a fact: no answer within 9 ms  → session-sidecar deliveries show dlv_2_3\n',
       "the service's route for readTurn was not found  → no GET of one turn\n",
       '1 approval or question without an answer',
       'channels\n',
@@ -265,6 +275,7 @@ describe('status', () => {
       'GET /api/actions': list([
         { call_id: 'c', type: 'function_call', created_at: AT, name: 'lookup', advice: 'add it' },
       ]),
+      'GET /api/deliveries': list([]),
     })
     const { out } = await cli(['status', '--url', url])
     const [attention = ''] = out.split('channels\n')

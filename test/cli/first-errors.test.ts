@@ -44,7 +44,7 @@ test.each([
     'a scenario that is missing',
     ['dev', '--scenario', 'nope.yaml'],
     2,
-    ['error: nope.yaml: ENOENT: no such file or directory', '  fix: correct the path'],
+    ['error: nope.yaml does not exist', '  fix: correct the path'],
   ],
   [
     'a scenario with a mistake',
@@ -52,7 +52,7 @@ test.each([
     2,
     [
       'error: bad.yaml:2: sesions: unknown key, did you mean "sessions"?',
-      '  fix: config/scenarios/example.yaml',
+      '  fix: compare it with config/scenarios/example.yaml',
     ],
   ],
   [
@@ -104,7 +104,7 @@ test.each([
     'a configuration where no folder can be',
     ['init', '/proc/x/y/sidecar.yaml', '--base-url', 'https://agents.example.com'],
     1,
-    ['error: /proc/x: does not exist', '  fix: correct the path'],
+    ['error: /proc/x does not exist', '  fix: correct the path'],
   ],
   [
     'nothing to send',
@@ -138,7 +138,7 @@ test('a port that is in use', async () => {
   ] as const) {
     const ended = await run([...args], {}, env)
     const [cause, fix] = linesOf(ended)
-    expect(cause).toBe(`error: ${at}: is in use by another program`)
+    expect(cause).toBe(`error: ${at} is in use by another program`)
     expect(fix).toMatch(/^ {2}fix: stop that program, or use another port: --listen, or admin\.listen/)
     expect(ended.code).toBe(1)
   }

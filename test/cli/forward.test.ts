@@ -357,7 +357,7 @@ describe('listen', () => {
       [
         ['listen', '--base-url', base, '--token-file', 'wrong', ...app],
         3,
-        'the service rejects it',
+        'the service rejects the token',
         'create one in the Console of the service, and put it into wrong',
       ],
       [

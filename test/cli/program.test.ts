@@ -98,7 +98,10 @@ describe('the command line', () => {
     [['config', 'pritn'], "unknown command 'pritn'\n(Did you mean print?)"],
     [['--onec'], "unknown option '--onec'\n(Did you mean --once?)"],
     [['run', '--confg', 'x'], "unknown option '--confg'\n(Did you mean --config?)"],
-    [['run'], 'sidecar.yaml does not exist; session-sidecar init writes one, and -c names another'],
+    [
+      ['run'],
+      'sidecar.yaml does not exist\n  fix: write one by "session-sidecar init", or name another file with -c',
+    ],
     [['run', '-c'], "option '-c, --config <file>' argument missing"],
     [['run', '-c', '/nowhere/sidecar.yaml'], '/nowhere/sidecar.yaml does not exist'],
     [['events', '--limit', 'all'], 'A whole number from 1 to 100000 is expected.'],

@@ -190,7 +190,7 @@ describe('run', () => {
     const file = await configured()
     const { code, err } = await start(['run', '-c', file], { env: { SIDECAR_ADMIN__LISTEN: taken } }).ended
     expect(code).toBe(1)
-    expect(err).toContain(`${taken}: is in use by another program`)
+    expect(err).toContain(`${taken} is in use by another program`)
     expect(err).not.toMatch(/\n {4}at /)
   })
 })
@@ -224,7 +224,7 @@ describe('emulate', () => {
     const { code, err } = await cli(['emulate', '--listen', new URL(emulator.baseUrl).host])
     expect(code).toBe(1)
     expect(err).toMatch(
-      /^error: 127\.0\.0\.1:\d+: is in use by another program\n {2}fix: stop that program, or use another port: /,
+      /^error: 127\.0\.0\.1:\d+ is in use by another program\n {2}fix: stop that program, or use another port: /,
     )
   })
 })
@@ -280,7 +280,7 @@ describe('check', () => {
   test('reports a rejected token, and an unreachable service', async () => {
     const rejected = await cli(['check', '-c', await configured('', 'svc_pat_unknown')])
     expect(rejected.code).toBe(1)
-    expect(rejected.out).toMatch(/✗ token +the service rejects it +→ create a new one/)
+    expect(rejected.out).toMatch(/✗ token +the service rejects the token +→ create a new one/)
     const file = await configured()
     await emulator.close()
     const unreachable = await cli(['check', '-c', file])

@@ -39,7 +39,7 @@ function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
   if (status === 401)
     return fail(
       'token',
-      'the service rejects it',
+      'the service rejects the token',
       'create a new one and put it into service.token or its file',
     )
   if (status !== 200 || body['object'] !== 'health') {
@@ -51,7 +51,7 @@ function tokenFinding({ service }: Config, { status, body }: Answer): Finding {
   }
   if (body['usable'] === false) {
     const missing = listOf(body['missing_scopes']).join(', ')
-    return fail('token', `accepted, but it lacks ${missing}`, 'create one with these scopes')
+    return fail('token', `the token is accepted, but has no scope ${missing}`, 'create one with these scopes')
   }
   return ok('token', `accepted by ${service.baseUrl}; scopes ${listOf(body['scopes']).join(', ') || 'none'}`)
 }

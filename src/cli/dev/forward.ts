@@ -84,7 +84,7 @@ function howToSend(baseUrl: string): string[] {
   const body = JSON.stringify({ input: { text: 'call lookup_order {"order_id":"42"}\nsay {{last}}' } })
   return [
     'Send a message: with --send, from your app, or so (each line is a step of the agent; `help` lists them):',
-    `  curl -s ${baseUrl}/v1/sessions -H 'Authorization: Bearer ${TOKEN}' -H 'Content-Type: application/json' -d '${body}'`,
+    `  curl -sS ${baseUrl}/v1/sessions -H 'Authorization: Bearer ${TOKEN}' -H 'Content-Type: application/json' -d '${body}'`,
   ]
 }
 

@@ -16,6 +16,8 @@ export interface Seen {
   status: JsonObject
   handlers: readonly JsonObject[]
   actions: readonly JsonObject[]
+  /** Some of the pending deliveries. */
+  pending: readonly JsonObject[]
   /** Milliseconds. */
   now: number
 }
@@ -35,6 +37,7 @@ export function needsOf(seen: Seen): Need[] {
     ...holdNeeds(seen),
     ...channelNeeds(seen),
     ...seen.handlers.flatMap((handler) => handlerNeeds(handler, seen.now)),
+    ...seen.handlers.flatMap((handler) => refusalNeeds(handler, seen)),
     ...routeNeeds(seen),
     ...functionNeeds(seen),
     ...callNeeds(seen),
@@ -104,6 +107,22 @@ function handlerNeeds(handler: JsonObject, now: number): Need[] {
     })
   }
   return needs
+}
+
+/** A handler that answers, but does not accept: an attempt of a pending delivery has the reason. */
+function refusalNeeds(handler: JsonObject, { pending }: Seen): Need[] {
+  const name = field(handler, 'name')
+  const failed = pending.find((one) => field(one, 'handler') === name && rowsOf(one, 'attempts').length > 0)
+  const last = failed === undefined ? undefined : rowsOf(failed, 'attempts').at(-1)
+  if (field(handler, 'state') !== 'up' || failed === undefined || last === undefined) return []
+  const status = numberOf(last['status'])
+  const answer = status === null ? field(last, 'error') : `it answered ${status}`
+  const text = `handler ${name} does not accept a fact: ${answer}`
+  if (status === 401 || status === 403)
+    return [
+      { tone: 'bad', text, advice: 'it refuses the signature: give it the secret of the configuration' },
+    ]
+  return [{ tone: 'warn', text, advice: `session-sidecar deliveries show ${field(failed, 'id')}` }]
 }
 
 function routeNeeds({ status }: Seen): Need[] {

@@ -17,8 +17,8 @@ export interface Fault {
 export class ConfigError extends OperatorError {
   readonly faults: readonly Fault[]
 
-  constructor(faults: readonly Fault[]) {
-    super(faults.map(renderFault).join('\n'), 2)
+  constructor(faults: readonly Fault[], fix: string | null = null) {
+    super(faults.map(renderFault).join('\n'), 2, fix)
     this.name = 'ConfigError'
     this.faults = faults
   }

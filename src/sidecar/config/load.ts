@@ -40,7 +40,7 @@ export interface ResolveOptions {
 
 /** Replaces the one section that every configuration must have, for callers that do not need it. */
 const REQUIRED = { base_url: 'http://127.0.0.1', token: 'unasked' }
-const MAKE_ONE = '; session-sidecar init writes one, and -c names another'
+const MAKE_ONE = 'write one by "session-sidecar init", or name another file with -c'
 
 /**
  * Reads a configuration file, YAML or JSON (config/README.md, Configuration).
@@ -76,8 +76,8 @@ export async function loadSection<Section extends 'admin' | 'store'>(
 /** @throws {ConfigError} when it cannot be read, or is no YAML. */
 async function read(file: string): Promise<ConfigDocument> {
   const text = await readSmallFile(file, MAX_CONFIG_FILE).catch((error: unknown) => {
-    const message = `${messageOf(error)}${isMissing(error) ? MAKE_ONE : ''}`
-    throw new ConfigError([{ file: null, line: null, column: null, path: '', message }])
+    const fault = { file: null, line: null, column: null, path: '', message: messageOf(error) }
+    throw new ConfigError([fault], isMissing(error) ? MAKE_ONE : null)
   })
   const document = parseConfigText(file, text)
   if (document.faults.length > 0) throw new ConfigError(document.faults)
