@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../std/bounded-map.ts'
 import { isObject } from '../../std/json.ts'
 import type { Json, JsonObject } from '../../std/json.ts'
 
@@ -20,9 +21,13 @@ const WORDS: readonly (readonly [Named, RegExp])[] = [
   ['agent', /^agents?(id)?$/],
 ]
 
+/** The parameters of paths that were filled: to find them costs more than all else of a request's path. */
+const known = new BoundedMap<string, (Named | null)[]>(256)
+
 /** The path with its ids, each percent-encoded. A parameter of an unknown kind gets `otherwise`. */
 export function fillPath(path: string, ids: Ids, otherwise = ''): string {
-  const names = parametersOf(path)
+  let names = known.get(path)
+  if (names === undefined) known.set(path, (names = parametersOf(path)))
   let at = 0
   return path.replace(/\{[^}]*\}/g, () => {
     const name = names[at++] ?? null
