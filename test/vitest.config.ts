@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { onPostgres } from './e2e/engines.ts'
 
 /** The files that take longest, most of it to wait, by the beginning of their path. */
 const LONG = [
@@ -33,7 +34,13 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      { extends: true, test: { name: 'all', include: ['test/**/*.test.ts'] } },
+      {
+        extends: true,
+        test: { name: 'PostgreSQL', include: onPostgres(), env: { SIDECAR_TEST_STORE: 'postgres' } },
+      },
+    ],
     sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/setup.ts'],
     // The long files wait three quarters of their time, for sockets, files and processes; CI has two cores.

@@ -1,5 +1,3 @@
-import path from 'node:path'
-import Database from 'better-sqlite3'
 import { expect, test } from 'vitest'
 import { cli } from '../cli/process.ts'
 import { Rig } from '../support/rig.ts'
@@ -8,19 +6,12 @@ import { until } from '../support/until.ts'
 const STOPPED = 'the sidecar stopped before an answer'
 
 /** Attempts that the store knows to be under way. */
-function begun(rig: Rig): number {
-  const db = new Database(path.join(rig.folder, 'sidecar.db'), { readonly: true })
-  try {
-    return db.prepare<[], number>('SELECT count(*) FROM begun').pluck().get() ?? 0
-  } finally {
-    db.close()
-  }
-}
+const begun = (rig: Rig): Promise<number> => rig.count('begun')
 
 // [fault callback-9]
 test(
   'an attempt that a kill cut is shown after the restart, and counts for the number of the next alone',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     await using rig = await Rig.open({
       process: true,
@@ -33,7 +24,7 @@ test(
       rig.app.seen().flatMap(({ type, delivery }) => (type === 'turn.completed' ? [delivery.attempt] : []))
     for (let life = 1; life <= 3; life++) {
       await until(`attempt ${life}`, () => attempts().length === life)
-      await until('a row of it', () => begun(rig) === 1)
+      await until('a row of it', async () => (await begun(rig)) === 1)
       await rig.kill()
       await rig.start()
     }
@@ -58,6 +49,6 @@ test(
       async () => (await rig.list('/api/deliveries?status=pending')).length === 0,
     )
     await rig.stop()
-    expect(begun(rig)).toBe(0)
+    expect(await begun(rig)).toBe(0)
   },
 )

@@ -4,6 +4,7 @@ import { order } from '../checker/reports.ts'
 import { OTHER_TOKEN, OtherService } from '../support/other-service.ts'
 import { freePort } from '../support/listen.ts'
 import { asProcess } from '../support/program.ts'
+import { storeFor } from '../support/rig.ts'
 import { until } from '../support/until.ts'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,7 +21,7 @@ async function open(channels: { stream: boolean; polling: boolean; webhooks: boo
   const port = await freePort()
   const config = {
     service: { base_url: service.url, token: OTHER_TOKEN },
-    store: { url: `sqlite:${folder}/sidecar.db` },
+    store: await storeFor(stack, folder),
     stream: { enabled: channels.stream },
     polling: { enabled: channels.polling, interval: '100ms', sweep: '1s' },
     webhooks: channels.webhooks

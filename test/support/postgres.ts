@@ -167,13 +167,19 @@ function sharedServer(): Promise<string> {
 
 /** An empty database, dropped with the test. @returns its address */
 export async function createDatabase(): Promise<string> {
+  const database = await openDatabase()
+  onTestFinished(() => database.drop())
+  return database.url
+}
+
+/** An empty database. */
+export async function openDatabase(): Promise<{ url: string; drop: () => Promise<void> }> {
   const server = await sharedServer()
   const name = `test_${randomBytes(6).toString('hex')}`
   await administer(server, `CREATE DATABASE ${name}`)
-  onTestFinished(() => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`))
   const url = new URL(server)
   url.pathname = `/${name}`
-  return url.href
+  return { url: url.href, drop: () => administer(server, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) }
 }
 
 export async function administer(server: string, statement: string): Promise<void> {

@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import Database from 'better-sqlite3'
+import { Client as Connection } from 'pg'
 import { request } from 'undici'
 import { startEmulator, type Emulator, type EmulatorOptions } from '../../src/emulator/index.ts'
 import type { ConfigInput, Sidecar } from '../../src/index.ts'
@@ -8,6 +10,7 @@ import { App, SECRET, type Fields } from './app.ts'
 import { Client, type ProfileName } from './client.ts'
 import { Gateway } from './gateway.ts'
 import { freePort } from './listen.ts'
+import { openDatabase } from './postgres.ts'
 import { asProcess, inProcess, type Program } from './program.ts'
 import { until } from './until.ts'
 
@@ -38,6 +41,9 @@ export interface RigOptions {
   /** Follows the service of another rig, with an application and a store of its own. */
   beside?: Rig
 }
+
+/** What keeps the store. The tests of test/e2e run on each engine (test/e2e/engines.test.ts). */
+export const ENGINE = process.env['SIDECAR_TEST_STORE'] === 'postgres' ? 'PostgreSQL' : 'SQLite'
 
 /** Short waits, so that tests need not wait; the larger figures of the interface are the emulator's own tests'. */
 const QUICK = { retryMs: 100, streamSlotMs: 50 } as const
@@ -83,7 +89,8 @@ export class Rig implements AsyncDisposable {
     const app = stack.use(await App.start())
     const gateway = stack.use(await Gateway.start(emulator.baseUrl))
     const token = emulator.mintToken(['sessions:read', 'sessions:write', 'tools:respond', 'artifacts:read'])
-    const config = await configOf(options, { app, gateway, folder, token: token.token })
+    const store = options.config?.store?.url === undefined ? await storeFor(stack, folder) : { url: '' }
+    const config = await configOf(options, { app, gateway, store, token: token.token })
     const rig = new Rig(options, { emulator, app, gateway, folder, token }, config)
     rig.#stack = stack.move()
     try {
@@ -160,6 +167,27 @@ export class Rig implements AsyncDisposable {
     }
   }
 
+  /** The rows of a table of the store, seen from outside. */
+  async count(table: string): Promise<number> {
+    const url = String(this.config.store?.url)
+    if (url.startsWith('sqlite:')) {
+      const db = new Database(url.slice('sqlite:'.length), { readonly: true })
+      try {
+        return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0
+      } finally {
+        db.close()
+      }
+    }
+    const client = new Connection({ connectionString: url })
+    await client.connect()
+    try {
+      const { rows } = await client.query<{ count: string }>(`SELECT count(*) FROM sidecar.${table}`)
+      return Number(rows[0]?.count)
+    } finally {
+      await client.end()
+    }
+  }
+
   async channel(name: ChannelName): Promise<Fields> {
     const { channels } = await this.admin('GET', '/api/status')
     return (channels as Record<string, Fields>)[name] ?? {}
@@ -185,6 +213,14 @@ export class Rig implements AsyncDisposable {
   }
 }
 
+/** An empty store on the engine under test, removed at the end of `stack`. */
+export async function storeFor(stack: AsyncDisposableStack, folder: string): Promise<{ url: string }> {
+  if (ENGINE === 'SQLite') return { url: `sqlite:${folder}/sidecar.db` }
+  const { url, drop } = await openDatabase()
+  stack.defer(drop)
+  return { url }
+}
+
 function emulatorOf({ details = 'a', emulator = {} }: RigOptions): Promise<Emulator> {
   return startEmulator({
     openDetails: details,
@@ -196,7 +232,7 @@ function emulatorOf({ details = 'a', emulator = {} }: RigOptions): Promise<Emula
 
 async function configOf(
   options: RigOptions,
-  { app, gateway, folder, token }: { app: App; gateway: Gateway; folder: string; token: string },
+  { app, gateway, store, token }: { app: App; gateway: Gateway; store: { url: string }; token: string },
 ): Promise<ConfigInput> {
   const { channels = ALL_CHANNELS, config = {} } = options
   const webhookPort = channels.includes('webhook') ? await freePort() : 0
@@ -211,7 +247,7 @@ async function configOf(
   return {
     ...config,
     service: { base_url: gateway.url, token, ...config.service },
-    store: { url: `sqlite:${folder}/sidecar.db`, ...config.store },
+    store: { ...store, ...config.store },
     stream: { enabled: channels.includes('stream'), ...config.stream },
     webhooks: {
       enabled: channels.includes('webhook'),

@@ -1,0 +1,18 @@
+import { readdirSync } from 'node:fs'
+import { FULL } from '../support/full.ts'
+
+/** Files about SQLite's file, by name: what is done to it, and its lock. All others run with a database of PostgreSQL as well. */
+export const OF_A_FILE = ['engines', 'operator', 'restore', 'store']
+/** What a person waits for: every channel, and the answer of a call. */
+const QUICK = ['answer', 'channels']
+
+/** The names of the files of test/e2e, without `.test.ts`. */
+export function namesOf(): string[] {
+  return readdirSync(import.meta.dirname).flatMap((file) => /^(.*)\.test\.ts$/.exec(file)?.[1] ?? [])
+}
+
+/** The files that run a second time, with a database. */
+export function onPostgres(): string[] {
+  const names = FULL ? namesOf().filter((name) => !OF_A_FILE.includes(name)) : QUICK
+  return names.map((name) => `test/e2e/${name}.test.ts`)
+}
