@@ -230,7 +230,9 @@ function createStore(
         })),
       owners: (ids) => ask((queries) => owners.of(queries, ids)),
       strangers: (age, after, limit) =>
-        ask((queries) => owners.strangers(queries, clock.now() - age, after, limit)),
+        ask((queries) =>
+          owners.strangers(queries, Math.min(clock.now() - age, Number.MAX_SAFE_INTEGER), after, limit),
+        ),
       heldFrames: () => ask((queries) => owners.held(queries)),
     },
     hints: {
