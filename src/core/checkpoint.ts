@@ -1,5 +1,8 @@
 /** The highest seq whose fact was pruned: frames up to this seq that the service replays are ignored. */
 export const PRUNED_SEQ = 'pruned_seq'
 
+/** Service clock: since when items, not the stream, are the source of the transcript; empty: not known yet. */
+export const ITEMS_SINCE = 'items_since'
+
 /** Our wall clock: when the first read of the service was complete. No channel could report anything before it. */
 export const FIRST_LOOK = 'first_look'

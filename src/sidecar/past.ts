@@ -1,9 +1,9 @@
+import { ITEMS_SINCE } from '../core/checkpoint.ts'
 import type { Clock, Log } from '../std/ports.ts'
 import { inScope, scopeText, type OwnerNote, type Scope } from '../core/scope.ts'
 import type { Store } from '../core/store.ts'
 import type { StoreReader } from '../core/store-reader.ts'
 import type { Intake } from './intake/commit.ts'
-import { beginItems } from './intake/items.ts'
 import { forgetCursor } from './source/cursor.ts'
 import { checkpointIn } from './store/sqlite/inspect.ts'
 
@@ -107,7 +107,8 @@ export async function markTranscript(store: Store, log: Log, source: 'stream' | 
   if (before === source) return
   if (before !== null) {
     log.warn({ before, now: source }, 'the transcript has a new source and starts again here')
-    await (source === 'stream' ? forgetCursor(store) : beginItems(store))
+    // The service's clock is not known yet: the first read of items sets the time.
+    await (source === 'stream' ? forgetCursor(store) : store.settings.setCheckpoint(ITEMS_SINCE, ''))
   }
   await store.settings.setCheckpoint(TRANSCRIPT, source)
 }

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, vi } from 'vitest'
 import { newCall, type Call, type CallRoom, type ClaimedCall } from '../../src/core/call.ts'
 import type { Hint } from '../../src/core/hint.ts'
 import type { HintedSession, Reading, Store } from '../../src/core/store.ts'
-import { readAction, readSession } from '../../src/core/wire.ts'
+import { readAction, readSession, readTurn } from '../../src/core/wire.ts'
 import { turnFact } from '../support/fact.ts'
 import { migrate } from '../../src/sidecar/store/sqlite/schema.ts'
 import { folder, openStore } from './database.ts'
@@ -254,6 +254,28 @@ describe('a reading', () => {
   })
 
   // [fault tool-7]
+  it('that takes long does not make a turn final for a shorter time', async () => {
+    const { store, clock } = await openStore()
+    const turn = readTurn(
+      { id: 'trn_1', status: 'completed', completed_at: 1, artifacts: 'pending' },
+      'ses_1',
+    )
+    const turnFinalFor = (finalFor: number) => ({
+      turns: [
+        { turn, read: true, final: true, settled: false, endedFrameAt: null, finalFor, finalFact: true },
+      ],
+    })
+    await store.log.commit({ readings: [reading(null, turnFinalFor(0))] })
+    await clock.advance(1000)
+    const known = await store.resources.known('ses_1')
+    // The request takes half a second.
+    await clock.advance(500)
+    await store.log.commit({
+      readings: [reading(known?.revision ?? null, turnFinalFor(known?.turns[0]?.finalFor ?? 0))],
+    })
+    expect((await store.resources.known('ses_1'))?.turns[0]?.finalFor).toBe(1500)
+  })
+
   it('opens and resolves actions, and takes a call on once', async () => {
     const { store } = await openStore()
     const action = readAction({ type: 'function_call', call_id: 'call_1', name: 'lookup' })

@@ -3,9 +3,8 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import { codeOf } from '../../std/errors.ts'
 import type { Log } from '../../std/ports.ts'
 import { ActionRefused } from './actions.ts'
-import { BodyRefused, hasBody } from './body.ts'
 import { LOGIN } from './guard.ts'
-import { STEADY } from './listener.ts'
+import { BodyRefused, hasBody, STEADY } from './listener.ts'
 import { pathOf, Problem, PROBLEM_CONTENT } from './problem.ts'
 
 /** Answers a request with the problem that an error is. */

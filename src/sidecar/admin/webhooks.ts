@@ -3,8 +3,7 @@ import { createThrottledLog } from '../../std/throttled-log.ts'
 import { messageOf } from '../../std/errors.ts'
 import type { Observer, WebhookOutcome } from '../../core/observer.ts'
 import type { Log } from '../../std/ports.ts'
-import { BodyReader, DirectRequest } from './body.ts'
-import { createListener, STEADY, type Listener } from './listener.ts'
+import { BodyReader, createListener, DirectRequest, STEADY, type Listener } from './listener.ts'
 
 /** The headers of a delivery; undefined when one is missing or came more than once. */
 export interface WebhookHead {

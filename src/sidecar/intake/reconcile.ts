@@ -13,16 +13,14 @@ import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
 import type { Clock, Log, Random } from '../../std/ports.ts'
 import { asItIs, baselineOf, diff, diffGone, type DiffContext } from './diff.ts'
 import type { Intake } from './commit.ts'
-import type { Items } from './items.ts'
 import type { Ownership } from './ownership.ts'
 import { FrameWaits, hintAfter, type Expectations, type ReadEntry } from './schedule.ts'
 import {
-  atHand,
   createSnapshots,
-  isOlder,
   PAGE,
   PATIENCE,
   readSession,
+  type Items,
   type Prefetch,
   type ReadRequest,
   type SnapshotOptions,
@@ -427,6 +425,28 @@ export function createSessionReader(options: ReadOptions): SessionReader {
       })
     },
   }
+}
+
+/**
+ * What needs no request: the stored session, when only artifacts are awaited, or the listed one, when it is not older
+ * than the store.
+ */
+function atHand(
+  { scope }: Pick<ReadEntry, 'scope'>,
+  before: KnownSession | null,
+  listed: Session | undefined,
+  latest: number,
+): Session | undefined {
+  if (scope === 'artifacts' && before !== null && !before.deleted) return before.session
+  return listed === undefined || isOlder(listed, before, latest) ? undefined : listed
+}
+
+/**
+ * Whether `seen` is older than the stored state. `latest`: the latest time (service clock) at which anything can have
+ * changed. A stored time after it is wrong, or the service's clock was set back since: it is not compared.
+ */
+function isOlder(seen: Session, known: KnownSession | null, latest: number): known is KnownSession {
+  return known !== null && seen.updatedAt < known.updatedAt && known.updatedAt <= latest
 }
 
 /** Keeps the first channel that announced the change; without any, polling found it. */

@@ -1,15 +1,18 @@
 import type { Bus, Subscriber } from '../../core/bus.ts'
+import { ITEMS_SINCE } from '../../core/checkpoint.ts'
 import { ServiceError, isParticular } from '../../core/errors.ts'
+import { itemFactId, transcriptType, type Fact } from '../../core/fact.ts'
 import type { Hint } from '../../core/hint.ts'
 import type { Service } from '../../core/ports.ts'
-import { isFinal, isSettled, type Action, type Session, type Turn } from '../../core/resource.ts'
+import { isFinal, isSettled, type Action, type Item, type Session, type Turn } from '../../core/resource.ts'
 import type { KnownSession, KnownTurn, Store } from '../../core/store.ts'
 import { messageOf } from '../../std/errors.ts'
-import type { JsonObject } from '../../std/json.ts'
+import { writeJson, type JsonObject } from '../../std/json.ts'
 import type { Clock, Log } from '../../std/ports.ts'
+import type { Intake } from './commit.ts'
 import { baselineOf, type Snapshot } from './diff.ts'
 import type { Ownership } from './ownership.ts'
-import { QUIET, type ReadEntry } from './schedule.ts'
+import { QUIET, type ItemsRead, type ReadEntry } from './schedule.ts'
 
 /** The largest page that the service returns. */
 export const PAGE = 100
@@ -306,20 +309,6 @@ function needsTurns(
   return !streamConnected && known.updatedAt !== session.updatedAt
 }
 
-/**
- * What needs no request: the stored session, when only artifacts are awaited, or the listed one, when it is not older
- * than the store.
- */
-export function atHand(
-  { scope }: Pick<ReadEntry, 'scope'>,
-  before: KnownSession | null,
-  listed: Session | undefined,
-  latest: number,
-): Session | undefined {
-  if (scope === 'artifacts' && before !== null && !before.deleted) return before.session
-  return listed === undefined || isOlder(listed, before, latest) ? undefined : listed
-}
-
 /** Whether a turn is settled that was not known to be. */
 function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[]): boolean {
   const over = new Set(known.filter(({ settled }) => settled).map(({ turn }) => turn.id))
@@ -330,14 +319,6 @@ function settlesAnew(turns: readonly Turn[], known: readonly KnownTurn[]): boole
 function isNewFailure(known: KnownSession | null): (turn: Turn) => boolean {
   const over = new Set(known?.turns.filter(({ final }) => final).map(({ turn }) => turn.id))
   return (turn) => isFinal(turn) && turn.status !== 'completed' && !over.has(turn.id)
-}
-
-/**
- * Whether `seen` is older than the stored state. `latest`: the latest time (service clock) at which anything can have
- * changed. A stored time after it is wrong, or the service's clock was set back since: it is not compared.
- */
-export function isOlder(seen: Session, known: KnownSession | null, latest: number): known is KnownSession {
-  return known !== null && seen.updatedAt < known.updatedAt && known.updatedAt <= latest
 }
 
 /**
@@ -423,5 +404,92 @@ export function createPrefetch(options: {
       reading.taken = true
       return reading.session
     },
+  }
+}
+
+/** Pages of one session's items in one read; the next read follows at once and continues. */
+const PAGES = 20
+
+/** Reads the transcript without the stream: the items after the last one, in order. */
+export interface Items {
+  /**
+   * `since`, `startedAt`: service clock; items older than `since` make no facts. `failures`: reads of the session that
+   * failed in a row. After a few of them, items that cannot be read do not delay the state facts any longer.
+   */
+  read(sessionId: string, since: number, startedAt: number, failures: number): Promise<ItemsRead>
+}
+
+export function createItems(options: {
+  service: Service
+  store: Store
+  intake: Intake
+  clock: Clock
+  log: Log
+}): Items {
+  const { service, store, intake, clock, log } = options
+
+  /** Before this time, the stream was the source, also for sessions whose items were read before. */
+  const begun = async (startedAt: number): Promise<number> => {
+    const noted = await store.settings.checkpoint(ITEMS_SINCE)
+    if (noted !== '') return Number(noted ?? 0)
+    await store.settings.setCheckpoint(ITEMS_SINCE, String(startedAt))
+    return startedAt
+  }
+
+  const readOn = async (sessionId: string, since: number, startedAt: number): Promise<ItemsRead> => {
+    const name = `items/${sessionId}`
+    let after = await store.settings.checkpoint(name)
+    const boundary = Math.max(after === null ? since : 0, await begun(startedAt))
+    for (let page = 0; page < PAGES; page++) {
+      const { data, hasMore, lastId } = await service.listItems(
+        sessionId,
+        after === null ? { limit: PAGE, order: 'asc' } : { limit: PAGE, order: 'asc', after },
+      )
+      const reached = await store.settings.checkpoint(name)
+      // Another read stored more items meanwhile. This one may have waited longer than the ids of its facts are stored,
+      // so it starts again from there.
+      if (reached !== after) {
+        after = reached
+        continue
+      }
+      // A page may have no readable item: it is skipped, so that the items after it are read.
+      const newest = data.at(-1)?.id ?? (hasMore ? lastId : null)
+      if (newest === null || newest === after) return 'all'
+      await intake.commit({
+        facts: data
+          .filter((item) => (item.createdAt ?? Infinity) > boundary)
+          .map((item) => factOf(item, clock.now())),
+        checkpoints: { [name]: newest },
+      })
+      if (!hasMore) return 'all'
+      after = newest
+    }
+    return 'more'
+  }
+  return {
+    async read(sessionId, since, startedAt, failures) {
+      try {
+        return await readOn(sessionId, since, startedAt)
+      } catch (error) {
+        if (failures < PATIENCE || !isParticular(error)) throw error
+        log.warn({ sessionId, error: messageOf(error) }, 'reconcile: the items of a session cannot be read')
+        return 'none'
+      }
+    },
+  }
+}
+
+function factOf(item: Item, at: number): Fact {
+  return {
+    id: itemFactId(item.sessionId, item.id),
+    type: transcriptType(item.event ?? item.type),
+    sessionId: item.sessionId,
+    turnId: typeof item.raw.turn_id === 'string' ? item.raw.turn_id : null,
+    at,
+    family: 'transcript',
+    seq: null,
+    body: writeJson({ payload: item.raw, internal_type: null, seq: null }),
+    seen: { poll: at },
+    subject: null,
   }
 }

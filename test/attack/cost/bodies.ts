@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { BodyReader, DirectRequest } from '../../../src/sidecar/admin/body.ts'
+import { BodyReader, DirectRequest } from '../../../src/sidecar/admin/listener.ts'
 import { startEmulator } from '../../../src/emulator/index.ts'
 import { CHUNKINGS, sendBody, type Chunking } from './sender.ts'
 

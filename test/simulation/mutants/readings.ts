@@ -82,13 +82,13 @@ export const READINGS: readonly Mutant[] = [
   ),
   mutant(
     'the items checkpoint moves before the facts',
-    'sidecar/intake/items.ts',
+    'sidecar/intake/snapshot.ts',
     '      await intake.commit({\n        facts: data',
     '      await store.settings.setCheckpoint(name, newest)\n      await intake.commit({\n        facts: data',
   ),
   mutant(
     'the first page is the whole list of items',
-    'sidecar/intake/items.ts',
+    'sidecar/intake/snapshot.ts',
     "      if (!hasMore) return 'all'\n      after = newest",
     "      return 'all'",
   ),

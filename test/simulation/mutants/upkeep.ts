@@ -45,7 +45,7 @@ export const UPKEEP: readonly Mutant[] = [
   ),
   mutant(
     'items are reported again by a read that hung',
-    'sidecar/intake/items.ts',
+    'sidecar/intake/snapshot.ts',
     'if (reached !== after) {',
     "if (reached === '') {",
   ),

@@ -27,7 +27,8 @@ const PUT_TURNS = `
     $8::bigint[], $9::bigint[])
   ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, raw = excluded.raw, final = excluded.final,
     settled = excluded.settled, final_fact = excluded.final_fact,
-    ended_frame_at = coalesce(t.ended_frame_at, excluded.ended_frame_at), final_read_at = excluded.final_read_at`
+    ended_frame_at = coalesce(t.ended_frame_at, excluded.ended_frame_at),
+    final_read_at = coalesce(t.final_read_at, excluded.final_read_at)`
 
 /** Sessions, turns and actions as they were last read. */
 export class Sessions {

@@ -67,7 +67,8 @@ export class Sessions {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, raw = excluded.raw, final = excluded.final,
          settled = excluded.settled, final_fact = excluded.final_fact,
-         ended_frame_at = coalesce(ended_frame_at, excluded.ended_frame_at), final_read_at = excluded.final_read_at`,
+         ended_frame_at = coalesce(ended_frame_at, excluded.ended_frame_at),
+         final_read_at = coalesce(final_read_at, excluded.final_read_at)`,
     )
     this.#endTurn = db.prepare<[string, string, number]>(
       `INSERT INTO turns (id, session_id, ended_frame_at) VALUES (?, ?, ?)

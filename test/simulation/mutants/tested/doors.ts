@@ -10,9 +10,9 @@ export const DOORS: readonly Mutant[] = [
   {
     name: 'a body is kept as the chunks in which it comes, however many',
     edits: [
-      ['sidecar/admin/body.ts', '  let chunks = 0\n', '  const chunks: Buffer[] = []\n'],
+      ['sidecar/admin/listener.ts', '  let chunks = 0\n', '  const chunks: Buffer[] = []\n'],
       [
-        'sidecar/admin/body.ts',
+        'sidecar/admin/listener.ts',
         'if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)',
         'if (chunks.push(chunk) > limit)',
       ],
@@ -22,21 +22,21 @@ export const DOORS: readonly Mutant[] = [
   tested(
     { file: WEBHOOKS, only: 'nothing but those' },
     'a body may come in as many chunks as it has bytes',
-    'sidecar/admin/body.ts',
+    'sidecar/admin/listener.ts',
     'if (++chunks > CHUNKS + buffer.length / CHUNK_BYTES)',
     'if (++chunks > limit)',
   ),
   tested(
     { file: WEBHOOKS, only: 'wants the length of a body' },
     'a body without a length may be as long as any',
-    'sidecar/admin/body.ts',
+    'sidecar/admin/listener.ts',
     'announced === 0 ? Math.min(limit, SMALL) : announced',
     'announced === 0 ? limit : announced',
   ),
   tested(
     { file: WEBHOOKS, only: 'answers 503 to a fifth' },
     'each connection may send a body of a mebibyte',
-    'sidecar/admin/body.ts',
+    'sidecar/admin/listener.ts',
     'if (announced > SMALL && announced > this.#free)',
     'if (announced > SMALL && announced > limit)',
   ),
@@ -50,7 +50,7 @@ export const DOORS: readonly Mutant[] = [
   tested(
     { file: CONNECTIONS, only: 'gone longest without a request' },
     'no connection makes room when all are in use',
-    'sidecar/admin/connections.ts',
+    'sidecar/admin/listener.ts',
     'const victim = victimOf(connections)',
     'const victim = connections.size < options.limit ? victimOf(connections) : null',
   ),
@@ -64,14 +64,14 @@ export const DOORS: readonly Mutant[] = [
   tested(
     { file: CONNECTIONS, only: 'busiest address first' },
     'a connection makes room whichever client has the most',
-    'sidecar/admin/connections.ts',
+    'sidecar/admin/listener.ts',
     '      busy > victim.busy ||\n      (busy === victim.busy && isLonger(connection, victim.connection))',
     '      isLonger(connection, victim.connection)',
   ),
   tested(
     { file: CONNECTIONS, only: 'does not keep its connection' },
     'a request whose body still comes counts as served',
-    'sidecar/admin/connections.ts',
+    'sidecar/admin/listener.ts',
     'if (request.complete && !response.writableEnded) return true',
     'if (request.method !== undefined && !response.writableEnded) return true',
   ),
