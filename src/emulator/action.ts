@@ -2,7 +2,7 @@ import type { Timer } from './clock.ts'
 
 export type ActionType = 'function_call' | 'approval' | 'question'
 
-/** How an action stopped being required. */
+/** How an action was resolved. */
 export type Resolution =
   | { kind: 'output'; text: string }
   | { kind: 'error'; text: string }
@@ -12,7 +12,7 @@ export type Resolution =
   | { kind: 'answered'; text: string }
   | { kind: 'turn_over' }
 
-/** An action that a session waits for, and afterwards the record of its outcome. */
+/** An action that a session waits for, and later the record of its outcome. */
 export interface Action {
   readonly type: ActionType
   readonly sessionId: string
@@ -27,6 +27,6 @@ export interface Action {
   resolution: Resolution | null
   resolvedAt: number | null
   readonly deadline: Timer | null
-  /** Resumes the waiting run. */
+  /** Continues the waiting run. */
   readonly resolve: (resolution: Resolution) => void
 }

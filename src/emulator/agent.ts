@@ -46,7 +46,7 @@ export function acceptMessage(
   return { message, position: session.queue.length }
 }
 
-/** Puts the lines of `text` before the rest of the running turn. False when no turn runs. */
+/** Inserts the lines of `text` before the rest of the running turn. False when no turn runs. */
 export function steer(world: World, session: Session, text: string): boolean {
   const { run } = session
   if (run?.turn == null) return false
@@ -57,7 +57,7 @@ export function steer(world: World, session: Session, text: string): boolean {
   return true
 }
 
-/** Stops the running turn; it ends with the status that the interface does not show. */
+/** Stops the running turn. Its final status is the one that the interface leaves open. */
 export function cancelTurn(session: Session): void {
   session.run?.controller.abort(new TurnEnd('stopped', null))
 }
@@ -83,12 +83,12 @@ function begin(world: World, session: Session, message: Message): void {
   const run = newRun(message.text)
   session.run = run
   drive(world, session, run, message).catch((error: unknown) => {
-    // A run is left unfinished only by the deletion of its session or the end of the emulator.
+    // Only the deletion of its session or the end of the emulator leaves a run unfinished.
     if (error !== run.controller.signal.reason) throw error
   })
 }
 
-/** One run: the message, the workspace, the turn, and then the next message that waits. */
+/** One run: the message, the workspace, the turn, and then the next queued message. */
 async function drive(world: World, session: Session, run: Run, message: Message): Promise<void> {
   const { signal } = run.controller
   publish(world, session, null, 'user.message', {
@@ -96,7 +96,7 @@ async function drive(world: World, session: Session, run: Run, message: Message)
     open: { message_id: message.id },
   })
   setStatus(world, session, 'working')
-  // The reply to the message is on its way before the turn exists.
+  // The reply to the message is sent before the turn exists.
   await nextLoop()
   signal.throwIfAborted()
   const script = scriptFor(world.scenario, message.text, settingsNow(world, session).instructions)
@@ -159,7 +159,7 @@ function endTurn(world: World, session: Session, run: Run, turn: Turn, end: Turn
   if (turn.error !== null) {
     publish(world, session, turn.id, 'agent.error', { open: { ...turn.error } })
   }
-  // Neutral on purpose: success is a property of the turn.
+  // `ended` says nothing about success: the status of the turn does.
   publish(world, session, turn.id, 'turn.ended')
   if (turn.status === 'failed') world.webhooks.send('turn.failed', session.id, turn.id)
   collectArtifacts(world, session, turn, run.collectMs)

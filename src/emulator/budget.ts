@@ -27,7 +27,7 @@ export class Bucket {
     this.#at = clock.now()
   }
 
-  /** Takes one; returns false and takes none when less than one is left. */
+  /** Takes one. Returns false, and takes none, when less than one is left. */
   take(): boolean {
     this.#refill()
     if (this.#level < 1) return false

@@ -17,7 +17,7 @@ interface Entry {
 
 /**
  * The service's time: the machine's monotonic clock and an offset that `advance` moves. Every deadline, pause, lifetime
- * and retry of the emulator uses it, so that a test can let hours pass.
+ * and retry of the emulator uses it, so that hours can pass in a test.
  */
 export class Clock {
   readonly #startedAt: number
@@ -103,7 +103,7 @@ export class Clock {
     this.#arm()
   }
 
-  /** Forgets every timer. */
+  /** Removes every timer. */
   close(): void {
     this.#closed = true
     this.#heap = []

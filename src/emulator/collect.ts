@@ -6,18 +6,17 @@ import type { OutputFile } from './workspace.ts'
 import type { World } from './world.ts'
 
 /**
- * Publishes the files under `outputs/` a moment after a turn's end: `pending` becomes `ready`,
- * `partial` or `failed`. `turn.completed` follows, or goes out by itself when the collection takes
- * too long.
+ * Publishes the files under `outputs/` a moment after a turn's end: `pending` becomes `ready`, `partial` or `failed`.
+ * `turn.completed` is sent after that, or earlier if the collection takes too long.
  */
 export function collectArtifacts(world: World, session: Session, turn: Turn, collectMs: number | null): void {
   turn.artifacts = 'pending'
-  // As the files are now: the next turn, or the end of the workspace, no longer changes them.
+  // A copy of the present files: the next turn, or the end of the workspace, does not change it.
   turn.outputs = session.workspace.takeOutputs()
   resumeCollection(world, session, turn, collectMs)
 }
 
-/** Goes on with the collection of a turn that is `pending`. */
+/** Continues the collection of a turn that is `pending`. */
 export function resumeCollection(world: World, session: Session, turn: Turn, collectMs: number | null): void {
   let sent = false
   const sendCompleted = (): void => {

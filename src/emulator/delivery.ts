@@ -7,7 +7,7 @@ import type { Faults } from './fault.ts'
 import type { Limits } from './limits.ts'
 import type { Subscription } from './subscription.ts'
 
-/** Attempts under way at once for one subscription; more wait their turn in memory. */
+/** Attempts under way at once for one subscription; others wait in memory. */
 const CONCURRENCY = 16
 
 /** Deliveries that may be pending for one subscription; each keeps its body in memory. */
@@ -47,7 +47,7 @@ interface Parts {
   clock: Clock
   limits: Limits
   faults: Faults
-  /** Called before anything leaves. */
+  /** Called before a request is sent. */
   save: () => void
 }
 
@@ -154,7 +154,7 @@ export class Courier {
   }
 
   async #try({ subscription, delivery }: Held): Promise<void> {
-    // The cause is completed first, and the state is stored before the request is sent.
+    // The request that caused the delivery is completed first, and the state is stored before the delivery is sent.
     await Promise.resolve()
     if (delivery.status !== 'pending' || this.#closing.signal.aborted) return
     if (this.#parts.faults.use('give_up_webhooks'))

@@ -46,7 +46,7 @@ export class Faults {
     return this.#settings[name] === true
   }
 
-  /** True, and one less left, while the counted fault lasts. */
+  /** True while the counted fault lasts; counts it down by one. */
   use(name: Counted): boolean {
     const left = this.#settings[name] ?? 0
     if (left > 0) this.#settings = { ...this.#settings, [name]: left - 1 }
@@ -83,7 +83,7 @@ export class Faults {
     return this.#settings.clock_skew_ms ?? 0
   }
 
-  /** Bytes a second of each stream; undefined: as fast as it goes. */
+  /** Bytes a second of each stream; undefined: no limit. */
   get streamRate(): number | undefined {
     return this.#settings.slow_streams
   }

@@ -48,7 +48,7 @@ export function admit(
   return { token, bucketName, bucket, charged }
 }
 
-/** A request that was refused for a ceiling is not charged. */
+/** A request that was refused by a limit is not charged. */
 export function refund(
   world: World,
   admission: Admission,

@@ -11,6 +11,6 @@ export interface Answer {
   /** The media type of `bytes`. */
   type?: string
   headers?: Readonly<Record<string, string>>
-  /** Nothing is sent: the connection is cut after the work was done. */
+  /** No answer is sent: the connection is cut after the work was done. */
   lost?: boolean
 }

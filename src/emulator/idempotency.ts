@@ -4,7 +4,7 @@ import type { Answer } from './http.ts'
 import type { OpenDetails } from './profile/details.ts'
 import { refuse } from './refusal.ts'
 
-/** Answers kept at once; the oldest leave first. */
+/** Answers kept at once; the oldest are removed first. */
 const MOST_KEPT = 20_000
 
 /** The stored answer. */

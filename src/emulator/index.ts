@@ -64,27 +64,27 @@ export type {
 export type { Scope } from './token.ts'
 
 export interface EmulatorOptions {
-  /** 127.0.0.1 and any free port when left out. */
+  /** 127.0.0.1 and any free port by default. */
   listen?: { host?: string; port?: number }
-  /** A scenario file, or its content. Without one the agent understands the line language only. */
+  /** A scenario file, or its content. Without a scenario, each line of a message is a step. */
   scenario?: string | Scenario
-  /** The token that is there from the start and holds every scope but `cli`. */
+  /** The token that exists at the start, with every scope except `cli`. */
   token?: string
-  /** Which way everything that the interface leaves open is answered. */
+  /** The choice for all details that the interface leaves open. */
   openDetails?: 'a' | 'b'
-  /** Parts that the description does not show; they work all the same. */
+  /** Parts that the description does not show; they work nevertheless. */
   leaveOut?: readonly OpenPart[]
   /** Webhook addresses may be http on loopback. */
   allowHttpWebhooks?: boolean
-  /** Smaller or larger figures than the interface's, for tests. */
+  /** Limits that differ from those of the interface, for tests. */
   limits?: Partial<Limits>
   /**
    * Host names that its own routes accept, beside addresses, `localhost` and names without a dot.
    */
   allowedHosts?: readonly string[]
-  /** The domain that previews are published under; without one they cannot be. */
+  /** The domain of published previews. Without it no preview can be published. */
   previewDomain?: string
-  /** The time to begin at, milliseconds since the epoch; the machine's when left out. */
+  /** The time at the start, milliseconds since the epoch; by default that of the machine. */
   startAt?: number
   /**
    * A file that keeps the state of the emulator across restarts; created if it does not exist. A turn under way at a stop
@@ -97,35 +97,38 @@ export interface EmulatorOptions {
 export interface Emulator {
   readonly baseUrl: string
   readonly token: string
-  /** The truth: every event after `afterSeq`, and every turn, action, answer and delivery. */
+  /** Everything that happened: every event after `afterSeq`, and every turn, action, answer and delivery. */
   ledger(afterSeq?: number): LedgerView
-  /** Lets `ms` pass at once, everything due on the way included. */
+  /** Moves the clock by `ms`; everything that becomes due on the way happens. */
   advance(ms: number): Promise<void>
   /** The service's time, milliseconds since the epoch. */
   now(): number
   readonly faults: { get(): FaultSettings; set(settings: FaultSettings): void }
-  /** Answers the messages that come from now on by another scenario. */
+  /** Uses another scenario for all later messages. */
   follow(scenario: Scenario): void
   /** The actions of a person in the Console. */
   resolveAction(callId: string, verdict: Verdict): void
   mintToken(scopes: readonly Scope[], days?: number): { id: string; token: string }
   revokeToken(id: string): boolean
-  /** Publishes a persisted event on a session as if its agent had; answers its `seq`. For load and for hostile frames. */
+  /**
+   * Publishes a persisted event on a session, as its agent would, and returns its `seq`. For load and for hostile
+   * frames.
+   */
   publish(
     sessionId: string,
     type: string,
     payload: Readonly<Record<string, unknown>>,
     turnId?: string | null,
   ): number
-  /** Streams that are open now. */
+  /** The number of open streams. */
   openStreams(): number
   close(): Promise<void>
 }
 
 /**
  * Starts an emulator of the Agent Session Service on a socket of its own. It shares nothing with other emulators.
- * @throws {DataFileError} when the data file is damaged, foreign or in use.
- * @throws {Error} when the scenario cannot be read or the address cannot be taken.
+ * @throws {DataFileError} when the data file is damaged, foreign or in use. @throws {Error} when the scenario cannot be
+ * read or the address cannot be used.
  */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const details = options.openDetails === 'b' ? profileB : profileA

@@ -30,8 +30,7 @@ export interface ProbeRecord extends Probe {
 }
 
 /**
- * The record of the emulator's requests and actions, beyond the resources: the truth for comparison
- * in tests.
+ * The record of the emulator's requests and actions, in addition to the resources. Tests compare their results with it.
  */
 export class Ledger {
   readonly actions: Roll<Action>
@@ -52,7 +51,7 @@ export class Ledger {
     this.probes = new Roll(limit)
   }
 
-  /** Puts the actions back. */
+  /** Restores the actions. */
   restoreActions(actions: Action[], forgotten: number): void {
     this.actions.restore(actions, forgotten)
     for (const action of actions) this.#actionById.set(action.callId, action)

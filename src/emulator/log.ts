@@ -25,7 +25,7 @@ export class EventLog {
     return this.#first + this.#events.length - 1
   }
 
-  /** Puts back the events of a log whose oldest had this `seq`. */
+  /** Restores the events of a log whose oldest event had this `seq`. */
   restore(events: PersistedEvent[], first: number): void {
     this.#events = events
     this.#first = first

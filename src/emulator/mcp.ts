@@ -5,7 +5,7 @@ import type { World } from './world.ts'
 /** A tool as its server lists it. */
 export interface ListedTool {
   name: string
-  /** The read-only hint; left out: the tool carries no annotation. */
+  /** The read-only hint; absent: the tool has no annotation. */
   read_only?: boolean
   output?: string
 }
@@ -15,7 +15,7 @@ export function isMcpTool(name: string): boolean {
   return name.includes('.')
 }
 
-/** The tool as its server lists it, if the session has that server, may use the tool and the server is there. */
+/** The tool as its server lists it, if the session has that server, may use the tool, and the server is reachable. */
 export function findTool(world: World, session: Session, name: string): ListedTool | undefined {
   const [server, tool] = split(name)
   const entry = serversOf(session).find((candidate) => candidate.name === server)

@@ -30,7 +30,7 @@ export interface Credential {
   isDefault: boolean
 }
 
-/** One trial of a key at its provider, with the model that it is to run. */
+/** One test of a key at its provider, with the requested model. */
 export interface Probe {
   readonly connector: string
   readonly model: string
@@ -47,7 +47,7 @@ interface Connection {
   is_default?: boolean
 }
 
-/** The organization's model connections; one to the `demo` model is there from the start. */
+/** The organization's model connections; a connection to the `demo` model exists at the start. */
 export class Models {
   #credentials: Credential[] = []
 
@@ -55,7 +55,7 @@ export class Models {
     this.#add({ key: 'demo-key-0000' }, CONNECTORS[0] as Connector)
   }
 
-  /** Forgets the connection that is there from the start. */
+  /** Removes the connection that exists at the start. */
   clear(): void {
     this.#credentials = []
   }
@@ -102,7 +102,7 @@ export class Models {
     return this.#add(asked, connector)
   }
 
-  /** Takes a connection out; another becomes the default if it was that. */
+  /** Removes a connection. If it was the default, another one becomes the default. */
   disconnect(id: string): Credential | undefined {
     const gone = this.#credentials.find((candidate) => candidate.id === id)
     this.#credentials = this.#credentials.filter((candidate) => candidate !== gone)
@@ -119,7 +119,7 @@ export class Models {
     if (credentialId !== undefined) return this.#named(credentialId, model)
     const fallback = this.fallback()
     const runs = (candidate: Credential): boolean => model === undefined || candidate.model === model
-    // Among several that run the model the default comes first.
+    // If several connections run the model, the default comes first.
     const chosen = fallback !== undefined && runs(fallback) ? fallback : this.#credentials.find(runs)
     if (chosen !== undefined) return chosen
     if (model === undefined)

@@ -18,7 +18,7 @@ const REASONS: Readonly<Record<number, string>> = {
   503: 'The identity directory cannot be reached.',
 }
 
-/** Past changes that a client may notice (rules VER-05, VER-06). Additions are none. */
+/** Past changes that a client may notice (rules VER-05, VER-06). Additions are not listed. */
 const CHANGES = [
   {
     kind: 'reshape',
@@ -31,7 +31,7 @@ const CHANGES = [
   },
 ]
 
-/** The description of the operations that are mounted, under this profile (OpenAPI 3.1), less the parts left out. */
+/** The description of all mounted operations in this profile (OpenAPI 3.1), without the parts that are left out. */
 export function describe(
   operations: readonly Operation[],
   details: OpenDetails,

@@ -20,9 +20,9 @@ export interface Call<Query, Body> {
 /** The description of an answer in `openapi.json`. */
 export interface Described {
   description: string
-  /** Left out: no content. */
+  /** Absent: no content. */
   schema?: TSchema
-  /** `application/json` when left out. */
+  /** `application/json` by default. */
   type?: string
   headers?: Readonly<Record<string, TSchema>>
 }
@@ -34,17 +34,17 @@ interface Spec<Q extends TSchema, B extends TSchema> {
   /** An OpenAPI path template. */
   path: string
   summary: string
-  /** `open` needs no token, `any` is content with every valid one, `token` with all but a `cli` one. */
+  /** `open` needs no token, `any` accepts every valid token, `token` every token except a `cli` one. */
   access: Scope | 'token' | 'any' | 'open'
-  /** The bucket that pays: `creation` for sessions; `write` is charged as the profile says. */
+  /** The bucket that is charged: `creation` for sessions; `write` as the profile decides. */
   cost: 'creation' | 'read' | 'write'
   /** Whether the idempotency header is read: for every POST, which creates or acts. */
   idempotent?: boolean
   query?: Q
   body?: B
-  /** The body may be left out. */
+  /** The body may be absent. */
   bodyOptional?: boolean
-  /** Bytes; the general limit when left out. */
+  /** Bytes; by default the general limit. */
   bodyLimit?: number
   deprecated?: boolean
   success: Described & { status: number }
@@ -53,7 +53,7 @@ interface Spec<Q extends TSchema, B extends TSchema> {
   /** True: a header `Last-Event-ID` is read. */
   resumes?: boolean
   handle(call: Call<Static<Q>, Static<B>>): Answer | Promise<Answer>
-  /** Instead of `handle`: takes the connection over. */
+  /** Used instead of `handle`, for an operation that writes to the connection itself. */
   stream?(call: Call<Static<Q>, Static<B>>, response: ServerResponse, headers: Record<string, string>): void
 }
 

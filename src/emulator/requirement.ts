@@ -22,8 +22,8 @@ export interface Raised {
 }
 
 /**
- * Puts everything in `needs` on the session's `required_actions` at once and moves it to `requires_action`; the turn
- * stays `working`. Each answer, expiry or loss resolves its promise.
+ * Puts everything in `needs` on the session's `required_actions` at once, and changes its status to `requires_action`;
+ * the turn stays `working`. Each answer, expiry or loss resolves its promise.
  */
 export function requireActions(world: World, session: Session, turn: Turn, needs: readonly Need[]): Raised[] {
   const raised = needs.map((need) => raise(world, session, turn, need))
@@ -59,7 +59,7 @@ function raise(world: World, session: Session, turn: Turn, need: Need): Raised {
   return { action, resolved: promise }
 }
 
-/** Takes the action off the session; with none left, the session works again. Does nothing the second time. */
+/** Removes the action from the session. When none is left, the session works again. A second call has no effect. */
 export function resolveAction(world: World, session: Session, action: Action, resolution: Resolution): void {
   if (action.resolution !== null) return
   settle(world, session, action, resolution)
@@ -69,7 +69,7 @@ export function resolveAction(world: World, session: Session, action: Action, re
   action.resolve(resolution)
 }
 
-/** The sandbox held none of the calls: the turn has lost every answer that it was waiting for. */
+/** The sandbox held none of the calls: all answers that the turn waited for are lost. */
 export function loseActions(world: World, session: Session): void {
   const lost = [...session.actions]
   for (const action of lost) settle(world, session, action, { kind: 'lost' })
@@ -77,18 +77,18 @@ export function loseActions(world: World, session: Session): void {
   for (const action of lost) action.resolve({ kind: 'lost' })
 }
 
-/** Takes every action off a session whose turn is over. */
+/** Removes all actions of a session whose turn has ended. */
 export function dropActions(world: World, session: Session): void {
   for (const action of session.actions.slice()) resolveAction(world, session, action, { kind: 'turn_over' })
 }
 
-/** More is required: a workspace that was woken for this answer may go to sleep again. */
+/** Other actions are still required: a workspace that was resumed for this answer may pause again. */
 function waitOn(world: World, session: Session): void {
   touch(session, world.clock.now())
   session.workspace.rest()
 }
 
-/** No action is required any more, so the turn works again. Its workspace may be paused. */
+/** No action is required any more, so the turn continues. Its workspace may be paused. */
 function goOn(world: World, session: Session, turnId: string | null): void {
   wakeWorkspace(world, session, turnId)
   setStatus(world, session, 'working')

@@ -373,7 +373,7 @@ describe('a data file that cannot be used', () => {
     ],
     [
       'a database of some other program',
-      'some other program',
+      'another program',
       (file: string) => new Database(file).exec('CREATE TABLE t (x)').close(),
     ],
   ])('%s is refused and left as it is', async (_what, why, make) => {

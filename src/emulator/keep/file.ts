@@ -16,9 +16,9 @@ const UPGRADES = [
   `UPDATE record SET json = json_set(json, '$.status', 'pending')
    WHERE kind = 'delivery' AND json_valid(json) AND json_extract(json, '$.status') NOT IN ('delivered', 'dead')`,
 ]
-/** Up to this size the whole file is checked at each start; a larger one would make a start take seconds. */
+/** Up to this size the whole file is checked at each start. A check of a larger file would take seconds. */
 const CHECKED_AT_START = 64 * 1024 * 1024
-/** How long a start waits for a process that is just letting go of the file, milliseconds. */
+/** How long a start waits for a process that is about to close the file, milliseconds. */
 const BUSY_MS = 1000
 
 const TABLES = `
@@ -27,7 +27,7 @@ const TABLES = `
   CREATE TABLE blob (hash TEXT PRIMARY KEY, bytes BLOB NOT NULL);
 `
 
-/** A data file that cannot be used, in words for the person who named it. */
+/** A data file that cannot be used, with a message for its user. */
 export class DataFileError extends OperatorError {
   override readonly name = 'DataFileError'
 
@@ -36,7 +36,7 @@ export class DataFileError extends OperatorError {
   }
 }
 
-/** A record written, one removed, or all of its kind below a place removed. */
+/** A record to write, a record to remove, or all records of a kind before a place to remove. */
 export type Change = { kind: string; place: number; json: string | null } | { kind: string; below: number }
 
 interface Row {
@@ -54,13 +54,13 @@ export class DataFile {
   readonly #db: Database.Database
   readonly #write: (changes: readonly Change[], facts: Readonly<Record<string, string>>) => void
   readonly #hashes = new WeakMap<Uint8Array, string>()
-  /** Bytes that were named and are not in the file yet. */
+  /** Bytes that are referenced and not in the file yet. */
   #fresh = new Map<string, Uint8Array>()
   readonly #loaded = new Map<string, Uint8Array>()
 
   /**
-   * Opens or creates it. `profile` is that of the open details, in whose words much of it is written.
-   * @throws {DataFileError} when it is damaged, foreign, of another version or profile, or in use.
+   * Opens the file, or creates it. `profile`: the choice of open details, which the stored resources use. @throws
+   * {DataFileError} when the file is damaged, foreign, of another version or profile, or in use.
    */
   constructor(path: string, profile: string) {
     this.path = resolve(path)
@@ -78,7 +78,7 @@ export class DataFile {
     this.#write = this.#db.transaction((changes, facts) => this.#apply(changes, facts))
   }
 
-  /** True when no emulator has kept anything in it yet. */
+  /** True if no emulator has stored anything in it yet. */
   get fresh(): boolean {
     return this.fact('clock_now') === undefined
   }
@@ -94,7 +94,7 @@ export class DataFile {
       .all(kind)
   }
 
-  /** Writes all of it or nothing. @throws {DataFileError} */
+  /** Writes all changes or none. @throws {DataFileError} */
   commit(changes: readonly Change[], facts: Readonly<Record<string, string>>): void {
     try {
       this.#write(changes, facts)
@@ -104,7 +104,7 @@ export class DataFile {
     this.#fresh.clear()
   }
 
-  /** The name under which the file has these bytes, or will with the next commit. */
+  /** The name of these bytes in the file, now or after the next commit. */
   hashOf(bytes: Uint8Array): string {
     const known = this.#hashes.get(bytes)
     if (known !== undefined) return known
@@ -128,7 +128,7 @@ export class DataFile {
     return bytes
   }
 
-  /** After everything is loaded: removes the bytes that no record uses. */
+  /** To call after everything is loaded: removes bytes that no record uses. */
   sweep(): void {
     const names = this.#db.prepare<[], string>('SELECT hash FROM blob').pluck().all()
     const remove = this.#db.prepare('DELETE FROM blob WHERE hash = ?')
@@ -173,7 +173,7 @@ function open(path: string): Database.Database {
 
 /** Recognises the file before anything is written to it. */
 function prepare(db: Database.Database, path: string, profile: string): void {
-  // Held until any kind of end of the process.
+  // Held until the process ends in any way.
   db.pragma('locking_mode = EXCLUSIVE')
   const empty = db.prepare<[], number>('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
   if (!empty) recognise(db, path, profile)
@@ -198,14 +198,14 @@ function versionOf(db: Database.Database): number {
 function recognise(db: Database.Database, path: string, profile: string): void {
   if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
     throw new DataFileError(
-      `${path} is a database of some other program. It was left as it is; name another file.`,
+      `${path} is a database of another program. It was not changed. Name another file.`,
     )
   }
   const version = versionOf(db)
   if (version < 1 || version > VERSION) {
     throw new DataFileError(
       `${path} was written by another version (${version}, this one reads ${VERSION}). ` +
-        'It was left as it is; run that version, or name another file.',
+        'It was not changed. Run that version, or name another file.',
     )
   }
   if (statSync(path).size <= CHECKED_AT_START) {
@@ -229,7 +229,7 @@ function explain(error: unknown, path: string): Error {
   }
   if (code === 'SQLITE_NOTADB') {
     return new DataFileError(
-      `${path} is not a data file of an emulator. It was left as it is; name another file.`,
+      `${path} is not a data file of an emulator. It was not changed. Name another file.`,
     )
   }
   if (code.startsWith('SQLITE_CORRUPT')) return damaged(path, error.message)

@@ -12,7 +12,7 @@ import { keptSessions, type Interrupted } from './sessions.ts'
 
 /** Interval of writes of unsent state, in real milliseconds. */
 const TICK_MS = 100
-/** A clock that is off by less was not moved. */
+/** A smaller difference of the clocks does not count as a moved clock, milliseconds. */
 const CLOCK_SLACK_MS = 50
 
 /**
@@ -39,7 +39,7 @@ export class Keeper {
     const interrupted: Interrupted[] = []
     this.#kept = [...keptResources(world), ...keptLedger(world), ...keptSessions(file, world, interrupted)]
     try {
-      // The connection of the start is in the file, unless it was given up.
+      // The connection that exists at the start is in the file, unless it was removed.
       if (!file.fresh) world.models.clear()
       for (const kept of this.#kept) kept.load(file)
       file.sweep()
@@ -53,7 +53,7 @@ export class Keeper {
     this.#tick.unref()
   }
 
-  /** @throws {DataFileError} when the file cannot be written, then and ever after. */
+  /** @throws {DataFileError} when the file cannot be written; later calls throw it too. */
   save(): void {
     if (this.#closed) return
     if (this.#failure !== undefined) throw this.#failure
@@ -83,7 +83,7 @@ export class Keeper {
   }
 }
 
-/** The time to begin at: that of the file, moved on by the time that has passed since, and never back. */
+/** The time at the start: the time in the file, plus the time that has passed since. It never moves back. */
 export function timeOf(file: DataFile): number | undefined {
   const [now, offset] = [file.fact('clock_now'), file.fact('clock_offset')]
   return now === undefined ? undefined : Math.max(Number(now), Date.now() + Number(offset))

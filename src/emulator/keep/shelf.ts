@@ -7,14 +7,14 @@ interface Codec<Entry extends object, S extends TSchema> {
   readonly kind: string
   readonly schema: S
   write(entry: Entry): Static<S>
-  /** Makes the entry of a record. */
+  /** Makes the entry from a record. */
   read(record: Static<S>): Entry
   /** True for an entry that never changes again. */
   final?(entry: Entry): boolean
 }
 
 interface ShelfCodec<Entry extends object, S extends TSchema> extends Codec<Entry, S> {
-  /** Every entry there is, in order. */
+  /** All entries, in order. */
   entries(): Iterable<Entry>
   idOf(entry: Entry): string
   /** Restores an entry so that `entries` finds it. */
@@ -22,11 +22,11 @@ interface ShelfCodec<Entry extends object, S extends TSchema> extends Codec<Entr
 }
 
 interface JournalCodec<Entry extends object, S extends TSchema> extends Codec<Entry, S> {
-  /** The place of the oldest entry that is left. */
+  /** The place of the oldest remaining entry. */
   first(): number
   /** The entries from a place on. */
   from(place: number): readonly Entry[]
-  /** Puts everything back; the first of `entries` has the place `first`. */
+  /** Restores the entries; the first of `entries` has the place `first`. */
   restore(entries: Entry[], first: number): void
 }
 
@@ -85,7 +85,7 @@ export function shelf<Entry extends object, S extends TSchema>(codec: ShelfCodec
   }
 }
 
-/** Entries that are only ever appended, forgotten from the front, and change until they are final. */
+/** Entries that are only appended, removed from the front, and changed until they are final. */
 export function journal<Entry extends object, S extends TSchema>(codec: JournalCodec<Entry, S>): Kept {
   const { kind } = codec
   const open = new Map<number, { entry: Entry; json: string }>()
