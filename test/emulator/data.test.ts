@@ -380,7 +380,7 @@ describe('a data file that cannot be used', () => {
     const data = dataFile()
     make(data)
     const before = readFileSync(data)
-    expect(await refused(data)).toMatch(new RegExp(`^DataFileError: ${data} .*${why}.*name another file`))
+    expect(await refused(data)).toMatch(new RegExp(`^DataFileError: ${data} .*${why}.*[Nn]ame another file`))
     expect(readFileSync(data)).toEqual(before)
   })
 
