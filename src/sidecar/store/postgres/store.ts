@@ -4,6 +4,7 @@ import type { Call } from '../../../core/call.ts'
 import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock, Log, Random } from '../../../std/ports.ts'
+import { createThrottledLog } from '../../../std/throttled-log.ts'
 import { TURN_ENDED } from '../sqlite/sessions.ts'
 import { BegunAttempts, recoverBegun } from './begun.ts'
 import { Calls } from './calls.ts'
@@ -52,9 +53,11 @@ export async function openPostgresStore(
   standby?: Standby,
 ): Promise<Store> {
   const { clock, log, random } = options
-  const database = await openDatabase(options.database, (error) =>
-    log.warn({ err: error }, 'store: a connection to the database broke; another one is opened'),
+  // All connections break when a server ends.
+  const onError = createThrottledLog<Error>(clock, (times, { message }) =>
+    log.warn({ times, error: message }, 'store: connections to the database broke; new ones are opened'),
   )
+  const database = await openDatabase(options.database, onError)
   try {
     await assertUsable(database, options.database.url)
     await migrate(database)
