@@ -405,7 +405,7 @@ function plainColumns(acks: readonly PlainAck[]): (string | number)[] {
 }
 
 /** The newest facts, of which a pending delivery needs no row, and how many more there may be until rows are written. */
-const FRESH = 4096
+const FRESH = 8192
 
 /**
  * 40,000 facts are delivered within seconds of their commit. A row for each pending delivery would be written and soon
