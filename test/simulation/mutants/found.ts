@@ -209,7 +209,7 @@ export const FOUND: readonly Mutant[] = [
   tested(
     { file: 'store/ownership.test.ts', only: 'goes on where a full disk refuses the file' },
     'a full disk ends the start that has taken the store',
-    'sidecar/store/sqlite/owner.ts',
+    'sidecar/store/sqlite/committer.ts',
     "if (codeOf(error) !== 'SQLITE_FULL') throw error",
     'throw error',
   ),
@@ -255,7 +255,7 @@ export const FOUND: readonly Mutant[] = [
   ),
   mutant(
     'a start that a full disk stops has fenced the former owner',
-    'sidecar/store/sqlite/owner.ts',
+    'sidecar/store/sqlite/committer.ts',
     '        recover()\n        return row\n      })\n      .immediate()\n',
     '        return row\n      })\n      .immediate()\n    recover()\n',
   ),

@@ -100,7 +100,7 @@ export const STORE: readonly Mutant[] = [
   ),
   mutant(
     'steady time is not carried over',
-    'sidecar/store/sqlite/owner.ts',
+    'sidecar/store/sqlite/committer.ts',
     'if (back > 0)',
     'if (back > 1e15)',
   ),
@@ -112,7 +112,7 @@ export const STORE: readonly Mutant[] = [
   ),
   mutant(
     'a commit does not check the epoch',
-    'sidecar/store/sqlite/owner.ts',
+    'sidecar/store/sqlite/committer.ts',
     'if (this.#commit.run(epoch, owner).changes !== 1) throw this.lose(this.#fenced())',
     'this.#commit.run(epoch, owner)',
   ),
@@ -139,13 +139,13 @@ export const STORE: readonly Mutant[] = [
   ),
   mutant(
     'a start does not fence the former owner',
-    'sidecar/store/sqlite/owner.ts',
+    'sidecar/store/sqlite/committer.ts',
     'owner = excluded.owner, previous = owner, epoch = epoch + 1, commits = commits + 1',
     "owner = CASE owner WHEN '' THEN excluded.owner ELSE owner END, commits = commits + 1",
   ),
   mutant(
     'a fenced process logs it and writes on',
-    'sidecar/store/sqlite/owner.ts',
+    'sidecar/store/sqlite/committer.ts',
     '.changes !== 1) throw this.lose(this.#fenced())',
     '.changes !== 1) this.lose(this.#fenced())',
   ),

@@ -2,7 +2,7 @@ import { newCall, type Call, type CallResult, type CallRoom, type ClaimedCall } 
 import { transition, type CallStep } from '../../../core/call-machine.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { Sqlite } from './open.ts'
-import type { Ownership } from './owner.ts'
+import type { Ownership } from './committer.ts'
 import { objectOf } from '../../../std/depth.ts'
 import { writeJson } from '../../../std/json.ts'
 

@@ -1,7 +1,7 @@
 import type { Hint, HintScope } from '../../../core/hint.ts'
 import type { ClaimedHint, HintClaim, HintedSession, Reading } from '../../../core/store.ts'
 import type { Sqlite } from './open.ts'
-import type { Ownership } from './owner.ts'
+import type { Ownership } from './committer.ts'
 import { seenOf, type SeenColumns } from './log.ts'
 
 export interface HintRow extends SeenColumns {

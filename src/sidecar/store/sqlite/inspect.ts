@@ -5,7 +5,7 @@ import { codeOf, messageOf, OperatorError } from '../../../std/errors.ts'
 import { recogniseStore, type Sqlite } from './open.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 import { alteredDefinitions, knownMigrations, versionOf } from './schema.ts'
-import { STEADY } from './owner.ts'
+import { STEADY } from './committer.ts'
 import { assertOwnLog } from './wal.ts'
 
 /** Problems of one kind that are listed; further ones are only counted. */

@@ -8,8 +8,7 @@ import { attemptText, CUT, LONG, STATUS } from '../attempt.ts'
 import { POSITIONS_OF_SESSION } from './listing.ts'
 import { FACT_COLUMNS, factOf, type FactRow } from './log.ts'
 import type { Clock, Timer } from '../../../std/ports.ts'
-import type { Part } from './committer.ts'
-import type { Ownership } from './owner.ts'
+import type { Ownership, Part } from './committer.ts'
 
 /** The service defines the types, so the number of types in memory is limited. */
 export const TYPES_REMEMBERED = 1000
@@ -475,7 +474,7 @@ interface Begun {
  * So an attempt that takes long is recorded as begun, by the next commit or by a relaxed one of its own. An attempt
  * that ends earlier costs nothing.
  */
-export class BegunAttempts {
+export class BegunAttempts implements Part {
   readonly #clock: Clock
   readonly #add
   readonly #remove
@@ -545,19 +544,8 @@ export class BegunAttempts {
     if (last?.positions.includes(pos) === true) last.since = Infinity
   }
 
-  /** The part of every transaction: the owner's check before the writes; `note` and begun attempts after them. */
-  partWith(ownership: Ownership, note: () => void): Part {
-    return {
-      confirm: () => ownership.confirm(),
-      note: () => {
-        note()
-        this.#stage()
-      },
-      committed: () => this.#committed(),
-    }
-  }
-
-  #stage(): void {
+  /** Writes the attempts that take long, in every transaction. */
+  note(): void {
     if (this.#staged.length > 0) this.#staged = []
     const before = this.#clock.steady() - LONG
     for (const begun of this.#unwritten.values()) {
@@ -567,7 +555,7 @@ export class BegunAttempts {
     }
   }
 
-  #committed(): void {
+  committed(): void {
     if (this.#staged.length === 0) return
     for (const begun of this.#staged) {
       begun.since = Infinity

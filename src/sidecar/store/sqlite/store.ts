@@ -19,7 +19,7 @@ import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, DeliveryRows, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
 import { Checkpoints, Facts, seqOf } from './log.ts'
-import { Committer, explain, type Urgency, type Witness } from './committer.ts'
+import { Committer, explain, Ownership, recoverTime, type Urgency, type Witness } from './committer.ts'
 import { Hints } from './hints.ts'
 import { createMissed } from './missed.ts'
 import { SessionOwners, createScoping } from './session-owners.ts'
@@ -28,7 +28,6 @@ import { createPruning } from './prune.ts'
 import { createSettings } from './settings.ts'
 import { createReader } from './reader.ts'
 import { createRedelivery } from './redelivery.ts'
-import { Ownership, keepTime, recoverTime } from './owner.ts'
 import { Sessions, TURN_ENDED } from './sessions.ts'
 import { watchFile, type FileWatch } from './watch.ts'
 
@@ -93,8 +92,7 @@ export function createSqliteStore(
   ownership.onLost = onLost ?? null
   const checkpoints = new Checkpoints(db)
   const begun = new BegunAttempts(db, clock, (run, effect) => committer.write(run, effect, 'relaxed'))
-  const time = keepTime(checkpoints, clock)
-  const committer: Committer = new Committer(db, clock, witness, begun.partWith(ownership, time))
+  const committer: Committer = new Committer({ db, clock, witness, ownership, checkpoints, part: begun })
   const lanes = new Lanes({ db, ownership, begun, rows, onDamage: (pos) => markDamaged(pos) })
   const facts = new Facts(db, checkpoints, lanes)
   const hints = new Hints(db, ownership, clock.now() * 1000)

@@ -6,7 +6,7 @@ import { StoreError } from '../../../core/store-error.ts'
 import { saveCopy } from './copy.ts'
 import { OWNER_SCHEMA, readOwnerPage } from './owner-page.ts'
 import type { Sqlite } from './open.ts'
-import type { Ownership } from './owner.ts'
+import type { Ownership } from './committer.ts'
 import { APPLICATION_ID } from './schema.ts'
 
 /** How often the files are checked, milliseconds: commits acknowledged until then may be lost with a deleted file. */
