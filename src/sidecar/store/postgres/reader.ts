@@ -182,7 +182,7 @@ function createSessions(queries: Queries): Pick<StoreReader, 'sessions' | 'sessi
         ],
         ['status = ?', status],
         ['id = ?', exact?.id],
-        ["position(lower(?) in lower(raw::json ->> 'title')) > 0", title],
+        ['position(lower(?) in lower(title)) > 0', title],
         [
           `first_seen >= coalesce((SELECT first_seen FROM sidecar.sessions ORDER BY first_seen DESC LIMIT 1 OFFSET ${SEARCHED}), 0)`,
           ...(title === undefined ? [undefined] : []),
@@ -281,7 +281,7 @@ function createWaiting(queries: Queries): Pick<StoreReader, 'openTurns' | 'openA
     functionsBeside: (tools, limit) =>
       queries.rows<OpenFunction>(
         `SELECT * FROM (
-           SELECT left(a.raw::json ->> 'name', 65) AS name, count(*) AS calls, min(${OPEN_SINCE}) AS oldest
+           SELECT left(a.name, 65) AS name, count(*) AS calls, min(${OPEN_SINCE}) AS oldest
            ${OPEN} AND a.type = 'function_call' GROUP BY 1) beside
          WHERE name IS NOT NULL AND name <> ALL ($1::text[]) ORDER BY oldest, name COLLATE "C" LIMIT ${limit}`,
         [tools],
@@ -320,7 +320,7 @@ async function count(queries: Queries): Promise<StoreCounts> {
     `SELECT
        (SELECT count(*) FROM sidecar.calls WHERE ended_at IS NULL) AS calls,
        (SELECT min(t.created_at) FROM sidecar.turns t JOIN sidecar.sessions s ON s.id = t.session_id
-         WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL AND t.raw::json ->> 'artifacts' IS NOT NULL) AS since,
+         WHERE t.settled = 0 AND t.final = 1 AND s.deleted_at IS NULL AND t.artifacts IS NOT NULL) AS since,
        (SELECT count(*) FROM sidecar.hints) AS dirty,
        (SELECT count(*) FROM sidecar.hints WHERE coalesce(seen_stream, seen_webhook, seen_poll) IS NOT NULL) AS unread,
        (SELECT min(least(seen_stream, seen_webhook, seen_poll)) FROM sidecar.hints) AS oldest,

@@ -15,20 +15,20 @@ import { objectOf } from '../../../std/depth.ts'
 import type { Queries } from './database.ts'
 
 const PUT = `
-  INSERT INTO sidecar.sessions AS s (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at)
-  VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9)
+  INSERT INTO sidecar.sessions AS s (id, status, updated_at, raw, at_rest, revision, baseline, first_seen, read_at, deleted_at, title)
+  VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10)
   ON CONFLICT (id) DO UPDATE SET status = excluded.status, updated_at = excluded.updated_at, raw = excluded.raw,
     at_rest = excluded.at_rest, revision = s.revision + 1, baseline = excluded.baseline,
-    read_at = excluded.read_at, deleted_at = excluded.deleted_at`
+    read_at = excluded.read_at, deleted_at = excluded.deleted_at, title = excluded.title`
 
 const PUT_TURNS = `
-  INSERT INTO sidecar.turns AS t (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at)
+  INSERT INTO sidecar.turns AS t (id, session_id, created_at, raw, final, settled, final_fact, ended_frame_at, final_read_at, artifacts)
   SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $7::smallint[],
-    $8::bigint[], $9::bigint[])
+    $8::bigint[], $9::bigint[], $10::text[])
   ON CONFLICT (id) DO UPDATE SET created_at = excluded.created_at, raw = excluded.raw, final = excluded.final,
     settled = excluded.settled, final_fact = excluded.final_fact,
     ended_frame_at = coalesce(t.ended_frame_at, excluded.ended_frame_at),
-    final_read_at = coalesce(t.final_read_at, excluded.final_read_at)`
+    final_read_at = coalesce(t.final_read_at, excluded.final_read_at), artifacts = excluded.artifacts`
 
 /** Sessions, turns and actions as they were last read. */
 export class Sessions {
@@ -57,10 +57,9 @@ export class Sessions {
   /** The newest settled turns, all unsettled ones, and `turnIds`. The session itself may not be known yet. */
   async turnsOf(queries: Queries, id: string, turnIds: readonly string[]): Promise<KnownTurn[]> {
     const rows = await queries.rows<TurnRow>(
-      `SELECT * FROM sidecar.turns WHERE session_id = $1 AND settled = 0
-       UNION (SELECT * FROM sidecar.turns WHERE session_id = $1 AND settled = 1 ORDER BY created_at DESC NULLS LAST LIMIT ${SETTLED_KEPT})
-       UNION SELECT * FROM sidecar.turns WHERE id = ANY ($2::text[])
-       ORDER BY settled, created_at NULLS FIRST, id`,
+      `SELECT * FROM sidecar.turns WHERE (session_id = $1 AND settled = 0) OR id = ANY ($2::text[]) OR id IN
+         (SELECT id FROM sidecar.turns WHERE session_id = $1 AND settled = 1 ORDER BY created_at DESC NULLS LAST LIMIT ${SETTLED_KEPT})
+       ORDER BY settled, CASE settled WHEN 0 THEN created_at END NULLS FIRST, created_at DESC NULLS LAST, id`,
       [id, turnIds],
     )
     return rows.map((row) => turnOf(row, this.#now()))
@@ -116,10 +115,12 @@ export class Sessions {
         row?.first_seen ?? at,
         at,
         null,
+        session.title,
       ])
     } else if (row !== undefined) {
       const { id, status, updated_at, raw, baseline, first_seen } = row
-      await queries.change(PUT, [id, status, updated_at, raw, 1, baseline, first_seen, at, at])
+      const { title } = sessionOf(row)
+      await queries.change(PUT, [id, status, updated_at, raw, 1, baseline, first_seen, at, at, title])
     }
     if (reading.turns.length > 0) await this.#writeTurns(queries, reading.turns)
     for (const action of reading.opened) {
@@ -130,8 +131,8 @@ export class Sessions {
       if (owner !== undefined && (owner.session_id !== reading.sessionId || owner.turn_id !== action.turnId))
         this.#onTwin(action.callId, reading.sessionId)
       await queries.change(
-        `INSERT INTO sidecar.actions (call_id, session_id, turn_id, type, raw, created_at, opened_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
+        `INSERT INTO sidecar.actions (call_id, session_id, turn_id, type, raw, created_at, opened_at, name)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (call_id) DO UPDATE SET resolved_at = NULL`,
         [
           action.callId,
           reading.sessionId,
@@ -140,6 +141,7 @@ export class Sessions {
           writeJson(action.raw),
           action.createdAt,
           at,
+          typeof action.raw['name'] === 'string' ? action.raw['name'] : null,
         ],
       )
     }
@@ -153,10 +155,14 @@ export class Sessions {
 
   async #writeTurns(queries: Queries, given: readonly KnownTurn[]): Promise<void> {
     const now = this.#now()
-    // The last of several states of a turn, in the order of their ids.
-    const turns = [...new Map(given.map((one) => [one.turn.id, one])).values()].toSorted((a, b) =>
-      a.turn.id < b.turn.id ? -1 : 1,
-    )
+    // One statement changes a row once: of several states of a turn the last, with the first times.
+    const last = new Map<string, KnownTurn>()
+    for (const one of given) {
+      const before = last.get(one.turn.id)
+      const endedFrameAt = before?.endedFrameAt ?? one.endedFrameAt
+      last.set(one.turn.id, { ...one, endedFrameAt, finalFor: before?.finalFor ?? one.finalFor })
+    }
+    const turns = [...last.values()].toSorted((a, b) => (a.turn.id < b.turn.id ? -1 : 1))
     await queries.change(PUT_TURNS, [
       turns.map(({ turn }) => turn.id),
       turns.map(({ turn }) => turn.sessionId),
@@ -167,6 +173,7 @@ export class Sessions {
       turns.map(({ finalFact }) => (finalFact ? 1 : 0)),
       turns.map(({ endedFrameAt }) => endedFrameAt),
       turns.map(({ finalFor }) => (finalFor === null ? null : Math.round(now - finalFor))),
+      turns.map(({ turn }) => turn.artifacts),
     ])
   }
 

@@ -110,7 +110,8 @@ CREATE TABLE sidecar.sessions (
   id         text COLLATE "C" PRIMARY KEY,
   status     text COLLATE "C" NOT NULL,
   updated_at bigint NOT NULL,
-  raw        text NOT NULL,
+  raw        text NOT NULL,                    -- the JSON of the service, which PostgreSQL may refuse to parse: \u0000
+  title      text,
   at_rest    smallint NOT NULL,
   revision   bigint NOT NULL,
   baseline   bigint NOT NULL,
@@ -128,6 +129,7 @@ CREATE TABLE sidecar.turns (
   session_id     text COLLATE "C" NOT NULL,
   created_at     bigint,
   raw            text,
+  artifacts      text,                         -- their status
   final          smallint NOT NULL DEFAULT 0,
   settled        smallint NOT NULL DEFAULT 0,
   final_fact     smallint NOT NULL DEFAULT 0,
@@ -142,6 +144,7 @@ CREATE TABLE sidecar.actions (
   session_id  text COLLATE "C" NOT NULL,
   turn_id     text COLLATE "C",
   type        text COLLATE "C" NOT NULL,
+  name        text COLLATE "C",                -- of the function
   raw         text NOT NULL,
   created_at  bigint,
   opened_at   bigint NOT NULL,
