@@ -27,6 +27,11 @@ export interface PendingDelivery {
   fact: StoredFact
 }
 
+/** `delivery.attempt` of the next attempt, from 1. */
+export function attemptNumber({ attempts, cut }: PendingDelivery): number {
+  return attempts + cut + 1
+}
+
 /**
  * A lane is the unit of order: one (handler, session) for ordered handlers, one fact for the
  * others. Only the worker that claimed it delivers it.

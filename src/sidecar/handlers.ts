@@ -4,12 +4,11 @@ import type { Http } from '../std/ports.ts'
 import type { Tracer } from '../core/trace.ts'
 import type { Store } from '../core/store.ts'
 import type { HandlerRecord } from '../core/store-reader.ts'
-import { createDispatcher, type Dispatcher } from './deliver/dispatcher.ts'
+import { createDispatcher, createWorker, type Dispatcher } from './deliver/dispatcher.ts'
 import { createHttpTarget } from './deliver/targets/http.ts'
 import { createModuleTarget } from './deliver/targets/module.ts'
 import type { LanePorts } from './deliver/lane-runner.ts'
 import { MemoryWindow } from './deliver/lane.ts'
-import { createWorker } from './deliver/worker.ts'
 
 /** A worker for each handler. `source`: who we are, for CloudEvents. */
 export function createHandlers(

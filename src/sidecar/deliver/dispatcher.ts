@@ -1,11 +1,21 @@
+import type { LaneExtension } from '../../core/delivery.ts'
+import { messageOf } from '../../std/errors.ts'
+import type { StoredFact } from '../../core/fact.ts'
+import type { HandlerSpec } from '../../core/handler.ts'
+import type { Observer } from '../../core/observer.ts'
+import { createPollLoop, type PollLoop } from '../../std/poll-loop.ts'
+import { HandlerHealth, type HandlerStatus, type Pause } from './health.ts'
+import { LaneRunner, type LanePorts } from './lane-runner.ts'
+import { Recorder } from './recorder.ts'
+import type { Target } from './targets/target.ts'
+import type { Verdict } from './targets/verdict.ts'
+import { createTransients, transientSlots } from './transients.ts'
+import { trialOf, type Trial } from './trial.ts'
 import type { Subscriber } from '../../core/bus.ts'
 import type { HandlerRecord } from '../../core/store-reader.ts'
 import { compilePatterns, type EventPattern } from '../../core/pattern.ts'
-import type { HandlerStatus, Pause } from './health.ts'
 import type { MemoryWindow } from './lane.ts'
-import type { LanePorts } from './lane-runner.ts'
 import { transientFact } from './transient.ts'
-import type { Worker } from './worker.ts'
 
 /** How long a stop waits for attempts in flight, milliseconds. */
 const DRAIN = 10_000
@@ -60,4 +70,144 @@ export function createDispatcher(
 function pauseOf(records: readonly HandlerRecord[], name: string): Pause | null {
   const { pausedAt = null, pauseReason = null } = records.find((record) => record.name === name) ?? {}
   return pausedAt === null ? null : { since: pausedAt, reason: pauseReason }
+}
+
+/** Lanes in memory for each slot of the handler; other lanes stay in the store. */
+const LANES_PER_SLOT = 4
+const LANES_LEAST = 64
+
+/** Claims and runs the lanes of one handler, and does what an operator asks for: test, pause, resume. */
+export interface Worker {
+  readonly spec: HandlerSpec
+  /** `paused`: the pause that was stored before the restart; null: none. */
+  start(paused: Pause | null): void
+  /** Stops claiming lanes and waits for attempts in flight, `grace` milliseconds at most. */
+  stop(grace: number): Promise<void>
+  extend(extension: LaneExtension): void
+  /** Sends a transient event at most once; it is not stored. */
+  transient(fact: StoredFact): void
+  /** Called after a redelivery or a replay made deliveries pending. */
+  reload(): void
+  /** Sends a test fact once, in any state of the handler. Nothing is stored or counted. */
+  test(fact: StoredFact): Promise<Trial>
+  pause(): void
+  resume(): void
+  status(): HandlerStatus
+}
+
+export interface WorkerOptions {
+  spec: HandlerSpec
+  target: Target
+}
+
+/** While the handler is down, its lanes stay in the store and one lane at a time is sent as a probe. */
+export function createWorker(options: WorkerOptions, ports: LanePorts & { observer: Observer }): Worker {
+  const { spec, target } = options
+  const { store, summaries, clock, log, observer } = ports
+  const room = Math.max(LANES_LEAST, spec.concurrency * LANES_PER_SLOT)
+  const health = new HandlerHealth(spec.name, ports)
+  const recorder = new Recorder(spec.name, ports)
+
+  const claim = async (): Promise<void> => {
+    if (!pollLoop.running || health.state === 'paused') return
+    const now = clock.steady()
+    const probing = health.state === 'down'
+    const limit = probing ? (now >= health.probeAt && lanes.size === 0 ? 1 : 0) : room - lanes.size
+    if (limit <= 0) return
+    for (const lane of await store.lanes.claim({ handler: spec.name, lanes: limit }))
+      lanes.begin(lane, null, probing)
+  }
+
+  const pollLoop: PollLoop = createPollLoop({
+    clock,
+    pass: claim,
+    async next() {
+      // No timer: a full runner and a running probe wake this loop when a lane is released, a paused handler when it is
+      // resumed.
+      if (lanes.size >= room || health.state === 'paused') return null
+      if (health.state === 'down' && lanes.size > 0) return null
+      const due = await store.lanes.nextDue(spec.name)
+      return due === null ? null : Math.max(due, health.probeAt - clock.steady())
+    },
+    onError: (error) => log.error({ handler: spec.name, err: error }, 'deliver: the store could not be read'),
+  })
+
+  const send = (fact: StoredFact, options: { test: boolean }): Promise<Verdict> => {
+    const known = fact.sessionId === null || options.test ? undefined : summaries.peek(fact.sessionId)
+    return new Promise((resolve) =>
+      target.send([{ fact, attempt: 1, session: known ?? null, test: options.test }], resolve),
+    )
+  }
+
+  const transients = createTransients({
+    slots: transientSlots(spec.concurrency),
+    free: () => (pollLoop.running && health.state === 'up' ? lanes.free : 0),
+    async send(fact) {
+      await send(fact, { test: false })
+    },
+    onDropped: () => observer.transientDropped(spec.name),
+    clock,
+  })
+
+  const lanes = new LaneRunner(
+    { spec, target, health, recorder, onRoom: () => pollLoop.wake(), onSlot: () => transients.next() },
+    ports,
+  )
+
+  return {
+    spec,
+    start(paused) {
+      if (paused !== null) health.stayPaused(paused)
+      health.report()
+      pollLoop.start()
+    },
+    async stop(grace) {
+      pollLoop.stop()
+      const { promise: late, resolve: giveUp } = Promise.withResolvers<void>()
+      // A callback without an answer within the grace is aborted, and sent again after the next start.
+      const limit = clock.after(grace, giveUp)
+      await Promise.race([Promise.all([lanes.close(), transients.stop()]), late])
+      limit.cancel()
+      lanes.stop()
+      target.abort()
+    },
+    extend(extension) {
+      if (lanes.extend(extension)) return
+      if (!extension.claimed) pollLoop.wake()
+      else if (pollLoop.running && health.state === 'up' && lanes.size < room) {
+        lanes.begin(extension.lane, extension.deliveries)
+      } else {
+        store.lanes
+          .release(extension.lane)
+          .catch((error: unknown) => log.error({ err: messageOf(error) }, 'deliver: release'))
+        if (health.state === 'down') pollLoop.wake()
+      }
+    },
+    transient(fact) {
+      if (pollLoop.running && health.state === 'up') transients.offer(fact)
+    },
+    async test(fact) {
+      const started = clock.steady()
+      const verdict = await send(fact, { test: true })
+      const ms = clock.steady() - started
+      log.info(
+        { handler: spec.name, type: fact.type, outcome: verdict.kind, ms },
+        'handler: a test fact was sent',
+      )
+      return trialOf(verdict, ms)
+    },
+    reload() {
+      lanes.reload()
+      pollLoop.wake()
+    },
+    pause() {
+      health.become('paused', 'paused by an operator')
+    },
+    resume() {
+      if (health.state !== 'paused') return
+      health.become('up', null)
+      pollLoop.wake()
+    },
+    status: () => health.status,
+  }
 }

@@ -47,8 +47,3 @@ export function decide(
 }
 
 const DELIVERED: Decision = { kind: 'delivered' }
-
-/** `delivery.attempt` of the next attempt, from 1. */
-export function attemptNumber({ attempts, cut }: PendingDelivery): number {
-  return attempts + cut + 1
-}

@@ -1,12 +1,11 @@
 import { createThrottledLog } from '../../std/throttled-log.ts'
-import type { Attempt, PendingDelivery } from '../../core/delivery.ts'
+import { attemptNumber, type Attempt, type PendingDelivery } from '../../core/delivery.ts'
 import type { StoredFact } from '../../core/fact.ts'
 import type { CallbackOutcome, Observer } from '../../core/observer.ts'
 import type { Clock, Log } from '../../std/ports.ts'
 import { traceIdOf, traceOf } from '../../core/trace.ts'
 import type { AckBatcher } from './ack-batcher.ts'
 import type { ActiveLane } from './lane.ts'
-import { attemptNumber } from './policy.ts'
 
 /** An attempt that has ended. */
 export interface Ended {

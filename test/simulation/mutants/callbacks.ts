@@ -52,7 +52,7 @@ export const CALLBACKS: readonly Mutant[] = [
   ),
   mutant(
     'transient events share the slots of facts',
-    'sidecar/deliver/worker.ts',
+    'sidecar/deliver/dispatcher.ts',
     "if (pollLoop.running && health.state === 'up') transients.offer(fact)",
     "if (pollLoop.running && health.state === 'up')\n        lanes.begin({ id: -1 - Math.floor(clock.steady()), handler: spec.name, key: '', lease: { owner: '', epoch: 0 } }, [{ attempts: 0, cut: 0, fact }])",
   ),

@@ -19,7 +19,7 @@ export const DELIVERY: readonly Mutant[] = [
   tested(
     { file: 'e2e/fairness.test.ts' },
     'transient events take the slots of facts',
-    'sidecar/deliver/worker.ts',
+    'sidecar/deliver/dispatcher.ts',
     'await send(fact, { test: false })',
     "await send(fact, { test: false })\n      lanes.begin({ id: -1, handler: spec.name, key: '', lease: { owner: '', epoch: 0 } }, [{ attempts: 0, cut: 0, fact }])",
   ),
