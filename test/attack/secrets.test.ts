@@ -169,7 +169,7 @@ function databaseText(file: string): string {
   const db = new Database(file, { readonly: true })
   try {
     const tables = db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
-    expect(tables).toContain('deliveries')
+    expect(tables).toContain('delivery_rows')
     return JSON.stringify(tables.filter((name) => name !== 'subscriptions').map((name) => db.prepare(`SELECT * FROM "${name}"`).safeIntegers().all()), (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value)) // prettier-ignore
   } finally {
     db.close()

@@ -24,7 +24,7 @@ async function runOn(engine: Engine, body: () => unknown): Promise<void> {
   await body()
 }
 
-/** For a test of both engines at once. */
+/** For a test of both engines, one after the other: `underTest` is one for all. */
 export async function on<T>(engine: Engine, body: () => Promise<T>): Promise<T> {
   const before = underTest
   underTest = engine
