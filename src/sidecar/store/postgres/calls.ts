@@ -19,13 +19,31 @@ const NAMES = `WITH RECURSIVE names(name) AS (
 export class Calls {
   readonly #claims = new Claims<string>()
   readonly #ownership: Ownership
+  /** The ids that the next statement of `get` finds. */
+  readonly #requested = new Set<string>()
+  #found: Promise<CallRow[]> = Promise.resolve([])
 
   constructor(ownership: Ownership) {
     this.#ownership = ownership
   }
 
-  /** @returns false when the call is known already. */
-  async add(queries: Queries, call: Call, now: number): Promise<boolean> {
+  /** @returns those that were not known. A session that waits for hundreds of calls reports all of them at each reading. */
+  async add(queries: Queries, calls: readonly Call[], now: number): Promise<Call[]> {
+    const known = new Set(
+      (
+        await this.#find(
+          queries,
+          calls.map(({ callId }) => callId),
+        )
+      ).map(({ callId }) => callId),
+    )
+    const added: Call[] = []
+    for (const call of calls)
+      if (!known.has(call.callId) && (await this.#insert(queries, call, now))) added.push(call)
+    return added
+  }
+
+  async #insert(queries: Queries, call: Call, now: number): Promise<boolean> {
     const row = callRow(call)
     const added = await queries.change(
       `INSERT INTO sidecar.calls (due_at, shard, ${FIELDS.map(columnOf).join(', ')})
@@ -62,11 +80,24 @@ export class Calls {
     )
   }
 
+  /** All that is requested in one step of the program is one statement. */
   async get(queries: Queries, callId: string): Promise<Call | null> {
-    const [row] = await queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = $1`, [
-      callId,
-    ])
+    if (this.#requested.size === 0) {
+      this.#found = Promise.resolve().then(() => {
+        const ids = [...this.#requested]
+        this.#requested.clear()
+        return this.#find(queries, ids)
+      })
+    }
+    this.#requested.add(callId)
+    const row = (await this.#found).find((one) => one.callId === callId)
     return row === undefined ? null : callOf(row)
+  }
+
+  #find(queries: Queries, callIds: readonly string[]): Promise<CallRow[]> {
+    return queries.rows<CallRow>(`SELECT ${CALL} FROM sidecar.calls WHERE call_id = ANY ($1::text[])`, [
+      callIds,
+    ])
   }
 
   async claim(queries: Queries, room: CallRoom, now: number): Promise<ClaimedCall[]> {

@@ -153,8 +153,10 @@ function createStore(
       newCalls: [],
     }
     const at = now()
-    const addCall = async (call: Call, lease: Lease | null): Promise<void> => {
-      if (await calls.add(queries, call, at)) into.newCalls.push({ callId: call.callId, lease })
+    const addCalls = async (given: readonly Call[], leaseOf: (call: Call) => Lease | null): Promise<void> => {
+      if (given.length === 0) return
+      for (const call of await calls.add(queries, given, at))
+        into.newCalls.push({ callId: call.callId, lease: leaseOf(call) })
     }
     const batch =
       given.scoped === true ? await scoping.apply(queries, given, into, { at: clock.now(), now: at }) : given
@@ -176,13 +178,12 @@ function createStore(
         continue
       }
       await facts.append(queries, reading.facts, into)
-      for (const call of reading.newCalls) await addCall(call, null)
+      await addCalls(reading.newCalls, () => null)
       const required = reading.session?.actions.map(({ callId }) => callId) ?? []
       await calls.wakeOthers(queries, reading.sessionId, required)
       await hints.done(queries, reading.sessionId, reading.hint, at)
     }
-    for (const call of batch.newCalls ?? [])
-      await addCall(call, call.state === 'running' ? ownership.lease : null)
+    await addCalls(batch.newCalls ?? [], ({ state }) => (state === 'running' ? ownership.lease : null))
     for (const step of batch.calls ?? []) {
       if (!(await calls.step(queries, step, at))) into.refused.push(step.callId)
       else if (step.facts !== undefined) await facts.append(queries, step.facts, into)
