@@ -43,6 +43,8 @@ export type CallEvent =
   /** From then on only this result is posted. */
   | { type: 'result_fixed'; result: CallResult; error: string | null; at: number }
   | { type: 'app_answered'; result: CallResult; at: number }
+  /** The service still requires it. Refused if the app has answered meanwhile, whose answer is due at once. */
+  | { type: 'app_awaited' }
   /** The request had no effect at the service. `counted`: it counts as an attempt. */
   | { type: 'post_put_off'; error: string; counted: boolean }
   | { type: 'post_unanswered'; error: string }
@@ -91,6 +93,7 @@ export const TRANSITIONS: Readonly<Record<CallStage, Arrows>> = {
   deferred: {
     result_fixed: 'finished',
     app_answered: 'finished',
+    app_awaited: 'deferred',
     postponed: 'deferred',
     failed: 'failed',
   },
@@ -200,6 +203,7 @@ function changes(call: Call, event: CallEvent): Partial<Call> {
       return { posts: posts + 1 }
     case 'message_unanswered':
       return { posts: 1, unsure: true, error: event.error }
+    case 'app_awaited':
     case 'postponed':
       return {}
     case 'answered':

@@ -212,6 +212,7 @@ class Steps {
       { type: 'run_deferred' },
       { type: 'result_fixed', result, error: null, at },
       { type: 'app_answered', result, at },
+      { type: 'app_awaited' },
       { type: 'post_unanswered', error: 'e' },
       { type: 'post_accepted', outcome: 'ok' },
       { type: 'answered', outcome: 'ok', error: null, at },

@@ -46,6 +46,7 @@ const EVENTS: { [Type in CallEvent['type']]: Extract<CallEvent, { type: Type }> 
   run_deferred: { type: 'run_deferred' },
   result_fixed: { type: 'result_fixed', result: RESULT, error: null, at: 5 },
   app_answered: { type: 'app_answered', result: RESULT, at: 5 },
+  app_awaited: { type: 'app_awaited' },
   post_put_off: { type: 'post_put_off', error: 'no', counted: true },
   post_unanswered: { type: 'post_unanswered', error: 'no' },
   post_refused: { type: 'post_refused', text: 'failed', error: 'no' },
@@ -70,6 +71,7 @@ run_failed          | -        received -        -           -           -      
 run_deferred        | -        deferred -        -           -           -                   -                   -        -             -             -        -             -
 result_fixed        | finished finished finished -           -           -                   -                   -        -             -             -        -             -
 app_answered        | -        finished finished -           -           -                   -                   -        -             -             -        -             -
+app_awaited         | -        -        deferred -           -           -                   -                   -        -             -             -        -             -
 post_put_off        | -        -        -        finished    unconfirmed refused             refused_unconfirmed -        undelivered   resent        -        -             -
 post_unanswered     | -        -        -        unconfirmed unconfirmed refused_unconfirmed refused_unconfirmed -        -             -             -        -             -
 post_refused        | -        -        -        refused     refused     -                   -                   -        -             -             -        -             -

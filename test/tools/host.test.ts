@@ -326,6 +326,21 @@ describe('a tool that answers later', () => {
     expect(await world.host.answer('call_9', { output: 'none' })).toBe('not_found')
   })
 
+  it('while the session is read to see whether it still waits: the answer is posted at once', async () => {
+    const world = toolWorld()
+    world.run = async () => ({ kind: 'deferred' })
+    await world.found()
+    let answered = false
+    world.beforeStep = async ({ event }) => {
+      if (answered || event.type === 'app_answered') return
+      answered = true
+      expect(await world.host.answer('call_1', { output: 'later' })).toBe('accepted')
+    }
+    while (!answered) await world.clock.advance(10_000)
+    await world.clock.advance(1000)
+    expect(world.service.answers.map(({ answer }) => answer)).toEqual([{ output: 'later' }])
+  })
+
   it('may say that it failed: the fixed error is posted', async () => {
     const world = toolWorld()
     world.run = async () => ({ kind: 'deferred' })

@@ -42,5 +42,5 @@ export async function awaitApp(
   if (left <= 0) return await giveUp(ports, tool.spec, call, 'the app did not answer before the deadline')
   const state = await isRequired(ports, call)
   if (state !== 'required') return await closeGone(ports, call, state, restarted)
-  return await write(ports, call, { type: 'postponed' }, { wait: Math.min(left, FAR) })
+  return await write(ports, call, { type: 'app_awaited' }, { wait: Math.min(left, FAR) })
 }
