@@ -1,6 +1,15 @@
 import type { Hint } from '../../../core/hint.ts'
 import type { ClaimedHint, HintClaim, HintedSession, Reading } from '../../../core/store.ts'
-import { HELD_DELAY, join, SCOPES, scopeOf, SWEEP, type HintRow, type Since } from '../sqlite/hints.ts'
+import {
+  gather,
+  HELD_DELAY,
+  join,
+  SCOPES,
+  scopeOf,
+  SWEEP,
+  type HintRow,
+  type Since,
+} from '../sqlite/hints.ts'
 import { seenOf } from '../sqlite/log.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
@@ -21,24 +30,9 @@ export class Hints {
     this.#generation = ownership.lease.epoch * 2 ** 32
   }
 
-  /** Hints of one commit about one session are one row: a thousand webhooks come from few sessions. */
   async add(queries: Queries, hints: readonly Hint[], now: number): Promise<void> {
-    const rows = new Map<string, Since>()
-    for (const { sessionId, scope, channel, at, delay } of hints) {
-      const key = sessionId ?? SWEEP
-      const row = {
-        due_at: Math.floor(now + delay),
-        scope: SCOPES[scope],
-        seen_stream: channel === 'stream' ? at : null,
-        seen_webhook: channel === 'webhook' ? at : null,
-        seen_poll: channel === 'poll' ? at : null,
-      }
-      const before = rows.get(key)
-      if (before === undefined) rows.set(key, row)
-      else join(before, row)
-    }
     // In the order of their keys, as every statement that changes several rows: no two transactions wait for each other.
-    const sorted = [...rows].toSorted(([a], [b]) => (a < b ? -1 : 1))
+    const sorted = [...gather(hints, now)].toSorted(([a], [b]) => (a < b ? -1 : 1))
     await queries.change(
       `INSERT INTO sidecar.hints AS h (session_id, shard, generation, due_at, scope, seen_stream, seen_webhook, seen_poll, failures)
        SELECT *, 0 FROM unnest($1::text[], $2::smallint[], $3::bigint[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[])

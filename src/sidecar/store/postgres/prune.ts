@@ -1,6 +1,6 @@
 import { FIRST_LOOK, PRUNED_SEQ } from '../../../core/checkpoint.ts'
-import { CHANNELS, STATE_TYPES } from '../../../core/fact.ts'
 import type { Expected, Miss } from '../../../core/store.ts'
+import { MISSED_PLACE, missedOf, oldOf, type SeenRow } from '../missed.ts'
 import { seqOf } from '../sqlite/log.ts'
 import type { Queries } from './database.ts'
 import type { Lanes } from './lanes.ts'
@@ -52,9 +52,7 @@ export class Pruning {
        FROM sidecar.facts f WHERE pos > $1::bigint ORDER BY pos LIMIT ${STEP}`,
       [this.#reached.fact],
     )
-    // A fact with a time in the future was stored while our clock was ahead: the facts after it may still be old.
-    const young = looked.findIndex(({ at }) => at >= before && at <= now)
-    const old = young === -1 ? looked : looked.slice(0, young)
+    const old = oldOf(looked, before, now)
     // A seq above the cursor is from before the cursor was lost: the service may count from a lower number since.
     const cursor = seqOf(await checkpoints.get(queries, 'stream')) ?? 0n
     let highest = seqOf(await checkpoints.get(queries, PRUNED_SEQ)) ?? 0n
@@ -123,17 +121,6 @@ export class Pruning {
 
 /** Facts that one step reads. */
 const LOOKED = 2000
-const PLACE = 'missed_pos'
-const STATE = new Set<string>(STATE_TYPES)
-
-interface SeenRow {
-  pos: number
-  at: number
-  type: string
-  seen_stream: number | null
-  seen_webhook: number | null
-  seen_poll: number | null
-}
 
 /** Walks the log once, step by step, and finds state facts that a channel did not announce. */
 export async function findMissed(
@@ -144,20 +131,11 @@ export async function findMissed(
   const looked = await queries.rows<SeenRow>(
     `SELECT pos, at, type, seen_stream, seen_webhook, seen_poll FROM sidecar.facts
      WHERE pos > $1::bigint ORDER BY pos LIMIT ${LOOKED}`,
-    [Number((await checkpoints.get(queries, PLACE)) ?? 0)],
+    [Number((await checkpoints.get(queries, MISSED_PLACE)) ?? 0)],
   )
-  const young = looked.findIndex(({ at }) => at >= before && at <= now)
-  const old = young === -1 ? looked : looked.slice(0, young)
-  // Facts of the first look happened before any channel could announce them.
-  const from = Number((await checkpoints.get(queries, FIRST_LOOK)) ?? 0)
-  const missed = old
-    .filter(({ type, at }) => STATE.has(type) && at > from)
-    .flatMap((row) =>
-      CHANNELS.filter(
-        (channel) => expected[channel]?.has(row.type) === true && row[`seen_${channel}`] === null,
-      ).map((channel): Miss => ({ channel, type: row.type })),
-    )
+  const old = oldOf(looked, before, now)
+  const missed = missedOf(old, expected, Number((await checkpoints.get(queries, FIRST_LOOK)) ?? 0))
   const last = old.at(-1)
-  if (last !== undefined) await checkpoints.set(queries, PLACE, String(last.pos))
+  if (last !== undefined) await checkpoints.set(queries, MISSED_PLACE, String(last.pos))
   return { missed, more: old.length === LOOKED }
 }

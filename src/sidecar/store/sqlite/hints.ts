@@ -39,6 +39,26 @@ export function join(first: Since, then: Since): void {
   first.seen_poll ??= then.seen_poll
 }
 
+/** Hints of one commit about one session are one row: a thousand webhooks come from few sessions. By session. */
+export function gather(hints: readonly Hint[], now: number): Map<string, Since> {
+  const rows = new Map<string, Since>()
+  for (const { sessionId, scope, channel, at, delay } of hints) {
+    const key = sessionId ?? SWEEP
+    const row = {
+      // Rounded down: what is due now is due in this very millisecond.
+      due_at: Math.floor(now + delay),
+      scope: SCOPES[scope],
+      seen_stream: channel === 'stream' ? at : null,
+      seen_webhook: channel === 'webhook' ? at : null,
+      seen_poll: channel === 'poll' ? at : null,
+    }
+    const before = rows.get(key)
+    if (before === undefined) rows.set(key, row)
+    else join(before, row)
+  }
+  return rows
+}
+
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
 export class Hints {
   readonly #claimed = new Map<string, Since | null>()
@@ -99,24 +119,8 @@ export class Hints {
     )
   }
 
-  /** Hints of one commit about one session are one row: a thousand webhooks come from few sessions. */
   add(hints: readonly Hint[], now: number): void {
-    const rows = new Map<string, Since>()
-    for (const { sessionId, scope, channel, at, delay } of hints) {
-      const key = sessionId ?? SWEEP
-      const row = {
-        // Rounded down: what is due now is due in this very millisecond.
-        due_at: Math.floor(now + delay),
-        scope: SCOPES[scope],
-        seen_stream: channel === 'stream' ? at : null,
-        seen_webhook: channel === 'webhook' ? at : null,
-        seen_poll: channel === 'poll' ? at : null,
-      }
-      const before = rows.get(key)
-      if (before === undefined) rows.set(key, row)
-      else join(before, row)
-    }
-    for (const [key, row] of rows) {
+    for (const [key, row] of gather(hints, now)) {
       const { due_at, scope, seen_stream, seen_webhook, seen_poll } = row
       this.#add.run(key, ++this.#generation, due_at, scope, seen_stream, seen_webhook, seen_poll)
       const since = this.#claimed.get(key)
