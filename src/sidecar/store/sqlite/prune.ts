@@ -1,5 +1,4 @@
 import { PRUNED_SEQ } from '../../../core/checkpoint.ts'
-import { oldOf } from '../missed.ts'
 import { type Checkpoints, seqOf } from './log.ts'
 import type { Lanes } from './lanes.ts'
 import type { Sqlite } from './open.ts'
@@ -69,7 +68,9 @@ export function createPruning(
 
   const pruneFacts = (before: number, now: number): { facts: number; more: boolean } => {
     const looked = oldest.all(reached.fact)
-    const old = oldOf(looked, before, now)
+    // A fact with a time in the future was stored while our clock was ahead: the facts after it may still be old.
+    const young = looked.findIndex(({ at }) => at >= before && at <= now)
+    const old = young === -1 ? looked : looked.slice(0, young)
     let facts = 0
     let highest = seqOf(checkpoints.get(PRUNED_SEQ)) ?? 0n
     // A seq above the cursor is from before the cursor was lost: the service may count from a lower number since.
