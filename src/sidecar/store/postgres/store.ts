@@ -2,7 +2,6 @@ import type { Ack } from '../../../core/delivery.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { Call } from '../../../core/call.ts'
 import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
-import { nothingCommitted } from '../committed.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock, Log, Random } from '../../../std/ports.ts'
 import { createThrottledLog } from '../../../std/throttled-log.ts'
@@ -144,7 +143,15 @@ function createStore(
   }
 
   const commit = async (queries: Queries, given: Batch, acks: readonly Ack[]): Promise<Committed> => {
-    const into = nothingCommitted()
+    const into: Committed = {
+      facts: [],
+      lanes: [],
+      stale: [],
+      refused: [],
+      sightings: [],
+      hinted: false,
+      newCalls: [],
+    }
     const at = now()
     const addCalls = async (given: readonly Call[], leaseOf: (call: Call) => Lease | null): Promise<void> => {
       if (given.length === 0) return

@@ -15,7 +15,6 @@ import type {
   Store,
 } from '../../../core/store.ts'
 import type { CallStep } from '../../../core/call-machine.ts'
-import { nothingCommitted } from '../committed.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, DeliveryRows, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
@@ -167,7 +166,15 @@ export function createSqliteStore(
   }
 
   const commit = (given: Batch, acks: readonly Ack[]): Committed => {
-    const into = nothingCommitted()
+    const into: Committed = {
+      facts: [],
+      lanes: [],
+      stale: [],
+      refused: [],
+      sightings: [],
+      hinted: false,
+      newCalls: [],
+    }
     const now = clock.steady()
     const addCall = (call: Call, lease: Lease | null): void => {
       if (calls.add(call, now)) into.newCalls.push({ callId: call.callId, lease })
