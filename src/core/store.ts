@@ -6,6 +6,7 @@ import type { Hint, HintScope } from './hint.ts'
 import type { Lease } from './lease.ts'
 import type { Action, Session, SessionSummary, Turn } from './resource.ts'
 import type { HeldFrames, OwnerNote, OwnerRecord } from './scope.ts'
+import type { Shards } from './shards.ts'
 import type { HandlerRecord, StoreReader } from './store-reader.ts'
 
 /**
@@ -21,6 +22,7 @@ export interface Store {
   calls: CallQueue
   settings: Settings
   operator: Operator
+  shards: Shards
   read: StoreReader
   close(): Promise<void>
 }
@@ -67,7 +69,7 @@ export interface Resources {
 }
 
 /*
- * The verbs of the three work queues:
+ * The verbs of the three work queues, which show a process only what its shards hold:
  * - `claim(room)`: items that are due and free, the longest due first, as many as there is room for. Only the caller
  *   works on them, until it returns them or its lease ends.
  * - `retry(…, after)` returns an item, which is due again after so many milliseconds. `release` returns it unchanged.
@@ -165,7 +167,7 @@ export interface Batch {
   readings?: readonly Reading[]
   /**
    * Calls that a read found. They are committed before the rest of the read, so that a tool does not wait for it. The
-   * caller claims a call that is added as `running`.
+   * caller claims a call that is added as `running`, if its shard is the caller's.
    */
   newCalls?: readonly Call[]
   /** Steps of the call ledger. Facts that depend on a step are committed only with it. */

@@ -214,6 +214,7 @@ export function createEngine(options: EngineOptions): Engine {
         await hint([{ sessionId: null, channel: 'poll', at: clock.now(), scope: 'turns', delay: 0 }])
         bus.report((to) => to.looked?.(true))
       }
+      await store.shards.join()
       dispatcher.start(records)
       stream?.start()
       tools.start()

@@ -7,7 +7,7 @@ import type { Fault } from './faults.ts'
 import type { Sites } from './sites.ts'
 import { never, type Life } from './life.ts'
 
-type Part = Exclude<keyof Store, 'read' | 'close'>
+type Part = Exclude<keyof Store, 'shards' | 'read' | 'close'>
 type Method = { [P in Part]: `${P}.${Extract<keyof Store[P], string>}` }[Part]
 
 /** What happens in memory alone: no place at which the process may end. */
@@ -105,7 +105,7 @@ export function storeOf(life: Life, inner: Store, sites: Sites, disk: Disk, on: 
       return result
     }
   }
-  return { ...parts, read: inner.read, close: () => inner.close() } as unknown as Store
+  return { ...parts, shards: inner.shards, read: inner.read, close: () => inner.close() } as unknown as Store
 }
 
 /** Asked by poll loops that have nothing to take. */

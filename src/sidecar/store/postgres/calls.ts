@@ -5,7 +5,7 @@ import { CALL, callOf, callRow, columnOf, FIELDS, type CallRow, type Due } from 
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import type { Ownership } from './ownership.ts'
-import { shardOf } from './shard.ts'
+import { shardOf } from '../../../core/shards.ts'
 
 const WAITING = "ended_at IS NULL AND state = 'received'"
 const MOVING = "ended_at IS NULL AND state <> 'received'"

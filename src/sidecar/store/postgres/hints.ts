@@ -14,7 +14,7 @@ import { seenOf } from '../sqlite/log.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import type { Ownership } from './ownership.ts'
-import { shardOf } from './shard.ts'
+import { shardOf } from '../../../core/shards.ts'
 
 /** The keyed work queue of dirty sessions: one row a session, however many hints. Claims live in memory. */
 export class Hints {

@@ -10,7 +10,7 @@ import type { BegunAttempts } from './begun.ts'
 import { Claims } from './claims.ts'
 import type { Queries } from './database.ts'
 import type { Ownership } from './ownership.ts'
-import { shardOf } from './shard.ts'
+import { shardOf } from '../../../core/shards.ts'
 
 /** Facts of one commit for one lane. */
 interface Addition {

@@ -3,7 +3,7 @@ import type { ReplayStart, RetrySelection } from '../../../core/store.ts'
 import { seqOf } from '../sqlite/log.ts'
 import type { Queries, Transaction } from './database.ts'
 import type { Lanes } from './lanes.ts'
-import { shardOf } from './shard.ts'
+import { shardOf } from '../../../core/shards.ts'
 
 /** Rows that one transaction reads: a redelivery of any size does not delay other writes for long. */
 const STEP = 500

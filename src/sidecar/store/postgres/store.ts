@@ -2,6 +2,7 @@ import type { Ack } from '../../../core/delivery.ts'
 import type { Lease } from '../../../core/lease.ts'
 import type { Call } from '../../../core/call.ts'
 import type { Batch, Committed, Settings, Store } from '../../../core/store.ts'
+import { allShards } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import type { Clock, Log, Random } from '../../../std/ports.ts'
 import { createThrottledLog } from '../../../std/throttled-log.ts'
@@ -291,6 +292,7 @@ function createStore(
         return { count: await redelivery.replay(handler.number, (type) => handler.wants(type), from) }
       },
     },
+    shards: allShards(),
     read: createReader(database, lanes),
     recover: () => write(recoverBegun),
     async close() {

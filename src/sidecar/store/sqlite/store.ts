@@ -15,6 +15,7 @@ import type {
   Store,
 } from '../../../core/store.ts'
 import type { CallStep } from '../../../core/call-machine.ts'
+import { allShards } from '../../../core/shards.ts'
 import { StoreError } from '../../../core/store-error.ts'
 import { BegunAttempts, DeliveryRows, recoverBegun, Lanes } from './lanes.ts'
 import { Calls } from './calls.ts'
@@ -324,6 +325,7 @@ export function createSqliteStore(
     calls: callQueue,
     settings,
     operator,
+    shards: allShards(),
     read: createReader(db, lanes, clock),
 
     async close() {

@@ -1,0 +1,93 @@
+import { crc32 } from 'node:zlib'
+
+/**
+ * Three processes share one database: each owns a third of the sessions, by their shards, and one of them is the leader. For
+ * the sessions of its shards a process is the only one there is. With SQLite a process owns everything, always.
+ */
+export interface Shards {
+  /** Whether this process works on the session. null: on what belongs to the organization. */
+  owns(sessionId: string | null): boolean
+  /** Whether the stream, the sweep, the subscription and housekeeping are this process's. It never ends before the process does. */
+  readonly leads: boolean
+  subscribe(subscriber: Partial<ShardTopics>): void
+  /** Begins to take shards; returns when it has joined. */
+  join(): Promise<void>
+  /** Before a clean stop: takes nothing more, and claims return nothing. */
+  leave(): Promise<void>
+  /** All processes, for people; none where there can be only one. */
+  replicas(): Promise<ReplicaRecord[]>
+  /** Shared with the others by the next heartbeat: the state of the leader's stream. */
+  report(state: StreamState): void
+  /** Of the leader's last heartbeat. */
+  readonly streamConnected: boolean
+}
+
+export interface StreamState {
+  streamConnected: boolean
+}
+
+export interface ShardTopics {
+  /** This process became the leader. */
+  led(): void
+  /** Shards came: look at every queue. */
+  gained(shards: readonly number[]): void
+  /** Shards were handed over, and nothing of them was in flight: forget what is remembered of their sessions and calls. */
+  lost(shards: readonly number[]): void
+  /** Another process committed something for this one, or it is time to look. */
+  woken(wake: Wake): void
+  /** The number of live processes changed: each has its share of the rate budget. */
+  population(live: number): void
+}
+
+export type WakeTopic = 'lanes' | 'hints' | 'calls' | 'facts' | 'handlers' | 'secrets'
+
+export interface Wake {
+  topics: ReadonlySet<WakeTopic>
+  /** Changes that were announced, as far as they are known: a subject and its session. */
+  hints: readonly { sessionId: string; subject: string }[]
+}
+
+export interface ReplicaRecord {
+  id: string
+  name: string
+  version: string
+  self: boolean
+  leads: boolean
+  /** Their number. */
+  shards: number
+  /** Milliseconds since its last heartbeat. */
+  seenAgo: number
+  /** Wall clock of its machine. */
+  startedAt: number
+}
+
+const SHARDS = 64
+
+/** The shard of a session's hints, lanes and calls. */
+export function shardOf(sessionId: string): number {
+  return crc32(sessionId) % SHARDS
+}
+
+/** Those of a process that shares its store with no other. */
+export function allShards(): Shards {
+  const subscribers: Partial<ShardTopics>[] = []
+  let streamConnected = false
+  return {
+    owns: () => true,
+    leads: true,
+    subscribe: (subscriber) => void subscribers.push(subscriber),
+    async join() {
+      const all = Array.from({ length: SHARDS }, (_, shard) => shard)
+      for (const one of subscribers) {
+        one.led?.()
+        one.gained?.(all)
+      }
+    },
+    leave: async () => undefined,
+    replicas: async () => [],
+    report: (state) => void ({ streamConnected } = state),
+    get streamConnected() {
+      return streamConnected
+    },
+  }
+}
